@@ -1,0 +1,46 @@
+import { glob, mkdtemp, readFile, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { capture, endOnSignal, root, tool } from './command.ts';
+
+endOnSignal();
+const complaints: string[] = [];
+const folder = await mkdtemp(path.join(os.tmpdir(), 'holdfast-pack-'));
+try {
+  for await (const manifest of glob('{packages,engines}/*/package.json', { cwd: root })) {
+    const { private: isPrivate } = JSON.parse(await readFile(path.join(root, manifest), 'utf8'));
+    if (!isPrivate) complaints.push(...(await lint(path.dirname(manifest))));
+  }
+} finally {
+  await rm(folder, { recursive: true, force: true });
+}
+for (const complaint of complaints) console.error(complaint);
+process.exitCode = complaints.length === 0 ? 0 : 1;
+
+/** Looks at the packed file, because that is what users get: a file missing from it is missing nowhere else. */
+async function lint(room: string): Promise<string[]> {
+  const packed = await capture([
+    'npm',
+    'pack',
+    `./${room}`,
+    '--json',
+    '--ignore-scripts',
+    '--loglevel=error',
+    `--pack-destination=${folder}`,
+  ]);
+  const name = /"filename":\s*"([^"]+)"/.exec(packed.output)?.[1];
+  if (packed.code !== 0 || name === undefined) return [`${room}: npm pack failed.\n${packed.output}`];
+  const tarball = path.join(folder, name);
+  const found: string[] = [];
+  for (const [linter, command] of [
+    ['publint', tool('publint/src/cli.js', 'run', tarball, '--strict')],
+    [
+      'are the types wrong',
+      tool('@arethetypeswrong/cli/dist/index.js', tarball, '--profile', 'esm-only', '--no-emoji'),
+    ],
+  ] as const) {
+    const { code, output } = await capture(command);
+    if (code !== 0) found.push(`${room}: ${linter}\n${output}`);
+  }
+  return found;
+}

@@ -1,0 +1,67 @@
+import { gzipSync } from 'node:zlib';
+import { build } from 'esbuild';
+import { root } from './command.ts';
+
+const KILOBYTE = 1000;
+
+/** What a user's bundle grows by, minified and gzipped. */
+const limits: readonly { name: string; code: string; maxBytes: number }[] = [
+  {
+    name: 'retry alone',
+    code: `import { definePolicy, retry } from 'holdfast'; export const p = definePolicy([retry]);`,
+    maxBytes: 2.0 * KILOBYTE,
+  },
+  {
+    name: 'retry, budget, network and http packs',
+    code: `import { budget, definePolicy, http, network, retry } from 'holdfast'; export const p = definePolicy([retry, budget, network, http]);`,
+    maxBytes: 3.2 * KILOBYTE,
+  },
+  {
+    name: 'everything but explain and lint',
+    code: `export * as holdfast from 'holdfast';`,
+    maxBytes: 12 * KILOBYTE,
+  },
+];
+
+/** Every entry that promises to run in a browser; only `holdfast/ambient` needs Node. */
+const browserEntries = ['holdfast', 'holdfast/testing', 'holdfast/explain', 'holdfast/lint'];
+
+const complaints: string[] = [];
+for (const { name, code, maxBytes } of limits) {
+  const { bytes } = await bundle(code);
+  const line = `${name}: ${kilobytes(bytes)} of ${kilobytes(maxBytes)}`;
+  console.log(line);
+  if (bytes > maxBytes) complaints.push(`Too big: ${line}.`);
+}
+
+for (const entry of browserEntries) {
+  const { builtins } = await bundle(`export * as all from '${entry}';`);
+  for (const builtin of builtins) complaints.push(`${entry} must run in a browser, and imports ${builtin}.`);
+}
+
+for (const complaint of complaints) console.error(complaint);
+process.exitCode = complaints.length === 0 ? 0 : 1;
+
+async function bundle(code: string): Promise<{ bytes: number; builtins: string[] }> {
+  const result = await build({
+    stdin: { contents: code, resolveDir: root, loader: 'ts' },
+    bundle: true,
+    minify: true,
+    write: false,
+    metafile: true,
+    format: 'esm',
+    platform: 'browser',
+    target: 'es2023',
+    conditions: ['holdfast-source'],
+    // Left in place, so that one of them is reported by its name and not as a bundler's error.
+    external: ['node:*'],
+    logLevel: 'silent',
+  });
+  const output = result.outputFiles[0]?.contents ?? new Uint8Array();
+  const imports = Object.values(result.metafile.outputs).flatMap((each) => each.imports);
+  return { bytes: gzipSync(output, { level: 9 }).length, builtins: imports.map((each) => each.path) };
+}
+
+function kilobytes(bytes: number): string {
+  return `${(bytes / KILOBYTE).toFixed(2)} kB`;
+}

@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest';
+import { countTests } from './test-counts.ts';
+
+test('counts what each test came to', () => {
+  expect(countTests(report('passed', ['passed', 'passed', 'skipped', 'todo']), 0)).toEqual({
+    passed: 2,
+    failed: 0,
+    skipped: 2,
+  });
+});
+
+test('a failed test is counted once', () => {
+  expect(countTests(report('failed', ['passed', 'failed']), 1)).toEqual({ passed: 1, failed: 1, skipped: 0 });
+});
+
+test('a file that did not load is a failure', () => {
+  expect(countTests(report('failed', []), 1)).toEqual({ passed: 0, failed: 1, skipped: 0 });
+});
+
+test('no test executed is a failure', () => {
+  expect(countTests({ testResults: [] }, 0)).toMatchObject({ failed: 1 });
+  expect(countTests(report('passed', ['skipped']), 0)).toMatchObject({ failed: 1 });
+});
+
+test('a run that ends badly with every test green is a failure', () => {
+  expect(countTests(report('passed', ['passed']), 1)).toMatchObject({ passed: 1, failed: 1 });
+  expect(countTests(undefined, 1)).toMatchObject({ passed: 0, failed: 1 });
+});
+
+function report(status: string, tests: string[]) {
+  return { testResults: [{ status, assertionResults: tests.map((each) => ({ status: each })) }] };
+}

@@ -1,0 +1,39 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { runChecks } from './check.ts';
+import { endOnSignal, show, tool } from './command.ts';
+import { type Counts, countTests, type VitestReport } from './test-counts.ts';
+
+endOnSignal();
+console.log(`Node ${process.version}\n`);
+
+const checks = await runChecks();
+console.log();
+const tests = await runTests(process.argv.slice(2));
+
+const passed = tests.passed + checks.filter((check) => check.passed).length;
+const failed = tests.failed + checks.filter((check) => !check.passed).length;
+process.exitCode = failed === 0 ? 0 : 1;
+console.log(`\n${passed} passed, ${failed} failed${tests.skipped > 0 ? `, ${tests.skipped} skipped` : ''}`);
+
+async function runTests(options: string[]): Promise<Counts> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'holdfast-test-'));
+  const reportFile = path.join(folder, 'report.json');
+  try {
+    const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
+    const { code } = await show(tool('vitest/vitest.mjs', 'run', ...reporters, ...options));
+    return countTests(await readReport(reportFile), code);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Undefined where Vitest died before it could write one. */
+async function readReport(file: string): Promise<VitestReport | undefined> {
+  try {
+    return JSON.parse(await readFile(file, 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
