@@ -1,0 +1,43 @@
+import { parseArgs } from 'node:util';
+import { endOnSignal } from './command.ts';
+
+export interface DrillOptions {
+  /** How often the trial is repeated; each drill has its own default. */
+  readonly times: number | undefined;
+}
+
+export interface DrillModule {
+  /** Throws where a promise was broken; otherwise tells what it counted. */
+  drill(options: DrillOptions): Promise<Record<string, number>>;
+}
+
+/** The long trials. Each runs the code of a shortened one in the tests, with larger counts. */
+const drills: Record<string, () => Promise<DrillModule>> = {};
+
+endOnSignal();
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { times: { type: 'string' }, json: { type: 'boolean', default: false } },
+});
+const [name = ''] = positionals;
+const load = drills[name];
+const times = values.times === undefined ? undefined : Number(values.times);
+
+if (load === undefined) {
+  refuse(`${name === '' ? 'A drill needs a name' : `There is no drill "${name}"`}. There are: ${names()}.`);
+} else if (times !== undefined && !(Number.isInteger(times) && times > 0)) {
+  refuse(`--times wants a whole number above zero, got "${values.times}".`);
+} else {
+  const counts = await (await load()).drill({ times });
+  for (const [what, count] of Object.entries(counts)) console.log(`${what}: ${count}`);
+  if (values.json) console.log(JSON.stringify({ drill: name, ...counts }));
+}
+
+function names(): string {
+  return Object.keys(drills).join(', ') || 'none yet';
+}
+
+function refuse(message: string): void {
+  console.error(message);
+  process.exitCode = 2;
+}
