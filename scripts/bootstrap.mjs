@@ -1,7 +1,7 @@
 // Runs a TypeScript script of this repository on the pinned runtime, installing first where that is needed.
 // Plain JavaScript without dependencies: it must run on whatever Node a fresh clone finds.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
@@ -24,11 +24,24 @@ if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE) {
 if (!isInstalled()) install();
 handOver();
 
-/** npm writes its own copy of the lock file last, so a half-finished install is older than ours, or has none. */
+/**
+ * npm keeps its own lock file of what it installed: ours, less what is optional and not for this platform. Contents and
+ * not times are compared, because changing branches to and fro makes a file newer and not different.
+ */
 function isInstalled() {
-  const installed = path.join(root, 'node_modules', '.package-lock.json');
-  if (!existsSync(installed) || !existsSync(runtime)) return false;
-  return statSync(installed).mtimeMs >= statSync(path.join(root, 'package-lock.json')).mtimeMs;
+  const installedFile = path.join(root, 'node_modules', '.package-lock.json');
+  if (!existsSync(installedFile) || !existsSync(runtime)) return false;
+  const installed = readPackages(installedFile);
+  return Object.entries(readPackages(path.join(root, 'package-lock.json'))).every(([place, wanted]) => {
+    const isOurRoot = place === '';
+    const found = installed[place];
+    if (found === undefined) return isOurRoot || wanted.optional || wanted.devOptional;
+    return JSON.stringify(found) === JSON.stringify(wanted);
+  });
+}
+
+function readPackages(lockFile) {
+  return JSON.parse(readFileSync(lockFile, 'utf8')).packages;
 }
 
 function install() {
