@@ -7,7 +7,10 @@ export interface CheckResult {
 
 /** In this order because package lint reads what the build wrote. */
 const checks: readonly { name: string; command: Command }[] = [
-  { name: 'format and lint', command: tool('@biomejs/biome/bin/biome', 'ci', '--error-on-warnings') },
+  {
+    name: 'format and lint',
+    command: tool('@biomejs/biome/bin/biome', 'ci', '--colors=off', '--error-on-warnings'),
+  },
   { name: 'build', command: tool('typescript/bin/tsc', '-b') },
   { name: 'types of tests and scripts', command: tool('typescript/bin/tsc', '-p', 'tsconfig.test.json') },
   { name: 'tidy', command: script('scripts/tidy.ts') },
