@@ -1,0 +1,86 @@
+const ROWS = 10;
+
+/**
+ * Counts over a sliding window, in a ring of rows with the same few columns. A row is a tenth of the window, so that
+ * it covers between nine tenths and all of it; or, in a window of calls, it is a single call, and exact.
+ *
+ * Rows are known by their absolute index, so a window that nobody touched for an hour is empty when it is next
+ * asked. A clock that steps back counts into the newest row.
+ */
+export class SlidingCounts {
+  readonly #cells: Int32Array;
+  readonly #totals: Int32Array;
+  /** 0 in a window of calls. */
+  readonly #rowMs: number;
+  /** Where the newest row begins in `#cells`. */
+  #at = 0;
+  #index = -Infinity;
+  /** When the newest row ends; in a window of calls it always has. */
+  #endsAt = -Infinity;
+
+  /** With `calls` above 0 the window is that many calls, and `windowMs` means nothing. */
+  constructor(columns: number, windowMs: number, calls = 0) {
+    this.#totals = new Int32Array(columns);
+    this.#cells = new Int32Array(columns * (calls || ROWS));
+    this.#rowMs = calls > 0 ? 0 : windowMs / ROWS;
+  }
+
+  /** Drops what is too old. In a window of calls it makes room for the next one, so call it once for each. */
+  turn(now: number): void {
+    if (now >= this.#endsAt) this.#move(now);
+  }
+
+  /** Adds one to a column of the newest row. */
+  add(column: number): void {
+    this.#cells[this.#at + column]!++;
+    this.#totals[column]!++;
+  }
+
+  /** The sum of a column as of the last `turn`. */
+  total(column: number): number {
+    return this.#totals[column]!;
+  }
+
+  clear(): void {
+    this.#cells.fill(0);
+    this.#totals.fill(0);
+  }
+
+  /** The rows one after another, oldest first. */
+  save(now: number): number[] {
+    if (this.#rowMs > 0) this.turn(now);
+    const next = this.#at + this.#totals.length;
+    return [...this.#cells.subarray(next), ...this.#cells.subarray(0, next)];
+  }
+
+  /** Takes over saved rows as if the newest were of now. From a window of more rows the newest are taken. */
+  restore(rows: readonly number[], now: number): void {
+    if (this.#rowMs > 0) this.turn(now);
+    this.clear();
+    const columns = this.#totals.length;
+    const size = this.#cells.length;
+    const newest = this.#at + columns + size - rows.length;
+    for (let i = Math.max(0, rows.length - size); i < rows.length; i++) {
+      this.#cells[(newest + i) % size] = rows[i]!;
+      this.#totals[i % columns]! += rows[i]!;
+    }
+  }
+
+  #move(now: number): void {
+    let steps = 1;
+    if (this.#rowMs > 0) {
+      const index = Math.floor(now / this.#rowMs);
+      steps = Math.min(index - this.#index, ROWS);
+      this.#index = index;
+      this.#endsAt = (index + 1) * this.#rowMs;
+    }
+    const columns = this.#totals.length;
+    for (; steps > 0; steps--) {
+      this.#at = (this.#at + columns) % this.#cells.length;
+      for (let column = 0; column < columns; column++) {
+        this.#totals[column]! -= this.#cells[this.#at + column]!;
+        this.#cells[this.#at + column] = 0;
+      }
+    }
+  }
+}
