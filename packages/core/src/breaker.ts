@@ -1,0 +1,297 @@
+import type { Random } from './clock.ts';
+import { SlidingCounts } from './sliding-counts.ts';
+
+export type BreakerState = 'closed' | 'open' | 'half-open';
+
+/** Why a breaker changed its state. */
+export type BreakerCause =
+  | 'failure_ratio'
+  | 'consecutive_failures'
+  | 'slow_ratio'
+  | 'probe_failed'
+  | 'probe_expired'
+  | 'probes_succeeded'
+  | 'open_time_passed'
+  | 'forced';
+
+export interface BreakerSettings {
+  /** How far back calls are counted. */
+  readonly windowMs: number;
+  /** Counts the last so many calls instead, however old they are; 0 counts by time. */
+  readonly windowCalls: number;
+  /** Calls in the window below which no ratio opens it. */
+  readonly minimum: number;
+  readonly failureRatio: number;
+  /** Opens after so many failures in a row, however far apart they are; 0 never does. */
+  readonly consecutive: number;
+  /** A call is slow when it takes longer; Infinity: none is. */
+  readonly slowOverMs: number;
+  readonly slowRatio: number;
+  /** The least and the most time it stays open, before jitter. */
+  readonly openForMs: readonly [least: number, most: number];
+  /** How many calls a half-open breaker has in flight at most, and how many must succeed in a row to close it. */
+  readonly probes: number;
+}
+
+/** Plain JSON. Times are relative, so that it can be taken over by another process or another policy. */
+export interface BreakerSnapshot {
+  readonly state: BreakerState;
+  readonly forced?: 'open' | 'closed' | undefined;
+  readonly serial: number;
+  readonly inARow: number;
+  readonly counts: readonly number[];
+  readonly failingForMs: number;
+  readonly reopensInMs: number;
+  readonly successes: number;
+  readonly probes: readonly { readonly ticket: number; readonly leaseMs: number; readonly leftMs: number }[];
+}
+
+interface Probe {
+  readonly ticket: number;
+  readonly leaseMs: number;
+  endsAt: number;
+}
+
+const CALLS = 0;
+const FAILURES = 1;
+const SLOW = 2;
+
+/** Matches no ticket that was ever given, nor the −1 of a refusal. */
+const NONE = -2;
+
+/** Holds even a probe without any time limit to the promise that no breaker sticks. */
+const LEASE_MAX_MS = 600_000;
+
+/**
+ * Stops calling a target that is failing, and finds out with a few calls when it is well again.
+ *
+ * An admission is a ticket. All tickets of one closed period are the same number and each probe has its own, so a
+ * result that comes after the state it was admitted in finds no match and changes nothing. Nothing is done for a ticket
+ * while the breaker is closed: an admission that is never settled costs nothing and holds nothing up.
+ *
+ * Only a failed or slow call opens it: a success that fills the window to `minimum` does not.
+ *
+ * It stays open for a quarter of the time that it has been failing, within `openForMs`, and half to all of that by
+ * chance. So no outage is made longer by more than a quarter of its length, a long one is probed seldom, and
+ * there is no period for a flapping server to lock into. (Doubling the time at each reopening serves 17 % of a server
+ * that is up and down for 5 s in turn; this serves 45 % of the 50 % there are.)
+ *
+ * Time passes lazily: nothing happens until somebody asks, and then as if it had happened on time.
+ */
+export class Breaker {
+  /** Told of each change of state and the moment from which it counts. */
+  onChange: ((from: BreakerState, to: BreakerState, because: BreakerCause, at: number) => void) | undefined =
+    undefined;
+
+  readonly #settings: BreakerSettings;
+  readonly #random: Random;
+  readonly #counts: SlidingCounts;
+  #state: BreakerState = 'closed';
+  #forced: 'open' | 'closed' | undefined = undefined;
+  /** What a closed breaker gives to everyone; NONE in the other states. */
+  #ticket = 0;
+  #serial = 0;
+  #inARow = 0;
+  /** When it first opened since it was last closed. */
+  #failingSince = 0;
+  #openForMs = 0;
+  #reopensAt = 0;
+  #successes = 0;
+  /** Those in flight; none unless it is half-open. */
+  #probes: Probe[] = [];
+
+  constructor(settings: BreakerSettings, random: Random) {
+    this.#settings = settings;
+    this.#random = random;
+    this.#counts = new SlidingCounts(3, settings.windowMs, settings.windowCalls);
+  }
+
+  get forced(): 'open' | 'closed' | undefined {
+    return this.#forced;
+  }
+
+  /** A ticket, or −1 when the call must not be sent. A probe that is not settled within `leaseMs` counts as failed. */
+  admit(now: number, leaseMs: number): number {
+    return this.#ticket >= 0 ? this.#ticket : this.#admitProbe(now, leaseMs);
+  }
+
+  /** Whether `admit` would say −1, without admitting anything. */
+  refuses(now: number): boolean {
+    return this.#ticket < 0 && !this.#hasRoom(now);
+  }
+
+  /** What became of a call. A ticket that is no longer current, and the −1 of a refusal, count for nothing. */
+  settle(now: number, ticket: number, failed: boolean, durationMs: number): void {
+    const slow = durationMs > this.#settings.slowOverMs;
+    if (ticket !== this.#ticket) {
+      if (this.#takes(now, ticket)) this.#judgeProbe(now, failed || slow);
+      return;
+    }
+    this.#counts.turn(now);
+    this.#counts.add(CALLS);
+    if (failed) {
+      this.#inARow++;
+      this.#counts.add(FAILURES);
+    } else this.#inARow = 0;
+    if (slow) this.#counts.add(SLOW);
+    if (failed || slow) this.#judge(now, failed, slow);
+  }
+
+  /** The call was not sent: as if it had never been admitted. */
+  cancel(now: number, ticket: number): void {
+    this.#takes(now, ticket);
+  }
+
+  /**
+   * When a call may be admitted again: `now` when it may already, Infinity when forced open. While all probes are in
+   * flight, the end of the first lease: the latest moment at which something changes.
+   */
+  reopensAt(now: number): number {
+    if (!this.refuses(now)) return now;
+    if (this.#forced) return Infinity;
+    return this.#state === 'open' ? this.#reopensAt : this.#firstLeaseEnd(now);
+  }
+
+  /** An open breaker is half-open as soon as its time has passed, although `onChange` hears of it with the first probe. */
+  state(now: number): BreakerState {
+    this.#catchUp(now);
+    return this.#state === 'open' && this.#hasRoom(now) ? 'half-open' : this.#state;
+  }
+
+  /**
+   * Holds it open or closed whatever happens, until it is let go with undefined. Calls are counted while it is forced
+   * closed; let go from forced open, it probes at once.
+   */
+  force(to: 'open' | 'closed' | undefined, now: number): void {
+    this.#forced = to;
+    if (to === 'closed') this.#close(now, 'forced');
+    if (to === 'open') {
+      this.#open(now, 'forced');
+      this.#reopensAt = now;
+    }
+  }
+
+  save(now: number): BreakerSnapshot {
+    this.#catchUp(now);
+    return {
+      state: this.#state,
+      forced: this.#forced,
+      serial: this.#serial,
+      inARow: this.#inARow,
+      counts: this.#counts.save(now),
+      failingForMs: now - this.#failingSince,
+      reopensInMs: this.#reopensAt - now,
+      successes: this.#successes,
+      probes: this.#probes.map(({ ticket, leaseMs, endsAt }) => ({ ticket, leaseMs, leftMs: endsAt - now })),
+    };
+  }
+
+  /**
+   * Takes over a snapshot, tickets included, without telling `onChange`. To account for time that has passed since it
+   * was saved, give a `now` that is earlier by as much.
+   */
+  restore(snapshot: BreakerSnapshot, now: number): void {
+    this.#state = snapshot.state;
+    this.#forced = snapshot.forced;
+    this.#serial = snapshot.serial;
+    this.#ticket = snapshot.state === 'closed' ? snapshot.serial : NONE;
+    this.#inARow = snapshot.inARow;
+    this.#counts.restore(snapshot.counts, now);
+    this.#failingSince = now - snapshot.failingForMs;
+    this.#openForMs = Math.min(snapshot.reopensInMs, this.#settings.openForMs[1]);
+    this.#reopensAt = now + this.#openForMs;
+    this.#successes = snapshot.successes;
+    this.#probes = snapshot.probes.map(({ ticket, leaseMs, leftMs }) => ({
+      ticket,
+      leaseMs,
+      endsAt: now + leftMs,
+    }));
+  }
+
+  #judge(now: number, failed: boolean, slow: boolean): void {
+    const cause = this.#forced ? undefined : this.#cause(failed, slow);
+    if (cause) this.#open(now, cause);
+  }
+
+  #cause(failed: boolean, slow: boolean): BreakerCause | undefined {
+    const { consecutive, minimum, windowCalls, failureRatio, slowRatio } = this.#settings;
+    if (consecutive > 0 && this.#inARow >= consecutive) return 'consecutive_failures';
+    const calls = this.#counts.total(CALLS);
+    if (calls < (windowCalls > 0 ? Math.min(minimum, windowCalls) : minimum)) return undefined;
+    if (failed && this.#counts.total(FAILURES) >= failureRatio * calls) return 'failure_ratio';
+    if (slow && this.#counts.total(SLOW) >= slowRatio * calls) return 'slow_ratio';
+    return undefined;
+  }
+
+  #admitProbe(now: number, leaseMs: number): number {
+    if (!this.#hasRoom(now)) return -1;
+    if (this.#state === 'open') {
+      this.#successes = 0;
+      this.#become('half-open', 'open_time_passed', now);
+    }
+    const lease = Math.min(leaseMs, LEASE_MAX_MS);
+    this.#probes.push({ ticket: ++this.#serial, leaseMs: lease, endsAt: now + lease });
+    return this.#serial;
+  }
+
+  /** Whether a breaker that is not closed would admit a probe. */
+  #hasRoom(now: number): boolean {
+    this.#catchUp(now);
+    if (this.#forced) return false;
+    return this.#state === 'open' ? now >= this.#reopensAt : this.#probes.length < this.#settings.probes;
+  }
+
+  /** Takes a probe out of flight; false when it is not, or no longer, one of them. */
+  #takes(now: number, ticket: number): boolean {
+    this.#catchUp(now);
+    const index = this.#probes.findIndex((probe) => probe.ticket === ticket);
+    if (index >= 0) this.#probes.splice(index, 1);
+    return index >= 0;
+  }
+
+  #judgeProbe(now: number, failed: boolean): void {
+    if (failed) this.#open(now, 'probe_failed');
+    else if (++this.#successes >= this.#settings.probes) this.#close(now, 'probes_succeeded');
+  }
+
+  /** Lets pass what time has brought. No end is further away than its own length, even when the clock has gone back. */
+  #catchUp(now: number): void {
+    this.#reopensAt = Math.min(this.#reopensAt, now + this.#openForMs);
+    const endedAt = this.#firstLeaseEnd(now);
+    if (endedAt <= now) this.#open(endedAt, 'probe_expired');
+  }
+
+  #firstLeaseEnd(now: number): number {
+    let first = Infinity;
+    for (const probe of this.#probes) {
+      probe.endsAt = Math.min(probe.endsAt, now + probe.leaseMs);
+      first = Math.min(first, probe.endsAt);
+    }
+    return first;
+  }
+
+  #open(at: number, because: BreakerCause): void {
+    if (this.#state === 'closed') this.#failingSince = at;
+    const [least, most] = this.#settings.openForMs;
+    const openForMs = Math.min(most, Math.max(least, (at - this.#failingSince) / 4));
+    this.#openForMs = openForMs * (0.5 + this.#random() / 2);
+    this.#reopensAt = at + this.#openForMs;
+    this.#probes = [];
+    this.#ticket = NONE;
+    this.#become('open', because, at);
+  }
+
+  #close(at: number, because: BreakerCause): void {
+    this.#probes = [];
+    this.#counts.clear();
+    this.#inARow = 0;
+    this.#ticket = ++this.#serial;
+    this.#become('closed', because, at);
+  }
+
+  #become(to: BreakerState, because: BreakerCause, at: number): void {
+    const from = this.#state;
+    this.#state = to;
+    if (from !== to) this.onChange?.(from, to, because, at);
+  }
+}
