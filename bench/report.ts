@@ -1,0 +1,75 @@
+import { styleText } from 'node:util';
+import type { CaseResult, Spread } from './compare.ts';
+import type { TimedResult } from './harness.ts';
+
+type Row = readonly [
+  name: string,
+  figure: string,
+  wall: string,
+  toFloor: string,
+  spread: string,
+  ahead: string,
+];
+
+const heading: Row = ['', 'median', 'wall', '× floor', 'p10–p90', 'we are ahead'];
+
+/** A table a case, with the bars below it. */
+export function report(results: readonly CaseResult[]): string {
+  return results.map(tableOf).join('\n\n');
+}
+
+function tableOf(result: CaseResult): string {
+  const wall = 'wall' in result ? (result as TimedResult).wall : undefined;
+  const { spread } = result;
+  const figure = (value: number | undefined) => (value === undefined ? '' : amount(value, result.unit));
+  const rows: Row[] = [
+    heading,
+    ['floor', figure(result.floor), figure(wall?.floor), '1.00', '', ''],
+    ['holdfast', figure(result.ours), figure(wall?.ours), times(result.toFloor), range(spread.toFloor), ''],
+    ...Object.entries(result.peers)
+      .sort(([, a], [, b]) => (result.better === 'lower' ? a - b : b - a))
+      .map(([name, value]): Row => {
+        const toFloor = spread.peersToFloor[name] as Spread;
+        const ahead = spread.toPeers[name] as Spread;
+        return [
+          name,
+          figure(value),
+          figure(wall?.peers[name]),
+          times(toFloor.median),
+          range(toFloor),
+          `${times(ahead.median)} ×`,
+        ];
+      }),
+  ];
+  const lines = [
+    styleText('bold', `${result.case}`) +
+      ` (${result.unit}, ${result.better} is better, ${result.rounds} rounds)`,
+    ...align(rows),
+    ...result.bars.map(({ bar, value, met }) => {
+      const mark = met ? styleText('green', 'met   ') : styleText('red', 'NOT MET');
+      return `  ${mark} ${bar}: ${times(value)}`;
+    }),
+  ];
+  return lines.join('\n');
+}
+
+function align(rows: readonly Row[]): string[] {
+  const widths = heading.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows.map((row) =>
+    `  ${row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0))).join('  ')}`.trimEnd(),
+  );
+}
+
+function amount(value: number, unit: CaseResult['unit']): string {
+  if (unit === 'ns' && value >= 100_000) return `${(value / 1e6).toFixed(2)} ms`;
+  if (unit === 'ns' && value >= 10_000) return `${(value / 1e3).toFixed(1)} µs`;
+  return `${value < 10 ? value.toFixed(2) : Math.round(value).toLocaleString('en')} ${unit}`;
+}
+
+function range({ p10, p90 }: Spread): string {
+  return `${times(p10)}–${times(p90)}`;
+}
+
+function times(value: number): string {
+  return value >= 100 ? value.toFixed(0) : value.toFixed(2);
+}
