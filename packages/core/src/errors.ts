@@ -1,0 +1,77 @@
+import type { StopReason } from './verdict.ts';
+
+/**
+ * The root of every error that is Holdfast's own. Match on `code`: two copies of a package can be installed,
+ * and `instanceof` knows only one of them.
+ */
+export class HoldfastError extends Error {
+  readonly code: string;
+
+  constructor(code: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+
+  override get name(): string {
+    return this.code;
+  }
+}
+
+/** A document or an option that cannot be used. It names the path, the value and what was expected. */
+export class OptionsError extends HoldfastError {
+  readonly path: string;
+  readonly value: unknown;
+  readonly expected: string;
+
+  constructor(path: string, value: unknown, expected: string) {
+    super('HOLDFAST_OPTIONS', `${path}: expected ${expected}, got ${show(value)}`);
+    this.path = path;
+    this.value = value;
+    this.expected = expected;
+  }
+}
+
+/** A bad value as a person would write it, never longer than a line. */
+function show(value: unknown): string {
+  try {
+    return (JSON.stringify(value) ?? String(value)).slice(0, 80);
+  } catch {
+    return typeof value; // a cycle, or a toJSON that throws: its type is all that can be said
+  }
+}
+
+/** Nothing was called: a part of the policy refused. `reason` says which, `retryAfterMs` when it may be different. */
+export class RefusedError extends HoldfastError {
+  readonly reason: StopReason;
+  readonly target: string | undefined;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(reason: StopReason, target: string | undefined, retryAfterMs?: number) {
+    super(`HOLDFAST_${reason.toUpperCase()}`, `${target ?? 'the call'} was not called: ${reason.replace('_', ' ')}`);
+    this.reason = reason;
+    this.target = target;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/**
+ * Makes a refusal without capturing a stack: that would cost ten times the refusal, and point into this library.
+ */
+export function refusedQuickly(...args: ConstructorParameters<typeof RefusedError>): RefusedError {
+  const host = Error as { stackTraceLimit?: number };
+  const limit = host.stackTraceLimit as number;
+  host.stackTraceLimit = 0;
+  const error = new RefusedError(...args);
+  host.stackTraceLimit = limit;
+  return error;
+}
+
+/** A limit in time passed: of one attempt (`HOLDFAST_ATTEMPT_TIMEOUT`) or of the work (`HOLDFAST_PATIENCE_SPENT`). */
+export class ExpiredError extends HoldfastError {
+  readonly afterMs: number;
+
+  constructor(code: string, what: string, afterMs: number, cause: unknown) {
+    super(code, `${what} took longer than ${afterMs} ms`, cause === undefined ? undefined : { cause });
+    this.afterMs = afterMs;
+  }
+}
