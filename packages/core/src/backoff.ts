@@ -1,0 +1,46 @@
+/**
+ * How long to wait before the next attempt. `attempt` counts those made, from 1; `previousMs` is the wait before
+ * the last one (0 at first); `roll` is in [0, 1). `baseMinMs` raises the base: throttled work starts slower.
+ */
+export type Delay = (attempt: number, previousMs: number, roll: number, baseMinMs: number) => number;
+
+export interface BackoffSettings {
+  readonly strategy: 'constant' | 'linear' | 'exponential' | 'fibonacci' | 'polynomial';
+  readonly base: number;
+  /** The growth of `exponential`, and the exponent of `polynomial`. */
+  readonly factor: number;
+  readonly cap: number;
+  /** A number is a share of the delay to roll (1 = full); `plusMinus` moves it by up to so many ms either way. */
+  readonly jitter: 'none' | 'full' | 'equal' | 'decorrelated' | number | { readonly plusMinus: number };
+}
+
+/** The delays of a strategy, each within [0, cap] and finite whatever the settings and the attempt. */
+export function backoff({ strategy, base, factor, cap, jitter }: BackoffSettings): Delay {
+  return (attempt, previousMs, roll, baseMinMs) => {
+    const from = Math.max(base, baseMinMs);
+    const capMs = Math.max(cap, baseMinMs);
+    if (jitter === 'decorrelated') {
+      return within(capMs, from + roll * (3 * Math.max(previousMs, from) - from));
+    }
+    const fullMs = within(capMs, from * growth(strategy, attempt, factor));
+    if (typeof jitter === 'object') return within(capMs, fullMs + (2 * roll - 1) * jitter.plusMinus);
+    const share = jitter === 'full' ? 1 : jitter === 'equal' ? 0.5 : jitter === 'none' ? 0 : jitter;
+    return fullMs * (1 - share * (1 - roll));
+  };
+}
+
+function growth(strategy: BackoffSettings['strategy'], attempt: number, factor: number): number {
+  if (strategy === 'linear') return attempt;
+  if (strategy === 'exponential') return factor ** (attempt - 1);
+  if (strategy === 'polynomial') return attempt ** factor;
+  if (strategy === 'constant') return 1;
+  let [last, next] = [1, 1];
+  // 1,476 steps reach Infinity: the cap takes over long before.
+  for (let step = 1; step < attempt && next < Infinity; step++) [last, next] = [next, last + next];
+  return last;
+}
+
+/** `ms` as a delay: below zero or not a number is none, above the cap is the cap. */
+export function within(capMs: number, ms: number): number {
+  return ms > 0 ? Math.min(capMs, ms) : 0;
+}

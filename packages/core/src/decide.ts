@@ -1,0 +1,72 @@
+import { type Delay, within } from './backoff.ts';
+import type { Judgement } from './outcome.ts';
+import type { StopReason, Verdict } from './verdict.ts';
+
+/** What a policy says about trying again: the immutable half of the question. */
+export interface Rules {
+  readonly attempts: number;
+  readonly delay: Delay;
+  /** The longest server hint worth waiting for; a longer one ends the work. 0: hints are not followed. */
+  readonly hintCapMs: number;
+}
+
+/** What has happened to this piece of work so far. */
+export interface History {
+  /** Attempts made, the one just judged included. */
+  readonly attempt: number;
+  readonly previousDelayMs: number;
+  readonly patienceEndsAt: number;
+  /** False: only what was provably not processed may be sent again. */
+  readonly idempotent: boolean;
+  /** What forbids any repetition of this work, if something does. */
+  readonly barred: StopReason | undefined;
+}
+
+/** What is true at this moment: the half of the question that changes. */
+export interface Facts {
+  readonly now: number;
+  /** A roll of the dice in [0, 1). */
+  readonly roll: number;
+  /** Tokens in the retry budget. */
+  readonly tokens: number;
+  /** How long an attempt usually takes; 0 while unknown. */
+  readonly expectedAttemptMs: number;
+  /** When the next attempt would be admitted: `now` unless every breaker in question is open; Infinity: do not wait. */
+  readonly admitsAt: number;
+}
+
+/** A throttled target wants more room than a failing one. */
+const throttledBaseMs = 1000;
+
+const done: Verdict = { kind: 'done' };
+
+/** What to do after an attempt. Pure: the same arguments give the same verdict, here, in a queue and in the simulator. */
+export function decide(rules: Rules, history: History, judged: Judgement, facts: Facts): Verdict {
+  if (judged.class === 'ok') return done;
+  if (judged.class === 'ignored') return stop('cancelled');
+  if (judged.class === 'fatal') return stop('not_retryable');
+  if (judged.retryNever) return stop('server_said_stop');
+  if (history.barred) return stop(history.barred);
+  if (!history.idempotent && !judged.unprocessed) return stop('not_idempotent');
+  if (history.attempt >= rules.attempts) return stop('attempts_exhausted');
+
+  const hintMs = rules.hintCapMs > 0 ? (judged.retryAfterMs ?? 0) : 0;
+  if (hintMs > rules.hintCapMs) return stop('server_said_stop');
+
+  const baseMinMs = judged.class === 'throttled' ? throttledBaseMs : 0;
+  const backoffMs = rules.delay(history.attempt, history.previousDelayMs, facts.roll, baseMinMs);
+  const leftMs = history.patienceEndsAt - facts.now - facts.expectedAttemptMs;
+  // A server's hint is a floor: chance may add to it, never move it earlier. What chance adds is cut to the
+  // patience that is left, so that only the hint itself can be too long.
+  const hintedMs = hintMs > 0 ? Math.max(hintMs, Math.min(hintMs * (1 + facts.roll / 2), leftMs)) : 0;
+  const delayMs = Math.max(hintedMs, within(Infinity, backoffMs), facts.admitsAt - facts.now);
+  if (facts.admitsAt === Infinity) return stop('breaker_open');
+  if (delayMs > leftMs || delayMs === Infinity) return stop('patience_too_short');
+  if (facts.tokens < 1) return stop('budget_exhausted');
+
+  return { kind: 'retry', at: facts.now + delayMs, delayMs, because: judged.class, costs: 1 };
+}
+
+function stop(because: StopReason): Verdict {
+  return { kind: 'give_up', because };
+}
