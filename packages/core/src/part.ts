@@ -1,0 +1,28 @@
+import type { SettingsOf, SpecOf, Table } from './fields.ts';
+import type { Pack } from './outcome.ts';
+import type { Plan } from './plan.ts';
+
+/**
+ * A part of a policy: the fields of the document that it reads, and what it puts into the plan. A policy made
+ * of chosen parts carries only their code.
+ */
+export interface Part<T extends Table = Table> {
+  readonly key: string;
+  readonly fields: T;
+  /** `settings` has been validated field by field; what concerns several fields is checked here. */
+  create(settings: SettingsOf<T>, plan: Plan, spec: SpecOf<T>): void;
+}
+
+/** The document that a policy of these parts takes. */
+export type SpecOfParts<P extends readonly (Part | Pack)[]> = { name?: string } & UnionToIntersection<
+  P[number] extends infer Each ? (Each extends Part<infer T> ? SpecOf<T> : never) : never
+>;
+
+type UnionToIntersection<U> = (U extends unknown ? (each: U) => void : never) extends (all: infer I) => void
+  ? I
+  : never;
+
+/** Fixes a part's types to its table. */
+export function definePart<const T extends Table>(part: Part<T>): Part<T> {
+  return part;
+}
