@@ -1,0 +1,95 @@
+import type { Alarm } from './clock.ts';
+import type { Context, Plan } from './plan.ts';
+import { endingsSoFar } from './story.ts';
+import type { Target } from './target.ts';
+
+/**
+ * The context of one attempt. It is all that a success allocates where nothing stands around the attempts,
+ * so it has as few fields as it can: a dozen would cost as much as the promise.
+ */
+export class Attempt implements Context {
+  readonly plan: Plan;
+  readonly attempt: number;
+  readonly patienceEndsAt: number;
+  /** Runs that had given up before it was sent: tells one that gives up inside it from an older one. */
+  readonly since: number;
+  controller: AbortController | undefined;
+
+  constructor(plan: Plan, attempt: number, patienceEndsAt: number) {
+    this.plan = plan;
+    this.attempt = attempt;
+    this.patienceEndsAt = patienceEndsAt;
+    this.since = endingsSoFar();
+    this.controller = undefined;
+  }
+
+  get target(): string | undefined {
+    return undefined;
+  }
+
+  get signal(): AbortSignal {
+    this.controller ??= new AbortController();
+    return this.controller.signal;
+  }
+
+  get patienceLeft(): number {
+    return Math.max(0, this.patienceEndsAt - this.plan.clock.now());
+  }
+}
+
+/** An attempt at a target: what the machines of the attempt ring keep of it. */
+export class Flight extends Attempt {
+  readonly on: Target;
+  readonly startedAt: number;
+  /** When it is given up; Infinity without a limit. */
+  endsAt: number;
+  /** The breaker's ticket; −1 without. */
+  ticket: number;
+  /** Holds a permit of the target's bulkhead. */
+  permit: boolean;
+  /** Nobody waits for it any more: what it still gives is late. */
+  over = false;
+  reason: unknown = undefined;
+  /** Ends the hold on its permit when its call never settles. */
+  lease: Alarm | undefined = undefined;
+  /** The attempt before it, when both are in flight. */
+  rival: Flight | undefined;
+
+  constructor(
+    plan: Plan,
+    attempt: number,
+    patienceEndsAt: number,
+    on: Target,
+    startedAt: number,
+    endsAt: number,
+    ticket: number,
+    permit: boolean,
+    rival: Flight | undefined,
+  ) {
+    super(plan, attempt, patienceEndsAt);
+    this.on = on;
+    this.startedAt = startedAt;
+    this.endsAt = endsAt;
+    this.ticket = ticket;
+    this.permit = permit;
+    this.rival = rival;
+  }
+
+  override get target(): string | undefined {
+    return this.on.name;
+  }
+
+  override get signal(): AbortSignal {
+    const signal = super.signal;
+    // Read for the first time when it is all over: it must be born aborted.
+    if (this.over) this.controller?.abort(this.reason);
+    return signal;
+  }
+
+  /** Nobody waits for it any more. */
+  abandon(reason: unknown): void {
+    this.over = true;
+    this.reason = reason;
+    this.controller?.abort(reason);
+  }
+}

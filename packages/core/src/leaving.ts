@@ -1,0 +1,35 @@
+/** Someone who must know when the caller leaves. */
+export interface Leaver {
+  leave(reason: unknown): void;
+}
+
+/**
+ * All who wait on one signal, behind a single listener: platforms look through their listeners one by one, so ten
+ * thousand calls with one signal would take a hundred million looks to add.
+ */
+class Crowd extends Set<Leaver> {
+  handleEvent({ target }: { target: unknown }): void {
+    for (const each of [...this]) each.leave((target as AbortSignal).reason);
+  }
+}
+
+const crowds = /* @__PURE__ */ new WeakMap<AbortSignal, Crowd>();
+
+/** `who` leaves when `signal` aborts, until `stay`. */
+export function leaveWith(signal: AbortSignal, who: Leaver): void {
+  let crowd = crowds.get(signal);
+  if (!crowd) {
+    crowds.set(signal, (crowd = new Crowd()));
+    signal.addEventListener('abort', crowd);
+  }
+  crowd.add(who);
+}
+
+/** Forgets `who`; with the last of a crowd its listener goes. */
+export function stay(signal: AbortSignal, who: Leaver): void {
+  const crowd = crowds.get(signal);
+  if (crowd?.delete(who) && !crowd.size) {
+    crowds.delete(signal);
+    signal.removeEventListener('abort', crowd);
+  }
+}

@@ -1,0 +1,120 @@
+import type { Clock, Random } from './clock.ts';
+import { Counters } from './counters.ts';
+import { OptionsError } from './errors.ts';
+import { readTable, type Table } from './fields.ts';
+import type { Pack } from './outcome.ts';
+import type { Part, SpecOfParts } from './part.ts';
+import type { Operation, Plan, RunOptions } from './plan.ts';
+import { attemptRun, type Ending, run } from './shell.ts';
+import { systemClock, systemRandom } from './system-clock.ts';
+import { Work } from './work.ts';
+
+/** Where a policy gets its time and its chance from; the system's unless said. */
+export interface Environment {
+  readonly clock?: Clock | undefined;
+  readonly random?: Random | undefined;
+}
+
+/** A policy that runs work. The document it was made from can be read back, changed and made again. */
+export interface Policy<Spec = object> {
+  readonly name: string | undefined;
+  readonly spec: Spec;
+  readonly counters: Counters;
+  /** What the machines read: for `explain`, the simulator and the rooms above. */
+  readonly plan: Plan;
+  /** Runs `operation`; throws what it threw last, untouched. */
+  run<T>(operation: Operation<T>, options?: RunOptions): Promise<T>;
+  /** Runs `operation` and tells how it ended, with the story; never throws. */
+  try<T>(operation: Operation<T>, options?: RunOptions): Promise<Ending<T>>;
+  /** `fn` with the same type, each call of it run under this policy. */
+  wrap<A extends unknown[], T>(fn: (...args: A) => PromiseLike<T> | T): (...args: A) => Promise<T>;
+  /** A new policy with some fields said otherwise, and state of its own. */
+  with(overrides: Spec): Policy<Spec>;
+  /** Switches all retries and hedges off, or on again: each piece of work is attempted once. */
+  kill(on?: boolean): void;
+}
+
+/**
+ * Makes a kind of policy from chosen parts: `definePolicy([retry, breaker])(spec)`. Only what is named is in
+ * the bundle, and only its fields are in the document.
+ */
+export function definePolicy<const P extends readonly (Part | Pack)[]>(
+  chosen: P,
+): (spec?: SpecOfParts<P>, environment?: Environment) => Policy<SpecOfParts<P>> {
+  const parts = chosen.filter((each): each is Part => 'fields' in each);
+  const packs = chosen.filter((each): each is Pack => 'pack' in each);
+  const table: Table = Object.assign({}, ...parts.map(({ fields }) => fields));
+  return function make(spec = {} as SpecOfParts<P>, environment = {}): Policy<SpecOfParts<P>> {
+    const { name, ...fields } = spec as { name?: string } & object;
+    if (name !== undefined && (typeof name !== 'string' || !name)) throw new OptionsError('name', name, 'a text');
+    const settings = readTable(table, fields);
+    const plan = emptyPlan(name, packs, environment);
+    for (const part of parts) part.create(settings, plan, fields);
+    if (!(plan.targetOf || plan.reporter || plan.layers[0] || plan.judgesValues)) plan.plain = plainSuccess(plan);
+    const made: Policy<SpecOfParts<P>> = {
+      name,
+      spec,
+      counters: plan.counters,
+      plan,
+      run: (operation, options) => plan.throughLayers?.(plan, operation, options).then(unwrap) ?? run(plan, operation, options),
+      try: (operation, options) => (plan.throughLayers ?? attemptRun)(plan, operation, options),
+      wrap:
+        (fn) =>
+        (...args) =>
+          made.run(() => fn(...args)),
+      with: (overrides) => make(merge(spec, overrides), environment),
+      kill: (on = true) => {
+        plan.killSwitch = on;
+      },
+    };
+    return made;
+  };
+}
+
+/** What `run` makes of an ending. */
+function unwrap<T>(ending: Ending<T>): T {
+  if (ending.ok || !ending.thrown) return ending.value as T;
+  throw ending.error;
+}
+
+function emptyPlan(name: string | undefined, packs: readonly Pack[], environment: Environment): Plan {
+  const plan = {
+    name,
+    packs,
+    clock: environment.clock ?? systemClock,
+    random: environment.random ?? systemRandom,
+    counters: new Counters(),
+    patienceMs: Infinity,
+    attempts: 1,
+    delay: () => 0,
+    hintCapMs: 0,
+    classify: () => undefined,
+    judgesValues: 0,
+    work: (options, now, patienceEndsAt) => new Work(plan, options, now, patienceEndsAt),
+    equip: [],
+    layers: [],
+    killSwitch: false,
+  } as Partial<Plan> as Plan;
+  return plan;
+}
+
+function plainSuccess({ counters }: Plan): (value: unknown) => unknown {
+  return (value) => {
+    counters.succeeded++;
+    return value;
+  };
+}
+
+/** `overrides` on top of `spec`, group by group. */
+function merge<S extends object>(spec: S, overrides: S): S {
+  const merged = { ...spec } as Record<string, unknown>;
+  for (const [key, value] of Object.entries(overrides)) {
+    const before = merged[key];
+    merged[key] = isGroup(before) && isGroup(value) ? merge(before, value) : value;
+  }
+  return merged as S;
+}
+
+function isGroup(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

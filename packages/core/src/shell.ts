@@ -1,0 +1,219 @@
+import { Attempt } from './attempt.ts';
+import { Alarm } from './clock.ts';
+import { durationMs } from './duration.ts';
+import { leaveWith, stay } from './leaving.ts';
+import type { Operation, Plan, RunOptions } from './plan.ts';
+import { recordEnding, type Story } from './story.ts';
+import { surroundings } from './surroundings.ts';
+import { DONE, SEND, STOP, type Step, WAIT, type Work } from './work.ts';
+
+/** How a run ended, for `try`. */
+export type Ending<T> = Success<T> | Failure<T>;
+
+export interface Success<T> {
+  readonly ok: true;
+  readonly value: T;
+  readonly story: Story;
+  /** Where the value comes from, when it is not from the operation. */
+  readonly from?: 'fallback' | 'cache' | undefined;
+}
+
+export interface Failure<T> {
+  readonly ok: false;
+  /** False where the end is a value that was judged a failure: `run` returns it. */
+  readonly thrown: boolean;
+  readonly error: unknown;
+  readonly value: T | undefined;
+  readonly story: Story;
+}
+
+/** The thin async shell: performs the steps of one piece of work, and decides nothing. */
+class Run<T> extends Alarm {
+  readonly work: Work;
+  readonly operation: Operation<T>;
+  readonly signal: AbortSignal | undefined;
+  readonly settle: () => void;
+
+  constructor(work: Work, operation: Operation<T>, signal: AbortSignal | undefined, settle: () => void) {
+    super();
+    this.work = work;
+    this.operation = operation;
+    this.signal = signal;
+    this.settle = settle;
+    work.driver = this;
+    if (signal) leaveWith(signal, this);
+  }
+
+  perform(step: Step): void {
+    const { work } = this;
+    const { clock } = work.plan;
+    if (step === SEND) {
+      const attempt = work.current as Attempt;
+      call(this.operation, attempt).then(
+        (value) => this.settled(attempt, true, value),
+        (error) => this.settled(attempt, false, error),
+      );
+      // The operation itself may have made the caller leave.
+      if (work.stop) return;
+    }
+    if (step < DONE) {
+      if (work.wakeAt < Infinity) clock.set(this, work.wakeAt);
+    } else {
+      clock.clear(this);
+      if (this.signal) stay(this.signal, this);
+      this.settle();
+    }
+  }
+
+  settled(attempt: Attempt, ok: boolean, given: unknown): void {
+    const { work } = this;
+    const { clock } = work.plan;
+    const now = clock.now();
+    if (work.isLate(now, attempt)) return;
+    clock.clear(this);
+    const step = ok ? work.succeeded(now, attempt, given) : work.settled(now, attempt, { ok, error: given });
+    this.perform(step === WAIT ? this.tell(now) : step);
+  }
+
+  /** Tells the caller of the wait to come. If that throws, it is as if the caller had left. */
+  tell(now: number): Step {
+    const { work } = this;
+    const { attempt, options, patienceEndsAt, previousDelayMs: delayMs } = work;
+    if (!work.backingOff || !options?.onWait) return WAIT;
+    try {
+      options.onWait({ attempt, delayMs, because: work.log.at(-1)!.class, patienceLeft: patienceEndsAt - now });
+      return work.stop ? STOP : WAIT;
+    } catch (error) {
+      return work.cancel(now, error);
+    }
+  }
+
+  ring(now: number): void {
+    this.perform(this.work.alarm(now));
+  }
+
+  leave(reason: unknown): void {
+    this.perform(this.work.cancel(this.work.plan.clock.now(), reason));
+  }
+}
+
+/** Runs `operation` under `plan`; what it throws in the end is thrown untouched. */
+export function run<T>(plan: Plan, operation: Operation<T>, options: RunOptions | undefined): Promise<T> {
+  return plan.plain && !options && !surroundings()
+    ? runPlainly(plan, operation)
+    : start(plan, operation, options, returnOrThrow<T>);
+}
+
+/** Runs `operation` under `plan` and tells how it ended; never throws. */
+export function attemptRun<T>(plan: Plan, operation: Operation<T>, options?: RunOptions): Promise<Ending<T>> {
+  return start(plan, operation, options, endingOf<T>);
+}
+
+function start<T, R>(
+  plan: Plan,
+  operation: Operation<T>,
+  options: RunOptions | undefined,
+  read: (work: Work) => R,
+): Promise<R> {
+  const around = surroundings();
+  const now = plan.clock.now();
+  const patienceMs = options?.patience === undefined ? plan.patienceMs : durationMs(options.patience, 'patience');
+  const work = plan.work(options, now, Math.min(now + patienceMs, around?.patienceEndsAt ?? Infinity));
+  const signal = options?.signal ?? around?.signal;
+  if (around?.ownedUpstream) work.barred = 'not_owner';
+  const step = signal?.aborted ? work.cancel(now, signal.reason) : work.begin(now);
+  // A refusal is thrown a microtask later, when somebody listens: a rejection that nobody hears yet costs
+  // half as much again.
+  return step < DONE ? follow(work, operation, signal, step, read) : soon.then(() => read(work));
+}
+
+const soon = /* @__PURE__ */ Promise.resolve();
+
+/** Performs the steps of `work` from `step` on. */
+function follow<T, R>(
+  work: Work,
+  operation: Operation<T>,
+  signal: AbortSignal | undefined,
+  step: Step,
+  read: (work: Work) => R,
+): Promise<R> {
+  return new Promise((resolve, reject) => {
+    const settle = () => {
+      try {
+        resolve(read(work));
+      } catch (error) {
+        reject(error);
+      }
+    };
+    new Run(work, operation, signal, settle).perform(step);
+  });
+}
+
+/**
+ * The short way of a policy with nothing around its attempts, for a run that asks for nothing special: the
+ * promise of the operation is passed on, and the machinery is built only when it fails.
+ */
+function runPlainly<T>(plan: Plan, operation: Operation<T>): Promise<T> {
+  const { counters, patienceMs } = plan;
+  counters.operations++;
+  counters.attempts++;
+  const isTimed = patienceMs < Infinity;
+  const startedAt = isTimed ? plan.clock.now() : 0;
+  const attempt = new Attempt(plan, 1, startedAt + patienceMs);
+  return call(operation, attempt).then(plan.plain as (value: T) => T, (error: unknown) => {
+    const now = plan.clock.now();
+    const work = plan.work(undefined, isTimed ? startedAt : now, attempt.patienceEndsAt);
+    work.attempt = 1;
+    const step = work.settled(now, attempt, { ok: false, error });
+    return step < DONE ? follow(work, operation, undefined, step, returnOrThrow<T>) : returnOrThrow<T>(work);
+  });
+}
+
+function call<T>(operation: Operation<T>, attempt: Attempt): Promise<T> {
+  try {
+    return Promise.resolve(operation(attempt));
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+function returnOrThrow<T>(work: Work): T {
+  if (work.stop && !conclude(work).isValue) throw work.given;
+  return work.given as T;
+}
+
+function endingOf<T>(work: Work): Ending<T> {
+  return work.stop ? new Failed<T>(work) : { ok: true, value: work.given as T, story: work.story };
+}
+
+/** A failure whose error is made when it is read: a refusal that nobody looks at costs next to nothing. */
+class Failed<T> implements Failure<T> {
+  readonly ok = false;
+  readonly #work: Work;
+
+  constructor(work: Work) {
+    this.#work = work;
+  }
+
+  get thrown(): boolean {
+    return !this.#work.isValue;
+  }
+
+  get error(): unknown {
+    return this.#work.isValue ? undefined : conclude(this.#work).given;
+  }
+
+  get value(): T | undefined {
+    return this.#work.isValue ? (this.#work.given as T) : undefined;
+  }
+
+  get story(): Story {
+    return this.#work.story;
+  }
+}
+
+function conclude(work: Work): Work {
+  work.given = work.refusal();
+  recordEnding(work.given, work.story);
+  return work;
+}

@@ -1,0 +1,196 @@
+import { Attempt } from './attempt.ts';
+import type { RetryBudget } from './budget.ts';
+import { decide, type Facts, type History } from './decide.ts';
+import type { Judgement, Outcome } from './outcome.ts';
+import type { Plan, RunOptions } from './plan.ts';
+import { endedInside, type Story, type StoryAttempt } from './story.ts';
+import type { Target } from './target.ts';
+import type { StopReason, Verdict } from './verdict.ts';
+
+/** What the one who drives a piece of work has to do next. */
+export type Step = typeof SEND | typeof WAIT | typeof DONE | typeof STOP;
+/** Call the operation with `work.current`, then tell `settled`. */
+export const SEND = 0;
+/** Nothing until `wakeAt`, when `alarm` is due, or until an attempt in flight settles. */
+export const WAIT = 1;
+/** The work is done: `given` is its value. */
+export const DONE = 2;
+/** The work is over without success: throw `given`, or return it where it `isValue`; `stop` says why. */
+export const STOP = 3;
+
+/** Performs the steps of some work: the shell, or the simulator. */
+export interface Driver {
+  perform(step: Step): void;
+}
+
+/**
+ * One piece of work on its way through a policy: a synchronous state machine that performs nothing itself.
+ * The async shell drives it with promises, the simulator with events; both get the same steps.
+ */
+export class Work implements History {
+  readonly plan: Plan;
+  readonly options: RunOptions | undefined;
+  readonly startedAt: number;
+  readonly patienceEndsAt: number;
+  attempt = 0;
+  previousDelayMs = 0;
+  /** What forbids any repetition, if something does. */
+  barred: StopReason | undefined = undefined;
+  /** Whose state the run belongs to, where guards stand around its attempts. */
+  target: Target | undefined = undefined;
+  budget: RetryBudget | undefined = undefined;
+  /** The latest attempt. */
+  current: Attempt | undefined = undefined;
+  /** When to call `alarm`; Infinity: not at all. */
+  wakeAt = Infinity;
+  /** True from a verdict to retry until the next attempt. */
+  backingOff = false;
+  /** What the latest attempt gave; in the end, what the work gives. */
+  given: unknown = undefined;
+  /** `given` is a value that was judged a failure, such as a response: it is returned, not thrown. */
+  isValue = false;
+  stop: StopReason | undefined = undefined;
+  /** On the scale of the clock; −1 while it goes on. */
+  endedAt = -1;
+  log: StoryAttempt[] = none;
+  inner: Story | undefined = undefined;
+  /** Who performs the steps that come from a queue. */
+  driver: Driver | undefined = undefined;
+
+  constructor(plan: Plan, options: RunOptions | undefined, now: number, patienceEndsAt: number) {
+    this.plan = plan;
+    this.options = options;
+    this.startedAt = now;
+    this.patienceEndsAt = patienceEndsAt;
+  }
+
+  get idempotent(): boolean {
+    return this.options?.idempotent !== false;
+  }
+
+  begin(now: number): Step {
+    const { plan } = this;
+    plan.counters.operations++;
+    this.budget = plan.budgetOf?.(this, now);
+    return this.send(now);
+  }
+
+  /** The next attempt, past whatever stands before it. */
+  send(_now: number): Step {
+    this.backingOff = false;
+    this.plan.counters.attempts++;
+    this.current = new Attempt(this.plan, ++this.attempt, this.patienceEndsAt);
+    return SEND;
+  }
+
+  /** The alarm set for `wakeAt` rang. */
+  alarm(now: number): Step {
+    return this.send(now);
+  }
+
+  /** The caller has left: whatever is in flight or waiting is given up. */
+  cancel(now: number, reason: unknown): Step {
+    this.isValue = false;
+    this.current?.controller?.abort(reason);
+    if (this.backingOff) this.budget?.refund(1);
+    return this.giveUp(now, 'cancelled', reason);
+  }
+
+  /** An attempt gave a value; what to do next. */
+  succeeded(now: number, attempt: Attempt, value: unknown): Step {
+    if (this.plan.judgesValues > (typeof value === 'object' ? 0 : 1)) {
+      return this.settled(now, attempt, { ok: true, value });
+    }
+    this.given = value;
+    this.learn(now, attempt, okay);
+    return this.finish(now, attempt, okay);
+  }
+
+  /** An attempt is over; what to do next. */
+  settled(now: number, attempt: Attempt, outcome: Outcome): Step {
+    const { plan } = this;
+    const judged = this.judge(outcome);
+    const given = outcome.ok ? outcome.value : outcome.error;
+    this.given = given;
+    this.learn(now, attempt, judged);
+    if (judged.class === 'ok') return this.finish(now, attempt, judged);
+
+    this.isValue = outcome.ok;
+    this.inner = outcome.ok ? undefined : endedInside(given, attempt.since);
+    if (this.inner) this.barred ??= 'not_owner';
+    if (plan.killSwitch) this.barred ??= 'kill_switch';
+    const verdict = this.decide(now, judged);
+    if (this.log === none) this.log = [];
+    const { attempt: number, target } = attempt;
+    const endedAtMs = now - this.startedAt;
+    this.log.push({ attempt: number, target, endedAtMs, class: judged.class, outcome: given, verdict });
+    plan.reporter?.attempt(this, attempt, now, judged, verdict);
+    if (verdict.kind === 'give_up') return this.giveUp(now, verdict.because, given);
+    if (verdict.kind !== 'retry') return WAIT;
+    this.budget?.spend(now, verdict.costs);
+    this.previousDelayMs = verdict.delayMs;
+    if (verdict.delayMs === 0) return this.send(now);
+    this.backingOff = true;
+    this.wakeAt = verdict.at;
+    return WAIT;
+  }
+
+  finish(now: number, attempt: Attempt, judged: Judgement): Step {
+    const { counters, reporter } = this.plan;
+    this.endedAt = now;
+    if (this.attempt > 1) counters.succeededAfterRetry++;
+    else counters.succeeded++;
+    this.budget?.success(now);
+    reporter?.attempt(this, attempt, now, judged, done);
+    reporter?.ended(this, now);
+    return DONE;
+  }
+
+  giveUp(now: number, stop: StopReason, given: unknown): Step {
+    const { counters, reporter } = this.plan;
+    this.stop = stop;
+    this.given = given;
+    this.endedAt = now;
+    if (this.attempt > 1) counters.failedAfterRetry++;
+    else counters.failed++;
+    counters.stops[stop] = (counters.stops[stop] ?? 0) + 1;
+    reporter?.ended(this, now);
+    return STOP;
+  }
+
+  get story(): Story {
+    const { plan, attempt: attempts, startedAt, endedAt, stop, log, inner } = this;
+    return { policy: plan.name, attempts, tookMs: endedAt - startedAt, stop, log, inner };
+  }
+
+  judge(outcome: Outcome): Judgement {
+    const answer = this.plan.classify(outcome, this.plan.clock.epochMs);
+    return typeof answer === 'object' ? answer : { class: answer ?? (outcome.ok ? 'ok' : 'fatal') };
+  }
+
+  decide(now: number, judged: Judgement): Verdict {
+    return decide(this.plan, this, judged, this.facts(now));
+  }
+
+  facts(now: number): Facts {
+    const tokens = this.budget ? this.budget.tokens(now) : 1;
+    return { now, roll: this.plan.random(), tokens, expectedAttemptMs: 0, admitsAt: now };
+  }
+
+  /** What an outcome says of the target. */
+  learn(_now: number, _attempt: Attempt, _judged: Judgement): void {}
+
+  /** Whether the work had stopped waiting for a call that settles now: then what it held goes back, and no more. */
+  isLate(_now: number, _attempt: Attempt): boolean {
+    return this.endedAt >= 0;
+  }
+
+  /** The error of work that was refused before anything was called. */
+  refusal(): unknown {
+    return this.given;
+  }
+}
+
+const okay: Judgement = { class: 'ok' };
+const none: StoryAttempt[] = [];
+const done: Verdict = { kind: 'done' };
