@@ -1,8 +1,8 @@
+import { AlarmHeap } from './alarm-heap.ts';
 import type { Clock, Random } from './clock.ts';
-import { timerWheel } from './wheel.ts';
 
 /** The longest time a host timer can take; beyond it, hosts fire at once. */
-const HOST_TIMER_MAX_MS = 2 ** 31 - 1;
+const hostTimerMaxMs = 2 ** 31 - 1;
 
 /**
  * Real time. All alarms share one host timer, which runs only while an alarm is set: an idle process neither ticks
@@ -13,34 +13,38 @@ export const systemClock: Clock = /* @__PURE__ */ createSystemClock();
 export const systemRandom: Random = () => Math.random();
 
 function createSystemClock(): Clock {
-  let wheel = timerWheel(0);
+  let alarms = new AlarmHeap();
   let host: unknown;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let wakeAt = Infinity;
-  let checksIdle = false;
+  let looksLater = false;
 
-  function arm(at: number): void {
+  function arm(): void {
     clearTimeout(timer);
-    wakeAt = Math.ceil(at);
-    timer =
-      at < Infinity
-        ? setTimeout(wake, Math.min(Math.ceil(wakeAt - performance.now()), HOST_TIMER_MAX_MS))
-        : undefined;
+    const { first } = alarms;
+    wakeAt = first ? first.at : Infinity;
+    timer = first && setTimeout(wake, Math.min(Math.ceil(wakeAt - performance.now()), hostTimerMaxMs));
   }
 
   function wake(): void {
     // Whatever the alarms set, one arming at the end covers it.
-    wakeAt = -Infinity;
+    wakeAt = -1;
+    const now = performance.now();
+    const { order } = alarms;
     try {
-      wheel.advance(performance.now());
+      // One that sets itself anew is left for the next time, so that it cannot hold the thread.
+      for (let { first } = alarms; first && first.at <= now && first.order <= order; { first } = alarms) {
+        alarms.clear(first);
+        first.ring(now);
+      }
     } finally {
-      arm(wheel.nextAt());
+      arm();
     }
   }
 
-  function stopWhenIdle(): void {
-    checksIdle = false;
-    if (wheel.nextAt() === Infinity) arm(Infinity);
+  function look(): void {
+    looksLater = false;
+    if (!alarms.size) arm();
   }
 
   return {
@@ -51,23 +55,22 @@ function createSystemClock(): Clock {
       // A test has put fake timers in place of the host's, or put those back: what the others armed never fires.
       if (host !== setTimeout) {
         host = setTimeout;
-        wheel = timerWheel(0);
+        alarms = new AlarmHeap();
         timer = undefined;
         wakeAt = Infinity;
-        checksIdle = false;
+        looksLater = false;
       }
-      wheel.set(alarm, at);
-      if (alarm.at < wakeAt) arm(alarm.at);
+      alarms.set(alarm, at);
+      if (alarm.at < wakeAt) arm();
     },
 
     clear(alarm) {
-      wheel.clear(alarm);
+      alarms.clear(alarm);
       // Stopping the timer with the last alarm and starting it with the next would cost each lone call both;
       // a look once the thread is free costs a burst of calls nothing.
-      if (timer !== undefined && !checksIdle && wheel.nextAt() === Infinity) {
-        checksIdle = true;
-        const { setImmediate } = globalThis as { setImmediate?: (task: () => void) => unknown };
-        (setImmediate ?? setTimeout)(stopWhenIdle);
+      if (timer && !looksLater && !alarms.size) {
+        looksLater = true;
+        ((globalThis as { setImmediate?: typeof queueMicrotask }).setImmediate ?? setTimeout)(look);
       }
     },
   };

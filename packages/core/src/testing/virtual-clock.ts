@@ -1,5 +1,7 @@
-import type { Alarm, Clock } from '../clock.ts';
+import { AlarmHeap } from '../alarm-heap.ts';
+import type { Clock } from '../clock.ts';
 import { type Duration, durationMs } from '../duration.ts';
+import { OptionsError } from '../errors.ts';
 
 /** Time that moves only when told to. The same calls give the same order, however many waits run at once. */
 export interface VirtualClock extends Clock {
@@ -25,74 +27,24 @@ export interface VirtualClockOptions {
 /** Alarms rung without a step in time before that is taken for an alarm that sets itself for ever. */
 const ringsAtOnceMax = 1_000_000;
 
-interface Entry {
-  readonly alarm: Alarm;
-  readonly at: number;
-  readonly sequence: number;
-  index: number;
-}
-
 /** A clock for tests: starts still, and is moved with `advance`. */
 export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
-  const heap: Entry[] = [];
-  const entries = new Map<Alarm, Entry>();
+  const alarms = new AlarmHeap();
   let now = options.now ?? 0;
   const epochOffset = (options.epochMs ?? Date.UTC(2026, 0, 1)) - now;
-  let sequence = 0;
   let moving: Promise<void> = Promise.resolve();
-
-  function clear(alarm: Alarm): void {
-    const entry = entries.get(alarm);
-    if (entry === undefined) return;
-    entries.delete(alarm);
-    alarm.previous = alarm.next = undefined;
-    const last = heap.pop()!;
-    if (last === entry) return;
-    put(last, entry.index);
-    sink(last);
-    rise(last);
-  }
-
-  function put(entry: Entry, index: number): void {
-    entry.index = index;
-    heap[index] = entry;
-  }
-
-  function rise(entry: Entry): void {
-    while (entry.index > 0) {
-      const parent = heap[(entry.index - 1) >> 1]!;
-      if (isBefore(parent, entry)) return;
-      swap(parent, entry);
-    }
-  }
-
-  function sink(entry: Entry): void {
-    for (;;) {
-      const left = heap[entry.index * 2 + 1];
-      const right = heap[entry.index * 2 + 2];
-      const first = left && right && isBefore(right, left) ? right : left;
-      if (first === undefined || isBefore(entry, first)) return;
-      swap(entry, first);
-    }
-  }
-
-  function swap(a: Entry, b: Entry): void {
-    const { index } = a;
-    put(a, b.index);
-    put(b, index);
-  }
 
   async function moveTo(end: number): Promise<void> {
     const errors: unknown[] = [];
     let rings = 0;
     await settled();
-    for (let entry = heap[0]; entry && entry.at <= end && entry.at < Infinity; entry = heap[0]) {
-      rings = entry.at > now ? 0 : rings + 1;
+    for (let { first } = alarms; first && first.at <= end && first.at < Infinity; { first } = alarms) {
+      rings = first.at > now ? 0 : rings + 1;
       if (rings > ringsAtOnceMax) throw new Error(`more than ${ringsAtOnceMax} alarms rang at ${now} ms`);
-      now = Math.max(now, entry.at);
-      clear(entry.alarm);
+      now = Math.max(now, first.at);
+      alarms.clear(first);
       try {
-        entry.alarm.ring(now);
+        first.ring(now);
       } catch (error) {
         errors.push(error);
       }
@@ -114,37 +66,25 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     epochMs: () => Math.floor(epochOffset + now),
 
     set(alarm, at) {
-      clear(alarm);
       // Compared so that NaN is overdue, as on the system clock.
-      alarm.at = at > now ? at : now;
-      // Linked to itself: an alarm that is set can be told by its links on every clock.
-      alarm.previous = alarm.next = alarm;
-      const entry: Entry = { alarm, at: alarm.at, sequence: sequence++, index: heap.length };
-      entries.set(alarm, entry);
-      heap.push(entry);
-      rise(entry);
+      alarms.set(alarm, at > now ? at : now);
     },
 
-    clear,
+    clear: (alarm) => alarms.clear(alarm),
 
     get pendingTimers() {
-      return heap.length;
+      return alarms.size;
     },
 
     advance(duration) {
       const ms = durationMs(duration);
-      if (!(ms >= 0 && ms < Infinity))
-        throw new RangeError(`time goes forward, by a finite duration, not by ${duration}`);
+      if (ms === Infinity) throw new OptionsError('duration', duration, 'a finite duration');
       // Whole microseconds: steps of 0.1 ms must meet an alarm set to their sum.
       return move(() => Math.round((now + ms) * 1000) / 1000);
     },
 
     runAll: () => move(() => Infinity),
   };
-}
-
-function isBefore(a: Entry, b: Entry): boolean {
-  return a.at < b.at || (a.at === b.at && a.sequence < b.sequence);
 }
 
 /** Resolves when no promise continuation is left to run, however long their chain. */
