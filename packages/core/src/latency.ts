@@ -1,0 +1,90 @@
+/** 16 buckets for each doubling, from 16 µs to 36 min: half a bucket is 3 % of its value. */
+const BUCKETS = 432;
+const LEAST_US = 16;
+const MOST_US = 0x7fffffff;
+
+/** A generation ends with whichever comes first. Two are looked at: the last 5,000 to 10,000 samples, or 5 to 10 minutes. */
+const GENERATION_SAMPLES = 5_000;
+const GENERATION_MS = 300_000;
+
+/** What one new sample weighs in `recent`. */
+const RECENT_WEIGHT = 0.1;
+
+/** A quantile is looked up again when there is one new sample for so many known ones, or after so many new ones. */
+const KEPT_RATIO = 16;
+const KEPT_MAX = 256;
+
+interface Kept {
+  readonly q: number;
+  ms: number;
+  until: number;
+}
+
+/** How long calls take: quantiles within 5 %, from samples that fade. What is beyond 36 min counts as that. */
+export class Latency {
+  /** A moving average over about the last ten samples; 0 before the first. */
+  recent = 0;
+
+  #counts = new Uint32Array(BUCKETS);
+  #olderCounts = new Uint32Array(BUCKETS);
+  #samples = 0;
+  #olderSamples = 0;
+  #endsAt = -Infinity;
+  #recorded = 0;
+  readonly #kept: Kept[] = [];
+
+  /** How many samples the quantiles are taken from. */
+  get samples(): number {
+    return this.#samples + this.#olderSamples;
+  }
+
+  record(now: number, ms: number): void {
+    if (now >= this.#endsAt || this.#samples >= GENERATION_SAMPLES) this.#turn(now);
+    const us = Math.max(LEAST_US, Math.min(ms * 1000, MOST_US) | 0);
+    const doublings = 27 - Math.clz32(us);
+    this.#counts[(doublings << 4) + (us >>> doublings) - 16]!++;
+    this.#samples++;
+    this.recent = this.#recorded++ === 0 ? ms : this.recent + (ms - this.recent) * RECENT_WEIGHT;
+  }
+
+  /** The time within which a share `q` of the calls ended, in ms; 0 without samples. Kept for a few samples. */
+  quantile(q: number): number {
+    const kept = this.#keptFor(q);
+    if (this.#recorded >= kept.until) {
+      kept.ms = this.#lookUp(q);
+      kept.until = this.#recorded + Math.min(KEPT_MAX, Math.ceil(this.samples / KEPT_RATIO));
+    }
+    return kept.ms;
+  }
+
+  #keptFor(q: number): Kept {
+    for (const kept of this.#kept) if (kept.q === q) return kept;
+    const kept = { q, ms: 0, until: 0 };
+    // Policies ask for three or four; whoever asks for any number must not fill the memory.
+    if (this.#kept.push(kept) > 8) this.#kept.shift();
+    return kept;
+  }
+
+  #lookUp(q: number): number {
+    let above = this.samples - Math.ceil(q * this.samples);
+    for (let bucket = BUCKETS - 1; bucket >= 0; bucket--) {
+      above -= this.#counts[bucket]! + this.#olderCounts[bucket]!;
+      if (above < 0) return (((bucket & 15) + 16.5) * 2 ** (bucket >> 4)) / 1000;
+    }
+    return 0;
+  }
+
+  #turn(now: number): void {
+    const counts = this.#olderCounts.fill(0);
+    this.#olderCounts = this.#counts;
+    this.#olderSamples = this.#samples;
+    // After a long rest even the newer generation is too old.
+    if (now >= this.#endsAt + GENERATION_MS) {
+      this.#olderCounts.fill(0);
+      this.#olderSamples = 0;
+    }
+    this.#counts = counts;
+    this.#samples = 0;
+    this.#endsAt = now + GENERATION_MS;
+  }
+}
