@@ -1,0 +1,29 @@
+import { readHint } from '../hints.ts';
+import type { Pack } from '../outcome.ts';
+import { errorPack, isObject } from './pack.ts';
+
+/** As AWS's own clients have it. `Throttl` covers six names. */
+const throttledNames =
+  /Throttl|^(BandwidthLimitExceeded|LimitExceededException|PriorRequestNotComplete|ProvisionedThroughputExceeded|RequestLimitExceeded|SlowDown|TooManyRequests|TransactionInProgress)/;
+const transientNames = /^(RequestTimeout|TimeoutError|IDPCommunicationError)/;
+
+/** Errors of the AWS clients: by name, by what the service's model calls retryable, and by status. */
+export const aws: Pack = /* @__PURE__ */ errorPack('aws', (error, epochMs) => {
+  const { $metadata, $response, $retryable } = error;
+  const names = [error.name, error.Code, error.code].map(String);
+  const status = Number(isObject($metadata) ? $metadata.httpStatusCode : NaN);
+  const isModelled = isObject($retryable);
+  const isThrottled =
+    status === 429 ||
+    (isModelled && $retryable.throttling === true) ||
+    names.some((name) => throttledNames.test(name));
+  const isTransient =
+    isModelled || [500, 502, 503, 504].includes(status) || names.some((name) => transientNames.test(name));
+  if (!isThrottled && !isTransient) return status >= 400 ? 'fatal' : undefined;
+  const hint = readHint(isObject($response) ? $response.headers : undefined, epochMs, status === 429);
+  return {
+    class: isThrottled ? 'throttled' : 'transient',
+    retryAfterMs: hint.retryAfterMs,
+    unreadableHint: hint.unreadable,
+  };
+});

@@ -1,0 +1,50 @@
+import { OptionsError } from '../errors.ts';
+import type { Classifier, Pack } from '../outcome.ts';
+import { markOf } from './marks.ts';
+
+/** What `retryOn` lists: the name of a pack, a pack, or a function. */
+export type RetryOn = string | Pack | Classifier;
+
+/**
+ * One classifier of many: the first that answers wins. Marks made by hand beat all, and `neverOn` beats the packs: both
+ * were said about this very program. What nobody knows is not retried. A classifier that throws ends the retries,
+ * and what it threw is reported, because the error of the operation must come through.
+ */
+export function combine(
+  retryOn: readonly RetryOn[],
+  neverOn: readonly (abstract new (...args: never[]) => unknown)[],
+  packs: readonly Pack[],
+): { classify: Classifier; judgesValues: boolean } {
+  const chosen = retryOn.map((choice, index): Pack => {
+    if (typeof choice === 'function') return { pack: '', classify: choice, values: true };
+    const found = typeof choice === 'string' ? packs.find(({ pack }) => pack === choice) : choice;
+    if (typeof found?.classify === 'function') return found;
+    const names = packs.map(({ pack }) => pack);
+    throw new OptionsError(`retryOn[${index}]`, choice, `${names.join(', ')}, a pack or a function`);
+  });
+  const forValues = chosen.filter(({ values }) => values);
+
+  return {
+    judgesValues: forValues.length > 0,
+    classify(outcome, epochMs) {
+      const unknown = outcome.ok ? 'ok' : 'fatal';
+      try {
+        if (!outcome.ok) {
+          const marked = markOf(outcome.error);
+          if (marked) return marked;
+          if (neverOn.some((type) => outcome.error instanceof type)) return 'fatal';
+        }
+        for (const pack of outcome.ok ? forValues : chosen) {
+          const judged = pack.classify(outcome, epochMs);
+          if (judged) return judged;
+        }
+      } catch (error) {
+        return {
+          class: unknown,
+          unreadableHint: `a classifier threw ${error instanceof Error ? error.message : ''}`,
+        };
+      }
+      return unknown;
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import type { Pack } from '../outcome.ts';
+import { errorsIn, guarded, isObject, lookedAtMax, type Stranger } from './pack.ts';
+
+/**
+ * How a connection that could not be made, broke or took too long is called: by the codes of Node, undici and axios,
+ * and by the messages of `fetch` in browsers, Deno, Bun and workers.
+ */
+const known =
+  /^(E(CONN|HOST|NET|PIPE|AI_AGAIN|NOTFOUND|ADDRNOTAVAIL|\w*TIMEDOUT)|UND_ERR_(SOCKET|\w+_TIMEOUT)|ERR_(NETWORK|STREAM_PREMATURE|HTTP2_(GOAWAY|S(TREAM|ESSION)_ERROR))|TimeoutError|TypeError: (fetch failed|failed to fetch|load failed|terminated|(a )?network ?(error|request|connection)|the (internet|network) connection|error sending request|unable to connect))/i;
+
+/** Those that come before the first byte of a request has left: the only proof that nothing was sent. */
+const unsent =
+  /^(ECONNREFUSED|EAI_AGAIN|ENOTFOUND|UND_ERR_CONNECT_|ERR_HTTP2_GOAWAY)|before secure TLS|REFUSED_STREAM/;
+
+/**
+ * The connection failed: refused, reset, timed out, no route, no name. A name that is not found is taken for transient,
+ * because a name server in trouble and a machine without a network say the same, and nothing was sent.
+ */
+export const network: Pack = {
+  pack: 'network',
+  classify: guarded((outcome) => {
+    const errors = outcome.ok ? [] : errorsIn(outcome.error);
+    if (!errors.some(isKnown)) return undefined;
+    // Proof takes all of them: where two addresses were tried, either may have got the request. An error around others
+    // says nothing of its own, and where there are too many to look at there is no proof.
+    const isProof = (error: Stranger) => isUnsent(error) || (isWrapper(error) && !isKnown(error));
+    return { class: 'transient', unprocessed: errors.length < lookedAtMax && errors.every(isProof) };
+  }),
+};
+
+function isKnown(error: Stranger): boolean {
+  // An aggregate repeats the code of one of its parts. And what has a cause is as good or bad as that:
+  // `fetch failed` may be a certificate that has expired.
+  return (
+    !Array.isArray(error.errors) &&
+    (known.test(`${error.code}`) || known.test(`${error.name}: ${isWrapper(error) || error.message}`))
+  );
+}
+
+function isUnsent({ code, message, syscall, socket }: Stranger): boolean {
+  return (
+    unsent.test(`${code} ${message}`) ||
+    syscall === 'connect' ||
+    (isObject(socket) && socket.bytesWritten === 0)
+  );
+}
+
+function isWrapper({ cause, errors }: Stranger): boolean {
+  return isObject(cause) || Array.isArray(errors);
+}
