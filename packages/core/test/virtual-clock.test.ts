@@ -79,10 +79,10 @@ describe('alarms', () => {
     clock.clear(cleared);
     clock.clear(cleared);
     expect(clock.pendingTimers).toBe(1);
-    expect(cleared.next).toBeUndefined();
+    expect(cleared.index).toBe(-1);
     await clock.advance(100);
     expect(seen).toEqual(['moved@20']);
-    expect(moved.next).toBeUndefined();
+    expect(moved.index).toBe(-1);
   });
 
   test('in the past or at no time at all ring now, and never before time is moved', async () => {
