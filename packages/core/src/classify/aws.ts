@@ -1,6 +1,6 @@
 import { readHint } from '../hints.ts';
 import type { Pack } from '../outcome.ts';
-import { errorPack, isObject } from './pack.ts';
+import { definePack, isObject } from './pack.ts';
 
 /** As AWS's own clients have it. `Throttl` covers six names. */
 const throttledNames =
@@ -8,7 +8,7 @@ const throttledNames =
 const transientNames = /^(RequestTimeout|TimeoutError|IDPCommunicationError)/;
 
 /** Errors of the AWS clients: by name, by what the service's model calls retryable, and by status. */
-export const aws: Pack = /* @__PURE__ */ errorPack('aws', (error, epochMs) => {
+export const aws: Pack = /* @__PURE__ */ definePack('aws', (error, epochMs) => {
   const { $metadata, $response, $retryable } = error;
   const names = [error.name, error.Code, error.code].map(String);
   const status = Number(isObject($metadata) ? $metadata.httpStatusCode : NaN);

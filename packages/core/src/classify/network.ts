@@ -1,5 +1,5 @@
 import type { Pack } from '../outcome.ts';
-import { errorsIn, guarded, isObject, lookedAtMax, type Stranger } from './pack.ts';
+import { definePack, isObject, lookedAtMax, type Stranger } from './pack.ts';
 
 /**
  * How a connection that could not be made, broke or took too long is called: by the codes of Node, undici and axios,
@@ -16,17 +16,13 @@ const unsent =
  * The connection failed: refused, reset, timed out, no route, no name. A name that is not found is taken for transient,
  * because a name server in trouble and a machine without a network say the same, and nothing was sent.
  */
-export const network: Pack = {
-  pack: 'network',
-  classify: guarded((outcome) => {
-    const errors = outcome.ok ? [] : errorsIn(outcome.error);
-    if (!errors.some(isKnown)) return undefined;
-    // Proof takes all of them: where two addresses were tried, either may have got the request. An error around others
-    // says nothing of its own, and where there are too many to look at there is no proof.
-    const isProof = (error: Stranger) => isUnsent(error) || (isWrapper(error) && !isKnown(error));
-    return { class: 'transient', unprocessed: errors.length < lookedAtMax && errors.every(isProof) };
-  }),
-};
+export const network: Pack = /* @__PURE__ */ definePack('network', (error, _, all) => {
+  if (!isKnown(error)) return undefined;
+  // Proof takes all of them: where two addresses were tried, either may have got the request. An error around others
+  // says nothing of its own, and where there are too many to look at there is no proof.
+  const isProof = (each: Stranger) => isUnsent(each) || (isWrapper(each) && !isKnown(each));
+  return { class: 'transient', unprocessed: all.length < lookedAtMax && all.every(isProof) };
+});
 
 function isKnown(error: Stranger): boolean {
   // An aggregate repeats the code of one of its parts. And what has a cause is as good or bad as that:

@@ -1,42 +1,47 @@
-import type { Classifier, Judgement, OutcomeClass, Pack } from '../outcome.ts';
+import type { Judgement, OutcomeClass, Pack } from '../outcome.ts';
 
 /** An object of which nothing is known: any property may be anything, or throw when it is read. */
 export type Stranger = Readonly<Record<string, unknown>>;
 
-/** How many errors are looked at inside one: a bound on depth, width and cycles alike. */
+/** How many errors are looked at inside one: a bound on depth, width and circles alike. */
 export const lookedAtMax = 16;
 
-/** A pack that judges errors one by one. `judge` may throw on hostile objects: that declines. */
-export function errorPack(
+/**
+ * A pack that judges an error and what is inside it one by one, the outermost first, and with `values` what was returned
+ * as well. `judge` may throw on hostile objects: then the pack declines.
+ */
+export function definePack(
   pack: string,
-  judge: (error: Stranger, epochMs: () => number) => Judgement | OutcomeClass | undefined,
+  judge: (
+    thing: Stranger,
+    epochMs: () => number,
+    all: readonly Stranger[],
+    ok: boolean,
+  ) => Judgement | OutcomeClass | undefined,
+  values = false,
 ): Pack {
   return {
     pack,
-    classify: guarded((outcome, epochMs) => {
-      if (outcome.ok) return undefined;
-      for (const error of errorsIn(outcome.error)) {
-        const judged = judge(error, epochMs);
-        if (judged !== undefined) return judged;
+    values,
+    classify(outcome, epochMs) {
+      try {
+        if (outcome.ok)
+          return values && isObject(outcome.value) ? judge(outcome.value, epochMs, [], true) : undefined;
+        const all = errorsIn(outcome.error);
+        for (const error of all) {
+          const judged = judge(error, epochMs, all, false);
+          if (judged) return judged;
+        }
+      } catch {
+        // Not an object that any of our packs could know.
       }
       return undefined;
-    }),
-  };
-}
-
-/** A classifier that declines where it would throw. */
-export function guarded(classify: Classifier): Classifier {
-  return (outcome, epochMs) => {
-    try {
-      return classify(outcome, epochMs);
-    } catch {
-      return undefined;
-    }
+    },
   };
 }
 
 /** `error`, then what is inside it: the errors of an AggregateError, and causes. */
-export function errorsIn(error: unknown): Stranger[] {
+function errorsIn(error: unknown): Stranger[] {
   const found: Stranger[] = [];
   const add = (each: unknown) => {
     if (isObject(each) && found.length < lookedAtMax && !found.includes(each)) found.push(each);
