@@ -24,7 +24,7 @@ export class AlarmHeap {
 
   clear(alarm: Alarm): void {
     const { index } = alarm;
-    if (this.#heap[index] !== alarm) return;
+    if (index < 0 || this.#heap[index] !== alarm) return;
     alarm.index = -1;
     const last = this.#heap.pop() as Alarm;
     if (last !== alarm) this.#place(last, index);
@@ -34,8 +34,11 @@ export class AlarmHeap {
   #place(alarm: Alarm, free: number): void {
     const heap = this.#heap;
     let index = free;
-    for (let parent: number; index > 0 && isBefore(alarm, heap[(parent = (index - 1) >> 1)]!); index = parent) {
+    while (index > 0) {
+      const parent = (index - 1) >> 1;
+      if (!isBefore(alarm, heap[parent]!)) break;
       put(heap, heap[parent]!, index);
+      index = parent;
     }
     for (let child = 2 * index + 1; child < heap.length; child = 2 * index + 1) {
       if (child + 1 < heap.length && isBefore(heap[child + 1]!, heap[child]!)) child++;

@@ -66,6 +66,10 @@ export class Bulkhead {
     for (let i = 0; i < PRIORITIES; i++) this.#lines.push({ first: undefined, last: undefined });
   }
 
+  get settings(): BulkheadSettings {
+    return { concurrent: this.#concurrent, queueMax: this.#queueMax };
+  }
+
   /** Takes a permit if one is free and nobody waits for it. */
   tryEnter(): boolean {
     if (this.inFlight >= this.#concurrent || this.queued > 0) return false;

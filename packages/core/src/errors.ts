@@ -34,7 +34,7 @@ export class OptionsError extends HoldfastError {
 /** A bad value as a person would write it, never longer than a line. */
 function show(value: unknown): string {
   try {
-    return (JSON.stringify(value) ?? String(value)).slice(0, 80);
+    return ((typeof value !== 'number' && JSON.stringify(value)) || String(value)).slice(0, 80);
   } catch {
     return typeof value; // a cycle, or a toJSON that throws: its type is all that can be said
   }
@@ -47,7 +47,10 @@ export class RefusedError extends HoldfastError {
   readonly retryAfterMs: number | undefined;
 
   constructor(reason: StopReason, target: string | undefined, retryAfterMs?: number) {
-    super(`HOLDFAST_${reason.toUpperCase()}`, `${target ?? 'the call'} was not called: ${reason.replace('_', ' ')}`);
+    super(
+      `HOLDFAST_${reason.toUpperCase()}`,
+      `${target ?? 'the call'} was not called: ${reason.replace('_', ' ')}`,
+    );
     this.reason = reason;
     this.target = target;
     this.retryAfterMs = retryAfterMs;

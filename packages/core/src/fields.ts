@@ -67,7 +67,14 @@ export function duration<const W extends Words = Record<never, number>>(
 
 /** A number within [min, max]. */
 export function number(fallback?: number, min?: number, max?: number): Field<number, number> {
-  return amount('a number', (value) => (typeof value === 'number' ? value : Number.NaN), fallback, undefined, min, max);
+  return amount(
+    'a number',
+    (value) => (typeof value === 'number' ? value : Number.NaN),
+    fallback,
+    undefined,
+    min,
+    max,
+  );
 }
 
 /** A whole number of at least `min`. */

@@ -15,7 +15,11 @@ export interface Layer {
 }
 
 /** Runs `operation` through the layers of `plan`, outermost first. */
-export function runLayers<T>(plan: Plan, operation: Operation<T>, options: RunOptions = {}): Promise<Ending<T>> {
+export function runLayers<T>(
+  plan: Plan,
+  operation: Operation<T>,
+  options: RunOptions = {},
+): Promise<Ending<T>> {
   const enter = (depth: number, asked: RunOptions): Promise<Ending<T>> => {
     const layer = plan.layers[depth];
     return layer

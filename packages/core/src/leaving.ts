@@ -19,7 +19,8 @@ const crowds = /* @__PURE__ */ new WeakMap<AbortSignal, Crowd>();
 export function leaveWith(signal: AbortSignal, who: Leaver): void {
   let crowd = crowds.get(signal);
   if (!crowd) {
-    crowds.set(signal, (crowd = new Crowd()));
+    crowd = new Crowd();
+    crowds.set(signal, crowd);
     signal.addEventListener('abort', crowd);
   }
   crowd.add(who);

@@ -82,8 +82,14 @@ export interface Plan extends Rules {
   /** Finds or makes the state that a run belongs to; absent where no part keeps any. */
   targetOf: ((options: RunOptions | undefined, now: number) => Target) | undefined;
   targets: Targets<Target> | undefined;
+  /** All that is kept, for lists; absent where no part keeps any. */
+  everyTarget: (() => Iterable<Target>) | undefined;
   /** One of the run's `targets`, or none of them admits. Those in `refused` have just said no. */
-  choose: ((work: GuardedWork, now: number, refused: ReadonlySet<Target> | undefined) => Target | undefined) | undefined;
+  choose:
+    | ((work: GuardedWork, now: number, refused: ReadonlySet<Target> | undefined) => Target | undefined)
+    | undefined;
+  /** Gives what is kept to the plan that takes over. */
+  handOver: ((next: Plan) => void) | undefined;
   /** What each part keeps for a target. */
   readonly equip: ((target: Target, pooled: boolean) => void)[];
   /** Told everything; absent while no part listens. */
@@ -120,5 +126,11 @@ export interface Reporter {
   refused(work: Work, now: number, target: string | undefined, because: StopReason): void;
   hedged(work: Work, attempt: Flight, now: number): void;
   zombie(work: Work, attempt: Flight, now: number): void;
-  breaker(target: string | undefined, now: number, from: BreakerState, to: BreakerState, because: BreakerCause): void;
+  breaker(
+    target: string | undefined,
+    now: number,
+    from: BreakerState,
+    to: BreakerState,
+    because: BreakerCause,
+  ): void;
 }

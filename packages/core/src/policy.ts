@@ -30,6 +30,11 @@ export interface Policy<Spec = object> {
   wrap<A extends unknown[], T>(fn: (...args: A) => PromiseLike<T> | T): (...args: A) => Promise<T>;
   /** A new policy with some fields said otherwise, and state of its own. */
   with(overrides: Spec): Policy<Spec>;
+  /**
+   * Takes another document from now on. Breakers, budgets and permits live on, and work that has begun ends by the
+   * old one. A document that is refused changes nothing.
+   */
+  update(spec: Spec): void;
   /** Switches all retries and hedges off, or on again: each piece of work is attempted once. */
   kill(on?: boolean): void;
 }
@@ -41,33 +46,62 @@ export interface Policy<Spec = object> {
 export function definePolicy<const P extends readonly (Part | Pack)[]>(
   chosen: P,
 ): (spec?: SpecOfParts<P>, environment?: Environment) => Policy<SpecOfParts<P>> {
-  const parts = chosen.filter((each): each is Part => 'fields' in each);
+  // What several parts lean on is settled by `retry`, so it comes first whatever the order of the list.
+  const parts = chosen
+    .filter((each): each is Part => 'fields' in each)
+    .sort((a, b) => Number(b.key === 'retry') - Number(a.key === 'retry'));
   const packs = chosen.filter((each): each is Pack => 'pack' in each);
   const table: Table = Object.assign({}, ...parts.map(({ fields }) => fields));
-  return function make(spec = {} as SpecOfParts<P>, environment = {}): Policy<SpecOfParts<P>> {
-    const { name, ...fields } = spec as { name?: string } & object;
-    if (name !== undefined && (typeof name !== 'string' || !name)) throw new OptionsError('name', name, 'a text');
-    const settings = readTable(table, fields);
-    const plan = emptyPlan(name, packs, environment);
-    for (const part of parts) part.create(settings, plan, fields);
-    if (!(plan.targetOf || plan.reporter || plan.layers[0] || plan.judgesValues)) plan.plain = plainSuccess(plan);
-    const made: Policy<SpecOfParts<P>> = {
-      name,
-      spec,
-      counters: plan.counters,
-      plan,
-      run: (operation, options) => plan.throughLayers?.(plan, operation, options).then(unwrap) ?? run(plan, operation, options),
+  return function make(first = {} as SpecOfParts<P>, environment = {}): Policy<SpecOfParts<P>> {
+    const counters = new Counters();
+    let spec = first;
+    let plan = compile(spec);
+
+    function compile(document: SpecOfParts<P>): Plan {
+      const { name, ...fields } = document as { name?: string } & object;
+      if (name !== undefined && (typeof name !== 'string' || !name))
+        throw new OptionsError('name', name, 'a text');
+      const settings = readTable(table, fields);
+      const made = emptyPlan(name, packs, environment, counters);
+      for (const part of parts) part.create(settings, made, fields);
+      if (!(made.targetOf || made.reporter || made.layers[0] || made.judgesValues)) {
+        made.plain = (value) => {
+          counters.succeeded++;
+          return value;
+        };
+      }
+      return made;
+    }
+
+    return {
+      get name() {
+        return plan.name;
+      },
+      get spec() {
+        return spec;
+      },
+      get plan() {
+        return plan;
+      },
+      counters,
+      run: (operation, options) =>
+        plan.throughLayers?.(plan, operation, options).then(unwrap) ?? run(plan, operation, options),
       try: (operation, options) => (plan.throughLayers ?? attemptRun)(plan, operation, options),
-      wrap:
-        (fn) =>
-        (...args) =>
-          made.run(() => fn(...args)),
+      wrap(fn) {
+        return (...args) => this.run(() => fn(...args));
+      },
       with: (overrides) => make(merge(spec, overrides), environment),
-      kill: (on = true) => {
+      update(document) {
+        const next = compile(document);
+        next.killSwitch = plan.killSwitch;
+        plan.handOver?.(next);
+        plan = next;
+        spec = document;
+      },
+      kill(on = true) {
         plan.killSwitch = on;
       },
     };
-    return made;
   };
 }
 
@@ -77,13 +111,18 @@ function unwrap<T>(ending: Ending<T>): T {
   throw ending.error;
 }
 
-function emptyPlan(name: string | undefined, packs: readonly Pack[], environment: Environment): Plan {
+function emptyPlan(
+  name: string | undefined,
+  packs: readonly Pack[],
+  environment: Environment,
+  counters: Counters,
+): Plan {
   const plan = {
     name,
     packs,
     clock: environment.clock ?? systemClock,
     random: environment.random ?? systemRandom,
-    counters: new Counters(),
+    counters,
     patienceMs: Infinity,
     attempts: 1,
     delay: () => 0,
@@ -96,13 +135,6 @@ function emptyPlan(name: string | undefined, packs: readonly Pack[], environment
     killSwitch: false,
   } as Partial<Plan> as Plan;
   return plan;
-}
-
-function plainSuccess({ counters }: Plan): (value: unknown) => unknown {
-  return (value) => {
-    counters.succeeded++;
-    return value;
-  };
 }
 
 /** `overrides` on top of `spec`, group by group. */

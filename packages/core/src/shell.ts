@@ -81,7 +81,12 @@ class Run<T> extends Alarm {
     const { attempt, options, patienceEndsAt, previousDelayMs: delayMs } = work;
     if (!work.backingOff || !options?.onWait) return WAIT;
     try {
-      options.onWait({ attempt, delayMs, because: work.log.at(-1)!.class, patienceLeft: patienceEndsAt - now });
+      options.onWait({
+        attempt,
+        delayMs,
+        because: work.log.at(-1)!.class,
+        patienceLeft: patienceEndsAt - now,
+      });
       return work.stop ? STOP : WAIT;
     } catch (error) {
       return work.cancel(now, error);
@@ -117,7 +122,8 @@ function start<T, R>(
 ): Promise<R> {
   const around = surroundings();
   const now = plan.clock.now();
-  const patienceMs = options?.patience === undefined ? plan.patienceMs : durationMs(options.patience, 'patience');
+  const patienceMs =
+    options?.patience === undefined ? plan.patienceMs : durationMs(options.patience, 'patience');
   const work = plan.work(options, now, Math.min(now + patienceMs, around?.patienceEndsAt ?? Infinity));
   const signal = options?.signal ?? around?.signal;
   if (around?.ownedUpstream) work.barred = 'not_owner';

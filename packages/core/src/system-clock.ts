@@ -13,29 +13,46 @@ export const systemClock: Clock = /* @__PURE__ */ createSystemClock();
 export const systemRandom: Random = () => Math.random();
 
 function createSystemClock(): Clock {
-  let alarms = new AlarmHeap();
+  let alarms: AlarmHeap;
   let host: unknown;
+  // Looked up once: on the global object it is a getter, which costs a third of the reading itself.
+  let watch: { now(): number };
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let wakeAt = Infinity;
-  let looksLater = false;
+  let wakeAt: number;
+  let looksLater: boolean;
+
+  /** At first, and when a test puts fake timers in place of the host's or puts those back: what was armed never fires. */
+  function adopt(): void {
+    host = setTimeout;
+    watch = performance;
+    alarms = new AlarmHeap();
+    timer = undefined;
+    wakeAt = Infinity;
+    looksLater = false;
+  }
+
+  function now(): number {
+    if (host !== setTimeout) adopt();
+    return watch.now();
+  }
 
   function arm(): void {
     clearTimeout(timer);
     const { first } = alarms;
     wakeAt = first ? first.at : Infinity;
-    timer = first && setTimeout(wake, Math.min(Math.ceil(wakeAt - performance.now()), hostTimerMaxMs));
+    timer = first && setTimeout(wake, Math.min(Math.ceil(wakeAt - now()), hostTimerMaxMs));
   }
 
   function wake(): void {
     // Whatever the alarms set, one arming at the end covers it.
     wakeAt = -1;
-    const now = performance.now();
+    const rungAt = now();
     const { order } = alarms;
     try {
       // One that sets itself anew is left for the next time, so that it cannot hold the thread.
-      for (let { first } = alarms; first && first.at <= now && first.order <= order; { first } = alarms) {
+      for (let { first } = alarms; first && first.at <= rungAt && first.order <= order; { first } = alarms) {
         alarms.clear(first);
-        first.ring(now);
+        first.ring(rungAt);
       }
     } finally {
       arm();
@@ -48,24 +65,17 @@ function createSystemClock(): Clock {
   }
 
   return {
-    now: () => performance.now(),
+    now,
     epochMs: () => Date.now(),
 
     set(alarm, at) {
-      // A test has put fake timers in place of the host's, or put those back: what the others armed never fires.
-      if (host !== setTimeout) {
-        host = setTimeout;
-        alarms = new AlarmHeap();
-        timer = undefined;
-        wakeAt = Infinity;
-        looksLater = false;
-      }
+      if (host !== setTimeout) adopt();
       alarms.set(alarm, at);
       if (alarm.at < wakeAt) arm();
     },
 
     clear(alarm) {
-      alarms.clear(alarm);
+      alarms?.clear(alarm);
       // Stopping the timer with the last alarm and starting it with the next would cost each lone call both;
       // a look once the thread is free costs a burst of calls nothing.
       if (timer && !looksLater && !alarms.size) {

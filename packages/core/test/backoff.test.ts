@@ -2,7 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type BackoffSettings, backoff } from '../src/backoff.ts';
 
-const settings: BackoffSettings = { strategy: 'exponential', base: 100, factor: 2, cap: 5000, jitter: 'none' };
+const settings: BackoffSettings = {
+  strategy: 'exponential',
+  base: 100,
+  factor: 2,
+  cap: 5000,
+  jitter: 'none',
+};
 
 function delays(change: Partial<BackoffSettings>, roll = 0, attempts = [1, 2, 3, 4, 5, 6, 7, 8]): number[] {
   const delay = backoff({ ...settings, ...change });
@@ -94,10 +100,16 @@ test('every delay is within zero and the cap, whatever the settings', () => {
   }) as fc.Arbitrary<BackoffSettings>;
   const roll = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
   fc.assert(
-    fc.property(anySettings, fc.nat(1e6), fc.double({ min: 0, max: 1e9, noNaN: true }), roll, (made, n, previousMs, r) => {
-      const delayMs = backoff(made)(n + 1, previousMs, r, 0);
-      expect(delayMs).toBeGreaterThanOrEqual(0);
-      expect(delayMs).toBeLessThanOrEqual(made.cap);
-    }),
+    fc.property(
+      anySettings,
+      fc.nat(1e6),
+      fc.double({ min: 0, max: 1e9, noNaN: true }),
+      roll,
+      (made, n, previousMs, r) => {
+        const delayMs = backoff(made)(n + 1, previousMs, r, 0);
+        expect(delayMs).toBeGreaterThanOrEqual(0);
+        expect(delayMs).toBeLessThanOrEqual(made.cap);
+      },
+    ),
   );
 });

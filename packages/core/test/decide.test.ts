@@ -36,13 +36,21 @@ describe('stops', () => {
     ['when the target will say the same again', { judged: { class: 'fatal' } }, 'not_retryable'],
     ['when the server says never', { judged: { retryNever: true } }, 'server_said_stop'],
     ['when another layer owns the retries', { history: { barred: 'not_owner' } }, 'not_owner'],
-    ['when it may have been processed and must not be twice', { history: { idempotent: false } }, 'not_idempotent'],
+    [
+      'when it may have been processed and must not be twice',
+      { history: { idempotent: false } },
+      'not_idempotent',
+    ],
     ['after the last attempt', { history: { attempt: 4 } }, 'attempts_exhausted'],
     ['when attempts were lowered below those made', { history: { attempt: 9 } }, 'attempts_exhausted'],
     ['when the hint is above the cap', { judged: { retryAfterMs: 300_001 } }, 'server_said_stop'],
     ['when the hint is longer than patience', { judged: { retryAfterMs: 9001 } }, 'patience_too_short'],
     ['when the wait is longer than patience', { rules: { delay: () => 9001 } }, 'patience_too_short'],
-    ['when the attempt after the wait would not fit', { facts: { expectedAttemptMs: 8801 } }, 'patience_too_short'],
+    [
+      'when the attempt after the wait would not fit',
+      { facts: { expectedAttemptMs: 8801 } },
+      'patience_too_short',
+    ],
     [
       'when the backoff says never, even with endless patience',
       { rules: { delay: () => Infinity }, history: { patienceEndsAt: Infinity } },
@@ -63,20 +71,38 @@ describe('retries', () => {
     ['at once when the backoff is zero', { rules: { delay: () => 0 } }, 0],
     ['at once when the backoff is negative', { rules: { delay: () => -5 } }, 0],
     ['at once when the backoff is no number', { rules: { delay: () => Number.NaN } }, 0],
-    ['with a delay beyond what a host timer takes', { rules: { delay: () => 2 ** 33 }, history: { patienceEndsAt: Infinity } }, 2 ** 33],
-    ['what was provably not processed', { history: { idempotent: false }, judged: { unprocessed: true } }, 200],
+    [
+      'with a delay beyond what a host timer takes',
+      { rules: { delay: () => 2 ** 33 }, history: { patienceEndsAt: Infinity } },
+      2 ** 33,
+    ],
+    [
+      'what was provably not processed',
+      { history: { idempotent: false }, judged: { unprocessed: true } },
+      200,
+    ],
     ['when patience fits exactly', { rules: { delay: () => 9000 } }, 9000],
     ['not before the hint, with chance added above it', { judged: { retryAfterMs: 1000 } }, 1250],
     ['exactly at a hint that leaves no room for chance', { judged: { retryAfterMs: 9000 } }, 9000],
     ['with chance cut to the patience that is left', { judged: { retryAfterMs: 8000 } }, 9000],
     ['after the backoff when the hint is shorter', { judged: { retryAfterMs: 10 } }, 200],
-    ['with no regard to hints when told so', { rules: { hintCapMs: 0 }, judged: { retryAfterMs: 9999 } }, 200],
+    [
+      'with no regard to hints when told so',
+      { rules: { hintCapMs: 0 }, judged: { retryAfterMs: 9999 } },
+      200,
+    ],
     ['when the breaker reopens', { facts: { admitsAt: 3000 } }, 2000],
     ['with the last token', { facts: { tokens: 1 } }, 200],
     ['on the attempt before the last', { history: { attempt: 3 } }, 200],
   ];
   test.each(cases)('%s', (_sentence, given, delayMs) => {
-    expect(verdictOf(given)).toEqual({ kind: 'retry', at: 1000 + delayMs, delayMs, because: 'transient', costs: 1 });
+    expect(verdictOf(given)).toEqual({
+      kind: 'retry',
+      at: 1000 + delayMs,
+      delayMs,
+      because: 'transient',
+      costs: 1,
+    });
   });
 
   test('throttled work with a base of at least a second', () => {
@@ -85,7 +111,11 @@ describe('retries', () => {
       asked.push(...args);
       return 0;
     };
-    verdictOf({ rules: { delay }, judged: { class: 'throttled' }, history: { attempt: 2, previousDelayMs: 77 } });
+    verdictOf({
+      rules: { delay },
+      judged: { class: 'throttled' },
+      history: { attempt: 2, previousDelayMs: 77 },
+    });
     verdictOf({ rules: { delay } });
     expect(asked).toEqual([2, 77, 0.5, 1000, 1, 0, 0.5, 0]);
   });
@@ -132,7 +162,8 @@ test('whatever happens: within patience, never before a hint, never past the bud
       expect(verdict.at + given.facts.expectedAttemptMs).toBeLessThanOrEqual(given.history.patienceEndsAt);
       expect(verdict.delayMs).toBeGreaterThanOrEqual(0);
       expect(verdict.delayMs).toBeLessThan(Infinity);
-      if (given.rules.hintCapMs > 0) expect(verdict.delayMs).toBeGreaterThanOrEqual(given.judged.retryAfterMs ?? 0);
+      if (given.rules.hintCapMs > 0)
+        expect(verdict.delayMs).toBeGreaterThanOrEqual(given.judged.retryAfterMs ?? 0);
       expect(given.facts.tokens).toBeGreaterThanOrEqual(verdict.costs);
       expect(given.history.idempotent || given.judged.unprocessed).toBe(true);
       expect(given.history.attempt).toBeLessThan(given.rules.attempts);

@@ -24,12 +24,22 @@ describe('run', () => {
     const { run, operation, policy, clock } = setup({}, 42);
     await expect(run(operation)).resolves.toBe(42);
     expect(operation.attempts).toEqual([1]);
-    expect(policy.counters).toMatchObject({ operations: 1, attempts: 1, succeeded: 1, loadMultiplication: 1 });
+    expect(policy.counters).toMatchObject({
+      operations: 1,
+      attempts: 1,
+      succeeded: 1,
+      loadMultiplication: 1,
+    });
     expect(clock.pendingTimers).toBe(0);
   });
 
   test('tries again after the backoff, and tells the attempt its number', async () => {
-    const { run, operation, clock, policy } = setup({ backoff: { base: '1s', jitter: 'none' } }, down, down, 'up');
+    const { run, operation, clock, policy } = setup(
+      { backoff: { base: '1s', jitter: 'none' } },
+      down,
+      down,
+      'up',
+    );
     const running = run(operation);
     await clock.advance('10s');
     await expect(running).resolves.toBe('up');
@@ -39,7 +49,11 @@ describe('run', () => {
   });
 
   test('throws the last error itself, with the story of how it came to that', async () => {
-    const { run, operation, clock, policy } = setup({ attempts: 2, backoff: { base: '1s', jitter: 'none' } }, down, stillDown);
+    const { run, operation, clock, policy } = setup(
+      { attempts: 2, backoff: { base: '1s', jitter: 'none' } },
+      down,
+      stillDown,
+    );
     const running = run(operation);
     const caught = running.catch((error: unknown) => error);
     await clock.advance('1s');
@@ -93,7 +107,13 @@ describe('run', () => {
 
   test('never tries again before the time the target asked for', async () => {
     const { run, clock } = setup({ patience: '1m' });
-    const operation = scripted(clock, () => { throw retryAfter(new Error('busy'), '7s'); }, 'free');
+    const operation = scripted(
+      clock,
+      () => {
+        throw retryAfter(new Error('busy'), '7s');
+      },
+      'free',
+    );
     const running = run(operation);
     await clock.advance('1m');
     await expect(running).resolves.toBe('free');
@@ -138,7 +158,10 @@ describe('run', () => {
 
 describe('patience', () => {
   test('no wait goes past it: the work ends at once with the real error', async () => {
-    const { run, operation, clock } = setup({ patience: '5s', backoff: { base: '5s', jitter: 'none' } }, after('1s', down));
+    const { run, operation, clock } = setup(
+      { patience: '5s', backoff: { base: '5s', jitter: 'none' } },
+      after('1s', down),
+    );
     const caught = run(operation).catch((error: unknown) => error);
     await clock.advance('1s');
     expect(await caught).toBe(down);
@@ -175,7 +198,10 @@ describe('patience', () => {
 
 describe('the caller leaves', () => {
   test('during backoff: the wait ends that moment and nothing is called any more', async () => {
-    const { run, operation, clock, caller } = setup({ backoff: { base: '1h', cap: '1h', jitter: 'none' }, patience: '1d' }, down);
+    const { run, operation, clock, caller } = setup(
+      { backoff: { base: '1h', cap: '1h', jitter: 'none' }, patience: '1d' },
+      down,
+    );
     const caught = run(operation, { signal: caller.signal }).catch((error: unknown) => error);
     await clock.advance('10ms');
     const left = new Error('left');
@@ -257,7 +283,9 @@ describe('onWait', () => {
     const running = run(operation, { onWait });
     await clock.advance('1s');
     await running;
-    expect(onWait.mock.calls).toEqual([[{ attempt: 1, delayMs: 1000, because: 'transient', patienceLeft: 10_000 }]]);
+    expect(onWait.mock.calls).toEqual([
+      [{ attempt: 1, delayMs: 1000, because: 'transient', patienceLeft: 10_000 }],
+    ]);
   });
 
   test('ends the work when it throws', async () => {
@@ -301,7 +329,11 @@ describe('runs inside runs', () => {
     await expect(outer.run(() => policy.run(operation))).rejects.toBe(down);
     expect(operation.attempts).toEqual([1, 2, 3]);
     const story = storyOf(down);
-    expect(story).toMatchObject({ stop: 'not_owner', attempts: 1, inner: { stop: 'attempts_exhausted', attempts: 3 } });
+    expect(story).toMatchObject({
+      stop: 'not_owner',
+      attempts: 1,
+      inner: { stop: 'attempts_exhausted', attempts: 3 },
+    });
     expect(clock.pendingTimers).toBe(0);
   });
 
@@ -330,7 +362,11 @@ describe('try', () => {
   test('tells of a success', async () => {
     const { policy, operation } = setup({ name: 'orders' }, 42);
     const ending = await policy.try(operation);
-    expect(ending).toMatchObject({ ok: true, value: 42, story: { policy: 'orders', attempts: 1, stop: undefined } });
+    expect(ending).toMatchObject({
+      ok: true,
+      value: 42,
+      story: { policy: 'orders', attempts: 1, stop: undefined },
+    });
   });
 
   test('tells of a failure without throwing', async () => {
@@ -351,7 +387,8 @@ describe('try', () => {
 
 describe('values', () => {
   const busy = { status: 'busy' };
-  const judge = (outcome: { ok: boolean; value?: unknown }) => (outcome.ok && outcome.value === busy ? 'transient' : undefined);
+  const judge = (outcome: { ok: boolean; value?: unknown }) =>
+    outcome.ok && outcome.value === busy ? 'transient' : undefined;
 
   test('can be judged failures, and the last one is returned', async () => {
     const { policy, operation } = setup({ retryOn: judge, attempts: 3, backoff: false }, busy);
@@ -382,7 +419,10 @@ describe('the kill switch', () => {
 
 describe('a hundred thousand waits', () => {
   test('end together with their caller, and leave nothing behind', async () => {
-    const { policy, clock, caller } = setup({ patience: '1h', backoff: { base: '10m', cap: '10m', jitter: 'equal' } });
+    const { policy, clock, caller } = setup({
+      patience: '1h',
+      backoff: { base: '10m', cap: '10m', jitter: 'equal' },
+    });
     const operation = scripted(clock, down);
     const running = Array.from({ length: 10_000 }, () => policy.try(operation, { signal: caller.signal }));
     await clock.advance('1s');

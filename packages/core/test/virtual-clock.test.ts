@@ -50,7 +50,8 @@ describe('time', () => {
 
   test('refuses to go back or nowhere', () => {
     const clock = virtualClock();
-    for (const wrong of [-1, Number.NaN, Infinity]) expect(() => clock.advance(wrong)).toThrow('duration: expected');
+    for (const wrong of [-1, Number.NaN, Infinity])
+      expect(() => clock.advance(wrong)).toThrow('duration: expected');
   });
 });
 

@@ -1,0 +1,162 @@
+import type { Attempt, Flight } from './attempt.ts';
+import type { BreakerState } from './breaker.ts';
+import type { OutcomeClass } from './outcome.ts';
+import { definePart } from './part.ts';
+import type { Plan, Reporter } from './plan.ts';
+import type { StopReason } from './verdict.ts';
+import type { Work } from './work.ts';
+
+interface Heading {
+  readonly policy: string | undefined;
+  readonly target: string | undefined;
+  /** On the scale of `Clock.now` of the policy that speaks. */
+  readonly at: number;
+}
+
+interface OfWork extends Heading {
+  /** The same for all notices of one piece of work, and of no other in this process. */
+  readonly work: number;
+}
+
+/** Everything that happens, as it happens: one typed stream for telemetry, logs, the console and the simulator. */
+export type Notice =
+  /** An attempt is over. `last`: nothing follows it. */
+  | (OfWork & {
+      readonly type: 'attempt';
+      readonly attempt: number;
+      readonly class: OutcomeClass;
+      readonly tookMs: number;
+      /** What it threw, or the value that was judged; undefined for a plain success. */
+      readonly outcome: unknown;
+      readonly last: boolean;
+    })
+  | (OfWork & {
+      readonly type: 'retry';
+      readonly attempt: number;
+      readonly because: OutcomeClass;
+      readonly delayMs: number;
+      readonly outcome: unknown;
+    })
+  | (OfWork & { readonly type: 'done'; readonly attempts: number; readonly tookMs: number })
+  | (OfWork & {
+      readonly type: 'gave_up';
+      readonly attempts: number;
+      readonly tookMs: number;
+      readonly because: StopReason;
+      readonly outcome: unknown;
+    })
+  /** A part refused an attempt before it was sent. */
+  | (OfWork & { readonly type: 'refused'; readonly because: StopReason })
+  /** A second attempt was started while the first was in flight. */
+  | (OfWork & { readonly type: 'hedge'; readonly attempt: number })
+  /** A call has outlived the lease of its permit. */
+  | (OfWork & { readonly type: 'zombie'; readonly attempt: number })
+  /** A server sent a hint that could not be read. */
+  | (OfWork & { readonly type: 'unreadable_hint'; readonly attempt: number; readonly hint: string })
+  | (Heading & {
+      readonly type: 'breaker';
+      readonly from: BreakerState;
+      readonly to: BreakerState;
+      readonly because: string;
+    });
+
+export type Listener = (notice: Notice) => void;
+
+const listeners = new Set<Listener>();
+const channel = diagnosticsChannel('holdfast:notice');
+
+/** Hears every notice of every policy that has the `notices` part. Returns the way to stop. */
+export function subscribe(listener: Listener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** Whether anybody hears. While nobody does, no notice is even made. */
+function heard(): boolean {
+  return listeners.size > 0 || channel?.hasSubscribers === true;
+}
+
+/** Passes a notice on. A listener that throws must not harm the work it hears of: its error surfaces on its own. */
+export function publish(notice: Notice): void {
+  for (const listener of listeners) {
+    try {
+      listener(notice);
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
+  }
+  if (channel?.hasSubscribers) channel.publish(notice);
+}
+
+/** Node's own stream for such things, reached without an import so that browsers need not know of it. */
+function diagnosticsChannel(name: string): Channel | undefined {
+  const host = globalThis as {
+    process?: { getBuiltinModule?: (id: string) => { channel(name: string): Channel } };
+  };
+  return host.process?.getBuiltinModule?.('node:diagnostics_channel').channel(name);
+}
+
+interface Channel {
+  readonly hasSubscribers: boolean;
+  publish(message: unknown): void;
+}
+
+/** Tells of everything that happens, to whoever `subscribe`s. */
+export const notices = definePart({
+  key: 'notices',
+  fields: {},
+  create(_settings, plan) {
+    plan.reporter = reporter(plan);
+  },
+});
+
+const numbers = new WeakMap<Work, number>();
+let lastNumber = 0;
+
+function reporter(plan: Plan): Reporter {
+  function heading(work: Work, now: number, attempt?: Attempt): OfWork {
+    let number = numbers.get(work);
+    if (number === undefined) {
+      number = ++lastNumber;
+      numbers.set(work, number);
+    }
+    return { policy: plan.name, target: attempt?.target ?? work.target?.name, at: now, work: number };
+  }
+  return {
+    attempt(work, attempt, now, judged, verdict) {
+      if (!heard()) return;
+      const from = heading(work, now, attempt);
+      const { attempt: number } = attempt;
+      const { given: outcome } = work;
+      const last = verdict.kind === 'done' || verdict.kind === 'give_up';
+      const tookMs = now - ((attempt as Partial<Flight>).startedAt ?? work.startedAt);
+      publish({ ...from, type: 'attempt', attempt: number, class: judged.class, tookMs, outcome, last });
+      if (judged.unreadableHint !== undefined) {
+        publish({ ...from, type: 'unreadable_hint', attempt: number, hint: judged.unreadableHint });
+      }
+      if (verdict.kind !== 'retry') return;
+      const { because, delayMs } = verdict;
+      publish({ ...from, type: 'retry', attempt: number, because, delayMs, outcome });
+    },
+    ended(work, now) {
+      if (!heard()) return;
+      const { attempt: attempts, given: outcome, stop: because } = work;
+      const ending = { ...heading(work, now), attempts, tookMs: now - work.startedAt };
+      publish(because ? { ...ending, type: 'gave_up', because, outcome } : { ...ending, type: 'done' });
+    },
+    refused(work, now, target, because) {
+      if (heard()) publish({ ...heading(work, now), target, type: 'refused', because });
+    },
+    hedged(work, attempt, now) {
+      if (heard()) publish({ ...heading(work, now, attempt), type: 'hedge', attempt: attempt.attempt });
+    },
+    zombie(work, attempt, now) {
+      if (heard()) publish({ ...heading(work, now, attempt), type: 'zombie', attempt: attempt.attempt });
+    },
+    breaker(target, now, from, to, because) {
+      if (heard()) publish({ policy: plan.name, target, at: now, type: 'breaker', from, to, because });
+    },
+  };
+}

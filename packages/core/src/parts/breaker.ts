@@ -1,0 +1,53 @@
+import { Breaker } from '../breaker.ts';
+import { OptionsError } from '../errors.ts';
+import { count, duration, either, group, list, number, shape, word } from '../fields.ts';
+import { definePart } from '../part.ts';
+import { guard, keep } from './keep.ts';
+
+/** Stops calling a target that is failing, and finds out with a few calls when it is well again. */
+export const breaker = definePart({
+  key: 'breaker',
+  fields: {
+    breaker: group(
+      {
+        /** How far back it looks: so long, or so many calls. */
+        window: either('30s', duration(undefined, undefined, 1), shape({ calls: count(100, 1) })),
+        minimum: count(20, 1),
+        failureRatio: number(0.5, 0, 1),
+        /** Failures in a row that open it, whatever the ratio; 0: none do. */
+        consecutive: count(5, 0),
+        slow: group({ over: duration('2s'), ratio: number(0.8, 0, 1) }, true),
+        /** The shortest and the longest time it stays open. */
+        openFor: list(duration(undefined, undefined, 1), ['1s', '30s']),
+        probes: count(3, 1),
+        /** `wait`: an attempt waits for the breaker to reopen, if patience allows. */
+        whenOpen: word('stop', 'stop', 'wait'),
+      },
+      true,
+    ),
+  },
+  create({ breaker: settings }, plan) {
+    if (!settings) return;
+    const { window, slow, openFor } = settings;
+    const [least, most = least] = openFor as readonly [number, number?];
+    if (openFor.length > 2 || most < least) {
+      throw new OptionsError('breaker.openFor', openFor, 'the shortest and the longest time, in this order');
+    }
+    const machine = {
+      ...settings,
+      windowMs: typeof window === 'number' ? window : 0,
+      windowCalls: typeof window === 'object' ? window.calls : 0,
+      slowOverMs: slow?.over ?? Infinity,
+      slowRatio: slow?.ratio ?? 1,
+      openForMs: [least, most] as const,
+    };
+    guard(plan);
+    plan.waitsForBreaker = settings.whenOpen === 'wait';
+    keep(plan, 'member', (target) => {
+      target.breaker = new Breaker(machine, plan.random);
+      target.breaker.onChange = (from, to, because, at) => {
+        plan.reporter?.breaker(target.name, at, from, to, because);
+      };
+    });
+  },
+});

@@ -1,0 +1,26 @@
+import { RetryBudget } from '../budget.ts';
+import { duration, group, number } from '../fields.ts';
+import { definePart } from '../part.ts';
+import { keep } from './keep.ts';
+
+/**
+ * How many retries a caller may add to its own traffic. A bucket that one success in ten refills holds one token for a
+ * caller with little traffic: of two failures in quick succession it can retry one. That is the price of a limit which
+ * holds for ten thousand small clients as it does for ten large ones.
+ */
+export const budget = definePart({
+  key: 'budget',
+  fields: { budget: group({ ratio: number(0.1, 0, 1), window: duration('10s', undefined, 1) }, true) },
+  create({ budget: settings }, plan) {
+    if (!settings) return;
+    const { ratio, window: windowMs } = settings;
+    keep(plan, 'pool', (target) => {
+      target.budget = new RetryBudget({ ratio, windowMs, attempts: plan.attempts });
+    });
+    plan.budgetOf = ({ target, options }, now) => {
+      const { budget } = target ?? plan.targetOf!(options, now);
+      budget?.firstTry(now);
+      return budget;
+    };
+  },
+});

@@ -1,0 +1,17 @@
+import { Bulkhead } from '../bulkhead.ts';
+import { count, group } from '../fields.ts';
+import { definePart } from '../part.ts';
+import { guard, keep } from './keep.ts';
+
+/** Caps how many attempts are in flight at a target; so many more wait, the most important first. */
+export const bulkhead = definePart({
+  key: 'bulkhead',
+  fields: { bulkhead: group({ concurrent: count(100, 1), queue: count(50, 0) }) },
+  create({ bulkhead: settings }, plan) {
+    if (!settings) return;
+    guard(plan);
+    keep(plan, 'member', (target) => {
+      target.bulkhead = new Bulkhead({ concurrent: settings.concurrent, queueMax: settings.queue });
+    });
+  },
+});

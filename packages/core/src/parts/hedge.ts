@@ -1,0 +1,58 @@
+import { RetryBudget } from '../budget.ts';
+import { OptionsError } from '../errors.ts';
+import { duration, group, number } from '../fields.ts';
+import { Latency } from '../latency.ts';
+import { definePart } from '../part.ts';
+import { guard, keep } from './keep.ts';
+
+/** Below this many samples a percentile says little, and nothing is hedged by one. */
+const samplesMin = 100;
+
+/**
+ * Starts a second attempt when the first is slow, takes what answers first and cancels the other. Only for work that
+ * may be repeated, never more than `extraLoad` of the traffic, and each one also takes a token of the retry budget.
+ */
+export const hedge = definePart({
+  key: 'hedge',
+  fields: {
+    hedge: group({
+      /** The share of extra calls one is ready to pay; the delay follows from it: 0.02 hedges at p98. */
+      extraLoad: number(0.02, 0, 1),
+      /** Hedges at this percentile (0–1) of what attempts take, instead. */
+      percentile: number(undefined, 0, 1),
+      /** Hedges after so long, instead. */
+      after: duration(),
+    }),
+  },
+  create({ hedge: settings }, plan) {
+    if (!settings) return;
+    const { extraLoad, percentile, after } = settings;
+    if (percentile !== undefined && after !== undefined) {
+      throw new OptionsError('hedge.percentile', percentile, 'either a percentile or a delay, not both');
+    }
+    const quantile = percentile ?? 1 - extraLoad;
+    guard(plan);
+    keep(plan, 'member', (target) => {
+      target.latency ??= new Latency();
+    });
+    keep(plan, 'pool', (target) => {
+      target.hedgeBudget = new RetryBudget({ ratio: extraLoad, windowMs: 10_000, attempts: 1 });
+    });
+    plan.hedge = {
+      at(work, target, now) {
+        work.target?.hedgeBudget?.firstTry(now);
+        if (!work.idempotent || work.barred || plan.killSwitch || work.attempt >= plan.attempts)
+          return Infinity;
+        if (after !== undefined) return now + after;
+        const { latency } = target;
+        return latency && latency.samples >= samplesMin ? now + latency.quantile(quantile) : Infinity;
+      },
+      may({ target }, now) {
+        if (!target || (target.budget && target.budget.tokens(now) < 1)) return false;
+        if (!target.hedgeBudget?.trySpend(now, 1)) return false;
+        target.budget?.spend(now, 1);
+        return true;
+      },
+    };
+  },
+});

@@ -1,0 +1,25 @@
+import { count, duration, group, rate } from '../fields.ts';
+import { Gcra } from '../gcra.ts';
+import { definePart } from '../part.ts';
+import { guard, keep } from './keep.ts';
+
+/** Caps how many attempts a target gets in a time. An attempt that comes too early waits for its turn, or is refused. */
+export const limiter = definePart({
+  key: 'limiter',
+  fields: {
+    limiter: group({
+      rate: rate('50/s'),
+      burst: count(100, 1),
+      /** The longest wait for a turn; 0 refuses at once. Never longer than patience. */
+      wait: duration('0ms', { unlimited: Infinity }),
+    }),
+  },
+  create({ limiter: settings }, plan) {
+    if (!settings) return;
+    guard(plan);
+    plan.limiterWaitMs = settings.wait;
+    keep(plan, 'member', (target) => {
+      target.limiter = new Gcra({ ratePerMs: settings.rate, burst: settings.burst });
+    });
+  },
+});

@@ -1,0 +1,62 @@
+import { type BackoffSettings, backoff, type Delay } from '../backoff.ts';
+import { combine, type RetryOn } from '../classify/classifier.ts';
+import { OptionsError } from '../errors.ts';
+import { anything, callback, count, duration, either, group, list, number, shape, word } from '../fields.ts';
+import { definePart } from '../part.ts';
+
+/** A backoff of one's own: ms to wait after attempt `attempt`; negative and not-a-number are no wait, Infinity is the end. */
+export type CustomBackoff = (wait: { attempt: number; previousMs: number; roll: number }) => number;
+
+const unlimited = { unlimited: Infinity };
+
+const backoffFields = {
+  strategy: word('exponential', 'constant', 'linear', 'exponential', 'fibonacci', 'polynomial'),
+  base: duration('200ms'),
+  factor: number(2, 1),
+  cap: duration('5s'),
+  jitter: either(
+    'full',
+    word('full', 'none', 'full', 'equal', 'decorrelated'),
+    number(1, 0, 1),
+    shape({ plusMinus: duration('100ms') }),
+  ),
+};
+
+/** Trying again: how long in all, how often, how far apart, and after what. */
+export const retry = /* @__PURE__ */ definePart({
+  key: 'retry',
+  fields: {
+    patience: duration('10s', unlimited),
+    attempts: count(4, 1, unlimited),
+    backoff: either(true, callback<CustomBackoff>(), group(backoffFields)),
+    retryOn: list(anything<RetryOn>()),
+    neverOn: list(anything<abstract new (...args: never[]) => unknown>(), []),
+    respectServer: group({ cap: duration('5m') }, true),
+  },
+  create(settings, plan, spec) {
+    if (settings.attempts === Infinity && (spec.patience ?? 'unlimited') === 'unlimited') {
+      throw new OptionsError('attempts', 'unlimited', 'a number, or a patience of its own beside it');
+    }
+    plan.patienceMs = settings.patience;
+    plan.attempts = settings.attempts;
+    plan.hintCapMs = settings.respectServer?.cap ?? 0;
+    plan.delay = delayOf(settings.backoff);
+    const known = ['network', 'http'].filter((name) => plan.packs.some(({ pack }) => pack === name));
+    const retryOn = settings.retryOn ?? known;
+    const { classify, judgesValues } = combine(retryOn, settings.neverOn, plan.packs);
+    plan.classify = classify;
+    plan.judgesValues = retryOn.some((each) => typeof each === 'function') ? 2 : judgesValues ? 1 : 0;
+  },
+});
+
+function delayOf(said: CustomBackoff | object | null): Delay {
+  if (!said) return () => 0;
+  if (typeof said === 'function') {
+    return (attempt, previousMs, roll) => (said as CustomBackoff)({ attempt, previousMs, roll });
+  }
+  const settings = said as BackoffSettings;
+  if (settings.base > settings.cap) {
+    throw new OptionsError('backoff.base', settings.base, `at most the cap of ${settings.cap} ms`);
+  }
+  return backoff(settings);
+}

@@ -1,0 +1,17 @@
+import { duration, group, number } from '../fields.ts';
+import { definePart } from '../part.ts';
+import { Throttle } from '../throttle.ts';
+import { guard, keep } from './keep.ts';
+
+/** Sends less to a target that accepts less: at most `k` times what it has been accepting, the rest is refused here. */
+export const throttle = definePart({
+  key: 'throttle',
+  fields: { throttle: group({ k: number(2, 1), window: duration('30s', undefined, 1) }) },
+  create({ throttle: settings }, plan) {
+    if (!settings) return;
+    guard(plan);
+    keep(plan, 'member', (target) => {
+      target.throttle = new Throttle({ k: settings.k, windowMs: settings.window });
+    });
+  },
+});

@@ -1,0 +1,31 @@
+import { AutoTimeout } from '../auto-timeout.ts';
+import { OptionsError } from '../errors.ts';
+import { duration } from '../fields.ts';
+import { Latency } from '../latency.ts';
+import { definePart } from '../part.ts';
+import { guard, keep } from './keep.ts';
+
+const AUTO = 0;
+const SPLIT = -1;
+
+/**
+ * How long one attempt may take. `auto` learns it from what attempts take, `split` shares what is left of patience
+ * among the attempts that are left, `none` leaves only patience. When it is up the attempt's signal is aborted and
+ * nobody waits for it any more.
+ */
+export const timeout = definePart({
+  key: 'timeout',
+  fields: { attemptTimeout: duration('auto', { auto: AUTO, split: SPLIT, none: Infinity }, 1) },
+  create({ attemptTimeout: limitMs = AUTO }, plan) {
+    if (limitMs < Infinity && limitMs >= plan.patienceMs) {
+      throw new OptionsError('attemptTimeout', limitMs, `less than the patience of ${plan.patienceMs} ms`);
+    }
+    guard(plan);
+    plan.attemptTimeoutMs = Math.max(0, limitMs);
+    keep(plan, 'member', (target) => {
+      if (limitMs !== AUTO) return;
+      target.latency ??= new Latency();
+      target.autoTimeout = new AutoTimeout(target.latency);
+    });
+  },
+});

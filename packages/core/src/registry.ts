@@ -1,0 +1,64 @@
+import type { BreakerState } from './breaker.ts';
+import type { Counters } from './counters.ts';
+import { definePart } from './part.ts';
+import type { Plan } from './plan.ts';
+
+/** A policy as it stands, for a person or a console to read. Plain JSON. */
+export interface PolicyState {
+  readonly name: string;
+  readonly counters: Counters;
+  readonly killSwitch: boolean;
+  readonly targets: readonly TargetState[];
+}
+
+export interface TargetState {
+  /** null: of the runs that name no target. */
+  readonly target: string | null;
+  readonly inFlight: number;
+  readonly queued?: number;
+  readonly breaker?: BreakerState;
+  /** In ms from now; 0 while it admits. */
+  readonly admitsInMs?: number;
+  /** Retries that the budget would pay for. */
+  readonly tokens?: number;
+  readonly latencyMs?: { readonly p50: number; readonly p99: number };
+}
+
+const plans = /* @__PURE__ */ new Map<string, Plan>();
+
+/** Every policy with a name, with its live state. The latest of a name is the one that is listed. */
+export function policies(): PolicyState[] {
+  return [...plans].map(([name, plan]) => stateOf(name, plan));
+}
+
+/** The breaker of a named policy, to be forced open or closed by a person; undefined when there is none. */
+export function breakerOf(policy: string, target?: string) {
+  const plan = plans.get(policy);
+  const found = plan?.everyTarget && [...plan.everyTarget()].find(({ name }) => name === target);
+  return found?.breaker;
+}
+
+/** Lists policies that have a name in `policies`. */
+export const registry = /* @__PURE__ */ definePart({
+  key: 'registry',
+  fields: {},
+  create(_settings, plan) {
+    if (plan.name !== undefined) plans.set(plan.name, plan);
+  },
+});
+
+function stateOf(name: string, plan: Plan): PolicyState {
+  const now = plan.clock.now();
+  const targets = [...(plan.everyTarget?.() ?? [])].map((target): TargetState => {
+    const { breaker, budget, bulkhead, latency, inFlight } = target;
+    return {
+      target: target.name ?? null,
+      inFlight,
+      ...(bulkhead && { queued: bulkhead.queued }),
+      ...(breaker && { breaker: breaker.state(now), admitsInMs: breaker.reopensAt(now) - now }),
+      ...(budget && { tokens: budget.tokens(now) }),
+      ...(latency?.samples && { latencyMs: { p50: latency.quantile(0.5), p99: latency.quantile(0.99) } }),
+    };
+  });
+  return { name, counters: plan.counters, killSwitch: plan.killSwitch, targets };
+}

@@ -1,0 +1,32 @@
+import type { AutoTimeout } from './auto-timeout.ts';
+import type { Breaker } from './breaker.ts';
+import type { RetryBudget } from './budget.ts';
+import type { Bulkhead } from './bulkhead.ts';
+import type { Standing } from './choice.ts';
+import type { Gcra } from './gcra.ts';
+import type { Latency } from './latency.ts';
+import type { Throttle } from './throttle.ts';
+
+/** What a policy keeps for one target. Each part adds its own machine; the others stay absent. */
+export class Target {
+  /** Undefined for runs that name no target, and for what several interchangeable ones share. */
+  readonly name: string | undefined;
+  inFlight = 0;
+  budget: RetryBudget | undefined = undefined;
+  hedgeBudget: RetryBudget | undefined = undefined;
+  throttle: Throttle | undefined = undefined;
+  breaker: Breaker | undefined = undefined;
+  limiter: Gcra | undefined = undefined;
+  bulkhead: Bulkhead | undefined = undefined;
+  latency: Latency | undefined = undefined;
+  autoTimeout: AutoTimeout | undefined = undefined;
+  standing: Standing | undefined = undefined;
+
+  constructor(name: string | undefined) {
+    this.name = name;
+  }
+
+  refuses(now: number): boolean {
+    return this.breaker?.refuses(now) ?? false;
+  }
+}

@@ -1,0 +1,126 @@
+import { describe, expect, expectTypeOf, test } from 'vitest';
+import { OptionsError } from '../src/errors.ts';
+import {
+  anything,
+  callback,
+  count,
+  duration,
+  either,
+  group,
+  list,
+  number,
+  rate,
+  readTable,
+  type SettingsOf,
+  type SpecOf,
+  shape,
+  word,
+} from '../src/fields.ts';
+
+const table = {
+  patience: duration('10s', { unlimited: Infinity }),
+  attempts: count(4, 1, { unlimited: Infinity }),
+  ratio: number(0.1, 0, 1),
+  speed: rate('50/s'),
+  mode: word('on', 'on', 'off'),
+  backoff: either(
+    'none',
+    word('none', 'none'),
+    callback<(n: number) => number>(),
+    shape({ base: duration('200ms') }),
+  ),
+  part: group({ size: count(3, 1), inner: group({ deep: duration('1s') }, true) }),
+  names: list(word(undefined, 'a', 'b'), ['a']),
+  gift: anything(),
+};
+
+const read = (input: object) => readTable(table, input);
+
+test('fills in what is not said', () => {
+  expect(read({})).toEqual({
+    patience: 10_000,
+    attempts: 4,
+    ratio: 0.1,
+    speed: 0.05,
+    mode: 'on',
+    backoff: 'none',
+    part: undefined,
+    names: ['a'],
+    gift: undefined,
+  });
+});
+
+test('reads durations, rates and words as numbers, single items as lists', () => {
+  expect(read({ patience: '1.5m', attempts: 'unlimited', speed: '120/m', names: 'b' })).toMatchObject({
+    patience: 90_000,
+    attempts: Infinity,
+    speed: 0.002,
+    names: ['b'],
+  });
+  expect(read({ patience: 'unlimited' }).patience).toBe(Infinity);
+});
+
+test('a part is all defaults with true, off with false, and some of its fields with an object', () => {
+  expect(read({ part: true }).part).toEqual({ size: 3, inner: { deep: 1000 } });
+  expect(read({ part: false }).part).toBe(null);
+  expect(read({ part: { size: 9, inner: false } }).part).toEqual({ size: 9, inner: null });
+});
+
+describe('refuses, naming the path, the value and what was expected', () => {
+  const cases: [input: object, message: string][] = [
+    [{ patience: 'soon' }, 'patience: expected a duration such as "200ms" or "unlimited", got "soon"'],
+    [{ patience: -1 }, 'patience: expected a duration such as "200ms" or "unlimited", got -1'],
+    [{ patience: Number.NaN }, 'patience: expected a duration such as "200ms" or "unlimited", got NaN'],
+    [{ patience: Infinity }, 'patience: expected a duration such as "200ms" or "unlimited", got Infinity'],
+    [{ attempts: 0 }, 'attempts: expected a whole number of at least 1 or "unlimited", got 0'],
+    [{ attempts: 2.5 }, 'attempts: expected a whole number of at least 1 or "unlimited", got 2.5'],
+    [{ attempts: '3' }, 'attempts: expected a whole number of at least 1 or "unlimited", got "3"'],
+    [{ ratio: 1.1 }, 'ratio: expected a number up to 1, got 1.1'],
+    [{ speed: '50' }, 'speed: expected a rate such as "50/s"'],
+    [{ speed: '0/s' }, 'speed: expected a rate such as "50/s"'],
+    [{ mode: 'maybe' }, 'mode: expected one of on, off, got "maybe"'],
+    [{ backoff: 5 }, 'backoff: expected one of none or a function or an object, got 5'],
+    [{ backoff: { base: 'x' } }, 'backoff.base: expected a duration such as "200ms", got "x"'],
+    [{ part: { size: 0 } }, 'part.size: expected a whole number of at least 1, got 0'],
+    [{ part: { inner: { deep: [] } } }, 'part.inner.deep: expected a duration such as "200ms", got []'],
+    [{ part: 7 }, 'part: expected an object, got 7'],
+    [{ names: ['a', 'c'] }, 'names[1]: expected one of a, b, got "c"'],
+    [{ atempts: 3 }, 'atempts: expected one of patience, attempts, ratio, speed'],
+    [{ part: { siz: 3 } }, 'part.siz: expected one of size, inner, got 3'],
+    [{ constructor: 1 }, 'constructor: expected one of patience'],
+    [{ patience: 'constructor' }, 'patience: expected a duration'],
+  ];
+  test.each(cases)('%j', (input, message) => {
+    expect(() => read(input)).toThrow(OptionsError);
+    expect(() => read(input)).toThrow(message);
+  });
+
+  test('a value that cannot be printed', () => {
+    const cycle: Record<string, unknown> = {};
+    cycle.self = cycle;
+    expect(() => read({ mode: cycle })).toThrow('mode: expected one of on, off, got object');
+    expect(() => read({ mode: 'x'.repeat(1000) })).toThrow(/got "x{79}$/);
+  });
+});
+
+test('nothing of a document reaches a prototype', () => {
+  const hostile = JSON.parse('{"__proto__": {"attempts": 0}}');
+  expect(() => read(hostile)).toThrow('__proto__: expected one of');
+});
+
+test('a table gives the types of both sides', () => {
+  type Spec = SpecOf<typeof table>;
+  type Settings = SettingsOf<typeof table>;
+  expectTypeOf<Spec['patience']>().toEqualTypeOf<
+    | number
+    | `${number}ms`
+    | `${number}s`
+    | `${number}m`
+    | `${number}h`
+    | `${number}d`
+    | 'unlimited'
+    | undefined
+  >();
+  expectTypeOf<Settings['patience']>().toEqualTypeOf<number>();
+  expectTypeOf<Settings['mode']>().toEqualTypeOf<'on' | 'off'>();
+});
