@@ -22,6 +22,10 @@ export interface Policy<Spec = object> {
   readonly counters: Counters;
   /** What the machines read: for `explain`, the simulator and the rooms above. */
   readonly plan: Plan;
+  /** The parts it is made of, whose tables `explain`, `lint` and JSON Schema read. */
+  readonly parts: readonly Part[];
+  /** What those tables made of the document: defaults filled in, words and durations as numbers. */
+  readonly settings: Readonly<Record<string, unknown>>;
   /** Runs `operation`; throws what it threw last, untouched. */
   run<T>(operation: Operation<T>, options?: RunOptions): Promise<T>;
   /** Runs `operation` and tells how it ended, with the story; never throws. */
@@ -55,21 +59,24 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
   return function make(first = {} as SpecOfParts<P>, environment = {}): Policy<SpecOfParts<P>> {
     const counters = new Counters();
     let spec = first;
+    let settings: Readonly<Record<string, unknown>>;
     let plan = compile(spec);
 
     function compile(document: SpecOfParts<P>): Plan {
       const { name, ...fields } = document as { name?: string } & object;
       if (name !== undefined && (typeof name !== 'string' || !name))
         throw new OptionsError('name', name, 'a text');
-      const settings = readTable(table, fields);
+      const read = readTable(table, fields);
       const made = emptyPlan(name, packs, environment, counters);
-      for (const part of parts) part.create(settings, made, fields);
+      for (const part of parts) part.create(read, made, fields);
       if (!(made.targetOf || made.reporter || made.layers[0] || made.judgesValues)) {
         made.plain = (value) => {
           counters.succeeded++;
           return value;
         };
       }
+      // Last, so that a document that is refused changes nothing.
+      settings = read;
       return made;
     }
 
@@ -83,6 +90,10 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       get plan() {
         return plan;
       },
+      get settings() {
+        return settings;
+      },
+      parts,
       counters,
       run: (operation, options) =>
         plan.throughLayers?.(plan, operation, options).then(unwrap) ?? run(plan, operation, options),
