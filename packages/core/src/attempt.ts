@@ -37,23 +37,20 @@ export class Attempt implements Context {
   }
 }
 
-/** An attempt at a target: what the machines of the attempt ring keep of it. */
+/** An attempt at a target: what the guards keep of it. */
 export class Flight extends Attempt {
   readonly on: Target;
   readonly startedAt: number;
   /** When it is given up; Infinity without a limit. */
-  endsAt: number;
+  readonly endsAt: number;
   /** The breaker's ticket; −1 without. */
-  ticket: number;
+  readonly ticket: number;
   /** Holds a permit of the target's bulkhead. */
   permit: boolean;
   /** Nobody waits for it any more: what it still gives is late. */
-  over = false;
-  reason: unknown = undefined;
+  over: boolean;
   /** Ends the hold on its permit when its call never settles. */
-  lease: Alarm | undefined = undefined;
-  /** The attempt before it, when both are in flight. */
-  rival: Flight | undefined;
+  lease: Alarm | undefined;
 
   constructor(
     plan: Plan,
@@ -63,33 +60,25 @@ export class Flight extends Attempt {
     startedAt: number,
     endsAt: number,
     ticket: number,
-    permit: boolean,
-    rival: Flight | undefined,
   ) {
     super(plan, attempt, patienceEndsAt);
     this.on = on;
     this.startedAt = startedAt;
     this.endsAt = endsAt;
     this.ticket = ticket;
-    this.permit = permit;
-    this.rival = rival;
+    this.permit = on.bulkhead !== undefined;
+    this.over = false;
+    this.lease = undefined;
   }
 
   override get target(): string | undefined {
     return this.on.name;
   }
 
-  override get signal(): AbortSignal {
-    const signal = super.signal;
-    // Read for the first time when it is all over: it must be born aborted.
-    if (this.over) this.controller?.abort(this.reason);
-    return signal;
-  }
-
-  /** Nobody waits for it any more. */
+  /** Nobody waits for it any more. A signal that is read for the first time after this is born aborted. */
   abandon(reason: unknown): void {
     this.over = true;
-    this.reason = reason;
-    this.controller?.abort(reason);
+    this.controller ??= new AbortController();
+    this.controller.abort(reason);
   }
 }

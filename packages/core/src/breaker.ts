@@ -110,6 +110,11 @@ export class Breaker {
     return this.#forced;
   }
 
+  /** Whether it admits everyone, without being asked what time it is. */
+  get isClosed(): boolean {
+    return this.#ticket >= 0;
+  }
+
   /** A ticket, or −1 when the call must not be sent. A probe that is not settled within `leaseMs` counts as failed. */
   admit(now: number, leaseMs: number): number {
     return this.#ticket >= 0 ? this.#ticket : this.#admitProbe(now, leaseMs);

@@ -1,22 +1,18 @@
-import { type Attempt, Flight } from './attempt.ts';
+import type { Attempt, Flight } from './attempt.ts';
+import type { RetryBudget } from './budget.ts';
 import { type Bulkhead, FULL, type Waiter } from './bulkhead.ts';
 import { Alarm } from './clock.ts';
 import type { Facts } from './decide.ts';
 import { ExpiredError, refusedQuickly } from './errors.ts';
+import { expiryOf, land, launch, release } from './flight-deck.ts';
 import type { Judgement, Outcome } from './outcome.ts';
 import type { Priority } from './plan.ts';
 import type { Target } from './target.ts';
 import type { StopReason, Verdict } from './verdict.ts';
 import { SEND, type Step, WAIT, Work } from './work.ts';
 
-/** A breaker's ticket lives a second longer than its attempt, a permit half a minute: then its call is a zombie. */
-const ticketGraceMs = 1000;
+/** How long a call that nobody waits for keeps its permit: then it is a zombie. */
 const permitGraceMs = 30_000;
-/** The lease of an attempt that has no limit in time. */
-const unlimitedLeaseMs = 60_000;
-
-/** However many attempts are left, each has at least a tenth of the patience. */
-const sharesMax = 10;
 
 const ranks: Record<Priority, number> = { critical: 0, default: 1, sheddable: 2 };
 
@@ -24,14 +20,15 @@ const ranks: Record<Priority, number> = { critical: 0, default: 1, sheddable: 2 
 const REFUSED = -1;
 type Admission = Step | typeof REFUSED;
 
-/** Work whose attempts have guards around them, in one fixed order:
+/**
+ * Work whose attempts have guards around them, in one fixed order:
  * target → throttle, breaker refuses? → limiter → bulkhead → breaker admits → attempt timeout → the call.
  *
  * A refusal here is local: it never counts as a failure of the target, and only another target is tried instead.
  */
 export class GuardedWork extends Work {
-  /** Attempts in flight that the work waits for. */
-  live = 0;
+  /** The older of two attempts that are raced; `current` is the newer. */
+  rival: Flight | undefined = undefined;
   /** When a second attempt may be started beside the first. */
   hedgeAt = Infinity;
   /** An admission that waits, for its time or in a queue. */
@@ -80,12 +77,21 @@ export class GuardedWork extends Work {
         return SEND;
       }
     }
+    const { rival, current } = this;
     let step: Step = WAIT;
-    for (let flight = this.current as Flight | undefined; flight; flight = flight.rival) {
-      if (flight.endsAt <= now) step = this.#expire(now, flight);
-    }
-    if (this.live > 0) this.wakeAt = this.#nextAlarm();
+    if (rival && rival.endsAt <= now) step = this.#expire(now, rival);
+    if (current && (current as Flight).endsAt <= now) step = this.#expire(now, current as Flight);
+    if (step === WAIT && !this.backingOff) this.wakeAt = this.#nextAlarm();
     return step;
+  }
+
+  /** Takes over an attempt that began without this machine. */
+  adopt(flight: Flight, budget: RetryBudget | undefined): void {
+    this.attempt = flight.attempt;
+    this.target = flight.on;
+    this.budget = budget;
+    this.current = flight;
+    this.wakeAt = flight.endsAt;
   }
 
   override cancel(now: number, reason: unknown): Step {
@@ -96,30 +102,14 @@ export class GuardedWork extends Work {
   }
 
   override finish(now: number, attempt: Attempt, judged: Judgement): Step {
-    if (this.live > 0) this.#abandonAll(now, 'another attempt was faster');
+    if (this.current) this.#abandonAll(now, 'another attempt was faster');
     this.target?.hedgeBudget?.success(now);
     return super.finish(now, attempt, judged);
   }
 
-  /** `ok` and `fatal` are answers of the target, `transient` and `throttled` are failures, `ignored` is nothing. */
   override learn(now: number, attempt: Attempt, judged: Judgement): void {
-    const flight = attempt as Flight;
-    const { on: target, ticket } = flight;
-    const { class: outcome } = judged;
-    const tookMs = now - flight.startedAt;
-    const answered = outcome === 'ok' || outcome === 'fatal';
-    if (outcome === 'ignored') target.breaker?.cancel(now, ticket);
-    else {
-      target.breaker?.settle(now, ticket, !answered, tookMs);
-      target.autoTimeout?.settle(now, tookMs, answered, flight.over);
-      target.standing?.settle(now, tookMs, answered);
-      if (answered) {
-        target.latency?.record(now, tookMs);
-        target.throttle?.accept(now);
-      } else target.throttle?.reject(now);
-    }
-    this.#forget(flight);
-    if (!flight.over) release(flight, now);
+    this.#forget(attempt as Flight);
+    land(attempt as Flight, now, judged);
   }
 
   /** Time that ran out is a failure of the target that may well pass. */
@@ -136,7 +126,7 @@ export class GuardedWork extends Work {
   }
 
   override decide(now: number, judged: Judgement): Verdict {
-    return this.live > 0 ? race : super.decide(now, judged);
+    return this.current ? race : super.decide(now, judged);
   }
 
   override facts(now: number): Facts {
@@ -183,50 +173,23 @@ export class GuardedWork extends Work {
     return WAIT;
   }
 
-  /** The last word is the breaker's: half-open it admits only so many at once, whoever passed its first look. */
   #dispatch(now: number, target: Target): Admission {
-    const { plan, patienceEndsAt } = this;
-    const limitMs = this.#attemptLimitMs(now, target);
-    let ticket = -1;
-    if (target.breaker) {
-      ticket = target.breaker.admit(now, limitMs === Infinity ? unlimitedLeaseMs : limitMs + ticketGraceMs);
-      if (ticket < 0) {
-        target.bulkhead?.leave(now);
-        return this.#refuse(now, target, 'breaker_open');
-      }
+    const { plan, current } = this;
+    const flight = launch(plan, target, this.attempt + 1, now, this.patienceEndsAt);
+    if (!flight) {
+      target.bulkhead?.leave(now);
+      return this.#refuse(now, target, 'breaker_open');
     }
-    const rival = this.current as Flight | undefined;
-    const endsAt = Math.min(now + limitMs, patienceEndsAt);
-    const permit = target.bulkhead !== undefined;
-    plan.counters.attempts++;
-    this.current = new Flight(
-      plan,
-      ++this.attempt,
-      patienceEndsAt,
-      target,
-      now,
-      endsAt,
-      ticket,
-      permit,
-      rival,
-    );
-    target.inFlight++;
+    this.attempt++;
+    this.rival = current as Flight | undefined;
+    this.current = flight;
     if (this.options?.targets) {
       this.tried ??= new Set();
       this.tried.add(target);
     }
-    this.live++;
-    this.hedgeAt = plan.hedge && !rival ? plan.hedge.at(this, target, now) : Infinity;
-    this.wakeAt = rival ? this.#nextAlarm() : Math.min(endsAt, this.hedgeAt);
+    this.hedgeAt = plan.hedge && !current ? plan.hedge.at(this, target, now) : Infinity;
+    this.wakeAt = this.#nextAlarm();
     return SEND;
-  }
-
-  #attemptLimitMs(now: number, target: Target): number {
-    const { attemptTimeoutMs, attempts } = this.plan;
-    if (attemptTimeoutMs > 0) return attemptTimeoutMs;
-    const leftMs = this.patienceEndsAt - now;
-    const attemptsLeft = Math.min(sharesMax, Math.max(1, attempts - this.attempt));
-    return target.autoTimeout ? target.autoTimeout.limitMs(leftMs, attemptsLeft) : leftMs / attemptsLeft;
   }
 
   #refuse(now: number, target: Target, because: StopReason): typeof REFUSED {
@@ -238,7 +201,7 @@ export class GuardedWork extends Work {
   #orGiveUp(now: number, admission: Admission): Step {
     if (admission !== REFUSED) return admission;
     // While another attempt is in flight, the refused one is just not sent.
-    return this.live > 0 ? WAIT : this.giveUp(now, this.refused!.because, this.given);
+    return this.current ? WAIT : this.giveUp(now, this.refused!.because, this.given);
   }
 
   #pause(until: number, goOn: (now: number) => Admission): Step {
@@ -248,48 +211,40 @@ export class GuardedWork extends Work {
   }
 
   #nextAlarm(): number {
-    let at = this.hedgeAt;
-    for (let flight = this.current as Flight | undefined; flight; flight = flight.rival) {
-      if (flight.endsAt < at) at = flight.endsAt;
-    }
-    return at;
+    const current = this.current as Flight | undefined;
+    return Math.min(this.hedgeAt, current?.endsAt ?? Infinity, this.rival?.endsAt ?? Infinity);
   }
 
   /** The attempt's time is up. Its call may go on: the permit stays taken until it settles or the lease ends. */
   #expire(now: number, flight: Flight): Step {
-    const tookMs = now - flight.startedAt;
-    const error =
-      flight.endsAt < this.patienceEndsAt
-        ? new ExpiredError('HOLDFAST_ATTEMPT_TIMEOUT', `attempt ${flight.attempt}`, tookMs, this.given)
-        : this.#patienceSpent(now);
+    const error = expiryOf(flight, now, this.startedAt, this.given);
     this.plan.counters.timeouts++;
     this.#abandon(now, flight, error);
     return this.settled(now, flight, { ok: false, error });
   }
 
-  #patienceSpent(now: number): ExpiredError {
-    return new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', now - this.startedAt, this.given);
-  }
-
   #abandonAll(now: number, reason: unknown): void {
-    for (let flight = this.current as Flight | undefined; flight; flight = flight.rival) {
+    for (
+      let flight = this.current as Flight | undefined;
+      flight;
+      flight = this.current as Flight | undefined
+    ) {
       this.#forget(flight);
+      flight.on.inFlight--;
       flight.on.breaker?.cancel(now, flight.ticket);
       this.#abandon(now, flight, reason);
     }
   }
 
-  /** Takes an attempt out of those that are in flight. */
-  #forget(flight: Flight): void {
-    this.live--;
-    flight.on.inFlight--;
-    if (this.current === flight) this.current = flight.rival;
-    else if (this.current) (this.current as Flight).rival = flight.rival;
-  }
-
   #abandon(now: number, flight: Flight, reason: unknown): void {
     flight.abandon(reason);
     if (flight.permit) this.plan.clock.set(new Lease(this, flight), now + permitGraceMs);
+  }
+
+  /** Takes an attempt out of those that the work waits for. */
+  #forget(flight: Flight): void {
+    if (this.current === flight) this.current = this.rival;
+    this.rival = undefined;
   }
 
   #admitsAt(now: number): number {
@@ -317,7 +272,9 @@ export class GuardedWork extends Work {
 
   /** Patience ended while nothing was in flight. */
   spent(now: number): Step {
-    return this.giveUp(now, 'patience_too_short', this.attempt > 0 ? this.given : this.#patienceSpent(now));
+    const tookMs = now - this.startedAt;
+    const spent = new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', tookMs, undefined);
+    return this.giveUp(now, 'patience_too_short', this.attempt > 0 ? this.given : spent);
   }
 
   #proceed(step: Step): void {
@@ -396,11 +353,4 @@ class Lease extends Alarm {
     work.plan.reporter?.zombie(work, flight, now);
     flight.on.bulkhead?.forfeit(now);
   }
-}
-
-function release(flight: Flight, now: number): void {
-  if (!flight.permit) return;
-  flight.permit = false;
-  if (flight.lease) flight.plan.clock.clear(flight.lease);
-  flight.on.bulkhead?.leave(now);
 }

@@ -72,7 +72,7 @@ export function subscribe(listener: Listener): () => void {
 }
 
 /** Whether anybody hears. While nobody does, no notice is even made. */
-function heard(): boolean {
+function isHeard(): boolean {
   return listeners.size > 0 || channel?.hasSubscribers === true;
 }
 
@@ -125,8 +125,9 @@ function reporter(plan: Plan): Reporter {
     return { policy: plan.name, target: attempt?.target ?? work.target?.name, at: now, work: number };
   }
   return {
+    isHeard,
     attempt(work, attempt, now, judged, verdict) {
-      if (!heard()) return;
+      if (!isHeard()) return;
       const from = heading(work, now, attempt);
       const { attempt: number } = attempt;
       const { given: outcome } = work;
@@ -141,22 +142,22 @@ function reporter(plan: Plan): Reporter {
       publish({ ...from, type: 'retry', attempt: number, because, delayMs, outcome });
     },
     ended(work, now) {
-      if (!heard()) return;
+      if (!isHeard()) return;
       const { attempt: attempts, given: outcome, stop: because } = work;
       const ending = { ...heading(work, now), attempts, tookMs: now - work.startedAt };
       publish(because ? { ...ending, type: 'gave_up', because, outcome } : { ...ending, type: 'done' });
     },
     refused(work, now, target, because) {
-      if (heard()) publish({ ...heading(work, now), target, type: 'refused', because });
+      if (isHeard()) publish({ ...heading(work, now), target, type: 'refused', because });
     },
     hedged(work, attempt, now) {
-      if (heard()) publish({ ...heading(work, now, attempt), type: 'hedge', attempt: attempt.attempt });
+      if (isHeard()) publish({ ...heading(work, now, attempt), type: 'hedge', attempt: attempt.attempt });
     },
     zombie(work, attempt, now) {
-      if (heard()) publish({ ...heading(work, now, attempt), type: 'zombie', attempt: attempt.attempt });
+      if (isHeard()) publish({ ...heading(work, now, attempt), type: 'zombie', attempt: attempt.attempt });
     },
     breaker(target, now, from, to, because) {
-      if (heard()) publish({ policy: plan.name, target, at: now, type: 'breaker', from, to, because });
+      if (isHeard()) publish({ policy: plan.name, target, at: now, type: 'breaker', from, to, because });
     },
   };
 }

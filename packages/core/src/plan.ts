@@ -105,8 +105,14 @@ export interface Plan extends Rules {
   /** How long an attempt may wait for the rate limiter. */
   limiterWaitMs: number;
   hedge: HedgeRules | undefined;
-  /** What a success passes through when nothing stands around the attempts; absent when something does. */
-  plain: ((value: unknown) => unknown) | undefined;
+  /** A shorter way for runs that ask for nothing special; undefined when it cannot be gone now. */
+  swift: (<T>(plan: Plan, operation: Operation<T>) => Promise<T> | undefined) | undefined;
+  /** What a success passes through on that way, where nothing stands around the attempts. */
+  onSuccess: (value: unknown) => unknown;
+  /** A part must know when an attempt started. */
+  isTimed: boolean;
+  /** A part may let an attempt wait or race. */
+  isIntricate: boolean;
   /** No retries and no hedges while set: one attempt for each piece of work. */
   killSwitch: boolean;
 }
@@ -121,6 +127,8 @@ export interface HedgeRules {
 
 /** Hears of everything that happens to work. */
 export interface Reporter {
+  /** False while nobody listens. */
+  isHeard(): boolean;
   attempt(work: Work, attempt: Attempt, now: number, judged: Judgement, verdict: Verdict): void;
   ended(work: Work, now: number): void;
   refused(work: Work, now: number, target: string | undefined, because: StopReason): void;

@@ -5,7 +5,7 @@ import { readTable, type Table } from './fields.ts';
 import type { Pack } from './outcome.ts';
 import type { Part, SpecOfParts } from './part.ts';
 import type { Operation, Plan, RunOptions } from './plan.ts';
-import { attemptRun, type Ending, run } from './shell.ts';
+import { attemptRun, type Ending, run, runPlainly } from './shell.ts';
 import { systemClock, systemRandom } from './system-clock.ts';
 import { Work } from './work.ts';
 
@@ -69,12 +69,9 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       const read = readTable(table, fields);
       const made = emptyPlan(name, packs, environment, counters);
       for (const part of parts) part.create(read, made, fields);
-      if (!(made.targetOf || made.reporter || made.layers[0] || made.judgesValues)) {
-        made.plain = (value) => {
-          counters.succeeded++;
-          return value;
-        };
-      }
+      made.isTimed ||= made.patienceMs < Infinity;
+      if (made.layers[0]) made.swift = undefined;
+      else if (!(made.targetOf || made.reporter || made.judgesValues)) made.swift = runPlainly;
       // Last, so that a document that is refused changes nothing.
       settings = read;
       return made;
@@ -144,6 +141,15 @@ function emptyPlan(
     equip: [],
     layers: [],
     killSwitch: false,
+    isTimed: false,
+    isIntricate: false,
+    attemptTimeoutMs: Infinity,
+    limiterWaitMs: 0,
+    waitsForBreaker: false,
+    onSuccess(value: unknown) {
+      counters.succeeded++;
+      return value;
+    },
   } as Partial<Plan> as Plan;
   return plan;
 }

@@ -28,7 +28,7 @@ export interface Failure<T> {
 }
 
 /** The thin async shell: performs the steps of one piece of work, and decides nothing. */
-class Run<T> extends Alarm {
+export class Run<T> extends Alarm {
   readonly work: Work;
   readonly operation: Operation<T>;
   readonly signal: AbortSignal | undefined;
@@ -104,9 +104,10 @@ class Run<T> extends Alarm {
 
 /** Runs `operation` under `plan`; what it throws in the end is thrown untouched. */
 export function run<T>(plan: Plan, operation: Operation<T>, options: RunOptions | undefined): Promise<T> {
-  return plan.plain && !options && !surroundings()
-    ? runPlainly(plan, operation)
-    : start(plan, operation, options, returnOrThrow<T>);
+  return (
+    (!options && !surroundings() && plan.swift?.(plan, operation)) ||
+    start(plan, operation, options, returnOrThrow<T>)
+  );
 }
 
 /** Runs `operation` under `plan` and tells how it ended; never throws. */
@@ -136,7 +137,7 @@ function start<T, R>(
 const soon = /* @__PURE__ */ Promise.resolve();
 
 /** Performs the steps of `work` from `step` on. */
-function follow<T, R>(
+export function follow<T, R>(
   work: Work,
   operation: Operation<T>,
   signal: AbortSignal | undefined,
@@ -144,29 +145,35 @@ function follow<T, R>(
   read: (work: Work) => R,
 ): Promise<R> {
   return new Promise((resolve, reject) => {
-    const settle = () => {
-      try {
-        resolve(read(work));
-      } catch (error) {
-        reject(error);
-      }
-    };
-    new Run(work, operation, signal, settle).perform(step);
+    new Run(work, operation, signal, () => settle(work, read, resolve, reject)).perform(step);
   });
+}
+
+export function settle<R>(
+  work: Work,
+  read: (work: Work) => R,
+  resolve: (value: R) => void,
+  reject: (error: unknown) => void,
+): void {
+  try {
+    resolve(read(work));
+  } catch (error) {
+    reject(error);
+  }
 }
 
 /**
  * The short way of a policy with nothing around its attempts, for a run that asks for nothing special: the
  * promise of the operation is passed on, and the machinery is built only when it fails.
  */
-function runPlainly<T>(plan: Plan, operation: Operation<T>): Promise<T> {
+export function runPlainly<T>(plan: Plan, operation: Operation<T>): Promise<T> {
   const { counters, patienceMs } = plan;
   counters.operations++;
   counters.attempts++;
   const isTimed = patienceMs < Infinity;
   const startedAt = isTimed ? plan.clock.now() : 0;
   const attempt = new Attempt(plan, 1, startedAt + patienceMs);
-  return call(operation, attempt).then(plan.plain as (value: T) => T, (error: unknown) => {
+  return call(operation, attempt).then(plan.onSuccess as (value: T) => T, (error: unknown) => {
     const now = plan.clock.now();
     const work = plan.work(undefined, isTimed ? startedAt : now, attempt.patienceEndsAt);
     work.attempt = 1;
@@ -175,7 +182,7 @@ function runPlainly<T>(plan: Plan, operation: Operation<T>): Promise<T> {
   });
 }
 
-function call<T>(operation: Operation<T>, attempt: Attempt): Promise<T> {
+export function call<T>(operation: Operation<T>, attempt: Attempt): Promise<T> {
   try {
     return Promise.resolve(operation(attempt));
   } catch (error) {
@@ -183,7 +190,7 @@ function call<T>(operation: Operation<T>, attempt: Attempt): Promise<T> {
   }
 }
 
-function returnOrThrow<T>(work: Work): T {
+export function returnOrThrow<T>(work: Work): T {
   if (work.stop && !conclude(work).isValue) throw work.given;
   return work.given as T;
 }

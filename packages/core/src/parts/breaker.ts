@@ -42,6 +42,7 @@ export const breaker = definePart({
       openForMs: [least, most] as const,
     };
     guard(plan);
+    plan.isTimed ||= slow !== null;
     plan.waitsForBreaker = settings.whenOpen === 'wait';
     keep(plan, 'member', (target) => {
       target.breaker = new Breaker(machine, plan.random);

@@ -14,6 +14,7 @@ export const budget = definePart({
   create({ budget: settings }, plan) {
     if (!settings) return;
     const { ratio, window: windowMs } = settings;
+    plan.isTimed = true;
     keep(plan, 'pool', (target) => {
       target.budget = new RetryBudget({ ratio, windowMs, attempts: plan.attempts });
     });

@@ -36,6 +36,7 @@ export const choice = /* @__PURE__ */ definePart({
       plan.random,
     );
     guard(plan);
+    plan.isTimed = true;
     keep(plan, 'member', (target) => {
       target.standing = new Standing();
     });

@@ -31,7 +31,7 @@ export const hedge = definePart({
       throw new OptionsError('hedge.percentile', percentile, 'either a percentile or a delay, not both');
     }
     const quantile = percentile ?? 1 - extraLoad;
-    guard(plan);
+    guard(plan, false);
     keep(plan, 'member', (target) => {
       target.latency ??= new Latency();
     });

@@ -1,14 +1,17 @@
 import { GuardedWork } from '../guarded-work.ts';
 import type { Plan } from '../plan.ts';
+import { runSwiftly } from '../swift-run.ts';
 import { Target } from '../target.ts';
 import { Targets } from '../targets.ts';
 
 /** Strangers can name targets, so there is a limit to how many are kept apart. */
 const targetsMax = 1000;
 
-/** Puts guards around the attempts of a plan. */
-export function guard(plan: Plan): void {
+/** Puts guards around the attempts of a plan. One that may wait or race closes the short way through them. */
+export function guard(plan: Plan, isSwift = true): void {
   plan.work = (options, now, patienceEndsAt) => new GuardedWork(plan, options, now, patienceEndsAt);
+  plan.isIntricate ||= !isSwift;
+  plan.swift = plan.isIntricate ? undefined : runSwiftly;
 }
 
 /**

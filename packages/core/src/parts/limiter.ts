@@ -16,7 +16,7 @@ export const limiter = definePart({
   },
   create({ limiter: settings }, plan) {
     if (!settings) return;
-    guard(plan);
+    guard(plan, false);
     plan.limiterWaitMs = settings.wait;
     keep(plan, 'member', (target) => {
       target.limiter = new Gcra({ ratePerMs: settings.rate, burst: settings.burst });

@@ -9,7 +9,7 @@ export const throttle = definePart({
   fields: { throttle: group({ k: number(2, 1), window: duration('30s', undefined, 1) }) },
   create({ throttle: settings }, plan) {
     if (!settings) return;
-    guard(plan);
+    guard(plan, false);
     keep(plan, 'member', (target) => {
       target.throttle = new Throttle({ k: settings.k, windowMs: settings.window });
     });

@@ -1,0 +1,82 @@
+import { Flight } from './attempt.ts';
+import { ExpiredError } from './errors.ts';
+import type { Judgement } from './outcome.ts';
+import type { Plan } from './plan.ts';
+import type { Target } from './target.ts';
+
+/** A breaker's ticket lives a second longer than its attempt. */
+const ticketGraceMs = 1000;
+/** The lease of an attempt that has no limit in time. */
+const unlimitedLeaseMs = 60_000;
+/** However many attempts are left, each has at least a tenth of the patience. */
+const sharesMax = 10;
+
+/**
+ * Starts an attempt that has passed all guards but the last: half-open, a breaker admits only so many at once, whoever
+ * passed its first look. Undefined: it refuses; a permit that was taken is still to be returned.
+ */
+export function launch(
+  plan: Plan,
+  target: Target,
+  attempt: number,
+  now: number,
+  patienceEndsAt: number,
+): Flight | undefined {
+  const limitMs =
+    plan.attemptTimeoutMs > 0 ? plan.attemptTimeoutMs : shareMs(plan, target, attempt, patienceEndsAt - now);
+  const { breaker } = target;
+  const ticket = breaker
+    ? breaker.admit(now, limitMs < Infinity ? limitMs + ticketGraceMs : unlimitedLeaseMs)
+    : 0;
+  if (ticket < 0) return undefined;
+  plan.counters.attempts++;
+  target.inFlight++;
+  return new Flight(
+    plan,
+    attempt,
+    patienceEndsAt,
+    target,
+    now,
+    Math.min(now + limitMs, patienceEndsAt),
+    ticket,
+  );
+}
+
+function shareMs(plan: Plan, target: Target, attempt: number, leftMs: number): number {
+  const attemptsLeft = Math.min(sharesMax, Math.max(1, plan.attempts - attempt + 1));
+  return target.autoTimeout ? target.autoTimeout.limitMs(leftMs, attemptsLeft) : leftMs / attemptsLeft;
+}
+
+/** Takes in what an attempt says of its target: `ok` and `fatal` are answers, `ignored` is nothing, the rest failures. */
+export function land(flight: Flight, now: number, judged: Judgement): void {
+  const { on: target, ticket } = flight;
+  const { breaker, autoTimeout, standing, latency, throttle } = target;
+  const { class: outcome } = judged;
+  const tookMs = now - flight.startedAt;
+  const answered = outcome === 'ok' || outcome === 'fatal';
+  target.inFlight--;
+  if (outcome === 'ignored') breaker?.cancel(now, ticket);
+  else {
+    breaker?.settle(now, ticket, !answered, tookMs);
+    autoTimeout?.settle(now, tookMs, answered, flight.over);
+    standing?.settle(now, tookMs, answered);
+    if (answered) latency?.record(now, tookMs);
+    if (throttle) throttle[answered ? 'accept' : 'reject'](now);
+  }
+  if (!flight.over) release(flight, now);
+}
+
+/** Gives back the permit that a call held. */
+export function release(flight: Flight, now: number): void {
+  if (!flight.permit) return;
+  flight.permit = false;
+  if (flight.lease) flight.plan.clock.clear(flight.lease);
+  flight.on.bulkhead?.leave(now);
+}
+
+/** The error of an attempt whose time is up: its own limit, or the end of all patience. */
+export function expiryOf(flight: Flight, now: number, startedAt: number, cause: unknown): ExpiredError {
+  return flight.endsAt < flight.patienceEndsAt
+    ? new ExpiredError('HOLDFAST_ATTEMPT_TIMEOUT', `attempt ${flight.attempt}`, now - flight.startedAt, cause)
+    : new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', now - startedAt, cause);
+}

@@ -1,0 +1,121 @@
+import type { Flight } from './attempt.ts';
+import { Alarm } from './clock.ts';
+import { land, launch } from './flight-deck.ts';
+import type { GuardedWork } from './guarded-work.ts';
+import type { Judgement, Outcome } from './outcome.ts';
+import type { Operation, Plan } from './plan.ts';
+import { call, follow, Run, returnOrThrow, settle } from './shell.ts';
+import { DONE, type Step } from './work.ts';
+
+const okay: Judgement = { class: 'ok' };
+
+/**
+ * The short way through the guards, for a run that asks for nothing special and finds all of them open. A success needs
+ * no machine: it is built when an attempt fails or its time is up, and takes over from there.
+ */
+export function runSwiftly<T>(plan: Plan, operation: Operation<T>): Promise<T> | undefined {
+  const target = plan.targetOf!(undefined, 0);
+  const { breaker, bulkhead, budget } = target;
+  if (plan.reporter?.isHeard() || (breaker && !breaker.isClosed) || (bulkhead && !bulkhead.tryEnter()))
+    return undefined;
+  const { counters } = plan;
+  const now = plan.isTimed ? plan.clock.now() : 0;
+  counters.operations++;
+  budget?.firstTry(now);
+  const flight = launch(plan, target, 1, now, now + plan.patienceMs) as Flight;
+  return flight.endsAt < Infinity
+    ? new Promise((resolve) => void new Deadline(flight, operation, resolve))
+    : fly(flight, operation);
+}
+
+/** Without a limit in time, the promise of the operation is passed on. */
+function fly<T>(flight: Flight, operation: Operation<T>): Promise<T> {
+  const { clock } = flight.plan;
+  return call(operation, flight).then(
+    (value) =>
+      isPlain(flight, value)
+        ? succeed(flight, clock.now(), value)
+        : goOn(flight, operation, { ok: true, value }),
+    (error) => goOn(flight, operation, { ok: false, error }),
+  );
+}
+
+function goOn<T>(flight: Flight, operation: Operation<T>, outcome: Outcome): T | Promise<T> {
+  const work = takeOver(flight);
+  const step = work.settled(flight.plan.clock.now(), flight, outcome);
+  return step < DONE ? follow(work, operation, undefined, step, returnOrThrow<T>) : returnOrThrow<T>(work);
+}
+
+/** With one, nobody waits longer than that, whatever the operation does. */
+class Deadline<T> extends Alarm {
+  readonly flight: Flight;
+  readonly operation: Operation<T>;
+  readonly resolve: (value: T | Promise<T>) => void;
+  /** What goes on when the first attempt was not simply a success. */
+  run: Run<T> | undefined;
+
+  constructor(flight: Flight, operation: Operation<T>, resolve: (value: T | Promise<T>) => void) {
+    super();
+    this.flight = flight;
+    this.operation = operation;
+    this.resolve = resolve;
+    this.run = undefined;
+    call(operation, flight).then(
+      (value) => this.settled(true, value),
+      (error) => this.settled(false, error),
+    );
+    flight.plan.clock.set(this, flight.endsAt);
+  }
+
+  ring(now: number): void {
+    this.goOn((work) => work.alarm(now));
+  }
+
+  settled(ok: boolean, given: unknown): void {
+    const { flight, run } = this;
+    if (run) {
+      run.settled(flight, ok, given);
+      return;
+    }
+    const { clock } = flight.plan;
+    clock.clear(this);
+    const now = clock.now();
+    if (ok && isPlain(flight, given)) this.resolve(succeed(flight, now, given as T));
+    else this.goOn((work) => work.settled(now, flight, ok ? { ok, value: given } : { ok, error: given }));
+  }
+
+  goOn(next: (work: GuardedWork) => Step): void {
+    const work = takeOver(this.flight);
+    this.resolve(
+      new Promise((resolve, reject) => {
+        this.run = new Run(work, this.operation, undefined, () =>
+          settle(work, returnOrThrow<T>, resolve, reject),
+        );
+        this.run.perform(next(work));
+      }),
+    );
+  }
+}
+
+/** Whether a value ends the work with no more questions. */
+function isPlain({ plan }: Flight, value: unknown): boolean {
+  return plan.judgesValues <= (typeof value === 'object' ? 0 : 1);
+}
+
+function succeed<T>(flight: Flight, now: number, value: T): T {
+  land(flight, now, okay);
+  flight.plan.counters.succeeded++;
+  flight.on.budget?.success(now);
+  return value;
+}
+
+function takeOver(flight: Flight): GuardedWork {
+  const { plan, on, startedAt, patienceEndsAt } = flight;
+  const work = plan.work(
+    undefined,
+    plan.isTimed ? startedAt : plan.clock.now(),
+    patienceEndsAt,
+  ) as GuardedWork;
+  work.adopt(flight, on.budget);
+  return work;
+}
