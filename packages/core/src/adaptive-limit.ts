@@ -121,11 +121,11 @@ export class AdaptiveLimit {
 
     const reached = this.#peak >= this.limit;
     const inflation = this.#recentMs / this.#baseMs;
-    if (inflation > (reached ? HEADROOM : CLEARLY)) {
+    if (this.#dropped > DROPPED_MAX * (this.#answers + this.#dropped)) this.#limit *= DROPPED_FACTOR;
+    else if (inflation > (reached ? HEADROOM : CLEARLY)) {
       const fits = (this.#answers / elapsedMs) * this.#baseMs * HEADROOM + 1;
       this.#limit += Math.min(0, fits - this.#limit) * SHRINK_WEIGHT;
     } else if (reached && warm) this.#limit = this.#limit * GROWTH + 1;
-    if (this.#dropped > DROPPED_MAX * (this.#answers + this.#dropped)) this.#limit *= DROPPED_FACTOR;
     this.#limit = Math.min(this.#settings.ceiling, Math.max(this.#settings.floor, this.#limit));
 
     this.#reachedWindows = reached ? this.#reachedWindows + 1 : 0;

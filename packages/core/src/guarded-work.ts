@@ -3,12 +3,12 @@ import type { RetryBudget } from './budget.ts';
 import { type Bulkhead, FULL, type Waiter } from './bulkhead.ts';
 import { Alarm } from './clock.ts';
 import type { Facts } from './decide.ts';
-import { ExpiredError, refusedQuickly } from './errors.ts';
+import { ExpiredError, type RefusalReason, refusedQuickly } from './errors.ts';
 import { expiryOf, land, launch, release } from './flight-deck.ts';
 import type { Judgement, Outcome } from './outcome.ts';
 import type { Priority } from './plan.ts';
 import type { Target } from './target.ts';
-import type { StopReason, Verdict } from './verdict.ts';
+import type { Verdict } from './verdict.ts';
 import { SEND, type Step, WAIT, Work } from './work.ts';
 
 /** How long a call that nobody waits for keeps its permit: then it is a zombie. */
@@ -35,7 +35,7 @@ export class GuardedWork extends Work {
   paused: Pause | undefined = undefined;
   /** The interchangeable targets that had an attempt. */
   tried: Set<Target> | undefined = undefined;
-  refused: { readonly target: Target; readonly because: StopReason } | undefined = undefined;
+  refused: { readonly target: Target; readonly because: RefusalReason } | undefined = undefined;
 
   override begin(now: number): Step {
     this.target = this.plan.targetOf?.(this.options, now);
@@ -192,7 +192,7 @@ export class GuardedWork extends Work {
     return SEND;
   }
 
-  #refuse(now: number, target: Target, because: StopReason): typeof REFUSED {
+  #refuse(now: number, target: Target, because: RefusalReason): typeof REFUSED {
     this.refused = { target, because };
     this.plan.reporter?.refused(this, now, target.name, because);
     return REFUSED;

@@ -1,3 +1,4 @@
+import { HoldfastError } from './errors.ts';
 import type { OutcomeClass } from './outcome.ts';
 import type { StopReason, Verdict } from './verdict.ts';
 
@@ -28,13 +29,14 @@ export interface Story {
   readonly inner: Story | undefined;
 }
 
-interface Ending {
+/** How a run that gave up is remembered with its error. */
+export interface RunEnding {
   readonly story: Story;
   /** Counts every give-up in this process, so that an outer run can tell its own attempt's from an older one. */
   readonly order: number;
 }
 
-const endings = new WeakMap<object, Ending>();
+const endings = /* @__PURE__ */ new WeakMap<object, RunEnding>();
 let order = 0;
 
 /** How many runs have given up so far. */
@@ -44,8 +46,9 @@ export function endingsSoFar(): number {
 
 /** Notes that a run gave up on `error`; the newest story of an error object is the one that is kept. */
 export function recordEnding(error: unknown, story: Story): void {
-  order++;
-  if (isObject(error)) endings.set(error, { story, order });
+  const ending = { story, order: ++order };
+  if (error instanceof HoldfastError) HoldfastError.setEnding(error, ending);
+  else if (isObject(error)) endings.set(error, ending);
 }
 
 /**
@@ -53,7 +56,11 @@ export function recordEnding(error: unknown, story: Story): void {
  * work has the story of its latest throw, and primitives have none.
  */
 export function storyOf(error: unknown): Story | undefined {
-  return isObject(error) ? endings.get(error)?.story : undefined;
+  return isObject(error) ? endingOf(error)?.story : undefined;
+}
+
+function endingOf(error: object): RunEnding | undefined {
+  return error instanceof HoldfastError ? HoldfastError.endingOf(error) : endings.get(error);
 }
 
 /** The story of a run that gave up on `error`, or on one of its causes, after `since`. */
@@ -61,7 +68,7 @@ export function endedInside(error: unknown, since: number): Story | undefined {
   if (order === since) return undefined;
   let cause = error;
   for (let depth = 0; depth < 8 && isObject(cause); depth++) {
-    const ending = endings.get(cause);
+    const ending = endingOf(cause);
     if (ending && ending.order > since) return ending.story;
     cause = (cause as { cause?: unknown }).cause;
   }

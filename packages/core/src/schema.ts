@@ -1,0 +1,104 @@
+import { fieldNotes } from './field-notes.ts';
+import type { Field, Table } from './fields.ts';
+import type { Pack } from './outcome.ts';
+import type { Part } from './part.ts';
+import { policy } from './whole-policy.ts';
+
+/** The keywords of JSON Schema 2020-12 that are used here. */
+export interface JsonSchema {
+  readonly $schema?: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly type?: string | readonly string[];
+  readonly enum?: readonly unknown[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly pattern?: string;
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly additionalProperties?: false;
+  readonly items?: JsonSchema;
+  readonly anyOf?: readonly JsonSchema[];
+  readonly not?: JsonSchema;
+}
+
+/**
+ * The JSON Schema of the documents that `definePolicy(chosen)` takes; of whole policies, unless said otherwise. It says
+ * what a document can say, so a function has no place in it. What concerns several fields at once (a base above
+ * its cap) is left to `policy`.
+ */
+export function jsonSchema(chosen?: readonly (Part | Pack)[]): JsonSchema {
+  const from = chosen ?? wholePolicy();
+  const packs = from.filter((each): each is Pack => 'pack' in each).map(({ pack }) => pack);
+  const fields: Table = Object.assign({}, ...from.map((each) => ('fields' in each ? each.fields : {})));
+  const { properties, ...rest } = objectOf(fields, '', packs);
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'Holdfast policy',
+    description: 'How work is retried and protected.',
+    type: 'object',
+    properties: { name: { description: fieldNotes.name!, type: 'string', minLength: 1 }, ...properties },
+    ...rest,
+  };
+}
+
+function wholePolicy(): readonly (Part | Pack)[] {
+  const { parts, plan } = policy();
+  return [...parts, ...plan.packs];
+}
+
+function objectOf(fields: Table, prefix: string, packs: readonly string[]): JsonSchema {
+  const properties = Object.entries(fields).map(([key, field]) => {
+    const path = prefix + key;
+    const description = fieldNotes[path];
+    return [
+      key,
+      {
+        ...(description !== undefined && { description }),
+        ...oneOf(alternatives(field, path, packs)),
+        ...(field.fallback !== undefined && { default: field.fallback }),
+      },
+    ];
+  });
+  return { properties: Object.fromEntries(properties), additionalProperties: false };
+}
+
+/** What a field accepts, one schema for each kind of thing. */
+function alternatives(field: Field, path: string, packs: readonly string[]): JsonSchema[] {
+  const { kind, fields, of, words } = field;
+  if (fields) {
+    // Only a group can be switched off.
+    const type = field.read(false, path) === null ? ['object', 'boolean'] : 'object';
+    return [{ type, ...objectOf(fields, `${path}.`, packs) }];
+  }
+  if (of && kind.startsWith('a list')) {
+    // The names of packs are the only thing that a document can say there.
+    const item = path === 'retryOn' ? [{ enum: packs }] : alternatives(of[0] as Field, path, packs);
+    return item.length > 0 ? [...item, { type: 'array', items: oneOf(item) }] : [];
+  }
+  if (of) return of.flatMap((each) => alternatives(each, path, packs));
+  const instead = words ? [{ enum: Object.keys(words) }] : [];
+  return [...plain(field), ...instead];
+}
+
+function plain({ kind, min, max }: Field): JsonSchema[] {
+  const range = { ...(min !== undefined && { minimum: min }), ...(max !== undefined && { maximum: max }) };
+  if (kind === 'a number') return [{ type: 'number', ...range }];
+  if (kind === 'a whole number') return [{ type: 'integer', ...range }];
+  if (kind.startsWith('a duration')) {
+    return [{ type: ['number', 'string'], ...range, pattern: min ? positiveDuration : anyDuration }];
+  }
+  if (kind.startsWith('a rate')) return [{ type: 'string', pattern: aRate }];
+  return kind === 'anything' ? [{}] : [];
+}
+
+const anyDuration = '^\\d+(\\.\\d+)?(ms|s|m|h|d)$';
+/** At least a millisecond. (No look-ahead: not every checker of schemas can.) */
+const positiveDuration = '^(\\d*[1-9]\\d*(\\.\\d+)?(ms|s|m|h|d)|0+\\.\\d*[1-9]\\d*(s|m|h|d))$';
+const aRate = '^(\\d*[1-9]\\d*(\\.\\d+)?|0+\\.\\d*[1-9]\\d*)/(s|m|h)$';
+
+function oneOf(schemas: readonly JsonSchema[]): JsonSchema {
+  if (schemas.length === 0) return { not: {} };
+  return schemas.length === 1 ? (schemas[0] as JsonSchema) : { anyOf: schemas };
+}
