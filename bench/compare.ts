@@ -1,4 +1,4 @@
-export type Unit = 'ns' | 'bytes' | 'ms' | 'timers';
+export type Unit = 'ns' | 'bytes' | 'timers';
 export type Better = 'lower' | 'higher';
 
 /** What we promise of a case. */

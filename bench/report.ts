@@ -43,7 +43,7 @@ function tableOf(result: CaseResult): string {
   ];
   const lines = [
     styleText('bold', `${result.case}`) +
-      ` (${result.unit}, ${result.better} is better, ${result.rounds} rounds)`,
+      ` (${result.unit}, ${result.better} is better, ${result.rounds} ${result.rounds === 1 ? 'round' : 'rounds'})`,
     ...align(rows),
     ...result.bars.map(({ bar, value, met }) => {
       const mark = met ? styleText('green', 'met   ') : styleText('red', 'NOT MET');
@@ -53,11 +53,17 @@ function tableOf(result: CaseResult): string {
   return lines.join('\n');
 }
 
+/** Names to the left, figures to the right; a column that has nothing but its heading is left out. */
 function align(rows: readonly Row[]): string[] {
-  const widths = heading.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) =>
-    `  ${row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0))).join('  ')}`.trimEnd(),
-  );
+  const [, ...below] = rows;
+  const columns = heading
+    .map((_, column) => rows.map((row) => row[column] as string))
+    .filter((_, column) => below.some((row) => row[column] !== ''))
+    .map((cells, column) => {
+      const width = Math.max(...cells.map(({ length }) => length));
+      return cells.map((cell) => (column === 0 ? cell.padEnd(width) : cell.padStart(width)));
+    });
+  return rows.map((_, row) => `  ${columns.map((cells) => cells[row]).join('  ')}`.trimEnd());
 }
 
 function amount(value: number, unit: CaseResult['unit']): string {
