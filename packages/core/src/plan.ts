@@ -39,6 +39,8 @@ export interface RunOptions {
   readonly targets?: readonly string[] | undefined;
   /** False: repeat only what was provably not processed. */
   readonly idempotent?: boolean | undefined;
+  /** Asked before each repetition: what forbids it, if something does, such as a body that can be read only once. */
+  readonly barred?: (() => StopReason | undefined) | undefined;
   /** Under load the least important waits and is refused first. */
   readonly priority?: Priority | undefined;
   /** The key of this call's result in the cache; without one it is not cached. */

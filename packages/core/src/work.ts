@@ -119,6 +119,7 @@ export class Work implements History {
     this.inner = outcome.ok ? undefined : endedInside(given, attempt.since);
     if (this.inner) this.barred ??= 'not_owner';
     if (plan.killSwitch) this.barred ??= 'kill_switch';
+    this.barred ??= this.options?.barred?.();
     const verdict = this.decide(now, judged);
     if (this.log === none) this.log = [];
     const { attempt: number, target } = attempt;

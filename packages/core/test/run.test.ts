@@ -322,6 +322,17 @@ describe('work that must not be repeated', () => {
   });
 });
 
+test('what forbids a repetition is asked when it matters', async () => {
+  const { run, clock } = setup();
+  let read = false;
+  const once = scripted(clock, () => {
+    read = true;
+    throw down;
+  });
+  await expect(run(once, { barred: () => (read ? 'not_replayable' : undefined) })).rejects.toBe(down);
+  expect(storyOf(down)?.stop).toBe('not_replayable');
+});
+
 describe('runs inside runs', () => {
   test('the outer one does not retry what the inner one has given up on', async () => {
     const { policy, clock, operation } = setup({ attempts: 3, backoff: false }, down);
