@@ -20,6 +20,8 @@ interface OfWork extends Heading {
 
 /** Everything that happens, as it happens: one typed stream for telemetry, logs, the console and the simulator. */
 export type Notice =
+  /** Work begins, in the same tick as the call of `run`: what is active in the caller is active now. */
+  | (OfWork & { readonly type: 'start' })
   /** An attempt is over. `last`: nothing follows it. */
   | (OfWork & {
       readonly type: 'attempt';
@@ -126,6 +128,9 @@ function reporter(plan: Plan): Reporter {
   }
   return {
     isHeard,
+    started(work, now) {
+      if (isHeard()) publish({ ...heading(work, now), type: 'start' });
+    },
     attempt(work, attempt, now, judged, verdict) {
       if (!isHeard()) return;
       const from = heading(work, now, attempt);

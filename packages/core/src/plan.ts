@@ -131,6 +131,7 @@ export interface HedgeRules {
 export interface Reporter {
   /** False while nobody listens. */
   isHeard(): boolean;
+  started(work: Work, now: number): void;
   attempt(work: Work, attempt: Attempt, now: number, judged: Judgement, verdict: Verdict): void;
   ended(work: Work, now: number): void;
   refused(work: Work, now: number, target: string | undefined, because: StopReason): void;

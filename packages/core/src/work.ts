@@ -72,6 +72,7 @@ export class Work implements History {
     const { plan } = this;
     plan.counters.operations++;
     this.budget = plan.budgetOf?.(this, now);
+    plan.reporter?.started(this, now);
     return this.send(now);
   }
 

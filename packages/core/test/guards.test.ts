@@ -445,6 +445,7 @@ describe('notices', () => {
     const work = heard[0] && 'work' in heard[0] ? heard[0].work : 0;
     const from = { policy: 'told', target: 'a', work };
     expect(heard).toEqual([
+      { ...from, at: 0, type: 'start' },
       {
         ...from,
         at: 0,
@@ -459,6 +460,17 @@ describe('notices', () => {
       { ...from, at: 100, type: 'attempt', attempt: 2, class: 'ok', tookMs: 0, outcome: 'up', last: true },
       { ...from, at: 100, type: 'done', attempts: 2, tookMs: 100 },
     ]);
+  });
+
+  test('the start of work is told in the tick of the call, before anything is refused', async () => {
+    const { policy, call } = setup({ breaker: { consecutive: 1 }, attempts: 1 });
+    await policy.try(call(down));
+    const heard: string[] = [];
+    const stop = subscribe((notice) => heard.push(notice.type));
+    const running = policy.try(call('never'));
+    expect(heard).toEqual(['start', 'refused', 'gave_up']);
+    await running;
+    stop();
   });
 
   test('a listener that throws does not harm the work', async () => {
