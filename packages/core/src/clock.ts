@@ -19,11 +19,17 @@ export interface Clock {
  */
 export abstract class Alarm {
   /** When it rings, on the scale of `Clock.now`. Written by the clock. */
-  at = 0;
+  declare at: number;
   /** Its place in the clock's heap; −1 while it is not set. Written by the clock. */
-  index = -1;
+  declare index: number;
   /** When it was set, among all: alarms of the same time ring in this order. Written by the clock. */
-  order = 0;
+  declare order: number;
+
+  constructor() {
+    this.at = 0;
+    this.index = -1;
+    this.order = 0;
+  }
 
   abstract ring(now: number): void;
 }

@@ -6,7 +6,7 @@ import type { Facts } from './decide.ts';
 import { ExpiredError, type RefusalReason, refusedQuickly } from './errors.ts';
 import { expiryOf, land, launch, release } from './flight-deck.ts';
 import type { Judgement, Outcome } from './outcome.ts';
-import type { Priority } from './plan.ts';
+import type { Plan, Priority, RunOptions } from './plan.ts';
 import type { Target } from './target.ts';
 import type { Verdict } from './verdict.ts';
 import { SEND, type Step, WAIT, Work } from './work.ts';
@@ -28,14 +28,23 @@ type Admission = Step | typeof REFUSED;
  */
 export class GuardedWork extends Work {
   /** The older of two attempts that are raced; `current` is the newer. */
-  rival: Flight | undefined = undefined;
+  declare rival: Flight | undefined;
   /** When a second attempt may be started beside the first. */
-  hedgeAt = Infinity;
+  declare hedgeAt: number;
   /** An admission that waits, for its time or in a queue. */
-  paused: Pause | undefined = undefined;
+  declare paused: Pause | undefined;
   /** The interchangeable targets that had an attempt. */
-  tried: Set<Target> | undefined = undefined;
-  refused: { readonly target: Target; readonly because: RefusalReason } | undefined = undefined;
+  declare tried: Set<Target> | undefined;
+  declare refused: { readonly target: Target; readonly because: RefusalReason } | undefined;
+
+  constructor(plan: Plan, options: RunOptions | undefined, now: number, patienceEndsAt: number) {
+    super(plan, options, now, patienceEndsAt);
+    this.rival = undefined;
+    this.hedgeAt = Infinity;
+    this.paused = undefined;
+    this.tried = undefined;
+    this.refused = undefined;
+  }
 
   override begin(now: number): Step {
     this.target = this.plan.targetOf?.(this.options, now);
@@ -47,15 +56,15 @@ export class GuardedWork extends Work {
     this.backingOff = false;
     this.wakeAt = Infinity;
     if (!this.options?.targets || !plan.choose)
-      return this.#orGiveUp(now, this.#admit(now, this.target as Target));
+      return this.orGiveUp(now, this.admit(now, this.target as Target));
     const refused = new Set<Target>();
     for (;;) {
       const target = plan.choose(this, now, refused);
       if (!target) {
         this.refused ??= { target: this.target as Target, because: 'breaker_open' };
-        return this.#orGiveUp(now, REFUSED);
+        return this.orGiveUp(now, REFUSED);
       }
-      const admission = this.#admit(now, target);
+      const admission = this.admit(now, target);
       if (admission !== REFUSED) return admission;
       refused.add(target);
     }
@@ -79,9 +88,9 @@ export class GuardedWork extends Work {
     }
     const { rival, current } = this;
     let step: Step = WAIT;
-    if (rival && rival.endsAt <= now) step = this.#expire(now, rival);
-    if (current && (current as Flight).endsAt <= now) step = this.#expire(now, current as Flight);
-    if (step === WAIT && !this.backingOff) this.wakeAt = this.#nextAlarm();
+    if (rival && rival.endsAt <= now) step = this.expire(now, rival);
+    if (current && (current as Flight).endsAt <= now) step = this.expire(now, current as Flight);
+    if (step === WAIT && !this.backingOff) this.wakeAt = this.nextAlarm();
     return step;
   }
 
@@ -97,18 +106,18 @@ export class GuardedWork extends Work {
   override cancel(now: number, reason: unknown): Step {
     this.paused?.leave();
     this.paused = undefined;
-    this.#abandonAll(now, reason);
+    this.abandonAll(now, reason);
     return super.cancel(now, reason);
   }
 
   override finish(now: number, attempt: Attempt, judged: Judgement): Step {
-    if (this.current) this.#abandonAll(now, 'another attempt was faster');
+    if (this.current) this.abandonAll(now, 'another attempt was faster');
     this.target?.hedgeBudget?.success(now);
     return super.finish(now, attempt, judged);
   }
 
   override learn(now: number, attempt: Attempt, judged: Judgement): void {
-    this.#forget(attempt as Flight);
+    this.forget(attempt as Flight);
     land(attempt as Flight, now, judged);
   }
 
@@ -134,7 +143,7 @@ export class GuardedWork extends Work {
     return {
       ...super.facts(now),
       expectedAttemptMs: latency ? latency.quantile(0.5) : 0,
-      admitsAt: this.#admitsAt(now),
+      admitsAt: this.admitsAt(now),
     };
   }
 
@@ -146,39 +155,39 @@ export class GuardedWork extends Work {
     return refusedQuickly(because, target.name, afterMs);
   }
 
-  #admit(now: number, target: Target): Admission {
+  private admit(now: number, target: Target): Admission {
     const { plan } = this;
-    if (target.throttle?.refuses(now, plan.random())) return this.#refuse(now, target, 'throttled');
+    if (target.throttle?.refuses(now, plan.random())) return this.refuse(now, target, 'throttled');
     if (target.breaker?.refuses(now)) {
       const reopensAt = target.breaker.reopensAt(now);
       if (!plan.waitsForBreaker || reopensAt >= this.patienceEndsAt)
-        return this.#refuse(now, target, 'breaker_open');
-      return this.#pause(reopensAt, (later) => this.#admit(later, target));
+        return this.refuse(now, target, 'breaker_open');
+      return this.pause(reopensAt, (later) => this.admit(later, target));
     }
     if (target.limiter) {
       const waitMs = target.limiter.reserve(now, Math.min(plan.limiterWaitMs, this.patienceEndsAt - now));
-      if (waitMs < 0) return this.#refuse(now, target, 'rate_limited');
-      if (waitMs > 0) return this.#pause(now + waitMs, (later) => this.#enter(later, target));
+      if (waitMs < 0) return this.refuse(now, target, 'rate_limited');
+      if (waitMs > 0) return this.pause(now + waitMs, (later) => this.enter(later, target));
     }
-    return this.#enter(now, target);
+    return this.enter(now, target);
   }
 
-  #enter(now: number, target: Target): Admission {
+  private enter(now: number, target: Target): Admission {
     const { bulkhead } = target;
-    if (!bulkhead || bulkhead.tryEnter()) return this.#dispatch(now, target);
+    if (!bulkhead || bulkhead.tryEnter()) return this.dispatch(now, target);
     const queued = new Queued(this, target, bulkhead);
-    if (bulkhead.enter(now, queued) === FULL) return this.#refuse(now, target, 'bulkhead_full');
+    if (bulkhead.enter(now, queued) === FULL) return this.refuse(now, target, 'bulkhead_full');
     this.paused = queued;
     this.wakeAt = this.patienceEndsAt;
     return WAIT;
   }
 
-  #dispatch(now: number, target: Target): Admission {
+  private dispatch(now: number, target: Target): Admission {
     const { plan, current } = this;
     const flight = launch(plan, target, this.attempt + 1, now, this.patienceEndsAt);
     if (!flight) {
       target.bulkhead?.leave(now);
-      return this.#refuse(now, target, 'breaker_open');
+      return this.refuse(now, target, 'breaker_open');
     }
     this.attempt++;
     this.rival = current as Flight | undefined;
@@ -188,66 +197,66 @@ export class GuardedWork extends Work {
       this.tried.add(target);
     }
     this.hedgeAt = plan.hedge && !current ? plan.hedge.at(this, target, now) : Infinity;
-    this.wakeAt = this.#nextAlarm();
+    this.wakeAt = this.nextAlarm();
     return SEND;
   }
 
-  #refuse(now: number, target: Target, because: RefusalReason): typeof REFUSED {
+  private refuse(now: number, target: Target, because: RefusalReason): typeof REFUSED {
     this.refused = { target, because };
     this.plan.reporter?.refused(this, now, target.name, because);
     return REFUSED;
   }
 
-  #orGiveUp(now: number, admission: Admission): Step {
+  private orGiveUp(now: number, admission: Admission): Step {
     if (admission !== REFUSED) return admission;
     // While another attempt is in flight, the refused one is just not sent.
     return this.current ? WAIT : this.giveUp(now, this.refused!.because, this.given);
   }
 
-  #pause(until: number, goOn: (now: number) => Admission): Step {
-    this.paused = { resume: (now) => this.#orGiveUp(now, goOn(now)), leave() {} };
+  private pause(until: number, goOn: (now: number) => Admission): Step {
+    this.paused = { resume: (now) => this.orGiveUp(now, goOn(now)), leave() {} };
     this.wakeAt = until;
     return WAIT;
   }
 
-  #nextAlarm(): number {
+  private nextAlarm(): number {
     const current = this.current as Flight | undefined;
     return Math.min(this.hedgeAt, current?.endsAt ?? Infinity, this.rival?.endsAt ?? Infinity);
   }
 
   /** The attempt's time is up. Its call may go on: the permit stays taken until it settles or the lease ends. */
-  #expire(now: number, flight: Flight): Step {
+  private expire(now: number, flight: Flight): Step {
     const error = expiryOf(flight, now, this.startedAt, this.given);
     this.plan.counters.timeouts++;
-    this.#abandon(now, flight, error);
+    this.abandon(now, flight, error);
     return this.settled(now, flight, { ok: false, error });
   }
 
-  #abandonAll(now: number, reason: unknown): void {
+  private abandonAll(now: number, reason: unknown): void {
     for (
       let flight = this.current as Flight | undefined;
       flight;
       flight = this.current as Flight | undefined
     ) {
-      this.#forget(flight);
+      this.forget(flight);
       flight.on.inFlight--;
       flight.on.breaker?.cancel(now, flight.ticket);
-      this.#abandon(now, flight, reason);
+      this.abandon(now, flight, reason);
     }
   }
 
-  #abandon(now: number, flight: Flight, reason: unknown): void {
+  private abandon(now: number, flight: Flight, reason: unknown): void {
     flight.abandon(reason);
     if (flight.permit) this.plan.clock.set(new Lease(this, flight), now + permitGraceMs);
   }
 
   /** Takes an attempt out of those that the work waits for. */
-  #forget(flight: Flight): void {
+  private forget(flight: Flight): void {
     if (this.current === flight) this.current = this.rival;
     this.rival = undefined;
   }
 
-  #admitsAt(now: number): number {
+  private admitsAt(now: number): number {
     const { plan, target } = this;
     if (this.options?.targets && plan.choose) return plan.choose(this, now, undefined) ? now : Infinity;
     const breaker = target?.breaker;
@@ -257,17 +266,17 @@ export class GuardedWork extends Work {
 
   /** From the bulkhead's queue: its turn has come. */
   admitted(now: number, target: Target): void {
-    this.#proceed(this.#orGiveUp(now, this.#dispatch(now, target)));
+    this.proceed(this.orGiveUp(now, this.dispatch(now, target)));
   }
 
   /** From the bulkhead's queue: someone more important has its place. */
   displaced(now: number, target: Target): void {
-    this.#proceed(this.#orGiveUp(now, this.#refuse(now, target, 'bulkhead_full')));
+    this.proceed(this.orGiveUp(now, this.refuse(now, target, 'bulkhead_full')));
   }
 
   /** From the bulkhead's queue: patience ended there. */
   expired(now: number): void {
-    this.#proceed(this.spent(now));
+    this.proceed(this.spent(now));
   }
 
   /** Patience ended while nothing was in flight. */
@@ -277,7 +286,7 @@ export class GuardedWork extends Work {
     return this.giveUp(now, 'patience_too_short', this.attempt > 0 ? this.given : spent);
   }
 
-  #proceed(step: Step): void {
+  private proceed(step: Step): void {
     this.paused = undefined;
     this.driver?.perform(step);
   }
@@ -295,14 +304,14 @@ interface Pause {
 
 /** Work in a bulkhead's queue. */
 class Queued implements Waiter, Pause {
-  readonly work: GuardedWork;
-  readonly target: Target;
-  readonly bulkhead: Bulkhead;
-  readonly priority: number;
-  readonly expiresAt: number;
-  waiting = false;
-  ahead: Waiter | undefined = undefined;
-  behind: Waiter | undefined = undefined;
+  declare readonly work: GuardedWork;
+  declare readonly target: Target;
+  declare readonly bulkhead: Bulkhead;
+  declare readonly priority: number;
+  declare readonly expiresAt: number;
+  declare waiting: boolean;
+  declare ahead: Waiter | undefined;
+  declare behind: Waiter | undefined;
 
   constructor(work: GuardedWork, target: Target, bulkhead: Bulkhead) {
     this.work = work;
@@ -310,6 +319,9 @@ class Queued implements Waiter, Pause {
     this.bulkhead = bulkhead;
     this.priority = ranks[work.options?.priority ?? 'default'];
     this.expiresAt = work.patienceEndsAt;
+    this.waiting = false;
+    this.ahead = undefined;
+    this.behind = undefined;
   }
 
   admitted(now: number): void {

@@ -6,6 +6,7 @@ import type { Pack } from './outcome.ts';
 import type { Part, SpecOfParts } from './part.ts';
 import type { Operation, Plan, RunOptions } from './plan.ts';
 import { attemptRun, type Ending, run, runPlainly } from './shell.ts';
+import { surroundings } from './surroundings.ts';
 import { systemClock, systemRandom } from './system-clock.ts';
 import { Work } from './work.ts';
 
@@ -92,8 +93,12 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       },
       parts,
       counters,
-      run: (operation, options) =>
-        plan.throughLayers?.(plan, operation, options).then(unwrap) ?? run(plan, operation, options),
+      run(operation, options) {
+        const { swift, throughLayers } = plan;
+        if (swift && !options && !surroundings()) return swift(plan, operation) ?? run(plan, operation, options);
+        if (throughLayers) return throughLayers(plan, operation, options).then(unwrap);
+        return run(plan, operation, options);
+      },
       try: (operation, options) => (plan.throughLayers ?? attemptRun)(plan, operation, options),
       wrap(fn) {
         return (...args) => this.run(() => fn(...args));
@@ -125,7 +130,8 @@ function emptyPlan(
   environment: Environment,
   counters: Counters,
 ): Plan {
-  const plan = {
+  // Every field, in one order: plans of one shape keep the code that reads them fast.
+  const plan: Plan = {
     name,
     packs,
     clock: environment.clock ?? systemClock,
@@ -133,24 +139,34 @@ function emptyPlan(
     counters,
     patienceMs: Infinity,
     attempts: 1,
-    delay: () => 0,
     hintCapMs: 0,
-    classify: () => undefined,
+    attemptTimeoutMs: Infinity,
+    limiterWaitMs: 0,
     judgesValues: 0,
-    work: (options, now, patienceEndsAt) => new Work(plan, options, now, patienceEndsAt),
-    equip: [],
-    layers: [],
+    waitsForBreaker: false,
     killSwitch: false,
     isTimed: false,
     isIntricate: false,
-    attemptTimeoutMs: Infinity,
-    limiterWaitMs: 0,
-    waitsForBreaker: false,
-    onSuccess(value: unknown) {
+    delay: () => 0,
+    classify: () => undefined,
+    work: (options, now, patienceEndsAt) => new Work(plan, options, now, patienceEndsAt),
+    swift: undefined,
+    onSuccess(value) {
       counters.succeeded++;
       return value;
     },
-  } as Partial<Plan> as Plan;
+    budgetOf: undefined,
+    targetOf: undefined,
+    targets: undefined,
+    everyTarget: undefined,
+    handOver: undefined,
+    choose: undefined,
+    hedge: undefined,
+    reporter: undefined,
+    throughLayers: undefined,
+    equip: [],
+    layers: [],
+  };
   return plan;
 }
 

@@ -29,9 +29,9 @@ export interface Failure<T> {
 
 /** The thin async shell: performs the steps of one piece of work, and decides nothing. */
 export class Run<T> extends Alarm {
-  readonly work: Work;
-  readonly operation: Operation<T>;
-  readonly signal: AbortSignal | undefined;
+  declare readonly work: Work;
+  declare readonly operation: Operation<T>;
+  declare readonly signal: AbortSignal | undefined;
   readonly settle: () => void;
 
   constructor(work: Work, operation: Operation<T>, signal: AbortSignal | undefined, settle: () => void) {
@@ -104,10 +104,7 @@ export class Run<T> extends Alarm {
 
 /** Runs `operation` under `plan`; what it throws in the end is thrown untouched. */
 export function run<T>(plan: Plan, operation: Operation<T>, options: RunOptions | undefined): Promise<T> {
-  return (
-    (!options && !surroundings() && plan.swift?.(plan, operation)) ||
-    start(plan, operation, options, returnOrThrow<T>)
-  );
+  return start(plan, operation, options, returnOrThrow<T>);
 }
 
 /** Runs `operation` under `plan` and tells how it ended; never throws. */

@@ -30,14 +30,16 @@ export function runSwiftly<T>(plan: Plan, operation: Operation<T>): Promise<T> |
 
 /** Without a limit in time, the promise of the operation is passed on. */
 function fly<T>(flight: Flight, operation: Operation<T>): Promise<T> {
-  const { clock } = flight.plan;
   return call(operation, flight).then(
-    (value) =>
-      isPlain(flight, value)
-        ? succeed(flight, clock.now(), value)
-        : goOn(flight, operation, { ok: true, value }),
+    (value) => arrive(flight, operation, value),
     (error) => goOn(flight, operation, { ok: false, error }),
   );
+}
+
+function arrive<T>(flight: Flight, operation: Operation<T>, value: T): T | Promise<T> {
+  return isPlain(flight, value)
+    ? succeed(flight, flight.plan.clock.now(), value)
+    : goOn(flight, operation, { ok: true, value });
 }
 
 function goOn<T>(flight: Flight, operation: Operation<T>, outcome: Outcome): T | Promise<T> {
@@ -48,11 +50,11 @@ function goOn<T>(flight: Flight, operation: Operation<T>, outcome: Outcome): T |
 
 /** With one, nobody waits longer than that, whatever the operation does. */
 class Deadline<T> extends Alarm {
-  readonly flight: Flight;
-  readonly operation: Operation<T>;
+  declare readonly flight: Flight;
+  declare readonly operation: Operation<T>;
   readonly resolve: (value: T | Promise<T>) => void;
   /** What goes on when the first attempt was not simply a success. */
-  run: Run<T> | undefined;
+  declare run: Run<T> | undefined;
 
   constructor(flight: Flight, operation: Operation<T>, resolve: (value: T | Promise<T>) => void) {
     super();

@@ -28,40 +28,55 @@ export interface Driver {
  * The async shell drives it with promises, the simulator with events; both get the same steps.
  */
 export class Work implements History {
-  readonly plan: Plan;
-  readonly options: RunOptions | undefined;
-  readonly startedAt: number;
-  readonly patienceEndsAt: number;
-  attempt = 0;
-  previousDelayMs = 0;
+  declare readonly plan: Plan;
+  declare readonly options: RunOptions | undefined;
+  declare readonly startedAt: number;
+  declare readonly patienceEndsAt: number;
+  declare attempt: number;
+  declare previousDelayMs: number;
   /** What forbids any repetition, if something does. */
-  barred: StopReason | undefined = undefined;
+  declare barred: StopReason | undefined;
   /** Whose state the run belongs to, where guards stand around its attempts. */
-  target: Target | undefined = undefined;
-  budget: RetryBudget | undefined = undefined;
+  declare target: Target | undefined;
+  declare budget: RetryBudget | undefined;
   /** The latest attempt. */
-  current: Attempt | undefined = undefined;
+  declare current: Attempt | undefined;
   /** When to call `alarm`; Infinity: not at all. */
-  wakeAt = Infinity;
+  declare wakeAt: number;
   /** True from a verdict to retry until the next attempt. */
-  backingOff = false;
+  declare backingOff: boolean;
   /** What the latest attempt gave; in the end, what the work gives. */
-  given: unknown = undefined;
+  declare given: unknown;
   /** `given` is a value that was judged a failure, such as a response: it is returned, not thrown. */
-  isValue = false;
-  stop: StopReason | undefined = undefined;
+  declare isValue: boolean;
+  declare stop: StopReason | undefined;
   /** On the scale of the clock; −1 while it goes on. */
-  endedAt = -1;
-  log: StoryAttempt[] = none;
-  inner: Story | undefined = undefined;
+  declare endedAt: number;
+  declare log: StoryAttempt[];
+  declare inner: Story | undefined;
   /** Who performs the steps that come from a queue. */
-  driver: Driver | undefined = undefined;
+  declare driver: Driver | undefined;
 
   constructor(plan: Plan, options: RunOptions | undefined, now: number, patienceEndsAt: number) {
     this.plan = plan;
     this.options = options;
     this.startedAt = now;
     this.patienceEndsAt = patienceEndsAt;
+    this.attempt = 0;
+    this.previousDelayMs = 0;
+    this.barred = undefined;
+    this.target = undefined;
+    this.budget = undefined;
+    this.current = undefined;
+    this.wakeAt = Infinity;
+    this.backingOff = false;
+    this.given = undefined;
+    this.isValue = false;
+    this.stop = undefined;
+    this.endedAt = -1;
+    this.log = none;
+    this.inner = undefined;
+    this.driver = undefined;
   }
 
   get idempotent(): boolean {
