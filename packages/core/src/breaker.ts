@@ -35,21 +35,15 @@ export interface BreakerSettings {
 
 /** Plain JSON. Times are relative, so that it can be taken over by another process or another policy. */
 export interface BreakerSnapshot {
-  readonly state: BreakerState;
+  /** A half-open breaker is saved as an open one whose time has passed: probes in flight are not handed over. */
+  readonly state: 'closed' | 'open';
   readonly forced?: 'open' | 'closed' | undefined;
+  /** The last ticket given, so that none is given twice. */
   readonly serial: number;
   readonly inARow: number;
   readonly counts: readonly number[];
   readonly failingForMs: number;
   readonly reopensInMs: number;
-  readonly successes: number;
-  readonly probes: readonly { readonly ticket: number; readonly leaseMs: number; readonly leftMs: number }[];
-}
-
-interface Probe {
-  readonly ticket: number;
-  readonly leaseMs: number;
-  endsAt: number;
 }
 
 const CALLS = 0;
@@ -97,8 +91,8 @@ export class Breaker {
   #openForMs = 0;
   #reopensAt = 0;
   #successes = 0;
-  /** Those in flight; none unless it is half-open. */
-  #probes: Probe[] = [];
+  /** The tickets in flight and when their leases end; none unless it is half-open. */
+  readonly #probes: Map<number, number> = new Map();
 
   constructor(settings: BreakerSettings, random: Random) {
     this.#settings = settings;
@@ -128,18 +122,11 @@ export class Breaker {
   /** What became of a call. A ticket that is no longer current, and the −1 of a refusal, count for nothing. */
   settle(now: number, ticket: number, failed: boolean, durationMs: number): void {
     const slow = durationMs > this.#settings.slowOverMs;
-    if (ticket !== this.#ticket) {
-      if (this.#takes(now, ticket)) this.#judgeProbe(now, failed || slow);
-      return;
+    if (ticket === this.#ticket) this.#count(now, failed, slow);
+    else if (this.#takes(now, ticket)) {
+      if (failed || slow) this.#open(now, 'probe_failed');
+      else if (++this.#successes >= this.#settings.probes) this.#close(now, 'probes_succeeded');
     }
-    this.#counts.turn(now);
-    this.#counts.add(CALLS);
-    if (failed) {
-      this.#inARow++;
-      this.#counts.add(FAILURES);
-    } else this.#inARow = 0;
-    if (slow) this.#counts.add(SLOW);
-    if (failed || slow) this.#judge(now, failed, slow);
   }
 
   /** The call was not sent: as if it had never been admitted. */
@@ -154,13 +141,13 @@ export class Breaker {
   reopensAt(now: number): number {
     if (!this.refuses(now)) return now;
     if (this.#forced) return Infinity;
-    return this.#state === 'open' ? this.#reopensAt : this.#firstLeaseEnd(now);
+    return this.#state === 'open' ? this.#reopensAt : this.#firstLeaseEnd();
   }
 
   /** An open breaker is half-open as soon as its time has passed, although `onChange` hears of it with the first probe. */
   state(now: number): BreakerState {
-    this.#catchUp(now);
-    return this.#state === 'open' && this.#hasRoom(now) ? 'half-open' : this.#state;
+    const hasRoom = this.#hasRoom(now);
+    return hasRoom && this.#state === 'open' ? 'half-open' : this.#state;
   }
 
   /**
@@ -179,21 +166,19 @@ export class Breaker {
   save(now: number): BreakerSnapshot {
     this.#catchUp(now);
     return {
-      state: this.#state,
+      state: this.isClosed ? 'closed' : 'open',
       forced: this.#forced,
       serial: this.#serial,
       inARow: this.#inARow,
       counts: this.#counts.save(now),
       failingForMs: now - this.#failingSince,
       reopensInMs: this.#reopensAt - now,
-      successes: this.#successes,
-      probes: this.#probes.map(({ ticket, leaseMs, endsAt }) => ({ ticket, leaseMs, leftMs: endsAt - now })),
     };
   }
 
   /**
-   * Takes over a snapshot, tickets included, without telling `onChange`. To account for time that has passed since it
-   * was saved, give a `now` that is earlier by as much.
+   * Takes over a snapshot, without telling `onChange`. To account for time that has passed since it was saved, give a
+   * `now` that is earlier by as much.
    */
   restore(snapshot: BreakerSnapshot, now: number): void {
     this.#state = snapshot.state;
@@ -205,16 +190,18 @@ export class Breaker {
     this.#failingSince = now - snapshot.failingForMs;
     this.#openForMs = Math.min(snapshot.reopensInMs, this.#settings.openForMs[1]);
     this.#reopensAt = now + this.#openForMs;
-    this.#successes = snapshot.successes;
-    this.#probes = snapshot.probes.map(({ ticket, leaseMs, leftMs }) => ({
-      ticket,
-      leaseMs,
-      endsAt: now + leftMs,
-    }));
   }
 
-  #judge(now: number, failed: boolean, slow: boolean): void {
-    const cause = this.#forced ? undefined : this.#cause(failed, slow);
+  #count(now: number, failed: boolean, slow: boolean): void {
+    this.#counts.turn(now);
+    this.#counts.add(CALLS);
+    if (failed) {
+      this.#inARow++;
+      this.#counts.add(FAILURES);
+    } else this.#inARow = 0;
+    if (slow) this.#counts.add(SLOW);
+    if (this.#forced || !(failed || slow)) return;
+    const cause = this.#cause(failed, slow);
     if (cause) this.#open(now, cause);
   }
 
@@ -222,7 +209,7 @@ export class Breaker {
     const { consecutive, minimum, windowCalls, failureRatio, slowRatio } = this.#settings;
     if (consecutive > 0 && this.#inARow >= consecutive) return 'consecutive_failures';
     const calls = this.#counts.total(CALLS);
-    if (calls < (windowCalls > 0 ? Math.min(minimum, windowCalls) : minimum)) return undefined;
+    if (calls < Math.min(minimum, windowCalls || minimum)) return undefined;
     if (failed && this.#counts.total(FAILURES) >= failureRatio * calls) return 'failure_ratio';
     if (slow && this.#counts.total(SLOW) >= slowRatio * calls) return 'slow_ratio';
     return undefined;
@@ -234,8 +221,7 @@ export class Breaker {
       this.#successes = 0;
       this.#become('half-open', 'open_time_passed', now);
     }
-    const lease = Math.min(leaseMs, LEASE_MAX_MS);
-    this.#probes.push({ ticket: ++this.#serial, leaseMs: lease, endsAt: now + lease });
+    this.#probes.set(++this.#serial, now + Math.min(leaseMs, LEASE_MAX_MS));
     return this.#serial;
   }
 
@@ -243,36 +229,26 @@ export class Breaker {
   #hasRoom(now: number): boolean {
     this.#catchUp(now);
     if (this.#forced) return false;
-    return this.#state === 'open' ? now >= this.#reopensAt : this.#probes.length < this.#settings.probes;
+    return this.#state === 'open' ? now >= this.#reopensAt : this.#probes.size < this.#settings.probes;
   }
 
   /** Takes a probe out of flight; false when it is not, or no longer, one of them. */
   #takes(now: number, ticket: number): boolean {
     this.#catchUp(now);
-    const index = this.#probes.findIndex((probe) => probe.ticket === ticket);
-    if (index >= 0) this.#probes.splice(index, 1);
-    return index >= 0;
+    return this.#probes.delete(ticket);
   }
 
-  #judgeProbe(now: number, failed: boolean): void {
-    if (failed) this.#open(now, 'probe_failed');
-    else if (++this.#successes >= this.#settings.probes) this.#close(now, 'probes_succeeded');
-  }
-
-  /** Lets pass what time has brought. No end is further away than its own length, even when the clock has gone back. */
+  /** Lets pass what time has brought. A clock that has gone back to before it opened starts the open time anew. */
   #catchUp(now: number): void {
-    this.#reopensAt = Math.min(this.#reopensAt, now + this.#openForMs);
-    const endedAt = this.#firstLeaseEnd(now);
+    const wentBack = now < this.#reopensAt - this.#openForMs;
+    if (wentBack) this.#reopensAt = now + this.#openForMs;
+    if (this.#probes.size === 0) return;
+    const endedAt = wentBack ? now : this.#firstLeaseEnd();
     if (endedAt <= now) this.#open(endedAt, 'probe_expired');
   }
 
-  #firstLeaseEnd(now: number): number {
-    let first = Infinity;
-    for (const probe of this.#probes) {
-      probe.endsAt = Math.min(probe.endsAt, now + probe.leaseMs);
-      first = Math.min(first, probe.endsAt);
-    }
-    return first;
+  #firstLeaseEnd(): number {
+    return Math.min(...this.#probes.values());
   }
 
   #open(at: number, because: BreakerCause): void {
@@ -281,13 +257,13 @@ export class Breaker {
     const openForMs = Math.min(most, Math.max(least, (at - this.#failingSince) / 4));
     this.#openForMs = openForMs * (0.5 + this.#random() / 2);
     this.#reopensAt = at + this.#openForMs;
-    this.#probes = [];
+    this.#probes.clear();
     this.#ticket = NONE;
     this.#become('open', because, at);
   }
 
   #close(at: number, because: BreakerCause): void {
-    this.#probes = [];
+    this.#probes.clear();
     this.#counts.clear();
     this.#inARow = 0;
     this.#ticket = ++this.#serial;

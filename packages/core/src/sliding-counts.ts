@@ -57,13 +57,11 @@ export class SlidingCounts {
   restore(rows: readonly number[], now: number): void {
     if (this.#rowMs > 0) this.turn(now);
     this.clear();
+    const cells = this.#cells;
     const columns = this.#totals.length;
-    const size = this.#cells.length;
-    const newest = this.#at + columns + size - rows.length;
-    for (let i = Math.max(0, rows.length - size); i < rows.length; i++) {
-      this.#cells[(newest + i) % size] = rows[i]!;
-      this.#totals[i % columns]! += rows[i]!;
-    }
+    this.#at = cells.length - columns;
+    cells.set(rows.slice(-cells.length), Math.max(0, cells.length - rows.length));
+    for (const [i, count] of cells.entries()) this.#totals[i % columns]! += count;
   }
 
   #move(now: number): void {
