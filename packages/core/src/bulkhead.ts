@@ -3,8 +3,6 @@ export const FULL = 0;
 export const QUEUED = 1;
 export const ADMITTED = 2;
 
-const PRIORITIES = 3;
-
 /**
  * A call that can wait for a permit. It is its own list node, so that queueing and leaving allocate nothing and cost the
  * same however many wait. Once queued, exactly one of its methods is called, once, unless it is abandoned first.
@@ -14,8 +12,7 @@ export interface Waiter {
   readonly priority: number;
   /** It is of no use to admit it at this time or later. */
   readonly expiresAt: number;
-  /** The bulkhead's own. */
-  waiting: boolean;
+  /** The bulkhead's own; undefined while it is not in the queue. */
   ahead: Waiter | undefined;
   behind: Waiter | undefined;
   /** It holds a permit now. */
@@ -24,11 +21,6 @@ export interface Waiter {
   expired(now: number): void;
   /** It has left the full queue for someone more important. */
   displaced(now: number): void;
-}
-
-interface Line {
-  first: Waiter | undefined;
-  last: Waiter | undefined;
 }
 
 export interface BulkheadSettings {
@@ -55,7 +47,8 @@ export class Bulkhead {
 
   #concurrent: number;
   #queueMax: number;
-  readonly #lines: Line[] = [];
+  /** By priority. Each is a ring that is closed by its own end, so that nobody in it is a special case. */
+  readonly #ends: readonly Waiter[] = [ring(), ring(), ring()];
   /** Nobody in the queue expires before this. */
   #expiresFrom = Infinity;
   #serving = false;
@@ -63,7 +56,6 @@ export class Bulkhead {
   constructor(settings: BulkheadSettings) {
     this.#concurrent = settings.concurrent;
     this.#queueMax = settings.queueMax;
-    for (let i = 0; i < PRIORITIES; i++) this.#lines.push({ first: undefined, last: undefined });
   }
 
   get settings(): BulkheadSettings {
@@ -109,7 +101,7 @@ export class Bulkhead {
 
   /** Takes a waiter out of the queue; false when it is not in it (any more). It is told nothing. */
   abandon(waiter: Waiter): boolean {
-    if (!waiter.waiting) return false;
+    if (!waiter.ahead) return false;
     this.#remove(waiter);
     return true;
   }
@@ -123,7 +115,8 @@ export class Bulkhead {
 
   /** Who has waited longest in a priority. */
   oldest(priority: number): Waiter | undefined {
-    return this.#lines[priority]?.first;
+    const end = this.#ends[priority]!;
+    return end.behind === end ? undefined : end.behind;
   }
 
   #serve(now: number): void {
@@ -132,8 +125,8 @@ export class Bulkhead {
     this.#serving = true;
     try {
       while (this.queued > 0 && this.inFlight < this.#concurrent) {
-        const line = this.#lines.find(({ first }) => first) as Line;
-        const waiter = (this.newestFirst ? line.last : line.first) as Waiter;
+        const end = this.#ends.find((each) => each.behind !== each)!;
+        const waiter = this.newestFirst ? end.ahead! : end.behind!;
         this.#remove(waiter);
         if (waiter.expiresAt <= now) {
           waiter.expired(now);
@@ -151,8 +144,8 @@ export class Bulkhead {
     const expired: Waiter[] = [];
     if (now < this.#expiresFrom) return expired;
     this.#expiresFrom = Infinity;
-    for (const { first } of this.#lines) {
-      for (let waiter = first; waiter; waiter = waiter.behind) {
+    for (const end of this.#ends) {
+      for (let waiter = end.behind!; waiter !== end; waiter = waiter.behind!) {
         if (waiter.expiresAt <= now) expired.push(waiter);
         else this.#expiresFrom = Math.min(this.#expiresFrom, waiter.expiresAt);
       }
@@ -162,30 +155,29 @@ export class Bulkhead {
   }
 
   #lessImportant(priority: number): Waiter | undefined {
-    return this.#lines.findLast((line, its) => its > priority && line.last)?.last;
+    return this.#ends.findLast((end, its) => its > priority && end.ahead !== end)?.ahead;
   }
 
   #append(waiter: Waiter): void {
-    const line = this.#lines[waiter.priority]!;
-    waiter.ahead = line.last;
-    waiter.behind = undefined;
-    if (line.last) line.last.behind = waiter;
-    else line.first = waiter;
-    line.last = waiter;
-    waiter.waiting = true;
+    const end = this.#ends[waiter.priority]!;
+    waiter.ahead = end.ahead;
+    waiter.behind = end;
+    end.ahead!.behind = waiter;
+    end.ahead = waiter;
     this.queued++;
     this.#expiresFrom = Math.min(this.#expiresFrom, waiter.expiresAt);
   }
 
   #remove(waiter: Waiter): void {
-    const line = this.#lines[waiter.priority]!;
-    const { ahead, behind } = waiter;
-    if (ahead) ahead.behind = behind;
-    else line.first = behind;
-    if (behind) behind.ahead = ahead;
-    else line.last = ahead;
+    waiter.ahead!.behind = waiter.behind;
+    waiter.behind!.ahead = waiter.ahead;
     waiter.ahead = waiter.behind = undefined;
-    waiter.waiting = false;
     this.queued--;
   }
+}
+
+function ring(): Waiter {
+  const end = {} as Waiter;
+  end.ahead = end.behind = end;
+  return end;
 }

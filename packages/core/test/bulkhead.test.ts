@@ -8,7 +8,6 @@ class Call implements Waiter {
   readonly priority: number;
   readonly expiresAt: number;
   readonly told: string[];
-  waiting = false;
   ahead: Waiter | undefined = undefined;
   behind: Waiter | undefined = undefined;
   reaction: (now: number) => void = () => {};
@@ -334,7 +333,7 @@ const step = (name: string, run: (model: Model, real: Real) => void): Step => ({
     expect(admissions(real.told)).toEqual(admissions(model.told));
     expect(real.bulkhead.inFlight).toBe(model.held);
     expect(real.bulkhead.queued).toBe(model.queue.length);
-    expect(real.calls.filter((call) => call.waiting).length).toBe(model.queue.length);
+    expect(real.calls.filter((call) => call.ahead).length).toBe(model.queue.length);
   },
   toString: () => name,
 });
