@@ -45,8 +45,6 @@ export class Standing {
   /** A moving share of successes. */
   share = 1;
   inARow = 0;
-  /** It has failed since it was last judged. */
-  suspect = false;
   #latencyMs = 0;
   #settledAt = -Infinity;
 
@@ -58,7 +56,6 @@ export class Standing {
       this.#latencyMs += (durationMs - this.#latencyMs) * LATENCY_WEIGHT;
     this.share += ((ok ? 1 : 0) - this.share) * SHARE_WEIGHT;
     this.inARow = ok ? 0 : this.inARow + 1;
-    this.suspect = !ok;
     if (this.share > SHARE_WELL) this.ejections = 0;
     this.#settledAt = now;
   }
@@ -142,13 +139,10 @@ export class Choice<T extends Candidate> {
   }
 
   #isAway({ standing }: T, all: readonly T[], now: number): boolean {
-    if (now < standing.ejectedUntil) return true;
-    if (!standing.suspect) return false;
-    standing.suspect = false;
-    return this.#judge(standing, all, now);
+    return now < standing.ejectedUntil || (standing.inARow > 0 && this.#sendsAway(standing, all, now));
   }
 
-  #judge(standing: Standing, all: readonly T[], now: number): boolean {
+  #sendsAway(standing: Standing, all: readonly T[], now: number): boolean {
     const { consecutive, ejectForMs } = this.#settings;
     let away = 1;
     let failing = 0;
