@@ -39,8 +39,8 @@ const DROPPED_FACTOR = 0.8;
  * calls at work (Little's law), and a quarter more may wait.
  *
  * The latency without a queue cannot be seen while there is one, and taking the lowest of late is how such limits creep
- * upward. So every ten seconds at the limit, or one while the latency is high, half of it is let through for two
- * windows, and the second is measured.
+ * upward. So every ten seconds at the limit, or one while the latency is high, at most half of it is let through for two
+ * windows: in the first the queue drains, the second is measured.
  *
  * Failures count neither as answers nor in the latency, so that failing fast never looks like capacity. The limit
  * grows only when it is reached.
