@@ -1,0 +1,140 @@
+import type { AllSettings } from './all-settings.ts';
+import { sayHints, sayNotRetried, sayRetried } from './explain/classes.ts';
+import { type DelayRow, delayTable } from './explain/delays.ts';
+import { type WorstLoad, type WorstTime, worstLoad, worstTime } from './explain/limits.ts';
+import { attemptRing, operationRing, type Place } from './explain/rings.ts';
+import { notSaid, type Setting, saidSettings } from './explain/said-settings.ts';
+import { sayMs } from './explain/spoken.ts';
+import type { Table } from './fields.ts';
+import { GuardedWork } from './guarded-work.ts';
+import type { Policy } from './policy.ts';
+
+export type { DelayRow, Delays } from './explain/delays.ts';
+export type { Limit, WorstLoad, WorstTime } from './explain/limits.ts';
+export type { Setting } from './explain/said-settings.ts';
+export { stopSentences } from './explain/stop-sentences.ts';
+export { tellStory } from './explain/told-story.ts';
+
+/** A place in a ring with the settings that it has. */
+export interface ExplainedPlace {
+  readonly part: string;
+  readonly on: boolean;
+  readonly says: string;
+  readonly settings: readonly Setting[];
+}
+
+/** What a policy does, as plain data; as a text, `String(explanation)`. */
+export interface Explanation {
+  /** The name of the policy; null when it has none. */
+  readonly policy: string | null;
+  /** What stands around the whole work, outermost first. The order is fixed. */
+  readonly operationRing: readonly ExplainedPlace[];
+  /** What stands around each attempt, outermost first. The order is fixed. */
+  readonly attemptRing: readonly ExplainedPlace[];
+  /** Settings of parts that are in neither ring. */
+  readonly others: readonly Setting[];
+  /** The waits after the first attempts; none where there is only one. */
+  readonly delays: readonly DelayRow[];
+  readonly time: WorstTime;
+  readonly load: WorstLoad;
+  readonly retried: readonly string[];
+  readonly notRetried: readonly string[];
+  readonly hints: string;
+  toString(): string;
+}
+
+/** Says what a policy does, from the tables and the code that do it. Nothing is called, and nothing changes. */
+export function explain(policy: Policy): Explanation {
+  const { plan, parts, spec } = policy;
+  const settings = policy.settings as AllSettings;
+  const isGuarded = plan.work(undefined, 0, Infinity) instanceof GuardedWork;
+  const fields: Table = Object.assign({}, ...parts.map((part) => part.fields));
+  const said = saidSettings(fields, spec);
+  const withSettings = ({ fields: of, ...place }: Place): ExplainedPlace => ({
+    ...place,
+    settings: said.filter(({ path }) => of.includes(rootOf(path))),
+  });
+
+  const operation = operationRing(plan, settings, isGuarded);
+  const attempt = attemptRing(plan, settings, isGuarded);
+  const placed = ['mode', ...[...operation, ...attempt].flatMap((each) => each.fields)];
+  const explanation = {
+    policy: policy.name ?? null,
+    operationRing: operation.map(withSettings),
+    attemptRing: attempt.map(withSettings),
+    others: said.filter(({ path }) => !placed.includes(rootOf(path))),
+    delays: delayTable(plan),
+    time: worstTime(plan, isGuarded),
+    load: worstLoad(plan, settings),
+    retried: plan.attempts > 1 ? sayRetried(plan, settings.retryOn, isGuarded) : [],
+    notRetried: sayNotRetried(settings.neverOn ?? []),
+    hints: sayHints(plan.hintCapMs),
+  };
+  // Not enumerable: the explanation is data, and this is a way to read it.
+  return Object.defineProperty(explanation, 'toString', {
+    value: () => explainText(explanation),
+  }) as Explanation;
+}
+
+/** An explanation as a text for people, also of one that has been through JSON. */
+export function explainText(explanation: Omit<Explanation, 'toString'>): string {
+  const { policy, others, delays, time, load, retried, notRetried, hints } = explanation;
+  return [
+    policy === null ? 'A policy without a name' : `The policy ${policy}`,
+    '',
+    'Around the work, outermost first',
+    ...explanation.operationRing.flatMap(placeLines),
+    '',
+    'Around each attempt, outermost first',
+    ...explanation.attemptRing.flatMap(placeLines),
+    ...(others.length > 0 ? ['', 'Other parts', `  ${saySettings(others)}`] : []),
+    '',
+    ...(delays.length > 0 ? ['Waits', ...delayLines(delays), ''] : []),
+    'At worst',
+    ...[...time.says, ...load.says].map((line) => `  ${line}`),
+    '',
+    ...(retried.length > 0 ? ['Tried again', ...retried.map((line) => `  ${line}`), ''] : []),
+    'Not tried again',
+    ...notRetried.map((line) => `  ${line}`),
+    '',
+    hints,
+    '',
+    '* not said in the document: the default',
+  ].join('\n');
+}
+
+function placeLines({ part, on, says, settings }: ExplainedPlace): string[] {
+  const line = `  ${part.padEnd(17)}${says}`;
+  return on && settings.length > 0 ? [line, `${' '.repeat(19)}${saySettings(settings)}`] : [line];
+}
+
+/** In one line, defaults with a star. */
+function saySettings(settings: readonly Setting[]): string {
+  const roots = new Set(settings.map(({ path }) => rootOf(path)));
+  return settings
+    .filter(({ value }) => value !== notSaid)
+    .map(({ path, value, isDefault }) => {
+      // Where all settings are of one group, its name need not be said again and again.
+      const name = roots.size === 1 ? path.slice(path.indexOf('.') + 1) : path;
+      return `${name} ${value}${isDefault ? '*' : ''}`;
+    })
+    .join(', ');
+}
+
+function delayLines(delays: readonly DelayRow[]): string[] {
+  const rows = delays.map(({ afterAttempt, leastMs, typicalMs, mostMs, throttled }) => [
+    String(afterAttempt),
+    ...[leastMs, typicalMs, mostMs, throttled.typicalMs, throttled.mostMs].map(sayMs),
+  ]);
+  const head = ['after attempt', 'least', 'typical', 'most', 'throttled: typical', 'most'];
+  const widths = head.map((title, column) =>
+    Math.max(title.length, ...rows.map((row) => row[column]!.length)),
+  );
+  return [head, ...rows].map(
+    (row) => `  ${row.map((cell, column) => cell.padStart(widths[column]!)).join('  ')}`,
+  );
+}
+
+function rootOf(path: string): string {
+  return path.split('.')[0] as string;
+}

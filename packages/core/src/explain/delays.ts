@@ -1,0 +1,67 @@
+import { decide } from '../decide.ts';
+import type { OutcomeClass } from '../outcome.ts';
+import type { Plan } from '../plan.ts';
+
+/** The waits after one attempt, in ms: with the smallest, the middle and the largest roll of the dice. */
+export interface Delays {
+  readonly leastMs: number;
+  readonly typicalMs: number;
+  readonly mostMs: number;
+}
+
+export interface DelayRow extends Delays {
+  /** The attempt that has just failed, counted from 1. */
+  readonly afterAttempt: number;
+  /** The same after an attempt that was throttled. */
+  readonly throttled: Delays;
+}
+
+export const LEAST = 0;
+export const TYPICAL = 0.5;
+/** A roll is below 1. */
+export const MOST = 1 - Number.EPSILON;
+
+/** Enough to see how waits grow. */
+const rowsMax = 10;
+
+/** The waits of a policy after each attempt but the last, ten rows at most. */
+export function delayTable(plan: Plan): DelayRow[] {
+  const throttled = delaysOf(plan, 'throttled');
+  return delaysOf(plan, 'transient').map((delays, index) => ({
+    afterAttempt: index + 1,
+    ...delays,
+    throttled: throttled[index] as Delays,
+  }));
+}
+
+/**
+ * The waits after the first `rows` attempts when every roll is the same, asked of the real decision: nothing but the
+ * number of attempts limits them. Infinity: there is no wait, the work ends.
+ */
+export function waitsOf(plan: Plan, roll: number, rows: number, after: OutcomeClass = 'transient'): number[] {
+  const waits: number[] = [];
+  for (let attempt = 1; attempt < plan.attempts && waits.length < rows; attempt++) {
+    const history = {
+      attempt,
+      previousDelayMs: waits.at(-1) ?? 0,
+      patienceEndsAt: Infinity,
+      idempotent: true,
+      barred: undefined,
+    };
+    const facts = { now: 0, roll, tokens: 1, expectedAttemptMs: 0, admitsAt: 0 };
+    const verdict = decide(plan, history, { class: after }, facts);
+    waits.push(verdict.kind === 'retry' ? verdict.delayMs : Infinity);
+  }
+  return waits;
+}
+
+function delaysOf(plan: Plan, after: OutcomeClass): Delays[] {
+  const [least, typical, most] = [LEAST, TYPICAL, MOST].map((roll) =>
+    waitsOf(plan, roll, rowsMax, after).map((ms) => Math.round(ms * 1000) / 1000),
+  ) as [number[], number[], number[]];
+  return most.map((mostMs, index) => ({
+    leastMs: least[index] as number,
+    typicalMs: typical[index] as number,
+    mostMs,
+  }));
+}

@@ -1,0 +1,130 @@
+import type { AllSettings } from '../all-settings.ts';
+import type { Plan } from '../plan.ts';
+import { MOST, TYPICAL, waitsOf } from './delays.ts';
+import { round, sayMs } from './spoken.ts';
+
+/** Which limit ends the work first. */
+export type Limit = 'patience' | 'attempts' | 'nothing';
+
+export interface WorstTime {
+  /** When every attempt takes as long as it may. null: for ever. */
+  readonly hangingMs: number | null;
+  readonly hangingEndsBy: Limit;
+  /** When every attempt fails at once, so that only waits take time. null: for ever. */
+  readonly failingMs: number | null;
+  readonly failingEndsBy: Limit;
+  /** How many attempts are made then, with typical waits. null: any number. */
+  readonly failingAttempts: number | null;
+  readonly says: readonly string[];
+}
+
+export interface WorstLoad {
+  /** Calls for one piece of work when everything fails and nothing but attempts limits them. null: any number. */
+  readonly calls: number | null;
+  /** Calls for each piece of work in the long run, however much fails. null: any number. */
+  readonly longRun: number | null;
+  readonly says: readonly string[];
+}
+
+/** Waits that are added up one by one; beyond them all are taken to be like the last. */
+const waitsMax = 1000;
+
+/**
+ * The longest that work can take. Waiting for a limiter, a bulkhead or a breaker is within patience as well. Where no
+ * part stands around the attempts (`isGuarded`), nobody ends one that hangs.
+ */
+export function worstTime(plan: Plan, isGuarded: boolean): WorstTime {
+  const { patienceMs, attempts, attemptTimeoutMs: timeoutMs } = plan;
+  const waitsMs = sum(waitsOf(plan, MOST, waitsMax), attempts - 1);
+  // Where the limit of an attempt is taken from the patience that is left, all attempts together have no other.
+  const attemptsMs = timeoutMs > 0 ? attempts * timeoutMs : Infinity;
+  const failing = endOf(patienceMs, waitsMs);
+  const hanging = endOf(isGuarded ? patienceMs : Infinity, waitsMs + attemptsMs);
+  const fitting = attemptsThatFit(plan);
+  return {
+    hangingMs: hanging.ms,
+    hangingEndsBy: hanging.by,
+    failingMs: failing.ms,
+    failingEndsBy: failing.by,
+    failingAttempts: fitting < Infinity ? fitting : null,
+    says: [
+      `If every attempt fails at once: ${sentence(failing, attempts)}${fitting < attempts ? ` About ${fitting} attempts fit.` : ''}`,
+      `If every attempt takes as long as it may: ${sentence(hanging, attempts)}`,
+    ],
+  };
+}
+
+/** How much a caller multiplies its own traffic when nothing succeeds. */
+export function worstLoad(plan: Plan, { budget, hedge, mode }: AllSettings): WorstLoad {
+  const isOnce = plan.attempts === 1 || plan.killSwitch || mode === 'observe';
+  if (isOnce) return { calls: 1, longRun: 1, says: ['Each piece of work is called once.'] };
+  const calls = plan.attempts < Infinity ? plan.attempts : null;
+  const most = calls === null ? 'any number of calls' : `${calls} calls`;
+  if (!budget) {
+    return {
+      calls,
+      longRun: calls,
+      says: [`In an outage each piece of work is ${most}: no budget limits them.`],
+    };
+  }
+  const { ratio } = budget;
+  const longRun = 1 + ratio;
+  const successes = Math.round(100 * lonelyCaller(ratio));
+  const says = [
+    `One piece of work is at most ${most}. In the long run the budget holds all work together to ${round(longRun)} calls for each.`,
+    `The budget always has room for one token: a caller with one call a minute, of which 5 % fail, succeeds in about ${successes} %.`,
+  ];
+  if (hedge) says.push(`Hedges are among these: at most ${round(100 * hedge.extraLoad)} % more calls.`);
+  return { calls, longRun, says };
+}
+
+/**
+ * The share of successes of a caller with little traffic, when 5 % of calls fail by chance. The bucket has one token.
+ * Until the next failure it is there; then 1 / ratio successes have to earn it again, and what fails meanwhile stays
+ * failed.
+ */
+export function lonelyCaller(ratio: number, failing = 0.05): number {
+  if (ratio === 0) return 1 - failing;
+  const callsWithout = Math.ceil(1 / ratio) / (1 - failing);
+  const callsWith = 1 / failing;
+  return 1 - (failing + failing * callsWithout) / (callsWith + callsWithout);
+}
+
+interface End {
+  readonly ms: number | null;
+  readonly by: Limit;
+}
+
+function endOf(patienceMs: number, allMs: number): End {
+  if (allMs <= patienceMs && allMs < Infinity) return { ms: allMs, by: 'attempts' };
+  return patienceMs < Infinity ? { ms: patienceMs, by: 'patience' } : { ms: null, by: 'nothing' };
+}
+
+function sentence({ ms, by }: End, attempts: number): string {
+  if (ms === null) return 'for ever; nothing ends it.';
+  return by === 'patience'
+    ? `${sayMs(ms)}, when patience ends.`
+    : `at most ${sayMs(ms)}, when ${attempts === 1 ? 'the attempt is' : `${attempts} attempts are`} used up.`;
+}
+
+/** The sum of `count` waits of which the first are known, and the others are like the last. One without end ends it all. */
+function sum(known: readonly number[], count: number): number {
+  const endless = known.indexOf(Infinity);
+  const waits = endless < 0 ? known : known.slice(0, endless);
+  if (endless < 0 && count === Infinity) return Infinity;
+  const rest = endless < 0 ? count - waits.length : 0;
+  const ms = waits.reduce((total, each) => total + each, 0) + rest * (waits.at(-1) ?? 0);
+  return Math.round(ms * 1000) / 1000;
+}
+
+/** How many attempts fit into patience when each fails at once and every wait is typical. */
+function attemptsThatFit(plan: Plan): number {
+  const waits = waitsOf(plan, TYPICAL, waitsMax);
+  let elapsedMs = 0;
+  for (const [index, ms] of waits.entries()) {
+    elapsedMs += ms;
+    if (elapsedMs > plan.patienceMs || ms === Infinity) return index + 1;
+  }
+  const more = waits.length < waitsMax ? 0 : Math.floor((plan.patienceMs - elapsedMs) / (waits.at(-1) ?? 0));
+  return Math.min(plan.attempts, waits.length + 1 + more);
+}

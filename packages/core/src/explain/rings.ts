@@ -1,0 +1,182 @@
+import type { AllSettings } from '../all-settings.ts';
+import type { Plan } from '../plan.ts';
+import { round, sayMs } from './spoken.ts';
+
+/** A place in one of the two rings, in the order in which work passes through them. */
+export interface Place {
+  readonly part: string;
+  readonly on: boolean;
+  readonly says: string;
+  /** The fields of the document that are about it. */
+  readonly fields: readonly string[];
+}
+
+/** Around the whole work, outermost first. */
+export function operationRing(plan: Plan, settings: AllSettings, isGuarded: boolean): Place[] {
+  const place = placer(settings);
+  const { fallback, cache, mode, hedge, budget } = settings;
+  const observed = typeof mode === 'object' ? 1 - mode.enforce : mode === 'observe' ? 1 : 0;
+  return [
+    place('patience', plan.patienceMs < Infinity, sayPatience(plan.patienceMs, isGuarded)),
+    place('fallback', fallback, fallback && sayFallback(fallback.to, fallback.reserve)),
+    place('cache', cache, cache && sayCache(cache.fresh, cache.staleIfError)),
+    ...(observed > 0 ? [place('mode', true, sayObserved(observed))] : []),
+    place('ownership', true, sayOwnership(plan.killSwitch), []),
+    place('retry', plan.attempts > 1, sayRetry(plan.attempts, settings.backoff), retryFields),
+    place('hedge', hedge, hedge && sayHedge(hedge, plan.attempts)),
+    place('budget', budget, budget && sayBudget(budget.ratio)),
+  ];
+}
+
+/** Around each attempt, outermost first. */
+export function attemptRing(plan: Plan, settings: AllSettings, isGuarded: boolean): Place[] {
+  const place = placer(settings);
+  const { choice, throttle, breaker, limiter, bulkhead } = settings;
+  return [
+    place('target', plan.targetOf !== undefined, sayTarget(plan, choice), ['choice']),
+    place(
+      'throttle',
+      throttle,
+      throttle && `Sends at most ${round(throttle.k)} times what the target has been accepting.`,
+    ),
+    place('breaker refuses?', breaker, breaker && sayBreaker(breaker), ['breaker']),
+    place('limiter', limiter, limiter && sayLimiter(limiter)),
+    place('bulkhead', bulkhead, bulkhead && sayBulkhead(bulkhead)),
+    place('breaker admits', breaker, breaker && sayProbes(breaker.probes), []),
+    place('attempt timeout', isGuarded, sayTimeout(plan, settings, isGuarded), ['attemptTimeout']),
+    place('the call', true, 'Your operation, with its attempt, signal and patience left.', []),
+  ];
+}
+
+const retryFields = ['attempts', 'backoff', 'retryOn', 'neverOn', 'respectServer'];
+
+/** Makes places, and tells a part that is off from one that this kind of policy does not have. */
+function placer(settings: AllSettings) {
+  return (part: string, on: unknown, says: string | null | undefined, fields = [part]): Place => {
+    const off = (fields[0] ?? 'breaker') in settings ? 'off' : 'not a part of this policy';
+    return { part, on: Boolean(on), says: says ?? off, fields };
+  };
+}
+
+function sayPatience(patienceMs: number, isGuarded: boolean): string {
+  if (patienceMs === Infinity) return 'No limit, unless a run or what surrounds it sets one.';
+  const limit = `${sayMs(patienceMs)} for everything.`;
+  return isGuarded
+    ? `${limit} Then whatever still runs is given up.`
+    : `${limit} No wait goes past it; but nothing here ends an attempt that hangs.`;
+}
+
+function sayFallback(to: unknown, reserveMs: number): string {
+  const chain = Array.isArray(to) ? to : [to];
+  const what =
+    chain.length > 1 ? `a chain of ${chain.length}` : typeof to === 'function' ? 'a function' : 'a value';
+  const reserve = reserveMs > 0 ? ` ${sayMs(reserveMs)} of patience are kept back for it.` : '';
+  return `A failure is answered by ${what}.${reserve}`;
+}
+
+function sayCache(freshMs: number, staleMs: number): string {
+  const stale = staleMs > 0 ? ` For ${sayMs(staleMs)} more it is served rather than a failure.` : '';
+  return `For runs with a cacheKey: a result spares the call for ${sayMs(freshMs)}.${stale}`;
+}
+
+function sayObserved(share: number): string {
+  const work = share === 1 ? 'All work' : `${round(100 * share)} % of the work`;
+  return `${work} is only observed: called once, and what would have been done is counted.`;
+}
+
+function sayOwnership(killSwitch: boolean): string {
+  return killSwitch
+    ? 'The kill switch is on: each piece of work is attempted once.'
+    : 'Retries, unless a layer upstream does, or a run inside has given up on the same error.';
+}
+
+function sayRetry(attempts: number, backoff: AllSettings['backoff']): string {
+  if (attempts === 1) return 'One attempt, never repeated.';
+  const times = attempts < Infinity ? `Up to ${attempts} attempts` : 'Any number of attempts';
+  return `${times}, ${sayBackoff(backoff)}`;
+}
+
+function sayBackoff(backoff: AllSettings['backoff']): string {
+  if (!backoff) return 'without waiting in between.';
+  if (typeof backoff === 'function') return 'with waits from a function.';
+  const { strategy, base, factor, cap, jitter } = backoff;
+  const growth = strategy === 'exponential' ? `growing ${round(factor)}-fold` : `growing (${strategy})`;
+  const waits =
+    jitter === 'decorrelated'
+      ? `with waits from ${sayMs(base)} to three times the one before, at most ${sayMs(cap)}`
+      : strategy === 'constant'
+        ? `with waits of ${sayMs(Math.min(base, cap))}`
+        : `with waits of ${sayMs(base)}, ${growth} up to ${sayMs(cap)}`;
+  return `${waits}, ${sayJitter(jitter)}.`;
+}
+
+function sayJitter(jitter: string | number | { readonly plusMinus: number }): string {
+  if (jitter === 'none' || jitter === 0) return 'not left to chance at all';
+  if (jitter === 'full' || jitter === 1) return 'all of it left to chance';
+  if (jitter === 'equal') return 'half of it left to chance';
+  if (jitter === 'decorrelated') return 'as chance has it';
+  return typeof jitter === 'object'
+    ? `give or take ${sayMs(jitter.plusMinus)}`
+    : `${round(100 * Number(jitter))} % of it left to chance`;
+}
+
+function sayHedge(hedge: NonNullable<AllSettings['hedge']>, attempts: number): string {
+  if (attempts === 1) return 'Never: a hedge is an attempt, and there is only one.';
+  const { after, percentile, extraLoad } = hedge;
+  const when =
+    after !== undefined
+      ? `after ${sayMs(after)}`
+      : `when the first is slower than ${round(100 * (percentile ?? 1 - extraLoad))} % of them`;
+  return `Starts a second attempt ${when}, for at most ${round(100 * extraLoad)} % more calls. Not for work that must not be repeated.`;
+}
+
+function sayBudget(ratio: number): string {
+  if (ratio === 0) return 'No retries but those of the very first piece of work.';
+  return `Each success pays for ${round(ratio)} of a retry. Without successes there are soon no retries.`;
+}
+
+function sayTarget({ targetOf, choose }: Plan, choice: AllSettings['choice']): string {
+  if (!targetOf) return 'no state is kept';
+  const chosen = choose && choice ? ' Of several, one with less latency and calls in flight is chosen.' : '';
+  return `State is kept for each target by itself.${chosen}`;
+}
+
+function sayBreaker(breaker: NonNullable<AllSettings['breaker']>): string {
+  const { window, minimum, failureRatio, consecutive, slow, openFor, whenOpen } = breaker;
+  const [least, most = least] = openFor as readonly [number, number?];
+  const back = typeof window === 'number' ? sayMs(window) : `${window.calls} calls`;
+  const ratio = `${round(100 * failureRatio)} % of at least ${minimum} calls failed in the last ${back}`;
+  const inARow = consecutive > 0 ? `, or ${consecutive} in a row` : '';
+  const slowly = slow ? `, or ${round(100 * slow.ratio)} % took over ${sayMs(slow.over)}` : '';
+  const then = whenOpen === 'wait' ? 'waits for it if patience allows' : 'refuses at once';
+  return `Opens when ${ratio}${inARow}${slowly}. Open for ${sayMs(least)} to ${sayMs(most)}, up to half less by chance, it ${then}.`;
+}
+
+function sayProbes(probes: number): string {
+  return `Half-open, it lets ${probes} through at a time; so many successes in a row close it.`;
+}
+
+function sayLimiter({ rate, burst, wait }: NonNullable<AllSettings['limiter']>): string {
+  const late =
+    wait > 0
+      ? `waits for its turn, at most ${wait < Infinity ? sayMs(wait) : 'as long as patience allows'}`
+      : 'is refused';
+  return `${round(rate * 1000)} attempts a second, ${burst} at once after a rest; one that comes too early ${late}.`;
+}
+
+function sayBulkhead({ concurrent, queue }: NonNullable<AllSettings['bulkhead']>): string {
+  const more = queue > 0 ? `${queue} more wait, and the others are refused` : 'the others are refused';
+  return `At most ${concurrent} attempts in flight; ${more}.`;
+}
+
+function sayTimeout(plan: Plan, { attemptTimeout }: AllSettings, isGuarded: boolean): string {
+  if (!isGuarded) return 'off';
+  if (attemptTimeout === undefined || attemptTimeout === Infinity)
+    return 'Nothing but patience ends an attempt.';
+  if (attemptTimeout > 0) return `An attempt is given up after ${sayMs(attemptTimeout)}.`;
+  const share = 'an equal share of the patience that is left';
+  const until = plan.patienceMs < Infinity ? share : 'no limit, as there is none to patience';
+  return attemptTimeout < 0
+    ? `An attempt has ${until}.`
+    : `Three times what all but one attempt in a thousand take, at least 50 ms; below 1,000 samples ${until}.`;
+}

@@ -1,0 +1,23 @@
+const units = [
+  { ms: 864e5, name: 'd' },
+  { ms: 36e5, name: 'h' },
+  { ms: 6e4, name: 'min' },
+  { ms: 1e3, name: 's' },
+];
+
+/** Milliseconds as a person would say them, to three digits: `340 ms`, `1.5 s`, `10 min`. */
+export function sayMs(ms: number): string {
+  if (ms === Infinity) return 'no limit';
+  const unit = units.find((each) => ms >= each.ms) ?? { ms: 1, name: 'ms' };
+  return `${round(ms / unit.ms)} ${unit.name}`;
+}
+
+/** To three digits, and whole above that. */
+export function round(value: number): number {
+  return value >= 100 ? Math.round(value) : Number(value.toPrecision(3));
+}
+
+/** `a`, `a and b`, `a, b and c`. */
+export function sayList(items: readonly string[]): string {
+  return items.length < 2 ? (items[0] ?? '') : `${items.slice(0, -1).join(', ')} and ${items.at(-1)}`;
+}
