@@ -1,4 +1,4 @@
-import type { Alarm } from './clock.ts';
+import { Alarm } from './clock.ts';
 import type { Context, Plan } from './plan.ts';
 import { endingsSoFar } from './story.ts';
 import type { Target } from './target.ts';
@@ -40,20 +40,24 @@ export class Attempt implements Context {
   }
 }
 
-/** An attempt at a target: what the guards keep of it. */
-export class Flight extends Attempt {
+/**
+ * An attempt at a target: what the guards keep of it. It is its own alarm, which rings when its time is up and, where
+ * nobody waits for it any more, when its permit has been held for too long.
+ */
+export class Flight extends Alarm implements Context {
+  declare readonly plan: Plan;
+  declare readonly attempt: number;
+  declare readonly patienceEndsAt: number;
+  declare readonly since: number;
+  declare controller: AbortController | undefined;
   declare readonly on: Target;
   declare readonly startedAt: number;
-  /** When it is given up; Infinity without a limit. */
-  declare readonly endsAt: number;
-  /** The breaker's ticket; −1 without. */
+  /** The breaker's ticket. */
   declare readonly ticket: number;
   /** Holds a permit of the target's bulkhead. */
   declare permit: boolean;
   /** Nobody waits for it any more: what it still gives is late. */
   declare over: boolean;
-  /** Ends the hold on its permit when its call never settles. */
-  declare lease: Alarm | undefined;
 
   constructor(
     plan: Plan,
@@ -64,24 +68,66 @@ export class Flight extends Attempt {
     endsAt: number,
     ticket: number,
   ) {
-    super(plan, attempt, patienceEndsAt);
+    super();
+    this.at = endsAt;
+    this.plan = plan;
+    this.attempt = attempt;
+    this.patienceEndsAt = patienceEndsAt;
+    this.since = endingsSoFar();
+    this.controller = undefined;
     this.on = on;
     this.startedAt = startedAt;
-    this.endsAt = endsAt;
     this.ticket = ticket;
     this.permit = on.bulkhead !== undefined;
     this.over = false;
-    this.lease = undefined;
   }
 
-  override get target(): string | undefined {
+  get target(): string | undefined {
     return this.on.name;
   }
 
-  /** Nobody waits for it any more. A signal that is read for the first time after this is born aborted. */
-  abandon(reason: unknown): void {
+  get signal(): AbortSignal {
+    this.controller ??= new AbortController();
+    return this.controller.signal;
+  }
+
+  get patienceLeft(): number {
+    return Math.max(0, this.patienceEndsAt - this.plan.clock.now());
+  }
+
+  /** When it is given up, until it is; Infinity without a limit. */
+  get endsAt(): number {
+    return this.at;
+  }
+
+  /**
+   * Nobody waits for it any more. A signal that is read for the first time after this is born aborted. Its call may go
+   * on, and keeps its permit until it settles, or for `permitGraceMs`.
+   */
+  abandon(now: number, reason: unknown): void {
     this.over = true;
     this.controller ??= new AbortController();
     this.controller.abort(reason);
+    if (this.permit) this.plan.clock.set(this, now + permitGraceMs);
+  }
+
+  /** Gives back the permit that its call held. */
+  release(now: number): void {
+    if (!this.permit) return;
+    this.permit = false;
+    if (this.over) this.plan.clock.clear(this);
+    this.on.bulkhead?.leave(now);
+  }
+
+  /** Its call has outlived everybody's patience: a zombie. */
+  ring(now: number): void {
+    const { counters, reporter } = this.plan;
+    this.permit = false;
+    counters.zombies++;
+    reporter?.zombie(this, now);
+    this.on.bulkhead?.forfeit(now);
   }
 }
+
+/** How long a call that nobody waits for keeps its permit. */
+const permitGraceMs = 30_000;

@@ -1,4 +1,4 @@
-import { Flight } from './attempt.ts';
+import type { Flight } from './attempt.ts';
 import { ExpiredError } from './errors.ts';
 import type { Judgement } from './outcome.ts';
 import type { Plan } from './plan.ts';
@@ -15,15 +15,17 @@ const sharesMax = 10;
  * Starts an attempt that has passed all guards but the last: half-open, a breaker admits only so many at once, whoever
  * passed its first look. Undefined: it refuses; a permit that was taken is still to be returned.
  */
-export function launch(
+export function launch<F extends Flight>(
+  Kind: new (...args: ConstructorParameters<typeof Flight>) => F,
   plan: Plan,
   target: Target,
   attempt: number,
   now: number,
   patienceEndsAt: number,
-): Flight | undefined {
+): F | undefined {
+  const { attemptTimeoutMs } = plan;
   const limitMs =
-    plan.attemptTimeoutMs > 0 ? plan.attemptTimeoutMs : shareMs(plan, target, attempt, patienceEndsAt - now);
+    attemptTimeoutMs > 0 ? attemptTimeoutMs : shareMs(plan, target, attempt, patienceEndsAt - now);
   const { breaker } = target;
   const ticket = breaker
     ? breaker.admit(now, limitMs < Infinity ? limitMs + ticketGraceMs : unlimitedLeaseMs)
@@ -31,7 +33,7 @@ export function launch(
   if (ticket < 0) return undefined;
   plan.counters.attempts++;
   target.inFlight++;
-  return new Flight(
+  return new Kind(
     plan,
     attempt,
     patienceEndsAt,
@@ -63,15 +65,7 @@ export function land(flight: Flight, now: number, judged: Judgement): void {
     if (answered) latency?.record(now, tookMs);
     if (throttle) throttle[answered ? 'accept' : 'reject'](now);
   }
-  if (!flight.over) release(flight, now);
-}
-
-/** Gives back the permit that a call held. */
-export function release(flight: Flight, now: number): void {
-  if (!flight.permit) return;
-  flight.permit = false;
-  if (flight.lease) flight.plan.clock.clear(flight.lease);
-  flight.on.bulkhead?.leave(now);
+  if (!flight.over) flight.release(now);
 }
 
 /** The error of an attempt whose time is up: its own limit, or the end of all patience. */

@@ -1,18 +1,14 @@
-import type { Attempt, Flight } from './attempt.ts';
+import { type Attempt, Flight } from './attempt.ts';
 import type { RetryBudget } from './budget.ts';
 import { type Bulkhead, FULL, type Waiter } from './bulkhead.ts';
-import { Alarm } from './clock.ts';
 import type { Facts } from './decide.ts';
 import { ExpiredError, type RefusalReason, refusedQuickly } from './errors.ts';
-import { expiryOf, land, launch, release } from './flight-deck.ts';
+import { expiryOf, land, launch } from './flight-deck.ts';
 import type { Judgement, Outcome } from './outcome.ts';
 import type { Plan, Priority, RunOptions } from './plan.ts';
 import type { Target } from './target.ts';
 import type { Verdict } from './verdict.ts';
 import { SEND, type Step, WAIT, Work } from './work.ts';
-
-/** How long a call that nobody waits for keeps its permit: then it is a zombie. */
-const permitGraceMs = 30_000;
 
 const ranks: Record<Priority, number> = { critical: 0, default: 1, sheddable: 2 };
 
@@ -130,7 +126,7 @@ export class GuardedWork extends Work {
 
   override isLate(now: number, attempt: Attempt): boolean {
     const flight = attempt as Flight;
-    if (flight.over) release(flight, now);
+    if (flight.over) flight.release(now);
     return flight.over;
   }
 
@@ -184,7 +180,7 @@ export class GuardedWork extends Work {
 
   private dispatch(now: number, target: Target): Admission {
     const { plan, current } = this;
-    const flight = launch(plan, target, this.attempt + 1, now, this.patienceEndsAt);
+    const flight = launch(Flight, plan, target, this.attempt + 1, now, this.patienceEndsAt);
     if (!flight) {
       target.bulkhead?.leave(now);
       return this.refuse(now, target, 'breaker_open');
@@ -228,7 +224,7 @@ export class GuardedWork extends Work {
   private expire(now: number, flight: Flight): Step {
     const error = expiryOf(flight, now, this.startedAt, this.given);
     this.plan.counters.timeouts++;
-    this.abandon(now, flight, error);
+    flight.abandon(now, error);
     return this.settled(now, flight, { ok: false, error });
   }
 
@@ -241,13 +237,8 @@ export class GuardedWork extends Work {
       this.forget(flight);
       flight.on.inFlight--;
       flight.on.breaker?.cancel(now, flight.ticket);
-      this.abandon(now, flight, reason);
+      flight.abandon(now, reason);
     }
-  }
-
-  private abandon(now: number, flight: Flight, reason: unknown): void {
-    flight.abandon(reason);
-    if (flight.permit) this.plan.clock.set(new Lease(this, flight), now + permitGraceMs);
   }
 
   /** Takes an attempt out of those that the work waits for. */
@@ -343,26 +334,5 @@ class Queued implements Waiter, Pause {
 
   leave(): void {
     this.bulkhead.abandon(this);
-  }
-}
-
-/** A call that nobody waits for keeps its permit for so long; if it has not settled then, it is counted as a zombie. */
-class Lease extends Alarm {
-  readonly work: GuardedWork;
-  readonly flight: Flight;
-
-  constructor(work: GuardedWork, flight: Flight) {
-    super();
-    this.work = work;
-    this.flight = flight;
-    flight.lease = this;
-  }
-
-  ring(now: number): void {
-    const { flight, work } = this;
-    flight.permit = false;
-    work.plan.counters.zombies++;
-    work.plan.reporter?.zombie(work, flight, now);
-    flight.on.bulkhead?.forfeit(now);
   }
 }

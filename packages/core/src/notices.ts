@@ -52,7 +52,7 @@ export type Notice =
   /** A second attempt was started while the first was in flight. */
   | (OfWork & { readonly type: 'hedge'; readonly attempt: number })
   /** A call has outlived the lease of its permit. */
-  | (OfWork & { readonly type: 'zombie'; readonly attempt: number })
+  | (Heading & { readonly type: 'zombie'; readonly attempt: number })
   /** A server sent a hint that could not be read. */
   | (OfWork & { readonly type: 'unreadable_hint'; readonly attempt: number; readonly hint: string })
   | (Heading & {
@@ -158,8 +158,8 @@ function reporter(plan: Plan): Reporter {
     hedged(work, attempt, now) {
       if (isHeard()) publish({ ...heading(work, now, attempt), type: 'hedge', attempt: attempt.attempt });
     },
-    zombie(work, attempt, now) {
-      if (isHeard()) publish({ ...heading(work, now, attempt), type: 'zombie', attempt: attempt.attempt });
+    zombie({ target, attempt }, now) {
+      if (isHeard()) publish({ policy: plan.name, target, at: now, type: 'zombie', attempt });
     },
     breaker(target, now, from, to, because) {
       if (isHeard()) publish({ policy: plan.name, target, at: now, type: 'breaker', from, to, because });

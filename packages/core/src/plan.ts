@@ -136,7 +136,7 @@ export interface Reporter {
   ended(work: Work, now: number): void;
   refused(work: Work, now: number, target: string | undefined, because: StopReason): void;
   hedged(work: Work, attempt: Flight, now: number): void;
-  zombie(work: Work, attempt: Flight, now: number): void;
+  zombie(attempt: Flight, now: number): void;
   breaker(
     target: string | undefined,
     now: number,

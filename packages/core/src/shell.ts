@@ -44,18 +44,27 @@ export class Run<T> extends Alarm {
     if (signal) leaveWith(signal, this);
   }
 
-  perform(step: Step): void {
+  /** Nothing is done for a step that is undefined. */
+  perform(step: Step | undefined): void {
     const { work } = this;
     const { clock } = work.plan;
     if (step === SEND) {
       const attempt = work.current as Attempt;
-      call(this.operation, attempt).then(
-        (value) => this.settled(attempt, true, value),
-        (error) => this.settled(attempt, false, error),
+      // Not a call through others: each frame between the callback and the operation makes its errors dearer.
+      let answer: PromiseLike<T> | T;
+      try {
+        answer = this.operation(attempt);
+      } catch (error) {
+        answer = Promise.reject(error);
+      }
+      Promise.resolve(answer).then(
+        (value) => this.perform(this.settled(attempt, true, value)),
+        (error) => this.perform(this.settled(attempt, false, error)),
       );
       // The operation itself may have made the caller leave.
       if (work.stop) return;
     }
+    if (step === undefined) return;
     if (step < DONE) {
       if (work.wakeAt < Infinity) clock.set(this, work.wakeAt);
     } else {
@@ -65,14 +74,14 @@ export class Run<T> extends Alarm {
     }
   }
 
-  settled(attempt: Attempt, ok: boolean, given: unknown): void {
+  settled(attempt: Attempt, ok: boolean, given: unknown): Step | undefined {
     const { work } = this;
     const { clock } = work.plan;
     const now = clock.now();
-    if (work.isLate(now, attempt)) return;
+    if (work.isLate(now, attempt)) return undefined;
     clock.clear(this);
     const step = ok ? work.succeeded(now, attempt, given) : work.settled(now, attempt, { ok, error: given });
-    this.perform(step === WAIT ? this.tell(now) : step);
+    return step === WAIT ? this.tell(now) : step;
   }
 
   /** Tells the caller of the wait to come. If that throws, it is as if the caller had left. */

@@ -1,5 +1,4 @@
-import type { Flight } from './attempt.ts';
-import { Alarm } from './clock.ts';
+import { Flight } from './attempt.ts';
 import { land, launch } from './flight-deck.ts';
 import type { GuardedWork } from './guarded-work.ts';
 import type { Judgement, Outcome } from './outcome.ts';
@@ -16,26 +15,21 @@ const okay: Judgement = { class: 'ok' };
 export function runSwiftly<T>(plan: Plan, operation: Operation<T>): Promise<T> | undefined {
   const target = plan.targetOf!(undefined, 0);
   const { breaker, bulkhead, budget } = target;
-  if (plan.reporter?.isHeard() || (breaker && !breaker.isClosed) || (bulkhead && !bulkhead.tryEnter()))
+  if (plan.reporter?.isHeard() || (breaker && !breaker.isClosed) || (bulkhead && !bulkhead.tryEnter())) {
     return undefined;
-  const { counters } = plan;
+  }
   const now = plan.isTimed ? plan.clock.now() : 0;
-  counters.operations++;
+  plan.counters.operations++;
   budget?.firstTry(now);
-  const flight = launch(plan, target, 1, now, now + plan.patienceMs) as Flight;
-  return flight.endsAt < Infinity
-    ? new Promise((resolve) => void new Deadline(flight, operation, resolve))
-    : fly(flight, operation);
-}
-
-/** Without a limit in time, the promise of the operation is passed on. */
-function fly<T>(flight: Flight, operation: Operation<T>): Promise<T> {
+  const flight = launch<SwiftFlight<T>>(SwiftFlight, plan, target, 1, now, now + plan.patienceMs)!;
+  if (flight.endsAt < Infinity) return new Promise((resolve) => flight.begin(operation, resolve));
   return call(operation, flight).then(
     (value) => arrive(flight, operation, value),
     (error) => goOn(flight, operation, { ok: false, error }),
   );
 }
 
+/** Without a limit in time, the promise of the operation is passed on. */
 function arrive<T>(flight: Flight, operation: Operation<T>, value: T): T | Promise<T> {
   return isPlain(flight, value)
     ? succeed(flight, flight.plan.clock.now(), value)
@@ -49,45 +43,43 @@ function goOn<T>(flight: Flight, operation: Operation<T>, outcome: Outcome): T |
 }
 
 /** With one, nobody waits longer than that, whatever the operation does. */
-class Deadline<T> extends Alarm {
-  declare readonly flight: Flight;
-  declare readonly operation: Operation<T>;
-  readonly resolve: (value: T | Promise<T>) => void;
+class SwiftFlight<T> extends Flight {
+  declare operation: Operation<T>;
+  declare resolve: (value: T | Promise<T>) => void;
   /** What goes on when the first attempt was not simply a success. */
   declare run: Run<T> | undefined;
 
-  constructor(flight: Flight, operation: Operation<T>, resolve: (value: T | Promise<T>) => void) {
-    super();
-    this.flight = flight;
+  begin(operation: Operation<T>, resolve: (value: T | Promise<T>) => void): void {
     this.operation = operation;
     this.resolve = resolve;
     this.run = undefined;
-    call(operation, flight).then(
+    call(operation, this).then(
       (value) => this.settled(true, value),
       (error) => this.settled(false, error),
     );
-    flight.plan.clock.set(this, flight.endsAt);
+    this.plan.clock.set(this, this.at);
   }
 
-  ring(now: number): void {
-    this.goOn((work) => work.alarm(now));
+  override ring(now: number): void {
+    if (this.over) super.ring(now);
+    else this.goOn((work) => work.alarm(now));
   }
 
   settled(ok: boolean, given: unknown): void {
-    const { flight, run } = this;
+    const { run } = this;
     if (run) {
-      run.settled(flight, ok, given);
+      run.perform(run.settled(this, ok, given));
       return;
     }
-    const { clock } = flight.plan;
+    const { clock } = this.plan;
     clock.clear(this);
     const now = clock.now();
-    if (ok && isPlain(flight, given)) this.resolve(succeed(flight, now, given as T));
-    else this.goOn((work) => work.settled(now, flight, ok ? { ok, value: given } : { ok, error: given }));
+    if (ok && isPlain(this, given)) this.resolve(succeed(this, now, given as T));
+    else this.goOn((work) => work.settled(now, this, ok ? { ok, value: given } : { ok, error: given }));
   }
 
   goOn(next: (work: GuardedWork) => Step): void {
-    const work = takeOver(this.flight);
+    const work = takeOver(this);
     this.resolve(
       new Promise((resolve, reject) => {
         this.run = new Run(work, this.operation, undefined, () =>
