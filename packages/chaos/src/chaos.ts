@@ -1,0 +1,87 @@
+import { type Clock, type Random, systemClock } from 'holdfast';
+import { seededRandom } from 'holdfast/testing';
+import { type ChaosPlan, type ChaosSpec, type FaultKind, type Place, readChaos } from './spec.ts';
+import { type Fault, type Subject, strike } from './strike.ts';
+
+export interface ChaosOptions {
+  /** The system's unless given. */
+  readonly clock?: Clock | undefined;
+  /** Chance; made from the document's seed unless given. */
+  readonly random?: Random | undefined;
+}
+
+export interface ChaosCounts {
+  /** Requests, events or exchanges that came by. */
+  readonly subjects: number;
+  /** Those of them that something happened to. */
+  readonly struck: number;
+  readonly byKind: Readonly<Partial<Record<FaultKind, number>>>;
+}
+
+/** The faults of one place, while it runs. */
+export interface Chaos {
+  /** What `set` was given last. */
+  readonly spec: ChaosSpec;
+  readonly counts: ChaosCounts;
+  /** Starts anew with these: time, numbers and chance too. Throws an `OptionsError`, and then changes nothing. */
+  set(spec: ChaosSpec): void;
+  /** No faults from now on. */
+  heal(): void;
+}
+
+export class RunningChaos implements Chaos {
+  readonly #place: Place;
+  readonly #clock: Clock;
+  readonly #given: Random | undefined;
+  #random!: Random;
+  #startedAt!: number;
+  #arrived!: number;
+  #counts!: { subjects: number; struck: number; byKind: Partial<Record<FaultKind, number>> };
+  spec!: ChaosSpec;
+  plan!: ChaosPlan;
+
+  constructor(place: Place, spec: ChaosSpec, { clock = systemClock, random }: ChaosOptions = {}) {
+    this.#place = place;
+    this.#clock = clock;
+    this.#given = random;
+    this.set(spec);
+    this.resetCounts();
+  }
+
+  /** Milliseconds since the document was given. */
+  get now(): number {
+    return this.#clock.now() - this.#startedAt;
+  }
+
+  get counts(): ChaosCounts {
+    return { ...this.#counts, byKind: { ...this.#counts.byKind } };
+  }
+
+  set(spec: ChaosSpec): void {
+    this.plan = readChaos(spec, this.#place);
+    this.spec = spec;
+    this.#random = this.#given ?? seededRandom('chaos', this.plan.seed);
+    this.#startedAt = this.#clock.now();
+    this.#arrived = 0;
+  }
+
+  heal(): void {
+    const { seed } = this.spec;
+    this.set(seed === undefined ? { faults: [] } : { seed, faults: [] });
+  }
+
+  resetCounts(): void {
+    this.#counts = { subjects: 0, struck: 0, byKind: {} };
+  }
+
+  strike(subject: Omit<Subject, 'number'>): Fault | undefined {
+    this.#counts.subjects++;
+    const number = ++this.#arrived;
+    const fault = strike(this.plan, this.#random, this.now, { ...subject, number });
+    if (fault) {
+      this.#counts.struck++;
+      for (const kind of fault.kinds) this.#counts.byKind[kind] = (this.#counts.byKind[kind] ?? 0) + 1;
+    }
+    return fault;
+  }
+}

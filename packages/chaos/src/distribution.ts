@@ -1,0 +1,54 @@
+import { type Duration, OptionsError } from 'holdfast';
+import { duration, either, type Field, number } from 'holdfast/fields';
+import { required, type VariantSettings, type VariantSpec, variants } from './variants.ts';
+
+const cap = duration('1h');
+
+const distributions = {
+  uniform: { min: duration(0), max: required(duration()) },
+  exponential: { mean: required(duration()), cap },
+  lognormal: { median: required(duration()), sigma: number(1, 0, 10), cap },
+  pareto: { min: required(duration()), alpha: number(1.5, 0.1), cap },
+};
+
+/** How long something takes: always the same, or drawn anew each time. */
+export type DelaySpec = Duration | VariantSpec<'distribution', typeof distributions>;
+export type DelaySettings = number | VariantSettings<'distribution', typeof distributions>;
+
+const drawn = variants('distribution', distributions);
+
+/** A tail without an end would outlast every test: what is drawn is cut at `cap`, an hour unless said. */
+export const delay: Field<DelaySpec, DelaySettings> = either(undefined, duration(), {
+  ...drawn,
+  read(value, path) {
+    const settings = drawn.read(value, path);
+    if (settings?.distribution === 'uniform' && settings.max < settings.min) {
+      throw new OptionsError(`${path}.max`, settings.max, `at least min, ${settings.min}`);
+    }
+    return settings;
+  },
+});
+
+/** The duration that a share `at` of all draws stays below; `at` is in [0, 1). */
+export function quantile(delay: DelaySettings, at: number): number {
+  if (typeof delay === 'number') return delay;
+  switch (delay.distribution) {
+    case 'uniform':
+      return delay.min + (delay.max - delay.min) * at;
+    case 'exponential':
+      return Math.min(delay.cap, -delay.mean * Math.log1p(-at));
+    case 'lognormal':
+      return Math.min(delay.cap, delay.median * Math.exp(delay.sigma * probit(at)));
+    case 'pareto':
+      return Math.min(delay.cap, delay.min * (1 - at) ** (-1 / delay.alpha));
+  }
+}
+
+/** The quantile of the standard normal distribution, to 0.00045 (Abramowitz and Stegun 26.2.23). */
+function probit(at: number): number {
+  const tail = Math.max(Math.min(at, 1 - at), Number.MIN_VALUE);
+  const t = Math.sqrt(-2 * Math.log(tail));
+  const z =
+    t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
+  return at < 0.5 ? -z : z;
+}

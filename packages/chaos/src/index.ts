@@ -1,0 +1,11 @@
+export type { Chaos, ChaosCounts, ChaosOptions } from './chaos.ts';
+export {
+  type ChaosPlan,
+  type ChaosSpec,
+  type FaultKind,
+  type FaultSettings,
+  type FaultSpec,
+  type Place,
+  readChaos,
+} from './spec.ts';
+export { type Fault, type Subject, strike } from './strike.ts';

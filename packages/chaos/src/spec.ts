@@ -1,0 +1,176 @@
+import { OptionsError } from 'holdfast';
+import {
+  count,
+  duration,
+  type Field,
+  list,
+  number,
+  readTable,
+  type SettingsOf,
+  shape,
+  word,
+} from 'holdfast/fields';
+import { delay } from './distribution.ts';
+import { required, type VariantSettings, type VariantSpec, variants } from './variants.ts';
+
+/** Where faults happen. Not every place can do every fault. */
+export type Place = 'fetch' | 'handler' | 'proxy';
+
+const text: Field<string, string> = {
+  kind: 'a text',
+  read: (value) => (typeof value === 'string' ? value : undefined),
+};
+
+function flag(fallback: boolean): Field<boolean, boolean> {
+  return {
+    kind: 'true or false',
+    fallback,
+    read: (value) => (typeof value === 'boolean' ? value : undefined),
+  };
+}
+
+/** A `count` that no word may stand in for. */
+function whole(fallback?: number, min?: number): Field<number, number> {
+  return count<Record<never, number>>(fallback, min);
+}
+
+const status: Field<number, number> = {
+  ...whole(503, 200),
+  max: 599,
+  read: (value) => (typeof value === 'number' && value <= 599 ? whole(503, 200).read(value, '') : undefined),
+};
+
+const headers: Field<Readonly<Record<string, string>>, Readonly<Record<string, string>>> = {
+  kind: 'an object of header names and texts',
+  read(value) {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+    try {
+      new Headers(value as Record<string, string>);
+      return value as Record<string, string>;
+    } catch {
+      return undefined;
+    }
+  },
+};
+
+/** When a fault may strike; the same for all of them. */
+const when = {
+  rate: number(1, 0, 1),
+  from: duration(0),
+  until: duration(),
+  flap: shape({ up: duration(), down: duration() }),
+  first: whole(),
+  every: whole(1, 1),
+  match: shape({ method: list(text), path: list(text), target: list(text) }),
+};
+
+type Way = 'request' | 'response';
+const way = (fallback: Way) => word<Way>(fallback, 'request', 'response');
+const ways = (fallback: Way | 'both') => word<Way | 'both'>(fallback, 'request', 'response', 'both');
+
+const kinds = {
+  latency: { ...when, delay: required(delay), direction: ways('response') },
+  slow: { ...when, bytesPerSecond: required(whole(undefined, 1)), direction: ways('response') },
+  hang: { ...when, direction: ways('both') },
+  refuse: { ...when, cut: flag(false) },
+  reset: { ...when, afterBytes: whole(0), direction: way('response') },
+  truncate: { ...when, afterBytes: whole(0) },
+  error: { ...when, code: { ...text, fallback: 'ECONNRESET' }, message: text, direction: way('request') },
+  status: {
+    ...when,
+    status,
+    retryAfter: duration(),
+    retryAfterAs: word('seconds', 'seconds', 'date'),
+    headers,
+    body: text,
+    direction: way('request'),
+  },
+  duplicate: { ...when, together: flag(false) },
+  reorder: { ...when, by: whole(1, 1), within: duration('1s') },
+};
+
+export type FaultKind = keyof typeof kinds;
+export type FaultSpec = VariantSpec<'kind', typeof kinds>;
+/** A fault with its defaults filled in and its durations in ms. */
+export type FaultSettings<K extends FaultKind = FaultKind> = Extract<
+  VariantSettings<'kind', typeof kinds>,
+  { readonly kind: K }
+>;
+
+/** Faults as data: plain JSON. */
+export interface ChaosSpec {
+  /** The same seed gives the same faults; 0 unless given. */
+  seed?: number | string | undefined;
+  faults: readonly FaultSpec[];
+}
+
+/** A document that was read: what `strike` decides by. */
+export interface ChaosPlan {
+  readonly seed: number | string;
+  readonly faults: readonly FaultSettings[];
+}
+
+const table = {
+  seed: {
+    kind: 'a number or a text',
+    fallback: 0,
+    read: (value: unknown) => (typeof value === 'number' || typeof value === 'string' ? value : undefined),
+  } satisfies Field<number | string, number | string>,
+  faults: required(list(variants('kind', kinds))),
+};
+
+const doable: Readonly<Record<Place, readonly FaultKind[]>> = {
+  fetch: ['latency', 'slow', 'hang', 'refuse', 'reset', 'truncate', 'error', 'status'],
+  handler: ['latency', 'hang', 'error', 'duplicate', 'reorder'],
+  proxy: ['latency', 'slow', 'hang', 'refuse', 'reset', 'truncate'],
+};
+
+/** Reads a document. Throws an `OptionsError` that names the field and the value; `place` also refuses what it cannot do. */
+export function readChaos(spec: ChaosSpec, place?: Place): ChaosPlan {
+  if (typeof spec !== 'object' || spec === null || Array.isArray(spec)) {
+    throw new OptionsError('spec', spec, 'an object with faults');
+  }
+  const plan: SettingsOf<typeof table> = readTable(table, spec);
+  if (plan.faults === undefined) throw new OptionsError('faults', undefined, table.faults.kind);
+  plan.faults.forEach((fault, index) => {
+    checkTimes(fault, `faults[${index}]`);
+    if (place) checkPlace(fault, place, `faults[${index}]`);
+  });
+  return plan;
+}
+
+function checkTimes({ from, until, flap }: FaultSettings, path: string): void {
+  if (until !== undefined && until <= from) {
+    throw new OptionsError(`${path}.until`, until, `a time after from, ${from} ms`);
+  }
+  if (flap === undefined) return;
+  for (const key of ['up', 'down'] as const) {
+    if (!(flap[key] > 0)) {
+      throw new OptionsError(`${path}.flap.${key}`, flap[key], 'a duration above zero such as "5s"');
+    }
+  }
+}
+
+/** A fault that would silently do nothing makes a test pass for the wrong reason. */
+function checkPlace(fault: FaultSettings, place: Place, path: string): void {
+  if (!doable[place].includes(fault.kind)) {
+    throw new OptionsError(`${path}.kind`, fault.kind, `one of ${doable[place].join(', ')} for a ${place}`);
+  }
+  if (place === 'proxy' && (fault.match?.method ?? fault.match?.path)) {
+    throw new OptionsError(
+      `${path}.match`,
+      fault.match,
+      'no method and no path for a proxy, which knows only bytes',
+    );
+  }
+  if (place === 'fetch' && fault.kind === 'slow' && fault.direction !== 'response') {
+    throw new OptionsError(`${path}.direction`, fault.direction, '"response" for a fetch');
+  }
+  if (place === 'fetch' && fault.kind === 'reset' && fault.direction === 'request' && fault.afterBytes > 0) {
+    throw new OptionsError(
+      `${path}.afterBytes`,
+      fault.afterBytes,
+      '0 for a fetch, whose request goes out whole or not at all',
+    );
+  }
+}
