@@ -1,13 +1,4 @@
-export type { BackoffSettings, Delay } from './backoff.ts';
-export {
-  Breaker,
-  type BreakerCause,
-  type BreakerSettings,
-  type BreakerSnapshot,
-  type BreakerState,
-} from './breaker.ts';
-export { type BudgetSettings, type BudgetSnapshot, RetryBudget } from './budget.ts';
-export { ADMITTED, Bulkhead, type BulkheadSettings, FULL, QUEUED, type Waiter } from './bulkhead.ts';
+export type { BreakerCause, BreakerState } from './breaker.ts';
 export { any } from './classify/any.ts';
 export { aws } from './classify/aws.ts';
 export type { RetryOn } from './classify/classifier.ts';
@@ -22,7 +13,6 @@ export type { Counters } from './counters.ts';
 export { decide, type Facts, type History, type Rules } from './decide.ts';
 export { type Duration, durationMs } from './duration.ts';
 export { ExpiredError, HoldfastError, OptionsError, RefusedError } from './errors.ts';
-export { Gcra, gcraTake, gcraWait } from './gcra.ts';
 export { readHint } from './hints.ts';
 export { type Listener, type Notice, notices, subscribe } from './notices.ts';
 export type { Classifier, Judgement, Outcome, OutcomeClass, Pack } from './outcome.ts';
@@ -46,6 +36,5 @@ export type { Ending, Failure, Success } from './shell.ts';
 export { type Story, type StoryAttempt, storyOf } from './story.ts';
 export { detached, type Surroundings, surroundedBy, surroundings } from './surroundings.ts';
 export { systemClock, systemRandom } from './system-clock.ts';
-export { Throttle } from './throttle.ts';
 export { type StopReason, stopReasons, type Verdict } from './verdict.ts';
 export { type PolicySpec, policy } from './whole-policy.ts';
