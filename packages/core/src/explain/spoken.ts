@@ -16,8 +16,3 @@ export function sayMs(ms: number): string {
 export function round(value: number): number {
   return value >= 100 ? Math.round(value) : Number(value.toPrecision(3));
 }
-
-/** `a`, `a and b`, `a, b and c`. */
-export function sayList(items: readonly string[]): string {
-  return items.length < 2 ? (items[0] ?? '') : `${items.slice(0, -1).join(', ')} and ${items.at(-1)}`;
-}
