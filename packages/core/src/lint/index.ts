@@ -1,0 +1,57 @@
+import type { AllSettings } from '../all-settings.ts';
+import type { Policy } from '../policy.ts';
+import { type PolicySpec, policy } from '../whole-policy.ts';
+import { backoffRules } from './backoff-rules.ts';
+import { hedgeRules } from './hedge-rules.ts';
+import { loadRules } from './load-rules.ts';
+import { retryRules } from './retry-rules.ts';
+import type { Flaw, LintFacts, Rule, Severity } from './rule.ts';
+import { timeRules } from './time-rules.ts';
+
+export type { Flaw, LintCase, LintFacts, Rule, Severity, Subject } from './rule.ts';
+
+/** Something that is bad about a policy. */
+export interface Finding extends Flaw {
+  /** The rule's id: `no-jitter`. */
+  readonly rule: string;
+  readonly severity: Severity;
+  /** Why it is bad. */
+  readonly sentence: string;
+  /** What to do about it. */
+  readonly fix: string;
+}
+
+/** Every rule, the worst first. */
+export const rules: readonly Rule[] = /* @__PURE__ */ bySeverity([
+  ...timeRules,
+  ...backoffRules,
+  ...retryRules,
+  ...loadRules,
+  ...hedgeRules,
+]);
+
+/**
+ * What is bad about a policy or a document, the worst first; the default policy is good. Facts about the work let it see
+ * more. A document that `policy` would refuse is refused here, too.
+ */
+export function lint(subject: Policy | PolicySpec, facts: LintFacts = {}): Finding[] {
+  const { plan, settings } = isPolicy(subject) ? subject : unnamed(subject);
+  return rules.flatMap(({ id, severity, sentence, fix, check }) => {
+    const flaw = check({ plan, settings: settings as AllSettings, facts });
+    return flaw ? [{ rule: id, severity, ...flaw, sentence, fix }] : [];
+  });
+}
+
+function isPolicy(subject: Policy | PolicySpec): subject is Policy {
+  return 'plan' in subject;
+}
+
+/** Without a name, so that it does not take the place of a policy that is in use. */
+function unnamed({ name: _, ...spec }: PolicySpec): Policy {
+  return policy(spec);
+}
+
+function bySeverity(all: readonly Rule[]): readonly Rule[] {
+  const order: readonly Severity[] = ['error', 'warning', 'advice'];
+  return order.flatMap((severity) => all.filter((rule) => rule.severity === severity));
+}

@@ -1,0 +1,91 @@
+import type { Outcome } from '../outcome.ts';
+import type { Plan } from '../plan.ts';
+import { defineRules, isUnsafe } from './rule.ts';
+
+/** Answers that stay as they are however often one asks. (408, 425 and 429 pass, and so may 409.) */
+const finalStatuses = [400, 401, 403, 404, 405, 410, 422];
+
+/** What is tried again, and how often. */
+export const retryRules = /* @__PURE__ */ defineRules(
+  {
+    id: 'unsafe-operation',
+    severity: 'error',
+    sentence: 'An attempt that timed out may have been processed: the next one does it twice.',
+    fix: 'Send one idempotency key with all attempts, or say `idempotent: false` to each run.',
+    check({ plan, facts }) {
+      if (plan.attempts === 1 || !isUnsafe(facts)) return undefined;
+      const what = facts.method ? `a ${facts.method.toUpperCase()}` : 'it';
+      return { path: 'attempts', found: `${what} is tried up to ${plan.attempts} times` };
+    },
+    example: { spec: {}, facts: { method: 'POST', idempotent: false } },
+    fixedBy: { facts: { runsKnow: true } },
+  },
+  {
+    id: 'retries-4xx',
+    severity: 'error',
+    sentence: 'The server has said what is wrong with the request; it will say so again.',
+    fix: 'Let the `http` pack judge responses, and call only what passes transient.',
+    check({ plan }) {
+      const retried = finalStatuses.filter((status) => isRetried(plan, status));
+      if (plan.attempts === 1 || retried.length === 0) return undefined;
+      return { path: 'retryOn', found: `status ${retried.join(', ')} would be tried again` };
+    },
+    example: { spec: { retryOn: ['network', notOk] } },
+    fixedBy: { spec: { retryOn: ['network', 'http'] } },
+  },
+  {
+    id: 'retries-any',
+    severity: 'warning',
+    sentence: 'Mistakes in the program are retried like failures of the network, and are found later.',
+    fix: 'Name what passes: `retryOn: ["network", "http"]`, or mark errors with `transient`.',
+    check({ plan, settings: { retryOn = [] } }) {
+      const isAny = (each: unknown) => each === 'any' || (each as { pack?: string }).pack === 'any';
+      if (plan.attempts === 1 || !retryOn.some(isAny)) return undefined;
+      return { path: 'retryOn', found: 'every error is tried again' };
+    },
+    example: { spec: { retryOn: 'any' } },
+    fixedBy: { spec: { retryOn: 'network' } },
+  },
+  {
+    id: 'ignores-hints',
+    severity: 'warning',
+    sentence: 'A server that says when to come back is asked again before that.',
+    fix: 'Follow it: `respectServer: true`.',
+    check({ plan }) {
+      if (plan.attempts === 1 || plan.hintCapMs > 0) return undefined;
+      return { path: 'respectServer', found: 'Retry-After is not followed' };
+    },
+    example: { spec: { respectServer: false } },
+    fixedBy: { spec: { respectServer: true } },
+  },
+  {
+    id: 'attempts-unlimited',
+    severity: 'advice',
+    sentence: 'Only time and the budget limit how often a target is called for one piece of work.',
+    fix: 'Say a number that is never reached when all is well: `attempts: 10`.',
+    check({ plan }) {
+      return plan.attempts < Infinity ? undefined : { path: 'attempts', found: 'attempts: unlimited' };
+    },
+    example: { spec: { attempts: 'unlimited', patience: '1m' } },
+    fixedBy: { spec: { attempts: 10 } },
+  },
+);
+
+/** Asks the classifier itself, about an error and about a response. */
+function isRetried(plan: Plan, status: number): boolean {
+  const response = { status, statusCode: status, ok: false, headers: {} };
+  const error = Object.assign(new Error(`status ${status}`), response, { response });
+  const outcomes: Outcome[] = [{ ok: false, error }];
+  if (plan.judgesValues) outcomes.push({ ok: true, value: response });
+  return outcomes.some((outcome) => {
+    const judged = plan.classify(outcome, () => 0);
+    const outcomeClass = typeof judged === 'object' ? judged.class : judged;
+    return outcomeClass === 'transient' || outcomeClass === 'throttled';
+  });
+}
+
+/** A classifier as it is often written. */
+function notOk(outcome: Outcome): 'transient' | undefined {
+  const response = (outcome.ok ? outcome.value : outcome.error) as { ok?: boolean } | undefined;
+  return response?.ok === false ? 'transient' : undefined;
+}

@@ -1,0 +1,131 @@
+import { MOST, TYPICAL, waitsOf } from '../explain/delays.ts';
+import { sayMs } from '../explain/spoken.ts';
+import type { Plan } from '../plan.ts';
+import { defineRules, type LintFacts } from './rule.ts';
+
+/** More attempts than this without a limit in time may well take for ever. */
+const attemptsMax = 10;
+/** Longer than this, waits should be stored and not held in a process. */
+const inProcessMaxMs = 300_000;
+/** Below so many samples a p99.9 is one call's bad luck. */
+const samplesMin = 1000;
+
+/** How long things take, and who waits for them. */
+export const timeRules = /* @__PURE__ */ defineRules(
+  {
+    id: 'unbounded',
+    severity: 'error',
+    sentence: 'Nothing limits how long the customer waits.',
+    fix: 'Say a patience: for how long is the answer still of use? `patience: "1m"`.',
+    check({ plan }) {
+      if (plan.patienceMs < Infinity || plan.attempts <= attemptsMax) return undefined;
+      return { path: 'patience', found: `${plan.attempts} attempts and no limit in time` };
+    },
+    example: { spec: { patience: 'unlimited', attempts: 100 } },
+    fixedBy: { spec: { patience: '1m' } },
+  },
+  {
+    id: 'no-timeout',
+    severity: 'warning',
+    sentence: 'One attempt that hangs uses up all the time there is, and no other is made.',
+    fix: 'Limit attempts: `attemptTimeout: "auto"` learns it, within a patience of its own.',
+    check({ plan, settings: { attemptTimeout = Infinity } }) {
+      const path = 'attemptTimeout';
+      if (attemptTimeout === Infinity) return { path, found: 'an attempt has no limit of its own' };
+      if (attemptTimeout > 0 || plan.patienceMs < Infinity) return undefined;
+      return { path, found: 'an attempt has a share of the patience, which is unlimited' };
+    },
+    example: { spec: { attemptTimeout: 'none' } },
+    fixedBy: { spec: { attemptTimeout: 'auto' } },
+  },
+  {
+    id: 'timeout-below-p999',
+    severity: 'warning',
+    sentence: 'Attempts that would have succeeded are given up and made again: more load, and later answers.',
+    fix: 'Raise `attemptTimeout` above the p99.9, or let `auto` find it.',
+    check({ plan, settings: { attemptTimeout = 0 }, facts }) {
+      const p999Ms = facts.p999Ms ?? measured(plan, 0.999, samplesMin);
+      if (attemptTimeout <= 0 || p999Ms === undefined || attemptTimeout >= p999Ms) return undefined;
+      return {
+        path: 'attemptTimeout',
+        found: `one attempt in a thousand takes longer than ${sayMs(p999Ms)}, and the limit is ${sayMs(attemptTimeout)}`,
+      };
+    },
+    example: { spec: { attemptTimeout: '500ms' }, facts: { p999Ms: 900 } },
+    fixedBy: { spec: { attemptTimeout: '1s' } },
+  },
+  {
+    id: 'attempts-exceed-patience',
+    severity: 'warning',
+    sentence: 'When attempts time out, the last of them are never made or get less time than they need.',
+    fix: 'Shorten `attemptTimeout`, make fewer attempts, or have more patience.',
+    check({ plan, settings: { attemptTimeout = 0 } }) {
+      const { attempts, patienceMs } = plan;
+      if (!(attemptTimeout > 0 && attemptTimeout < Infinity && attempts < Infinity)) return undefined;
+      const waitsMs = waitsOf(plan, TYPICAL, attempts).reduce((total, ms) => total + ms, 0);
+      if (attempts * attemptTimeout + waitsMs <= patienceMs) return undefined;
+      return {
+        path: 'attemptTimeout',
+        found: `${attempts} attempts of ${sayMs(attemptTimeout)} with ${sayMs(waitsMs)} between them are more than the patience of ${sayMs(patienceMs)}`,
+      };
+    },
+    example: { spec: { patience: '10s', attemptTimeout: '5s' } },
+    fixedBy: { spec: { attemptTimeout: '2s' } },
+  },
+  {
+    id: 'base-above-patience',
+    severity: 'warning',
+    sentence: 'The first wait can be longer than the customer will wait for everything.',
+    fix: 'Lower `backoff.base`, or have more patience.',
+    check({ plan }) {
+      const [firstMs = 0] = waitsOf(plan, MOST, 1);
+      if (firstMs <= plan.patienceMs) return undefined;
+      return {
+        path: 'backoff.base',
+        found: `the first wait can be ${sayMs(firstMs)}, and patience is ${sayMs(plan.patienceMs)}`,
+      };
+    },
+    example: { spec: { patience: '1s', backoff: { base: '3s' } } },
+    fixedBy: { spec: { backoff: { base: '100ms' } } },
+  },
+  {
+    id: 'long-in-process',
+    severity: 'advice',
+    sentence: 'Work that is retried for minutes is lost when the process ends, and its caller is long gone.',
+    fix: 'Hand it to something durable, a consumer or an assembly, and keep retries in the process short.',
+    check({ plan, facts }) {
+      if (plan.patienceMs <= inProcessMaxMs || facts.durable) return undefined;
+      return { path: 'patience', found: `patience: ${sayMs(plan.patienceMs)}` };
+    },
+    example: { spec: { patience: '1h' } },
+    fixedBy: { spec: { patience: '1m' } },
+  },
+  {
+    id: 'queue-too-long',
+    severity: 'warning',
+    sentence: 'Who is last in the queue of the bulkhead has lost patience before its turn comes.',
+    fix: 'Shorten `bulkhead.queue` to what can be served within patience.',
+    check({ plan, settings: { bulkhead }, facts }) {
+      const typicalMs = facts.typicalMs ?? measured(plan, 0.5, 1);
+      if (!bulkhead || typicalMs === undefined) return undefined;
+      const waitMs = (bulkhead.queue / bulkhead.concurrent) * typicalMs;
+      if (waitMs <= plan.patienceMs) return undefined;
+      return {
+        path: 'bulkhead.queue',
+        found: `the last of ${bulkhead.queue} waits about ${sayMs(waitMs)}, and patience is ${sayMs(plan.patienceMs)}`,
+      };
+    },
+    example: {
+      spec: { patience: '2s', bulkhead: { concurrent: 10, queue: 500 } },
+      facts: { typicalMs: 100 },
+    },
+    fixedBy: { spec: { bulkhead: { queue: 50 } } },
+  },
+);
+
+/** What calls take according to the slowest target of a live policy; undefined where there are too few samples. */
+function measured(plan: Plan, quantile: number, samples: number): LintFacts['p999Ms'] {
+  const known = [...(plan.everyTarget?.() ?? [])].flatMap(({ latency }) => latency ?? []);
+  const figures = known.filter((each) => each.samples >= samples).map((each) => each.quantile(quantile));
+  return figures.length > 0 ? Math.max(...figures) : undefined;
+}
