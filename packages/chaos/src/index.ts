@@ -1,4 +1,6 @@
 export type { Chaos, ChaosCounts, ChaosOptions } from './chaos.ts';
+export { type ChaosFetch, type ChaosFetchOptions, chaosFetch } from './fetch.ts';
+export { type ChaosHandler, type ChaosHandlerOptions, chaosHandler } from './handler.ts';
 export {
   type ChaosPlan,
   type ChaosSpec,

@@ -1,0 +1,88 @@
+import { getSystemErrorMap } from 'node:util';
+
+/** Where a request was going, for what errors say about it. */
+export interface Destination {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** What the system was doing when it met each of these, as Node says it. */
+const syscalls: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connect',
+  ETIMEDOUT: 'connect',
+  EHOSTUNREACH: 'connect',
+  ENETUNREACH: 'connect',
+  ECONNRESET: 'read',
+  EPIPE: 'write',
+  ENOTFOUND: 'getaddrinfo',
+  EAI_AGAIN: 'getaddrinfo',
+};
+
+/** The names and messages of undici's own. */
+const undici: Readonly<Record<string, readonly [name: string, message: string]>> = {
+  UND_ERR_SOCKET: ['SocketError', 'other side closed'],
+  UND_ERR_CONNECT_TIMEOUT: ['ConnectTimeoutError', 'Connect Timeout Error'],
+  UND_ERR_HEADERS_TIMEOUT: ['HeadersTimeoutError', 'Headers Timeout Error'],
+  UND_ERR_BODY_TIMEOUT: ['BodyTimeoutError', 'Body Timeout Error'],
+};
+
+/** `fetch` could not get an answer, for this reason. */
+export function fetchFailed(cause: Error): TypeError {
+  return new TypeError('fetch failed', { cause });
+}
+
+/** `fetch` had an answer, and its body broke off. */
+export function terminated(cause: Error): TypeError {
+  return new TypeError('terminated', { cause });
+}
+
+/** An error with this code, in the shape that Node or undici gives it. */
+export function failure(
+  code: string,
+  message?: string,
+  to?: Destination,
+  syscall: string | undefined = syscalls[code],
+): Error {
+  const known = undici[code];
+  if (known) {
+    const [name, says] = known;
+    return Object.assign(named(name, message ?? says), { code, ...socketOf(name, to) });
+  }
+  if (syscall === undefined) return Object.assign(new Error(message ?? code), { code });
+  return Object.assign(new Error(message ?? [syscall, code, ...placeOf(syscall, to)].join(' ')), {
+    errno: errnoOf(code),
+    code,
+    syscall,
+    ...detailsOf(syscall, to),
+  });
+}
+
+/** Undici's errors have a class each; its name is what loggers print. */
+function named(name: string, message: string): Error {
+  const error = new Error(message);
+  Object.defineProperty(error, 'name', { value: name, configurable: true, writable: true });
+  return error;
+}
+
+function socketOf(name: string, to: Destination | undefined): object {
+  if (name !== 'SocketError') return {};
+  // Not zero: that would be proof that nothing was sent, and only a refusal is.
+  return { socket: { remoteAddress: to?.host, remotePort: to?.port, bytesWritten: 1, bytesRead: 0 } };
+}
+
+function placeOf(syscall: string, to: Destination | undefined): string[] {
+  if (to === undefined) return [];
+  if (syscall === 'connect') return [`${to.host}:${to.port}`];
+  return syscall === 'getaddrinfo' ? [to.host] : [];
+}
+
+function detailsOf(syscall: string, to: Destination | undefined): object {
+  if (to === undefined) return {};
+  if (syscall === 'connect') return { address: to.host, port: to.port };
+  return syscall === 'getaddrinfo' ? { hostname: to.host } : {};
+}
+
+function errnoOf(code: string): number | undefined {
+  for (const [errno, [name]] of getSystemErrorMap()) if (name === code) return errno;
+  return undefined;
+}

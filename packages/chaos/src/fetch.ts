@@ -1,0 +1,140 @@
+import { type Clock, systemClock } from 'holdfast';
+import { faultyBody } from './body.ts';
+import { type Chaos, type ChaosOptions, RunningChaos } from './chaos.ts';
+import { type Destination, failure, fetchFailed, terminated } from './failures.ts';
+import { pause } from './pause.ts';
+import type { ChaosSpec, FaultSettings } from './spec.ts';
+import type { Fault } from './strike.ts';
+
+export interface ChaosFetchOptions extends ChaosOptions {
+  /** What is called where no fault prevents it; the global one unless given. */
+  readonly fetch?: typeof globalThis.fetch | undefined;
+}
+
+export type ChaosFetch = typeof globalThis.fetch & { readonly chaos: Chaos };
+
+/** A `fetch` that fails as the document says, with the errors that undici would throw. */
+export function chaosFetch(spec: ChaosSpec, options: ChaosFetchOptions = {}): ChaosFetch {
+  const { clock = systemClock, fetch = (...args) => globalThis.fetch(...args) } = options;
+  const chaos = new RunningChaos('fetch', spec, options);
+
+  const faulty: typeof globalThis.fetch = async (input, init) => {
+    const request = typeof input === 'object' && 'url' in input ? input : undefined;
+    const url = URL.parse(request?.url ?? String(input));
+    const signal = init?.signal === undefined ? request?.signal : init.signal;
+    // What is no request is not a subject: the real one says what is wrong with it.
+    if (url === null || signal?.aborted) return fetch(input, init);
+    const fault = chaos.strike({
+      method: init?.method ?? request?.method ?? 'GET',
+      path: url.pathname,
+      target: url.host,
+    });
+    return fault ? suffer(fault, { clock, signal, url }, () => fetch(input, init)) : fetch(input, init);
+  };
+  return Object.assign(faulty, { chaos });
+}
+
+interface Sending {
+  readonly clock: Clock;
+  readonly signal: AbortSignal | null | undefined;
+  readonly url: URL;
+}
+
+async function suffer(fault: Fault, sending: Sending, send: () => Promise<Response>): Promise<Response> {
+  const { clock, signal } = sending;
+  if (fault.requestDelayMs > 0) await pause(clock, fault.requestDelayMs, signal);
+  const unsent = await instead('request', fault, sending);
+  if (unsent) return unsent;
+
+  const response = await send();
+  try {
+    if (fault.responseDelayMs > 0) await pause(clock, fault.responseDelayMs, signal);
+    const lost = await instead('response', fault, sending);
+    if (lost === undefined) return withFaultyBody(response, fault, sending);
+    discard(response);
+    return lost;
+  } catch (error) {
+    discard(response);
+    throw error;
+  }
+}
+
+/** What comes instead of sending, or instead of the answer that was given. */
+async function instead(
+  direction: 'request' | 'response',
+  { ending }: Fault,
+  { clock, signal, url }: Sending,
+): Promise<Response | undefined> {
+  if (ending === undefined) return undefined;
+  const to: Destination = {
+    host: url.hostname,
+    port: Number(url.port) || (url.protocol === 'https:' ? 443 : 80),
+  };
+  const isBefore = direction === 'request';
+  if (ending.kind === 'refuse' && isBefore) throw fetchFailed(failure('ECONNREFUSED', undefined, to));
+  if (ending.kind === 'refuse' || ending.kind === 'truncate') return undefined;
+  if (ending.direction !== direction && !(ending.direction === 'both' && isBefore)) return undefined;
+  switch (ending.kind) {
+    case 'hang':
+      await pause(clock, Infinity, signal);
+      return undefined;
+    case 'reset':
+      if (ending.afterBytes > 0) return undefined;
+      // A connection that breaks before anything is written breaks while connecting, to Node.
+      throw fetchFailed(failure('ECONNRESET', undefined, to, isBefore ? 'connect' : 'read'));
+    case 'error':
+      // Once it is sent nothing may look like a connection that was never made: that would pass for proof.
+      throw fetchFailed(failure(ending.code, ending.message, to, isBefore ? undefined : 'read'));
+    case 'status':
+      return answer(ending, clock, url);
+  }
+}
+
+function answer(fault: FaultSettings<'status'>, clock: Clock, url: URL): Response {
+  const headers = new Headers(fault.headers);
+  if (fault.retryAfter !== undefined) headers.set('retry-after', retryAfter(fault, clock));
+  const hasBody = ![204, 205, 304].includes(fault.status);
+  const response = new Response(hasBody ? (fault.body ?? '') : null, { status: fault.status, headers });
+  return resembling(response, { url: url.href, redirected: false, type: 'basic' });
+}
+
+/** Rounded up: a client that comes when it was told must not be early. */
+function retryAfter({ retryAfter = 0, retryAfterAs }: FaultSettings<'status'>, clock: Clock): string {
+  if (retryAfterAs === 'seconds') return String(Math.ceil(retryAfter / 1000));
+  return new Date(Math.ceil((clock.epochMs() + retryAfter) / 1000) * 1000).toUTCString();
+}
+
+function withFaultyBody(response: Response, fault: Fault, { clock, signal, url }: Sending): Response {
+  const { ending, responseBytesPerSecond } = fault;
+  const breaks = ending?.kind === 'truncate' || (ending?.kind === 'reset' && ending.direction === 'response');
+  if (response.body === null || (!breaks && responseBytesPerSecond === Infinity)) return response;
+  const to: Destination = { host: url.hostname, port: Number(url.port) };
+  const body = faultyBody(response.body, {
+    clock,
+    signal,
+    bytesPerSecond: responseBytesPerSecond,
+    bytesMax: breaks ? ending.afterBytes : Infinity,
+    broken: () =>
+      terminated(failure(ending?.kind === 'truncate' ? 'UND_ERR_SOCKET' : 'ECONNRESET', undefined, to)),
+  });
+  return resembling(new Response(body, response), response);
+}
+
+/** A response that is made says nothing of where it came from; one that was fetched does. */
+function resembling(
+  made: Response,
+  { url, redirected, type }: Pick<Response, 'url' | 'redirected' | 'type'>,
+) {
+  const clone = () => resembling(Response.prototype.clone.call(made), { url, redirected, type });
+  return Object.defineProperties(made, {
+    url: { value: url },
+    redirected: { value: redirected },
+    type: { value: type },
+    clone: { value: clone },
+  });
+}
+
+/** Gives the connection back; that this can fail too is no news. */
+function discard(response: Response): void {
+  response.body?.cancel().catch(() => {});
+}

@@ -1,0 +1,122 @@
+import { type Clock, systemClock } from 'holdfast';
+import { type Chaos, type ChaosOptions, RunningChaos } from './chaos.ts';
+import { failure } from './failures.ts';
+import { pause } from './pause.ts';
+import type { ChaosSpec, FaultSettings } from './spec.ts';
+import type { Fault, Subject } from './strike.ts';
+
+export interface ChaosHandlerOptions<Args extends unknown[]> extends ChaosOptions {
+  /** What `match` looks at; nothing unless given. */
+  readonly subject?: ((...args: Args) => Omit<Subject, 'number'>) | undefined;
+}
+
+export type ChaosHandler<Args extends unknown[], Result> = ((...args: Args) => Promise<Awaited<Result>>) & {
+  readonly chaos: Chaos;
+};
+
+/**
+ * A handler that fails as the document says. A hang ends only with the `signal` of the first argument that has one.
+ */
+export function chaosHandler<Args extends unknown[], Result>(
+  spec: ChaosSpec,
+  handler: (...args: Args) => Result,
+  options: ChaosHandlerOptions<Args> = {},
+): ChaosHandler<Args, Result> {
+  const { clock = systemClock, subject } = options;
+  const chaos = new RunningChaos('handler', spec, options);
+  const line = new Line(clock);
+
+  async function handle(...args: Args): Promise<Awaited<Result>> {
+    const place = line.join();
+    const fault = chaos.strike(subject?.(...args) ?? {});
+    try {
+      return await (fault ? suffer(fault, place, args) : handler(...args));
+    } finally {
+      line.leave(place);
+    }
+  }
+
+  async function suffer(fault: Fault, place: number, args: Args): Promise<Awaited<Result>> {
+    const signal = signalIn(args);
+    if (fault.requestDelayMs > 0) await pause(clock, fault.requestDelayMs, signal);
+    if (fault.reorder) await line.stepAside(place, fault.reorder, signal);
+    await endsEarly('request', fault, signal);
+    const result = await call(fault.duplicate, () => handler(...args));
+    if (fault.responseDelayMs > 0) await pause(clock, fault.responseDelayMs, signal);
+    await endsEarly('response', fault, signal);
+    return result;
+  }
+
+  async function endsEarly(
+    direction: 'request' | 'response',
+    { ending }: Fault,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    if (ending?.kind !== 'hang' && ending?.kind !== 'error') return;
+    if (ending.direction !== direction && !(ending.direction === 'both' && direction === 'request')) return;
+    if (ending.kind === 'error') throw failure(ending.code, ending.message);
+    await pause(clock, Infinity, signal);
+  }
+
+  return Object.assign(handle, { chaos });
+}
+
+/** Once, twice in a row, or twice at once: then the first error counts, and no call is left running. */
+async function call<Result>(
+  duplicate: FaultSettings<'duplicate'> | undefined,
+  handle: () => Result,
+): Promise<Awaited<Result>> {
+  if (!duplicate) return await handle();
+  if (!duplicate.together) {
+    await handle();
+    return await handle();
+  }
+  const both = await Promise.allSettled([(async () => handle())(), (async () => handle())()]);
+  for (const each of both) if (each.status === 'rejected') throw each.reason;
+  return (both[0] as PromiseFulfilledResult<Awaited<Result>>).value;
+}
+
+/** Those at work, in the order they came, so that one can be made to wait for later ones. */
+class Line {
+  readonly #clock: Clock;
+  readonly #aside = new Set<{ readonly place: number; left: number; wake(): void }>();
+  #last = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  join(): number {
+    return ++this.#last;
+  }
+
+  leave(place: number): void {
+    for (const waiting of this.#aside) {
+      if (waiting.place < place && --waiting.left === 0) waiting.wake();
+    }
+  }
+
+  async stepAside(
+    place: number,
+    { by, within }: FaultSettings<'reorder'>,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const waiting = { place, left: by, wake: () => {} };
+    this.#aside.add(waiting);
+    try {
+      await pause(this.#clock, within, signal, (wake) => {
+        waiting.wake = wake;
+      });
+    } finally {
+      this.#aside.delete(waiting);
+    }
+  }
+}
+
+function signalIn(args: readonly unknown[]): AbortSignal | undefined {
+  for (const each of args) {
+    const { signal } = (each ?? {}) as { signal?: unknown };
+    if (signal instanceof AbortSignal) return signal;
+  }
+  return undefined;
+}
