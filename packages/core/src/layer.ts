@@ -1,5 +1,6 @@
 import type { Operation, Plan, RunOptions } from './plan.ts';
-import { attemptRun, type Ending } from './shell.ts';
+import { attemptRun, type Ending, type Failure } from './shell.ts';
+import type { Story } from './story.ts';
 
 /** Runs what is inside a layer. Options given here replace the caller's. */
 export type Next<T> = (options: RunOptions) => Promise<Ending<T>>;
@@ -9,7 +10,7 @@ export type Next<T> = (options: RunOptions) => Promise<Ending<T>>;
  * few and optional, so they speak in endings and not in steps; nothing of them is paid for where none is used.
  */
 export interface Layer {
-  /** Outermost first: fallback 1, cache 2, mode 3. */
+  /** Outermost first: mode 1, as what is only observed must not meet the others; fallback 2, cache 3. */
   readonly order: 1 | 2 | 3;
   around<T>(operation: Operation<T>, options: RunOptions, next: Next<T>): Promise<Ending<T>>;
 }
@@ -34,4 +35,9 @@ export function addLayer(plan: Plan, layer: Layer): void {
   plan.layers.push(layer);
   plan.layers.sort((a, b) => a.order - b.order);
   plan.throughLayers = runLayers;
+}
+
+/** The ending of a run that a layer cuts short. */
+export function failure(error: unknown, story: Story): Failure<never> {
+  return { ok: false, thrown: true, error, value: undefined, story };
 }

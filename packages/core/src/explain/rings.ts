@@ -17,10 +17,10 @@ export function operationRing(plan: Plan, settings: AllSettings, isGuarded: bool
   const { fallback, cache, mode, hedge, budget } = settings;
   const observed = typeof mode === 'object' ? 1 - mode.enforce : mode === 'observe' ? 1 : 0;
   return [
+    ...(observed > 0 ? [place('mode', true, sayObserved(observed))] : []),
     place('patience', plan.patienceMs < Infinity, sayPatience(plan.patienceMs, isGuarded)),
     place('fallback', fallback, fallback && sayFallback(fallback.to, fallback.reserve)),
     place('cache', cache, cache && sayCache(cache.fresh, cache.staleIfError)),
-    ...(observed > 0 ? [place('mode', true, sayObserved(observed))] : []),
     place('ownership', true, sayOwnership(plan.killSwitch), []),
     place('retry', plan.attempts > 1, sayRetry(plan.attempts, settings.backoff), retryFields),
     place('hedge', hedge, hedge && sayHedge(hedge, plan.attempts)),

@@ -1,14 +1,12 @@
-import { Alarm, type Clock } from '../clock.ts';
-import { readDuration } from '../duration.ts';
 import { ExpiredError } from '../errors.ts';
 import { count, duration, group } from '../fields.ts';
-import { addLayer, type Next } from '../layer.ts';
-import { leaveWith, stay } from '../leaving.ts';
+import { addLayer, failure, type Next } from '../layer.ts';
 import { definePart } from '../part.ts';
+import { limitsOf, patiently } from '../patiently.ts';
 import type { Operation, RunOptions } from '../plan.ts';
 import type { Ending } from '../shell.ts';
 import type { Story } from '../story.ts';
-import { detached, surroundings } from '../surroundings.ts';
+import { detached } from '../surroundings.ts';
 import type { StopReason } from '../verdict.ts';
 
 interface Entry {
@@ -56,82 +54,50 @@ export const cache = definePart({
 
     function fly<T>(key: string, options: RunOptions, next: Next<T>): Promise<Ending<T>> {
       // The flight is everybody's: neither the patience nor the leaving of the one who starts it may cut it short.
-      const flight = detached(() => next({ ...options, signal: undefined, patience: undefined })).then(
-        (ending) => {
-          flights.delete(key);
+      const flight = detached(() => next({ ...options, signal: undefined, patience: undefined }))
+        .then((ending) => {
           if (ending.ok) keep(key, ending.value);
           return ending;
-        },
-      );
+        })
+        .finally(() => flights.delete(key));
       flights.set(key, flight);
       return flight;
     }
 
     addLayer(plan, {
-      order: 2,
+      order: 3,
       async around<T>(_operation: Operation<T>, options: RunOptions, next: Next<T>): Promise<Ending<T>> {
         const { cacheKey: key } = options;
         if (key === undefined) return next(options);
+        const limits = limitsOf(plan, options);
+        const { startedAt, signal } = limits;
         const entry = find(key);
         const cached = (): Ending<T> => ({
           ok: true,
           value: entry?.value as T,
-          story: emptyStory(name),
+          story: storyOf(name, undefined, clock.now() - startedAt),
           from: 'cache',
         });
-        if (entry && clock.now() < entry.freshUntil) return cached();
+        if (entry && startedAt < entry.freshUntil) return cached();
+        // Who has left already starts no flight.
+        if (signal?.aborted) return next(options);
         const flight = (flights.get(key) as Promise<Ending<T>> | undefined) ?? fly(key, options, next);
-        const ending = await patiently(flight, clock, name, options, plan.patienceMs);
-        return !ending.ok && entry && clock.now() < entry.staleUntil ? cached() : ending;
+        const ending = await patiently<Ending<T>>(flight, clock, limits, (stop, reason) => {
+          const tookMs = clock.now() - startedAt;
+          const isLeft = stop === 'cancelled';
+          const spent = isLeft
+            ? reason
+            : new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', tookMs, undefined);
+          return failure(spent, storyOf(name, stop, tookMs));
+        });
+        if (ending.ok || ending.story.stop === 'cancelled') return ending;
+        return entry && clock.now() < entry.staleUntil ? cached() : ending;
       },
     });
   },
 });
 
-function emptyStory(policy: string | undefined, stop?: StopReason, tookMs = 0): Story {
+/** Of a run that called nothing itself. */
+function storyOf(policy: string | undefined, stop: StopReason | undefined, tookMs: number): Story {
   return { policy, attempts: 0, tookMs, stop, log: [], inner: undefined };
-}
-
-/** The ending of a shared flight, unless this caller leaves or its own patience ends before. */
-function patiently<T>(
-  flight: Promise<Ending<T>>,
-  clock: Clock,
-  policy: string | undefined,
-  options: RunOptions,
-  defaultMs: number,
-): Promise<Ending<T>> {
-  const around = surroundings();
-  const signal = options.signal ?? around?.signal;
-  const startedAt = clock.now();
-  const patienceMs = readDuration(options.patience) ?? defaultMs;
-  const endsAt = Math.min(startedAt + patienceMs, around?.patienceEndsAt ?? Infinity);
-  return new Promise((resolve, reject) => {
-    class Patience extends Alarm {
-      ring(now: number): void {
-        const tookMs = now - startedAt;
-        const error = new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', tookMs, undefined);
-        end(failure(error, 'patience_too_short'));
-      }
-
-      leave(reason: unknown): void {
-        end(failure(reason, 'cancelled'));
-      }
-    }
-    const patience = new Patience();
-    const failure = (error: unknown, stop: StopReason): Ending<T> => {
-      const story = emptyStory(policy, stop, clock.now() - startedAt);
-      return { ok: false, thrown: true, error, value: undefined, story };
-    };
-    const end = (ending: Ending<T>) => {
-      clock.clear(patience);
-      if (signal) stay(signal, patience);
-      resolve(ending);
-    };
-    if (signal?.aborted) patience.leave(signal.reason);
-    else {
-      if (signal) leaveWith(signal, patience);
-      if (endsAt < Infinity) clock.set(patience, endsAt);
-      flight.then(end, reject);
-    }
-  });
 }

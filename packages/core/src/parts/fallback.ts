@@ -1,13 +1,24 @@
-import { readDuration } from '../duration.ts';
+import { OptionsError } from '../errors.ts';
 import { anything, duration, group } from '../fields.ts';
-import { addLayer } from '../layer.ts';
+import { addLayer, failure } from '../layer.ts';
 import { definePart } from '../part.ts';
+import { limitsOf, patiently } from '../patiently.ts';
 import type { Story } from '../story.ts';
 
 /** What is given instead of a failure: a value, or a function of the failure that makes one or throws. */
-export type Fallback = unknown | ((failure: { error: unknown; story: Story }) => unknown);
+export type Fallback = unknown | ((failure: FailedWork) => unknown);
 
-/** Answers with something else when the work has failed: the first of the chain that does not throw. */
+/** `error` is what was thrown; `value`, where nothing was, is what was returned and judged a failure. */
+export interface FailedWork {
+  readonly error: unknown;
+  readonly value: unknown;
+  readonly story: Story;
+}
+
+/**
+ * Answers with something else when the work has failed: the first of the chain that does not throw. Functions have what
+ * is left of patience; after that the caller gets the real failure.
+ */
 export const fallback = definePart({
   key: 'fallback',
   fields: {
@@ -18,29 +29,40 @@ export const fallback = definePart({
       reserve: duration('0ms'),
     }),
   },
-  create({ fallback: settings }, plan) {
+  create({ fallback: settings }, plan, { fallback: said }) {
     if (!settings) return;
-    const chain: readonly Fallback[] = Array.isArray(settings.to) ? settings.to : [settings.to];
+    // From the document itself, where null is a value like any other.
+    const { to } = Object(said) as { to?: Fallback };
+    if (to === undefined) throw new OptionsError('fallback.to', to, 'a value, a function or a list of them');
+    const chain: readonly Fallback[] = Array.isArray(to) ? to : [to];
     addLayer(plan, {
-      order: 1,
+      order: 2,
       async around(_operation, options, next) {
-        const patienceMs = readDuration(options.patience) ?? plan.patienceMs;
-        const reserved = settings.reserve > 0 && patienceMs < Infinity;
-        const ending = await next(
-          reserved ? { ...options, patience: Math.max(0, patienceMs - settings.reserve) } : options,
-        );
+        const limits = limitsOf(plan, options);
+        const { startedAt, endsAt } = limits;
+        const patience = Math.max(0, endsAt - startedAt - settings.reserve);
+        const failed = await next(settings.reserve > 0 ? { ...options, patience } : options);
         // Whoever has left wants no answer at all.
-        if (ending.ok || ending.story.stop === 'cancelled') return ending;
-        for (const each of chain) {
-          try {
-            const value = typeof each === 'function' ? await each(ending) : each;
-            plan.counters.fallbacks++;
-            return { ok: true, value, story: ending.story, from: 'fallback' };
-          } catch {
-            // The next of the chain is asked; if none answers, the real failure is what the caller gets.
+        if (failed.ok || failed.story.stop === 'cancelled') return failed;
+        let isOver = false;
+        return patiently(answer(), plan.clock, limits, (stop, reason) => {
+          isOver = true;
+          return stop === 'cancelled' ? failure(reason, { ...failed.story, stop }) : failed;
+        });
+
+        async function answer(): Promise<typeof failed> {
+          for (const each of chain) {
+            try {
+              const value = typeof each === 'function' ? await each(failed) : each;
+              if (!isOver) plan.counters.fallbacks++;
+              return { ok: true, value, story: failed.story, from: 'fallback' };
+            } catch {
+              // The next of the chain is asked; if none answers, the real failure is what the caller gets.
+              if (isOver) break;
+            }
           }
+          return failed;
         }
-        return ending;
       },
     });
   },

@@ -1,11 +1,11 @@
-import { Attempt } from '../attempt.ts';
+import { Alarm, type Clock } from '../clock.ts';
 import { either, number, shape, word } from '../fields.ts';
-import { addLayer } from '../layer.ts';
-import type { Outcome } from '../outcome.ts';
+import { addLayer, failure } from '../layer.ts';
 import { definePart } from '../part.ts';
-import type { Operation, Plan, RunOptions } from '../plan.ts';
-import type { Ending } from '../shell.ts';
-import { DONE, SEND, type Step, type Work } from '../work.ts';
+import { type Limits, limitsOf } from '../patiently.ts';
+import type { Context, Operation, Plan, RunOptions } from '../plan.ts';
+import { attemptRun, type Ending } from '../shell.ts';
+import type { Story } from '../story.ts';
 
 /**
  * How much a policy may do. `enforce` does it. `observe` changes nothing for anybody: every operation is called once,
@@ -21,59 +21,86 @@ export const mode = definePart({
     const share = typeof said === 'object' ? said.enforce : said === 'observe' ? 0 : 1;
     if (share === 1) return;
     addLayer(plan, {
-      order: 3,
+      order: 1,
       around: (operation, options, next) =>
-        plan.random() < share ? next(options) : observe(plan, operation, options),
+        share > 0 && plan.random() < share ? next(options) : observe(plan, operation, options),
     });
   },
 });
 
-async function observe<T>(plan: Plan, operation: Operation<T>, options: RunOptions): Promise<Ending<T>> {
-  const startedAt = plan.clock.now();
-  const work = plan.work(options, startedAt, startedAt + plan.patienceMs);
-  const step = work.begin(startedAt);
-  const attempt = work.current ?? new Attempt(plan, 1, Infinity);
-  let outcome: Outcome;
-  try {
-    outcome = { ok: true, value: await operation(attempt) };
-  } catch (error) {
-    outcome = { ok: false, error };
-  }
-  imagine(work, step, outcome);
-  const { would } = plan.counters;
-  const retries = work.log.filter(({ verdict }) => verdict.kind === 'retry').length;
-  if (retries) would.retry = (would.retry ?? 0) + retries;
-  if (work.stop) would[work.stop] = (would[work.stop] ?? 0) + 1;
-  const { story } = work;
-  return outcome.ok
-    ? { ok: true, value: outcome.value as T, story }
-    : { ok: false, thrown: true, error: outcome.error, value: undefined, story };
-}
-
-/** More retries than this are not imagined for one piece of work. */
-const imaginedMax = 100;
-
 /**
- * Takes the shadow of some work to its end. What a retry would have given cannot be known: it is taken to fail as
- * the real call did, at once; an outage is told exactly so, and a flicker too darkly.
+ * Calls `operation` once, whatever the policy says, and lets the policy run beside it on what that call gives. What a
+ * retry would have given cannot be known: it is taken to give the same again and to take as long, so that an outage is
+ * told exactly and a flicker too darkly.
  */
-function imagine(work: Work, first: Step, outcome: Outcome): void {
-  const now = work.plan.clock.now();
-  let waitedMs = 0;
-  let step = first;
-  for (let retries = 0; retries < imaginedMax; retries++) {
-    if (step === SEND) step = settle(work, now, outcome);
-    if (step >= DONE) return;
-    if (!work.backingOff) break;
-    waitedMs += work.wakeAt - now;
-    if (now + waitedMs > work.patienceEndsAt) break;
-    step = work.alarm(now);
+async function observe<T>(plan: Plan, operation: Operation<T>, options: RunOptions): Promise<Ending<T>> {
+  const { clock, counters, name } = plan;
+  const limits = limitsOf({ clock, patienceMs: Infinity }, options);
+  let real: Promise<T> | undefined;
+  let tookMs = 0;
+
+  function call(target: string | undefined): Promise<T> {
+    const context = new Observed(clock, limits, target);
+    real = new Promise<T>((resolve) => resolve(operation(context))).finally(() => {
+      tookMs = clock.now() - limits.startedAt;
+    });
+    return real;
   }
-  work.cancel(now, undefined);
+
+  /** The first attempt is the call itself; any other ends as that did, as long after its own start. */
+  async function replay({ target }: Context): Promise<T> {
+    if (!real) return call(target);
+    const startedAt = clock.now();
+    await real.catch(() => {});
+    await new Promise<void>((resolve) => clock.set(new Bell(resolve), startedAt + tookMs));
+    return real;
+  }
+
+  const shadow = attemptRun(plan, replay, options);
+  // Refused or made to wait, the shadow has not called yet.
+  const outcome = await (real ?? call(options.target ?? options.targets?.[0])).then(
+    (value) => ({ ok: true as const, value }),
+    (error: unknown) => ({ ok: false as const, error }),
+  );
+  void shadow.then(({ story: { log, stop } }) => {
+    const { would } = counters;
+    for (const { verdict } of log) if (verdict.kind === 'retry') would.retry = (would.retry ?? 0) + 1;
+    if (stop) would[stop] = (would[stop] ?? 0) + 1;
+  });
+  const story: Story = { policy: name, attempts: 1, tookMs, stop: undefined, log: [], inner: undefined };
+  return outcome.ok ? { ...outcome, story } : failure(outcome.error, { ...story, stop: 'kill_switch' });
 }
 
-function settle(work: Work, now: number, outcome: Outcome): Step {
-  const attempt = work.current as Attempt;
-  if (now >= work.wakeAt) return work.alarm(now);
-  return outcome.ok ? work.succeeded(now, attempt, outcome.value) : work.settled(now, attempt, outcome);
+/** The context of a call that is only observed: what its caller said, and nothing of the policy's. */
+class Observed implements Context {
+  readonly attempt = 1;
+  readonly target: string | undefined;
+  readonly #clock: Clock;
+  readonly #limits: Limits;
+  #signal: AbortSignal | undefined;
+
+  constructor(clock: Clock, limits: Limits, target: string | undefined) {
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#signal = limits.signal;
+    this.target = target;
+  }
+
+  get signal(): AbortSignal {
+    this.#signal ??= new AbortController().signal;
+    return this.#signal;
+  }
+
+  get patienceLeft(): number {
+    return Math.max(0, this.#limits.endsAt - this.#clock.now());
+  }
+}
+
+class Bell extends Alarm {
+  readonly ring: () => void;
+
+  constructor(ring: () => void) {
+    super();
+    this.ring = ring;
+  }
 }
