@@ -1,8 +1,10 @@
-import { round } from '../explain/spoken.ts';
+import { round, sayMs } from '../explain/spoken.ts';
 import { defineRules } from './rule.ts';
 
 const ratioMax = 0.3;
 const kMin = 1.1;
+/** Worth more of the rate than this, a burst makes a limit by the minute nearly twice as high. */
+const burstMaxMs = 30_000;
 
 /** What a policy does to the servers when they are in trouble. */
 export const loadRules = /* @__PURE__ */ defineRules(
@@ -97,6 +99,22 @@ export const loadRules = /* @__PURE__ */ defineRules(
     },
     example: { spec: { throttle: { k: 1 } } },
     fixedBy: { spec: { throttle: { k: 2 } } },
+  },
+  {
+    id: 'large-burst',
+    severity: 'warning',
+    sentence: 'After a rest so much may pass at once that a quota by the minute is exceeded.',
+    fix: 'Say a burst that is a few seconds of the rate: `limiter: { burst: 10 }`.',
+    check({ settings: { limiter } }) {
+      if (!limiter || limiter.burst / limiter.rate <= burstMaxMs) return undefined;
+      const worthMs = limiter.burst / limiter.rate;
+      return {
+        path: 'limiter.burst',
+        found: `a burst of ${limiter.burst} is worth ${sayMs(worthMs)} of the rate`,
+      };
+    },
+    example: { spec: { limiter: { rate: '100/m' } } },
+    fixedBy: { spec: { limiter: { burst: 10 } } },
   },
   {
     id: 'observes-only',
