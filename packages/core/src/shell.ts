@@ -46,14 +46,14 @@ export class Run<T> extends Alarm {
 
   /** Nothing is done for a step that is undefined. */
   perform(step: Step | undefined): void {
-    const { work } = this;
+    const { work, operation } = this;
     const { clock } = work.plan;
     if (step === SEND) {
       const attempt = work.current as Attempt;
       // Not a call through others: each frame between the callback and the operation makes its errors dearer.
       let answer: PromiseLike<T> | T;
       try {
-        answer = this.operation(attempt);
+        answer = operation(attempt);
       } catch (error) {
         answer = Promise.reject(error);
       }
@@ -137,25 +137,29 @@ function start<T, R>(
   const step = signal?.aborted ? work.cancel(now, signal.reason) : work.begin(now);
   // A refusal is thrown a microtask later, when somebody listens: a rejection that nobody hears yet costs
   // half as much again.
-  return step < DONE ? follow(work, operation, signal, step, read) : soon.then(() => read(work));
+  if (step >= DONE) return soon.then(() => read(work));
+  const { run, promise } = follow(work, operation, signal, read);
+  run.perform(step);
+  return promise;
 }
 
 const soon = /* @__PURE__ */ Promise.resolve();
 
-/** Performs the steps of `work` from `step` on. */
+/** A run of `work`, and the promise of what it gives; somebody has to perform its first step. */
 export function follow<T, R>(
   work: Work,
   operation: Operation<T>,
   signal: AbortSignal | undefined,
-  step: Step,
   read: (work: Work) => R,
-): Promise<R> {
-  return new Promise((resolve, reject) => {
-    new Run(work, operation, signal, () => settle(work, read, resolve, reject)).perform(step);
+): { run: Run<T>; promise: Promise<R> } {
+  let run: Run<T>;
+  const promise = new Promise<R>((resolve, reject) => {
+    run = new Run(work, operation, signal, () => settle(work, read, resolve, reject));
   });
+  return { run: run!, promise };
 }
 
-export function settle<R>(
+function settle<R>(
   work: Work,
   read: (work: Work) => R,
   resolve: (value: R) => void,
@@ -179,21 +183,22 @@ export function runPlainly<T>(plan: Plan, operation: Operation<T>): Promise<T> {
   const isTimed = patienceMs < Infinity;
   const startedAt = isTimed ? plan.clock.now() : 0;
   const attempt = new Attempt(plan, 1, startedAt + patienceMs);
-  return call(operation, attempt).then(plan.onSuccess as (value: T) => T, (error: unknown) => {
+  let answer: PromiseLike<T> | T;
+  try {
+    answer = operation(attempt);
+  } catch (error) {
+    answer = Promise.reject(error);
+  }
+  return Promise.resolve(answer).then(plan.onSuccess as (value: T) => T, (error: unknown) => {
     const now = plan.clock.now();
     const work = plan.work(undefined, isTimed ? startedAt : now, attempt.patienceEndsAt);
     work.attempt = 1;
     const step = work.settled(now, attempt, { ok: false, error });
-    return step < DONE ? follow(work, operation, undefined, step, returnOrThrow<T>) : returnOrThrow<T>(work);
+    if (step >= DONE) return returnOrThrow<T>(work);
+    const { run, promise } = follow(work, operation, undefined, returnOrThrow<T>);
+    run.perform(step);
+    return promise;
   });
-}
-
-export function call<T>(operation: Operation<T>, attempt: Attempt): Promise<T> {
-  try {
-    return Promise.resolve(operation(attempt));
-  } catch (error) {
-    return Promise.reject(error);
-  }
 }
 
 export function returnOrThrow<T>(work: Work): T {

@@ -3,7 +3,7 @@ import { land, launch } from './flight-deck.ts';
 import type { GuardedWork } from './guarded-work.ts';
 import type { Judgement, Outcome } from './outcome.ts';
 import type { Operation, Plan } from './plan.ts';
-import { call, follow, Run, returnOrThrow, settle } from './shell.ts';
+import { follow, type Run, returnOrThrow } from './shell.ts';
 import { DONE, type Step } from './work.ts';
 
 const okay: Judgement = { class: 'ok' };
@@ -39,7 +39,10 @@ function arrive<T>(flight: Flight, operation: Operation<T>, value: T): T | Promi
 function goOn<T>(flight: Flight, operation: Operation<T>, outcome: Outcome): T | Promise<T> {
   const work = takeOver(flight);
   const step = work.settled(flight.plan.clock.now(), flight, outcome);
-  return step < DONE ? follow(work, operation, undefined, step, returnOrThrow<T>) : returnOrThrow<T>(work);
+  if (step >= DONE) return returnOrThrow<T>(work);
+  const { run, promise } = follow(work, operation, undefined, returnOrThrow<T>);
+  run.perform(step);
+  return promise;
 }
 
 /** With one, nobody waits longer than that, whatever the operation does. */
@@ -80,14 +83,10 @@ class SwiftFlight<T> extends Flight {
 
   goOn(next: (work: GuardedWork) => Step): void {
     const work = takeOver(this);
-    this.resolve(
-      new Promise((resolve, reject) => {
-        this.run = new Run(work, this.operation, undefined, () =>
-          settle(work, returnOrThrow<T>, resolve, reject),
-        );
-        this.run.perform(next(work));
-      }),
-    );
+    const { run, promise } = follow(work, this.operation, undefined, returnOrThrow<T>);
+    this.run = run;
+    this.resolve(promise);
+    run.perform(next(work));
   }
 }
 
@@ -112,4 +111,12 @@ function takeOver(flight: Flight): GuardedWork {
   ) as GuardedWork;
   work.adopt(flight, on.budget);
   return work;
+}
+
+function call<T>(operation: Operation<T>, attempt: Flight): Promise<T> {
+  try {
+    return Promise.resolve(operation(attempt));
+  } catch (error) {
+    return Promise.reject(error);
+  }
 }
