@@ -75,7 +75,8 @@ export const fieldNotes: Readonly<Record<string, string>> = {
   'cache.entriesMax': 'How many results are kept; the one used least recently makes way.',
 
   fallback: 'Answers with something else when the work has failed.',
-  'fallback.to': 'A value, a function of the failure, or a chain of them: the first that does not throw.',
+  'fallback.to':
+    'A value, a function of the failure, or a chain of them: the first that does not throw. It must be said.',
   'fallback.reserve': 'Kept back from patience for the functions of the chain.',
 
   mode: '`observe` calls once and only counts what it would have done; `enforce` does it.',

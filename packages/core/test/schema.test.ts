@@ -140,6 +140,7 @@ const betweenFields: Record<string, string> = {
   'breaker.openFor': 'the shortest and the longest time, in this order',
   'choice.ejectFor': 'the first and the longest time, in this order',
   'hedge.percentile': 'either a percentile or a delay, not both',
+  'fallback.to': 'a value, a function or a list of them',
 };
 
 function refusalOf(spec: object): OptionsError | undefined {

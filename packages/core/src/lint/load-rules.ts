@@ -128,16 +128,4 @@ export const loadRules = /* @__PURE__ */ defineRules(
     example: { spec: { mode: 'observe' } },
     fixedBy: { spec: { mode: 'enforce' } },
   },
-  {
-    id: 'empty-fallback',
-    severity: 'warning',
-    sentence: 'Every failure is answered with undefined, and nobody hears of it.',
-    fix: 'Say what to answer with: `fallback: { to: … }`.',
-    check({ settings: { fallback } }) {
-      if (!fallback || fallback.to !== undefined) return undefined;
-      return { path: 'fallback.to', found: 'there is nothing to fall back to' };
-    },
-    example: { spec: { fallback: true } },
-    fixedBy: { spec: { fallback: { to: 'sold out' } } },
-  },
 );
