@@ -1,0 +1,11 @@
+export { errorType } from './error-type.ts';
+export { type Label, type Labels, type Metric, metrics } from './metrics.ts';
+export {
+  type MetricsHandler,
+  metricsHandler,
+  type NodeRequest,
+  type NodeResponse,
+} from './metrics-handler.ts';
+export { type Family, type Observation, type ObserveOptions, observe, type Sample } from './observe.ts';
+export { contentTypes, type ExpositionFormat, prometheus } from './prometheus.ts';
+export type { Policies } from './selection.ts';

@@ -1,0 +1,89 @@
+import type { Notice } from 'holdfast';
+import { errorType } from './error-type.ts';
+import type { Labels, MetricKey } from './metrics.ts';
+
+/** Takes one measurement: 1 for a counter, seconds for a histogram. */
+export type Sink = (metric: MetricKey, labels: Labels, value: number) => void;
+
+/** The end of all work that no failure forbids to repeat: these are not suppressed retries. */
+const notSuppressed: ReadonlySet<string> = new Set(['not_retryable', 'cancelled', 'committed', 'poison']);
+
+const expiries: Record<string, string> = {
+  HOLDFAST_ATTEMPT_TIMEOUT: 'attempt',
+  HOLDFAST_PATIENCE_SPENT: 'patience',
+};
+
+/** Makes measurements of notices. The one translation that Prometheus and OpenTelemetry share. */
+export function measuring(sink: Sink): (notice: Notice) => void {
+  /** Attempts that were told of, for work whose beginning was heard. */
+  const told = new Map<number, number>();
+
+  function ended(notice: Notice & { type: 'done' | 'gave_up' }): void {
+    const { policy, target, attempts, tookMs, type } = notice;
+    const outcome = `${type === 'done' ? 'succeeded' : 'failed'}${attempts > 1 ? '_after_retry' : ''}`;
+    sink('operations', { policy, target, outcome }, 1);
+    sink('operationTime', { policy, target, outcome }, tookMs / 1000);
+    const abandoned = attempts - (told.get(notice.work) ?? attempts);
+    told.delete(notice.work);
+    if (abandoned > 0) sink('attempts', { policy, target, class: 'abandoned' }, abandoned);
+  }
+
+  function expired({ policy, target }: Pick<Notice, 'policy' | 'target'>, outcome: unknown): void {
+    const kind = expiries[errorType(outcome)];
+    if (kind !== undefined) sink('timeouts', { policy, target, kind }, 1);
+  }
+
+  return (notice) => {
+    const { policy, target } = notice;
+    switch (notice.type) {
+      case 'start':
+        told.set(notice.work, 0);
+        return;
+      case 'attempt': {
+        const { class: judged, outcome, tookMs, work } = notice;
+        const before = told.get(work);
+        if (before !== undefined) told.set(work, before + 1);
+        sink('attempts', { policy, target, class: judged }, 1);
+        sink('attemptTime', { policy, target, class: judged }, tookMs / 1000);
+        if (judged === 'ok' || judged === 'ignored') return;
+        sink('attemptFailures', { policy, target, error_type: errorType(outcome) }, 1);
+        expired(notice, outcome);
+        return;
+      }
+      case 'retry':
+        sink('retries', { policy, target, error_type: errorType(notice.outcome) }, 1);
+        sink('backoff', { policy, target }, notice.delayMs / 1000);
+        return;
+      case 'done':
+        ended(notice);
+        return;
+      case 'gave_up': {
+        const { because: reason, attempts } = notice;
+        ended(notice);
+        sink('failures', { policy, target, reason }, 1);
+        if (attempts > 0 && !notSuppressed.has(reason))
+          sink('suppressedRetries', { policy, target, reason }, 1);
+        // With an attempt, it has been told of that already.
+        if (attempts === 0) expired(notice, notice.outcome);
+        return;
+      }
+      case 'refused':
+        sink('refusals', { policy, target, reason: notice.because }, 1);
+        return;
+      case 'hedge':
+        sink('hedges', { policy, target }, 1);
+        return;
+      case 'zombie':
+        sink('zombies', { policy, target }, 1);
+        return;
+      case 'unreadable_hint':
+        sink('unreadableHints', { policy, target }, 1);
+        return;
+      case 'breaker': {
+        const { from, to, because: reason } = notice;
+        sink('breakerTransitions', { policy, target, from, to, reason }, 1);
+        return;
+      }
+    }
+  };
+}

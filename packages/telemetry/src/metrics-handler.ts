@@ -1,0 +1,88 @@
+import type { Observation } from './observe.ts';
+import { contentTypes, type ExpositionFormat, prometheus } from './prometheus.ts';
+
+/** Answers a scrape: as a handler of `node:http`, or as a web handler. */
+export interface MetricsHandler {
+  (request: Request): Response;
+  (request: NodeRequest, response: NodeResponse): void;
+}
+
+/** As much of `IncomingMessage` as is read. */
+export interface NodeRequest {
+  readonly method?: string | undefined;
+  readonly headers: { readonly accept?: string | undefined };
+}
+
+/** As much of `ServerResponse` as is used. */
+export interface NodeResponse {
+  writeHead(status: number, headers: Record<string, string>): unknown;
+  end(body?: string): unknown;
+}
+
+/**
+ * Serves what is observed, to GET and HEAD, in the format that `Accept` prefers. Anybody who can reach it can read it:
+ * listen on loopback, or put it behind what guards the rest.
+ */
+export function metricsHandler(observation: Pick<Observation, 'snapshot'>): MetricsHandler {
+  function handle(request: Request): Response;
+  function handle(request: NodeRequest, response: NodeResponse): void;
+  function handle(request: Request | NodeRequest, response?: NodeResponse): Response | undefined {
+    const { headers } = request;
+    const accept =
+      'get' in headers && typeof headers.get === 'function'
+        ? headers.get('accept')
+        : (headers as NodeRequest['headers']).accept;
+    const answer = answerTo(observation, request.method, accept ?? '');
+    const body = request.method === 'HEAD' ? undefined : answer.body;
+    if (!response) return new Response(body ?? null, { status: answer.status, headers: answer.headers });
+    response.writeHead(answer.status, answer.headers);
+    response.end(body);
+    return undefined;
+  }
+  return handle;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
+function answerTo(
+  observation: Pick<Observation, 'snapshot'>,
+  method: string | undefined,
+  accept: string,
+): Answer {
+  const always = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+  if (method !== 'GET' && method !== 'HEAD') {
+    const headers = { ...always, allow: 'GET, HEAD', 'content-type': 'text/plain; charset=utf-8' };
+    return { status: 405, headers, body: 'Metrics can be read with GET and HEAD.\n' };
+  }
+  const format = preferred(accept);
+  const body = prometheus(observation, { format });
+  // Said here because nothing else would say it in the answer to a HEAD.
+  const length = `${new TextEncoder().encode(body).length}`;
+  const headers = {
+    ...always,
+    'content-type': contentTypes[format],
+    'content-length': length,
+    vary: 'accept',
+  };
+  return { status: 200, headers, body };
+}
+
+/** OpenMetrics only where it is asked for by name, and not less than plain text. */
+function preferred(accept: string): ExpositionFormat {
+  const openmetrics = weight(accept, 'application/openmetrics-text');
+  return openmetrics > 0 && openmetrics >= weight(accept, 'text/plain') ? 'openmetrics' : 'text';
+}
+
+/** The greatest `q` that a media type has in an Accept header, 0 where it is not named. */
+function weight(accept: string, mediaType: string): number {
+  const weights = accept
+    .split(',')
+    .map((range) => range.split(';').map((part) => part.trim().toLowerCase()))
+    .filter(([type]) => type === mediaType)
+    .map((parts) => Number(parts.find((part) => part.startsWith('q='))?.slice(2) ?? 1));
+  return Math.max(0, ...weights.filter((each) => each <= 1));
+}

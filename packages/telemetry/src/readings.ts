@@ -1,0 +1,29 @@
+import { policies } from 'holdfast';
+import type { Labels, MetricKey } from './metrics.ts';
+import type { Selection } from './selection.ts';
+
+/** One value that a gauge has now. */
+export interface Reading {
+  readonly metric: MetricKey;
+  readonly labels: Labels;
+  readonly value: number;
+}
+
+const breakerStates = ['closed', 'open', 'half-open'] as const;
+
+/** What the listed policies look like at this moment. Policies without a name are not listed by core. */
+export function* readings(selection: Selection): Generator<Reading> {
+  for (const { name: policy, killSwitch, targets } of policies()) {
+    if (!selection(policy)) continue;
+    yield { metric: 'killSwitch', labels: { policy }, value: Number(killSwitch) };
+    for (const { target: named, inFlight, queued, breaker, tokens } of targets) {
+      const labels = { policy, target: named ?? undefined };
+      yield { metric: 'inFlight', labels, value: inFlight };
+      if (queued !== undefined) yield { metric: 'queued', labels, value: queued };
+      if (tokens !== undefined) yield { metric: 'budgetTokens', labels, value: tokens };
+      for (const state of breaker === undefined ? [] : breakerStates) {
+        yield { metric: 'breakerState', labels: { ...labels, state }, value: Number(state === breaker) };
+      }
+    }
+  }
+}

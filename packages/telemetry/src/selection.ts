@@ -1,0 +1,19 @@
+import { OptionsError } from 'holdfast';
+
+/** Which policies: all there are, or those that are listed, by name or as they are. */
+export type Policies = 'all' | readonly (string | { readonly name: string | undefined })[];
+
+/** Whether a policy of this name is meant. */
+export type Selection = (policy: string | undefined) => boolean;
+
+export function selectionOf(policies: Policies): Selection {
+  if (policies === 'all') return () => true;
+  if (!Array.isArray(policies)) throw new OptionsError('policies', policies, "'all' or a list of policies");
+  const names = new Set(policies.map((each) => (typeof each === 'string' ? each : nameOf(each))));
+  return (policy) => policy !== undefined && names.has(policy);
+}
+
+function nameOf(policy: { readonly name: string | undefined }): string {
+  if (typeof policy?.name === 'string') return policy.name;
+  throw new OptionsError('policies', policy?.name, 'policies that have a name');
+}
