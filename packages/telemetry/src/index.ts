@@ -1,4 +1,5 @@
 export { errorType } from './error-type.ts';
+export { type Logger, type LogOptions, logRetries, type RetryLine } from './log-retries.ts';
 export { type Label, type Labels, type Metric, metrics } from './metrics.ts';
 export {
   type MetricsHandler,
