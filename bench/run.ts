@@ -13,7 +13,7 @@ const { values, positionals } = parseArgs({
     json: { type: 'boolean', default: false },
     rounds: { type: 'string' },
     case: { type: 'string', default: '' },
-    apart: { type: 'boolean', default: false },
+    together: { type: 'boolean', default: false },
   },
 });
 const [name = ''] = positionals;
@@ -27,7 +27,7 @@ if (load === undefined) {
   refuse(`--rounds wants a whole number above zero, got "${values.rounds}".`);
 } else {
   const { suite } = await load();
-  const cases = await suite.run({ rounds, caseContains: values.case, apart: values.apart });
+  const cases = await suite.run({ rounds, caseContains: values.case, together: values.together });
   if (cases.length === 0) {
     refuse(`No case of "${name}" contains "${values.case}".`);
   } else {

@@ -4,8 +4,8 @@ export interface SuiteOptions {
   readonly rounds: number | undefined;
   /** Only cases whose name contains this. */
   readonly caseContains: string;
-  /** Each case in a process of its own, to tell what cases do to each other. */
-  readonly apart: boolean;
+  /** All cases in one process, to tell what they do to each other: the engine then meets a mixed profile of calls. */
+  readonly together: boolean;
 }
 
 export interface Suite {

@@ -17,14 +17,14 @@ const workerFile = path.join(import.meta.dirname, 'core-process.ts');
 
 /** What a call costs. Time and bytes are measured in processes of their own: the flags for one distort the other. */
 export const suite: Suite = {
-  async run({ rounds = ROUNDS, caseContains, apart }) {
+  async run({ rounds = ROUNDS, caseContains, together }) {
     const { cases } = await ask([], { rounds });
     const chosen = cases.filter((each) => each.case.includes(caseContains));
     const timed = chosen.filter(({ unit }) => unit === 'ns').map((each) => each.case);
     const weighed = chosen.filter(({ unit }) => unit === 'bytes').map((each) => each.case);
 
     const results: CaseResult[] = [];
-    for (const names of apart ? timed.map((name) => [name]) : [timed]) {
+    for (const names of together ? [timed] : timed.map((name) => [name])) {
       results.push(...(await ask([], { names, rounds })).results);
     }
     const weighings = Math.min(rounds, WEIGHINGS_MAX);
@@ -32,6 +32,7 @@ export const suite: Suite = {
     return results;
   },
   notes: [
+    'Each case has a process of its own, in which its contestants take turns; --together puts all cases into one.',
     'ns: processor time a call, all threads of the process; wall: time on the clock. Ratios are taken within a round, where',
     'contestants run side by side; shown are their median and the middle eight tenths.',
     'bytes: allocated on the heap by a call, in a process of its own; the floor is part of it, not taken off.',
