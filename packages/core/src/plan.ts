@@ -41,6 +41,8 @@ export interface RunOptions {
   readonly idempotent?: boolean | undefined;
   /** Asked before each repetition: what forbids it, if something does, such as a body that can be read only once. */
   readonly barred?: (() => StopReason | undefined) | undefined;
+  /** Asked of every outcome of this run before the policy's classifiers, which judge what it declines. It must not throw. */
+  readonly classify?: Classifier | undefined;
   /** Under load the least important waits and is refused first. */
   readonly priority?: Priority | undefined;
   /** The key of this call's result in the cache; without one it is not cached. */

@@ -114,7 +114,7 @@ export class Work implements History {
 
   /** An attempt gave a value; what to do next. */
   succeeded(now: number, attempt: Attempt, value: unknown): Step {
-    if (this.plan.judgesValues > (typeof value === 'object' ? 0 : 1)) {
+    if (this.options?.classify || this.plan.judgesValues > (typeof value === 'object' ? 0 : 1)) {
       return this.settled(now, attempt, { ok: true, value });
     }
     this.given = value;
@@ -181,7 +181,9 @@ export class Work implements History {
   }
 
   judge(outcome: Outcome): Judgement {
-    const answer = this.plan.classify(outcome, this.plan.clock.epochMs);
+    const { options, plan } = this;
+    const { epochMs } = plan.clock;
+    const answer = options?.classify?.(outcome, epochMs) ?? plan.classify(outcome, epochMs);
     return typeof answer === 'object' ? answer : { class: answer ?? (outcome.ok ? 'ok' : 'fatal') };
   }
 

@@ -333,6 +333,15 @@ test('what forbids a repetition is asked when it matters', async () => {
   expect(storyOf(down)?.stop).toBe('not_replayable');
 });
 
+test('a run may judge its own outcomes before the policy does', async () => {
+  const { run, clock } = setup({ backoff: false });
+  const busy = scripted(clock, 'busy', down, 'done');
+  const classify = vi.fn((outcome) => (outcome.value === 'busy' ? 'transient' : undefined));
+  await expect(run(busy, { classify })).resolves.toBe('done');
+  expect(busy.attempts).toEqual([1, 2, 3]);
+  expect(classify).toHaveBeenCalledTimes(3);
+});
+
 describe('runs inside runs', () => {
   test('the outer one does not retry what the inner one has given up on', async () => {
     const { policy, clock, operation } = setup({ attempts: 3, backoff: false }, down);
