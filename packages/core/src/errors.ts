@@ -5,9 +5,9 @@ import type { RunEnding } from './story.ts';
  * and `instanceof` knows only one of them.
  */
 export class HoldfastError extends Error {
-  readonly code: string;
+  declare readonly code: string;
   /** Of the run that threw it; read with `storyOf`, as for any error, but ten times cheaper to keep here. */
-  #ending: RunEnding | undefined = undefined;
+  #ending: RunEnding | undefined;
 
   constructor(code: string, message: string, options?: ErrorOptions) {
     super(message, options);
@@ -29,9 +29,9 @@ export class HoldfastError extends Error {
 
 /** A document or an option that cannot be used. It names the path, the value and what was expected. */
 export class OptionsError extends HoldfastError {
-  readonly path: string;
-  readonly value: unknown;
-  readonly expected: string;
+  declare readonly path: string;
+  declare readonly value: unknown;
+  declare readonly expected: string;
 
   constructor(path: string, value: unknown, expected: string) {
     super('HOLDFAST_OPTIONS', `${path}: expected ${expected}, got ${show(value)}`);
@@ -61,9 +61,9 @@ export type RefusalReason = keyof typeof refusals;
 
 /** Nothing was called: a part of the policy refused. `reason` says which, `retryAfterMs` when it may be different. */
 export class RefusedError extends HoldfastError {
-  readonly reason: RefusalReason;
-  readonly target: string | undefined;
-  readonly retryAfterMs: number | undefined;
+  declare readonly reason: RefusalReason;
+  declare readonly target: string | undefined;
+  declare readonly retryAfterMs: number | undefined;
 
   constructor(reason: RefusalReason, target?: string, retryAfterMs?: number) {
     const says = refusals[reason];
@@ -88,7 +88,7 @@ export function refusedQuickly(...args: ConstructorParameters<typeof RefusedErro
 
 /** A limit in time passed: of one attempt (`HOLDFAST_ATTEMPT_TIMEOUT`) or of the work (`HOLDFAST_PATIENCE_SPENT`). */
 export class ExpiredError extends HoldfastError {
-  readonly afterMs: number;
+  declare readonly afterMs: number;
 
   constructor(code: string, what: string, afterMs: number, cause: unknown) {
     super(code, `${what} took longer than ${afterMs} ms`, cause === undefined ? undefined : { cause });
