@@ -1,0 +1,46 @@
+import { type Meter, metrics, type Tracer, trace } from '@opentelemetry/api';
+import { type Clock, OptionsError, subscribe, systemClock } from 'holdfast';
+import { checkedMax, defaultLabelSetsMax } from '../observe.ts';
+import { type Policies, selectionOf } from '../selection.ts';
+import { instruments } from './instruments.ts';
+import { spans } from './spans.ts';
+
+export interface OpenTelemetryOptions {
+  readonly policies?: Policies | undefined;
+  /** The global provider's unless given; false: no metrics. */
+  readonly meter?: Meter | false | undefined;
+  /** The global provider's unless given; false: no spans. */
+  readonly tracer?: Tracer | false | undefined;
+  /** Distinct label sets of each metric; what comes after is counted under `other`. */
+  readonly labelSetsMax?: number | undefined;
+  /** Operations that have spans at a time; those beyond have none. */
+  readonly operationsMax?: number | undefined;
+  /** The one that the policies run on: it turns their times into dates. */
+  readonly clock?: Clock | undefined;
+}
+
+/** Tells OpenTelemetry what policies do, as metrics and as spans. Returns the way to stop. */
+export function observeWithOpenTelemetry(options: OpenTelemetryOptions = {}): () => void {
+  const { clock = systemClock, operationsMax = 10_000 } = options;
+  const labelSetsMax = checkedMax(options.labelSetsMax ?? defaultLabelSetsMax);
+  if (!Number.isInteger(operationsMax) || operationsMax < 1) {
+    throw new OptionsError('operationsMax', operationsMax, 'a whole number from 1');
+  }
+  const selection = selectionOf(options.policies ?? 'all');
+  const meter = options.meter ?? metrics.getMeter(SCOPE);
+  const tracer = options.tracer ?? trace.getTracer(SCOPE);
+  const measured = meter ? instruments(meter, selection, labelSetsMax) : undefined;
+  const traced = tracer ? spans(tracer, clock, operationsMax) : undefined;
+  const unsubscribe = subscribe((notice) => {
+    if (!selection(notice.policy)) return;
+    measured?.measure(notice);
+    traced?.hear(notice);
+  });
+  return () => {
+    unsubscribe();
+    measured?.stop();
+    traced?.stop();
+  };
+}
+
+const SCOPE = '@holdfast/telemetry';

@@ -1,0 +1,92 @@
+import type { Attributes, BatchObservableResult, Meter, Observable } from '@opentelemetry/api';
+import type { Notice } from 'holdfast';
+import { LabelSets } from '../label-sets.ts';
+import { measuring } from '../measure.ts';
+import {
+  defaultBucketsSeconds,
+  type Labels,
+  type Metric,
+  type MetricKey,
+  metricKeys,
+  metrics,
+} from '../metrics.ts';
+import { readings } from '../readings.ts';
+import type { Selection } from '../selection.ts';
+
+/** Feeds the instruments of a meter from notices, and its gauges when they are collected. */
+export interface Instruments {
+  measure(notice: Notice): void;
+  stop(): void;
+}
+
+/** Takes a value with its attributes. */
+type Instrument = (value: number, attributes: Attributes) => void;
+
+export function instruments(meter: Meter, selection: Selection, labelSetsMax: number): Instruments {
+  const taking = new Map<MetricKey, { sets: LabelSets; take: Instrument }>();
+  const gauges = new Map<MetricKey, Observable>();
+  for (const key of metricKeys) {
+    const metric: Metric = metrics[key];
+    const options = { description: metric.help, unit: isInSeconds(metric) ? 's' : '' };
+    const name = instrumentName(metric);
+    if (metric.type === 'gauge') gauges.set(key, meter.createObservableGauge(name, options));
+    else
+      taking.set(key, {
+        sets: new LabelSets(metric, labelSetsMax),
+        take: instrumentOf(meter, metric, name, options),
+      });
+  }
+
+  const measure = measuring((metric, labels, value) => {
+    const { sets, take } = taking.get(metric)!;
+    const set = sets.place(labels);
+    take(value, attributesOf(set.labels));
+    if (set.overflowed) taking.get('labelOverflows')!.take(1, { metric: metrics[metric].name });
+  });
+
+  /** What falls on one label set is added up: an observation made later would replace it. */
+  function read(result: BatchObservableResult): void {
+    const sums = new Map<string, { gauge: Observable; labels: Labels; value: number }>();
+    const places = new Map([...gauges.keys()].map((key) => [key, new LabelSets(metrics[key], labelSetsMax)]));
+    for (const { metric, labels, value } of readings(selection)) {
+      const set = places.get(metric)!.place(labels);
+      const key = `${metric} ${set.key}`;
+      const sum = sums.get(key);
+      if (sum) sum.value += value;
+      else sums.set(key, { gauge: gauges.get(metric)!, labels: set.labels, value });
+    }
+    for (const { gauge, labels, value } of sums.values()) result.observe(gauge, value, attributesOf(labels));
+  }
+
+  const observed = [...gauges.values()];
+  meter.addBatchObservableCallback(read, observed);
+  return { measure, stop: () => meter.removeBatchObservableCallback(read, observed) };
+}
+
+/** Such that an exporter to Prometheus, which adds the unit and `_total`, makes our own name of it again. */
+export function instrumentName({ name }: Metric): string {
+  return name.replace(/^holdfast_/, 'holdfast.').replace(/_(total|seconds)$/, '');
+}
+
+function isInSeconds({ name }: Metric): boolean {
+  return name.endsWith('_seconds');
+}
+
+function instrumentOf(
+  meter: Meter,
+  metric: Metric,
+  name: string,
+  options: { description: string; unit: string },
+): Instrument {
+  if (metric.type === 'counter') {
+    const counter = meter.createCounter(name, options);
+    return (value, attributes) => counter.add(value, attributes);
+  }
+  const advice = { explicitBucketBoundaries: [...defaultBucketsSeconds] };
+  const histogram = meter.createHistogram(name, { ...options, advice });
+  return (value, attributes) => histogram.record(value, attributes);
+}
+
+function attributesOf({ error_type, ...labels }: Labels): Attributes {
+  return error_type === undefined ? labels : { ...labels, 'error.type': error_type };
+}

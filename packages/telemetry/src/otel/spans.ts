@@ -1,0 +1,202 @@
+import {
+  type Attributes,
+  type Context,
+  context,
+  type HrTime,
+  type Span,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
+import type { Clock, Notice } from 'holdfast';
+import { errorType } from '../error-type.ts';
+
+/** Makes spans of notices: one an operation, one an attempt. */
+export interface Spans {
+  hear(notice: Notice): void;
+  /** Ends what is open. */
+  stop(): void;
+}
+
+type OfWork = Extract<Notice, { readonly work: number }>;
+
+export function spans(tracer: Tracer, clock: Clock, operationsMax: number): Spans {
+  const open = new Map<number, OperationSpan>();
+  /** Operations under way that have no span, because there were too many when they began. */
+  let passedOver = 0;
+
+  function begin(notice: OfWork, startedAt: number): OperationSpan {
+    const operation = new OperationSpan(tracer, clock, notice, startedAt);
+    open.set(notice.work, operation);
+    return operation;
+  }
+
+  return {
+    hear(notice) {
+      if (!('work' in notice)) return;
+      if (notice.type === 'start') {
+        if (open.size < operationsMax) begin(notice, notice.at);
+        else passedOver++;
+        return;
+      }
+      const isEnd = notice.type === 'done' || notice.type === 'gave_up';
+      const known = open.get(notice.work);
+      if (!known && passedOver > 0) {
+        if (isEnd) passedOver--;
+        return;
+      }
+      // Work that was under way before anybody listened, or ended before it began, has no start.
+      const operation = known ?? ('tookMs' in notice ? begin(notice, notice.at - notice.tookMs) : undefined);
+      operation?.hear(notice);
+      if (isEnd) open.delete(notice.work);
+    },
+    stop() {
+      for (const operation of open.values()) operation.end(clock.now());
+      open.clear();
+    },
+  };
+}
+
+/** The span of one piece of work, and what is known of its attempts. */
+class OperationSpan {
+  readonly #tracer: Tracer;
+  readonly #span: Span;
+  readonly #inside: Context;
+  readonly #policy: string | undefined;
+  readonly #epochOffsetMs: number;
+  /** When attempts that have not ended were sent, as far as notices tell. */
+  readonly #sentAt = new Map<number, number>();
+  #attempts: number;
+  /** The latest attempt that ended: it is told when it is known whether another follows. */
+  #held: HeldAttempt | undefined = undefined;
+
+  constructor(tracer: Tracer, clock: Clock, notice: OfWork, startedAt: number) {
+    const { policy, target } = notice;
+    this.#tracer = tracer;
+    this.#policy = policy;
+    // Taken once, so that the spans of one operation fit into each other whatever the wall clock does meanwhile.
+    this.#epochOffsetMs = clock.epochMs() - clock.now();
+    const around = context.active();
+    this.#span = tracer.startSpan(
+      policy === undefined ? 'holdfast operation' : `holdfast ${policy}`,
+      { startTime: this.#time(startedAt), attributes: { ...named(policy, target) } },
+      around,
+    );
+    this.#inside = trace.setSpan(around, this.#span);
+    if (notice.type === 'start') this.#sentAt.set(1, startedAt);
+    this.#attempts = 'attempt' in notice ? notice.attempt : 1;
+  }
+
+  hear(notice: OfWork): void {
+    switch (notice.type) {
+      case 'attempt':
+        this.#attempted(notice);
+        return;
+      case 'retry':
+        if (this.#held) this.#held.attributes['retry.delay'] = notice.delayMs / 1000;
+        this.#sentAt.set(++this.#attempts, notice.at + notice.delayMs);
+        return;
+      case 'hedge':
+        this.#attempts = notice.attempt;
+        this.#sentAt.set(notice.attempt, notice.at);
+        this.#span.addEvent('hedge', { 'retry.attempt': notice.attempt }, this.#time(notice.at));
+        return;
+      case 'refused':
+        this.#span.addEvent('refused', refusal(notice), this.#time(notice.at));
+        return;
+      case 'done':
+      case 'gave_up':
+        this.#ended(notice);
+        return;
+    }
+  }
+
+  end(at: number): void {
+    this.#tellHeld(false);
+    this.#span.end(this.#time(at));
+  }
+
+  #attempted(notice: OfWork & { type: 'attempt' }): void {
+    const { attempt, at, tookMs, class: judged, last, target, outcome } = notice;
+    this.#tellHeld(false);
+    this.#sentAt.delete(attempt);
+    this.#held = {
+      attempt,
+      startedAt: at - tookMs,
+      endedAt: at,
+      attributes: {
+        ...named(this.#policy, target),
+        'holdfast.class': judged,
+        ...(judged !== 'ok' && { 'error.type': errorType(outcome) }),
+      },
+    };
+    if (last) this.#tellHeld(true);
+  }
+
+  #ended(notice: OfWork & { type: 'done' | 'gave_up' }): void {
+    const { attempts, at, target, type } = notice;
+    // Sent, and not told of: the caller left, or another attempt was faster.
+    const abandoned = [...this.#sentAt].filter(([attempt]) => attempt <= attempts);
+    const isCutShort = type === 'gave_up' && abandoned.length > 0;
+    this.#tellHeld(!isCutShort);
+    for (const [attempt, startedAt] of abandoned) {
+      const attributes = { ...named(this.#policy, target), 'holdfast.class': 'abandoned' };
+      const isLast = isCutShort && attempt === abandoned.at(-1)![0];
+      this.#tell({ attempt, startedAt: Math.min(startedAt, at), endedAt: at, attributes }, isLast);
+    }
+    const outcome = `${type === 'done' ? 'succeeded' : 'failed'}${attempts > 1 ? '_after_retry' : ''}`;
+    this.#span.setAttributes({ 'holdfast.attempts': attempts, 'holdfast.outcome': outcome });
+    if (type === 'gave_up') {
+      const { because, outcome: given } = notice;
+      this.#span.setAttribute('holdfast.reason', because);
+      this.#span.setAttribute('error.type', given === undefined ? because : errorType(given));
+      // Who leaves has not met an error.
+      if (because !== 'cancelled') this.#span.setStatus({ code: SpanStatusCode.ERROR });
+    }
+    this.#span.end(this.#time(at));
+  }
+
+  #tellHeld(isLast: boolean): void {
+    const held = this.#held;
+    this.#held = undefined;
+    if (held) this.#tell(held, isLast);
+  }
+
+  #tell({ attempt, startedAt, endedAt, attributes }: HeldAttempt, isLast: boolean): void {
+    const startTime = this.#time(startedAt);
+    const told = {
+      ...attributes,
+      'retry.attempt': attempt,
+      'retry.last': isLast,
+      ...(attempt > 1 && { 'http.request.resend_count': attempt - 1 }),
+    };
+    const span = this.#tracer.startSpan(`attempt ${attempt}`, { startTime, attributes: told }, this.#inside);
+    if ('error.type' in attributes) span.setStatus({ code: SpanStatusCode.ERROR });
+    span.end(this.#time(endedAt));
+  }
+
+  /** In two numbers: a single one before the start of the process would be taken for a reading of its own clock. */
+  #time(at: number): HrTime {
+    const microseconds = Math.round((at + this.#epochOffsetMs) * 1000);
+    const seconds = Math.floor(microseconds / 1e6);
+    return [seconds, (microseconds - seconds * 1e6) * 1000];
+  }
+}
+
+interface HeldAttempt {
+  readonly attempt: number;
+  readonly startedAt: number;
+  readonly endedAt: number;
+  readonly attributes: Attributes;
+}
+
+function named(policy: string | undefined, target: string | undefined): Attributes {
+  return {
+    ...(policy !== undefined && { 'holdfast.policy': policy }),
+    ...(target !== undefined && { 'holdfast.target': target }),
+  };
+}
+
+function refusal({ target, because }: OfWork & { type: 'refused' }): Attributes {
+  return { ...named(undefined, target), 'holdfast.reason': because };
+}
