@@ -1,0 +1,157 @@
+import type { Priority } from 'holdfast';
+
+/** What a request says of the work that it belongs to. */
+export interface RequestFields {
+  /** Ms the customer will still wait, from now. */
+  readonly patienceMs?: number | undefined;
+  /** Which attempt of the caller this is, counted from 1. */
+  readonly attempt?: number | undefined;
+  /** True: a layer upstream repeats this request, so whoever serves it must not repeat its own calls. */
+  readonly owner?: boolean | undefined;
+  readonly priority?: Priority | undefined;
+}
+
+/** What a response says about repeating its request. */
+export interface ResponseFields {
+  /** `safe`: it was not processed. `never`: it must not be repeated. */
+  readonly retry?: Retry | undefined;
+}
+
+export type Retry = 'never' | 'safe' | 'unknown';
+
+/** Headers as `fetch` has them, or as `node:http` and undici do: by name in lower case. */
+export type HeaderSource =
+  | { get(name: string): string | null | undefined }
+  | Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** A value of a structured field. A token is told from a string by its class. */
+export type BareItem = number | boolean | string | Token;
+
+/** A word without quotes. */
+export class Token {
+  readonly word: string;
+
+  constructor(word: string) {
+    this.word = word;
+  }
+}
+
+/** No header of ours is longer; a longer one is not looked at. */
+export const fieldLengthMax = 256;
+
+const priorities: readonly string[] = ['critical', 'default', 'sheddable'];
+const retries: readonly string[] = ['never', 'safe', 'unknown'];
+
+/** Reads our header; where it gives no patience, that of gRPC or Envoy. What cannot be read is left out. */
+export function readRequest(headers: HeaderSource): RequestFields {
+  const ours = parseDictionary(fieldOf(headers, 'holdfast'));
+  const patience = ours?.get('patience');
+  const attempt = ours?.get('attempt');
+  const owner = ours?.get('owner');
+  return {
+    patienceMs: isCount(patience, 0) ? patience : readForeignPatience(headers),
+    attempt: isCount(attempt, 1) ? attempt : undefined,
+    owner: typeof owner === 'boolean' ? owner : undefined,
+    priority: wordOf(ours?.get('priority'), priorities) as Priority | undefined,
+  };
+}
+
+/** Writes our header; undefined when there is nothing to say. */
+export function writeRequest({ patienceMs, attempt, owner, priority }: RequestFields): string | undefined {
+  let text = '';
+  // A patience that is over is said as none left, and one without an end not at all.
+  if (patienceMs !== undefined && patienceMs < 1e15) text = `patience=${Math.max(0, Math.floor(patienceMs))}`;
+  if (attempt !== undefined) text += `${text && ', '}attempt=${attempt}`;
+  if (owner !== undefined) text += `${text && ', '}owner=${owner ? '?1' : '?0'}`;
+  if (priority !== undefined) text += `${text && ', '}priority=${priority}`;
+  return text || undefined;
+}
+
+export function readResponse(headers: HeaderSource): ResponseFields {
+  const said = parseDictionary(fieldOf(headers, 'holdfast'))?.get('retry');
+  return { retry: wordOf(said, retries) as Retry | undefined };
+}
+
+export function writeResponse({ retry }: ResponseFields): string | undefined {
+  return retry && `retry=${retry}`;
+}
+
+const key = '[a-z*][a-z0-9_.*-]*';
+const item = [
+  '-?\\d{1,12}\\.\\d{1,3}',
+  '-?\\d{1,15}',
+  '\\?[01]',
+  '"(?:[ !#-\\[\\]-~]|\\\\["\\\\])*"',
+  "[A-Za-z*][\\w!#$%&'*+.^`|~:/-]*",
+  ':[A-Za-z0-9+/=]*:',
+].join('|');
+const member = new RegExp(
+  `(${key})(?:=(${item}))?(?:; *${key}(?:=(?:${item}))?)*(?:[ \\t]*(,)[ \\t]*|$)`,
+  'y',
+);
+
+/**
+ * A structured-field dictionary (RFC 9651) of bare items; parameters are read over. Undefined when it is not one as a whole,
+ * when it is longer than `fieldLengthMax`, or when a member is an inner list, which nobody here writes.
+ */
+export function parseDictionary(text: string | undefined): Map<string, BareItem> | undefined {
+  if (text === undefined || text.length > fieldLengthMax) return undefined;
+  const trimmed = text.replace(/^ +| +$/g, '');
+  const found = new Map<string, BareItem>();
+  let at = 0;
+  while (at < trimmed.length) {
+    member.lastIndex = at;
+    const match = member.exec(trimmed);
+    if (!match) return undefined;
+    const [whole, name = '', value, comma] = match;
+    at += whole.length;
+    // A comma promises another member.
+    if (comma && at === trimmed.length) return undefined;
+    found.delete(name);
+    found.set(name, value === undefined ? true : bareItem(value));
+  }
+  return found;
+}
+
+function bareItem(text: string): BareItem {
+  const first = text[0] as string;
+  if (first === '?') return text === '?1';
+  if (first === '"') return text.slice(1, -1).replace(/\\(.)/g, '$1');
+  if (first === ':') return text.slice(1, -1);
+  return /[-\d]/.test(first) ? Number(text) : new Token(text);
+}
+
+const unitsMs: Readonly<Record<string, number>> = {
+  H: 3_600_000,
+  M: 60_000,
+  S: 1000,
+  m: 1,
+  u: 0.001,
+  n: 0.000_001,
+};
+
+function readForeignPatience(headers: HeaderSource): number | undefined {
+  const [, amount, unit = ''] = /^(\d{1,8})([HMSmun])$/.exec(fieldOf(headers, 'grpc-timeout') ?? '') ?? [];
+  if (amount !== undefined) return Math.floor(Number(amount) * (unitsMs[unit] as number));
+  const envoy = fieldOf(headers, 'x-envoy-expected-rq-timeout-ms') ?? '';
+  // Envoy says 0 where there is no limit.
+  return /^\d{1,15}$/.test(envoy) && Number(envoy) > 0 ? Number(envoy) : undefined;
+}
+
+function fieldOf(headers: HeaderSource, name: string): string | undefined {
+  const value =
+    typeof headers.get === 'function'
+      ? headers.get(name)
+      : (headers as Readonly<Record<string, string | readonly string[] | undefined>>)[name];
+  // Lines of the same name are one list.
+  if (Array.isArray(value)) return value.join(', ');
+  return typeof value === 'string' ? value : undefined;
+}
+
+function isCount(value: BareItem | undefined, least: number): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= least;
+}
+
+function wordOf(value: BareItem | undefined, known: readonly string[]): string | undefined {
+  return value instanceof Token && known.includes(value.word) ? value.word : undefined;
+}
