@@ -8,6 +8,8 @@ import type { Plan } from './plan.ts';
  */
 export interface Part<T extends Table = Table> {
   readonly key: string;
+  /** Its turn to be created, whatever the order of the list: −1 before the others, 1 after them. */
+  readonly order?: -1 | 1 | undefined;
   readonly fields: T;
   /** `settings` has been validated field by field; what concerns several fields is checked here. */
   create(settings: SettingsOf<T>, plan: Plan, spec: SpecOf<T>): void;

@@ -51,10 +51,9 @@ export interface Policy<Spec = object> {
 export function definePolicy<const P extends readonly (Part | Pack)[]>(
   chosen: P,
 ): (spec?: SpecOfParts<P>, environment?: Environment) => Policy<SpecOfParts<P>> {
-  // What several parts lean on is settled by `retry`, so it comes first whatever the order of the list.
   const parts = chosen
     .filter((each): each is Part => 'fields' in each)
-    .sort((a, b) => Number(b.key === 'retry') - Number(a.key === 'retry'));
+    .sort((a, b) => (a.order ?? 0) - (b.order ?? 0));
   const packs = chosen.filter((each): each is Pack => 'pack' in each);
   const table: Table = Object.assign({}, ...parts.map(({ fields }) => fields));
   return function make(first = {} as SpecOfParts<P>, environment = {}): Policy<SpecOfParts<P>> {
@@ -78,7 +77,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       return made;
     }
 
-    return {
+    const made: Policy<SpecOfParts<P>> = {
       get name() {
         return plan.name;
       },
@@ -95,15 +94,18 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       counters,
       run(operation, options) {
         const { swift, throughLayers } = plan;
-        if (swift && !options && !surroundings()) return swift(plan, operation) ?? run(plan, operation, options);
+        if (swift && !options && !surroundings())
+          return swift(plan, operation) ?? run(plan, operation, options);
         if (throughLayers) return throughLayers(plan, operation, options).then(unwrap);
         return run(plan, operation, options);
       },
       try: (operation, options) => (plan.throughLayers ?? attemptRun)(plan, operation, options),
       wrap(fn) {
-        return (...args) => this.run(() => fn(...args));
+        return function (this: unknown, ...args) {
+          return made.run(() => fn.apply(this, args));
+        };
       },
-      with: (overrides) => make(merge(spec, overrides), environment),
+      with: (overrides) => make(merge(table, spec, overrides), environment),
       update(document) {
         const next = compile(document);
         next.killSwitch = plan.killSwitch;
@@ -115,6 +117,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
         plan.killSwitch = on;
       },
     };
+    return made;
   };
 }
 
@@ -170,16 +173,18 @@ function emptyPlan(
   return plan;
 }
 
-/** `overrides` on top of `spec`, group by group. */
-function merge<S extends object>(spec: S, overrides: S): S {
+/** `overrides` on top of `spec`, group by group; what is not a group of the table is replaced as a whole. */
+function merge<S extends object>(table: Table, spec: S, overrides: S): S {
   const merged = { ...spec } as Record<string, unknown>;
   for (const [key, value] of Object.entries(overrides)) {
+    const field = table[key];
+    const group = (field?.of ?? [field]).find((each) => each?.fields)?.fields;
     const before = merged[key];
-    merged[key] = isGroup(before) && isGroup(value) ? merge(before, value) : value;
+    merged[key] = group && isObject(before) && isObject(value) ? merge(group, before, value) : value;
   }
   return merged as S;
 }
 
-function isGroup(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }

@@ -6,7 +6,7 @@ import type { Plan } from './plan.ts';
 /** A policy as it stands, for a person or a console to read. Plain JSON. */
 export interface PolicyState {
   readonly name: string;
-  readonly counters: Counters;
+  readonly counters: Readonly<Counters>;
   readonly killSwitch: boolean;
   readonly targets: readonly TargetState[];
 }
@@ -17,8 +17,8 @@ export interface TargetState {
   readonly inFlight: number;
   readonly queued?: number;
   readonly breaker?: BreakerState;
-  /** In ms from now; 0 while it admits. */
-  readonly admitsInMs?: number;
+  /** In ms from now; 0 while it admits; null: not before it is let go. */
+  readonly admitsInMs?: number | null;
   /** Retries that the budget would pay for. */
   readonly tokens?: number;
   readonly latencyMs?: { readonly p50: number; readonly p99: number };
@@ -41,9 +41,18 @@ export function breakerOf(policy: string, target?: string) {
 /** Lists policies that have a name in `policies`. */
 export const registry = /* @__PURE__ */ definePart({
   key: 'registry',
+  // A document that another part refuses must not be listed.
+  order: 1,
   fields: {},
   create(_settings, plan) {
-    if (plan.name !== undefined) plans.set(plan.name, plan);
+    const { name, handOver } = plan;
+    if (name === undefined) return;
+    plans.set(name, plan);
+    plan.handOver = (next) => {
+      handOver?.(next);
+      // One that has been given another name, or none, is no longer listed under this one.
+      if (plans.get(name) === plan) plans.delete(name);
+    };
   },
 });
 
@@ -55,10 +64,17 @@ function stateOf(name: string, plan: Plan): PolicyState {
       target: target.name ?? null,
       inFlight,
       ...(bulkhead && { queued: bulkhead.queued }),
-      ...(breaker && { breaker: breaker.state(now), admitsInMs: breaker.reopensAt(now) - now }),
+      ...(breaker && { breaker: breaker.state(now), admitsInMs: finite(breaker.reopensAt(now) - now) }),
       ...(budget && { tokens: budget.tokens(now) }),
       ...(latency?.samples && { latencyMs: { p50: latency.quantile(0.5), p99: latency.quantile(0.99) } }),
     };
   });
-  return { name, counters: plan.counters, killSwitch: plan.killSwitch, targets };
+  const { counters, killSwitch } = plan;
+  const { loadMultiplication } = counters;
+  return { name, counters: structuredClone({ ...counters, loadMultiplication }), killSwitch, targets };
+}
+
+/** Infinity is not in JSON. */
+function finite(ms: number): number | null {
+  return ms < Infinity ? ms : null;
 }

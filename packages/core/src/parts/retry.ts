@@ -25,6 +25,8 @@ const backoffFields = {
 /** Trying again: how long in all, how often, how far apart, and after what. */
 export const retry = /* @__PURE__ */ definePart({
   key: 'retry',
+  // Others lean on what is settled here.
+  order: -1,
   fields: {
     patience: duration('10s', unlimited),
     attempts: count(4, 1, unlimited),

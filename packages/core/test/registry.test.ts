@@ -1,0 +1,139 @@
+import { describe, expect, test } from 'vitest';
+import { definePart } from '../src/part.ts';
+import { breaker } from '../src/parts/breaker.ts';
+import { retry } from '../src/parts/retry.ts';
+import { definePolicy } from '../src/policy.ts';
+import { breakerOf, policies, registry } from '../src/registry.ts';
+import { after, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
+import { type PolicySpec, policy } from '../src/whole-policy.ts';
+
+const down = new Error('down');
+let names = 0;
+
+function setup(spec: PolicySpec = {}) {
+  const clock = virtualClock();
+  const name = `policy ${++names}`;
+  const made = policy(
+    { name, retryOn: 'any', attempts: 1, ...spec },
+    { clock, random: seededRandom('registry') },
+  );
+  return { clock, name, policy: made, state: () => policies().find((each) => each.name === name) };
+}
+
+describe('policies', () => {
+  test('lists those that have a name, with their live state', async () => {
+    const {
+      clock,
+      name,
+      policy: made,
+      state,
+    } = setup({ bulkhead: { concurrent: 1 }, breaker: { consecutive: 1 } });
+    policy({});
+    void made.run(scripted(clock, after('100ms', 1)));
+    void made.run(scripted(clock, 1));
+    await made.try(() => Promise.reject(down), { target: 'b' });
+    expect(state()).toMatchObject({
+      name,
+      counters: { operations: 3, attempts: 2, failed: 1, loadMultiplication: 2 / 3 },
+      killSwitch: false,
+      targets: [
+        { target: null, inFlight: 1, queued: 1, breaker: 'closed', admitsInMs: 0, tokens: 0 },
+        { target: 'b', inFlight: 0, breaker: 'open' },
+      ],
+    });
+    await clock.advance('1s');
+    made.kill();
+    expect(state()).toMatchObject({
+      killSwitch: true,
+      counters: { succeeded: 2 },
+      targets: [{ inFlight: 0, queued: 0, latencyMs: { p50: expect.any(Number) } }, { breaker: 'half-open' }],
+    });
+  });
+
+  test('shows the budget that interchangeable targets share', async () => {
+    const { policy: made, state } = setup();
+    await made.run(() => 1, { targets: ['a', 'b'] });
+    const listed = state()!.targets;
+    expect(listed.map(({ target }) => target).sort()).toEqual(['a', 'a b', 'b']);
+    expect(listed.find(({ target }) => target === 'a b')).toMatchObject({ tokens: expect.any(Number) });
+  });
+
+  test('is plain JSON, and a picture of the moment', async () => {
+    const { clock, policy: made, state, name } = setup({ hedge: true, choice: true });
+    await made.run(() => 1);
+    await made.run(() => 1, { target: 'a' });
+    breakerOf(name)?.force('open', clock.now());
+    const before = state();
+    expect(JSON.parse(JSON.stringify(before))).toEqual(before);
+    expect(before?.targets[0]).toMatchObject({ breaker: 'open', admitsInMs: null });
+    await made.run(() => 1, { target: 'a' });
+    expect([before?.counters.operations, state()?.counters.operations]).toEqual([2, 3]);
+  });
+
+  test('the latest of a name is the one that is listed', async () => {
+    const { name, state } = setup();
+    const later = policy({ name });
+    await later.run(() => 1);
+    expect(policies().filter((each) => each.name === name).length).toBe(1);
+    expect(state()?.counters.operations).toBe(1);
+  });
+
+  test('an updated policy stays in the list, under the name it has now', async () => {
+    const { name, policy: made, state } = setup();
+    await made.run(() => 1);
+    made.update({ name, attempts: 2 });
+    await made.run(() => 1);
+    expect(state()?.counters.operations).toBe(2);
+    made.update({ name: `${name}, renamed` });
+    expect(policies().filter((each) => each.name.startsWith(name))).toMatchObject([
+      { name: `${name}, renamed` },
+    ]);
+    made.update({});
+    expect(policies().filter((each) => each.name.startsWith(name))).toEqual([]);
+  });
+
+  test('never lists a document that was refused, whatever the order of the parts', () => {
+    const fussy = definePart({
+      key: 'fussy',
+      fields: {},
+      create() {
+        throw new Error('not this one');
+      },
+    });
+    const name = `policy ${++names}`;
+    expect(() => definePolicy([registry, retry, fussy])({ name })).toThrow('not this one');
+    expect(policies().some((each) => each.name === name)).toBe(false);
+  });
+});
+
+describe('breakerOf', () => {
+  test('lets a person hold a breaker open, and let it go', async () => {
+    const { clock, name, policy: made } = setup();
+    await made.run(() => 1, { target: 'a' });
+    breakerOf(name, 'a')?.force('open', clock.now());
+    expect(await made.try(() => 1, { target: 'a' })).toMatchObject({
+      ok: false,
+      story: { stop: 'breaker_open' },
+      error: { code: 'HOLDFAST_BREAKER_OPEN' },
+    });
+    expect(await made.try(() => 1, { target: 'b' })).toMatchObject({ ok: true });
+    breakerOf(name, 'a')?.force(undefined, clock.now());
+    expect(await made.try(() => 1, { target: 'a' })).toMatchObject({ ok: true });
+  });
+
+  test('or closed, whatever happens', async () => {
+    const { clock, name, policy: made } = setup({ breaker: { consecutive: 1 } });
+    await made.run(() => 1);
+    breakerOf(name)?.force('closed', clock.now());
+    for (let n = 0; n < 10; n++) await made.try(() => Promise.reject(down));
+    expect(made.counters.stops).toEqual({ attempts_exhausted: 10 });
+  });
+
+  test('is undefined where there is none', () => {
+    const { name } = setup({ breaker: false });
+    expect(breakerOf(name)).toBe(undefined);
+    expect(breakerOf('nobody')).toBe(undefined);
+    definePolicy([breaker, registry])({ name });
+    expect(breakerOf(name, 'never called')).toBe(undefined);
+  });
+});
