@@ -37,9 +37,10 @@ const CREDIT_MAX = 100;
  * a single call can retry.
  */
 export class RetryBudget {
-  readonly #windowMs: number;
-  readonly #deposit: number;
-  readonly #firstTries: SlidingCounts;
+  /** Changed by `resize` alone. */
+  settings: BudgetSettings;
+  #deposit: number;
+  #firstTries: SlidingCounts;
   #earned = 0;
   /** What is left of the credit, and what it may be refilled to by a refund. */
   #credit: number;
@@ -47,7 +48,7 @@ export class RetryBudget {
   #creditEndsAt = Infinity;
 
   constructor(settings: BudgetSettings) {
-    this.#windowMs = settings.windowMs;
+    this.settings = settings;
     this.#deposit = Math.round(settings.ratio * TOKEN);
     this.#firstTries = new SlidingCounts(1, settings.windowMs);
     this.#creditMax = TOKEN * Math.min(settings.attempts - 1, CREDIT_MAX);
@@ -58,7 +59,7 @@ export class RetryBudget {
   firstTry(now: number): void {
     this.#firstTries.turn(now);
     this.#firstTries.add(0);
-    if (this.#creditEndsAt === Infinity) this.#creditEndsAt = now + this.#windowMs;
+    if (this.#creditEndsAt === Infinity) this.#creditEndsAt = now + this.settings.windowMs;
   }
 
   /** An operation has succeeded, at whichever attempt. */
@@ -94,6 +95,24 @@ export class RetryBudget {
     const credit = Math.min(this.#creditMax - this.#credit, cost * TOKEN);
     this.#credit += credit;
     this.#earn(cost * TOKEN - credit);
+  }
+
+  /** Whether no operation has begun in the window. */
+  isUnused(now: number): boolean {
+    this.#firstTries.turn(now);
+    return this.#firstTries.total(0) === 0;
+  }
+
+  /** Changes the settings. What was earned stays, within what the new ones allow, and credit is never renewed. */
+  resize(now: number, settings: BudgetSettings): this {
+    const snapshot = this.save(now);
+    const fresh = new RetryBudget(settings);
+    this.settings = settings;
+    this.#deposit = fresh.#deposit;
+    this.#firstTries = fresh.#firstTries;
+    this.#creditMax = Math.min(this.#creditMax, fresh.#creditMax);
+    this.restore(snapshot, now);
+    return this;
   }
 
   save(now: number): BudgetSnapshot {

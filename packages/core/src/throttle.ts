@@ -44,6 +44,11 @@ export class Throttle {
     this.#counts.add(REQUESTS);
   }
 
+  /** Goes on from what `other` has counted. */
+  takeOver(other: Throttle, now: number): void {
+    this.#counts.restore(other.#counts.save(now), now);
+  }
+
   /** How likely a request is refused: in [0, 1). */
   chance(now: number): number {
     this.#counts.turn(now);

@@ -30,7 +30,7 @@ export const breaker = definePart({
     if (!settings) return;
     const { window, slow, openFor } = settings;
     const [least, most = least] = openFor as readonly [number, number?];
-    if (openFor.length > 2 || most < least) {
+    if (openFor.length > 2 || !(most >= least)) {
       throw new OptionsError('breaker.openFor', openFor, 'the shortest and the longest time, in this order');
     }
     const machine = {

@@ -24,7 +24,7 @@ export const choice = /* @__PURE__ */ definePart({
   create({ choice: settings }, plan) {
     if (!settings) return;
     const [first, most = first] = settings.ejectFor as readonly [number, number?];
-    if (settings.ejectFor.length > 2 || most < first) {
+    if (settings.ejectFor.length > 2 || !(most >= first)) {
       throw new OptionsError(
         'choice.ejectFor',
         settings.ejectFor,

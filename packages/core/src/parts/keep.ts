@@ -1,5 +1,5 @@
 import { GuardedWork } from '../guarded-work.ts';
-import type { Plan } from '../plan.ts';
+import type { Plan, RunOptions } from '../plan.ts';
 import { runSwiftly } from '../swift-run.ts';
 import { Target } from '../target.ts';
 import { Targets } from '../targets.ts';
@@ -44,38 +44,58 @@ export function keep(plan: Plan, scope: 'member' | 'pool', equip: (target: Targe
   plan.everyTarget = function* () {
     if (home) yield home;
     for (const [, target] of targets) yield target;
+    for (const [, pool] of pools) yield pool;
   };
   plan.handOver = (next) => {
     const now = plan.clock.now();
-    for (const target of plan.everyTarget!()) {
-      const heir = next.targetOf?.(target.name === undefined ? undefined : { target: target.name }, now);
+    const give = (target: Target, to: RunOptions | undefined) => {
+      const heir = next.targetOf?.(to, now);
       if (heir) inherit(heir, target, now);
-    }
-    for (const [names, pool] of pools) {
-      const heir = next.targetOf?.({ targets: names.split(' ') }, now);
-      if (heir) inherit(heir, pool, now);
-    }
+    };
+    if (home) give(home, undefined);
+    for (const [target, from] of targets) give(from, { target });
+    for (const [names, pool] of pools) give(pool, { targets: names.split(' ') });
   };
 }
 
-/** State outlives the document: what the old target has learnt, the new one starts with. */
+/**
+ * State outlives the document: what the old target has learnt, the new one starts with. From then on they share it, so
+ * that what is still in flight under the old document is counted, paid for and limited together with the rest.
+ */
 function inherit(heir: Target, from: Target, now: number): void {
-  if (from.breaker) heir.breaker?.restore(from.breaker.save(now), now);
-  if (from.budget) heir.budget?.restore(from.budget.save(now), now);
-  if (heir.latency && from.latency) {
-    heir.latency = from.latency;
-    if (from.autoTimeout) heir.autoTimeout &&= from.autoTimeout;
+  const { breaker, limiter, throttle, budget, hedgeBudget, bulkhead, latency } = from;
+  if (breaker && heir.breaker) {
+    heir.breaker.restore(breaker.save(now), now);
+    from.breaker = heir.breaker;
   }
-  heir.standing &&= from.standing;
-  if (heir.bulkhead && from.bulkhead) {
-    // The very same one: calls in flight hold its permits.
-    const { settings } = heir.bulkhead;
-    heir.bulkhead = from.bulkhead;
-    heir.bulkhead.resize(now, settings);
+  if (limiter && heir.limiter) {
+    heir.limiter.tat = limiter.tat;
+    from.limiter = heir.limiter;
+  }
+  if (throttle && heir.throttle) {
+    heir.throttle.takeOver(throttle, now);
+    from.throttle = heir.throttle;
+  }
+  // These must be the very same: work in flight holds on to them.
+  if (budget && heir.budget) heir.budget = budget.resize(now, heir.budget.settings);
+  if (hedgeBudget && heir.hedgeBudget) {
+    heir.hedgeBudget = hedgeBudget.resize(now, heir.hedgeBudget.settings);
+  }
+  if (bulkhead && heir.bulkhead) {
+    bulkhead.resize(now, heir.bulkhead.settings);
+    heir.bulkhead = bulkhead;
+  }
+  if (from.standing) heir.standing &&= from.standing;
+  // A limit that learns reads the latencies it was made with.
+  if (latency && heir.latency && (from.autoTimeout || !heir.autoTimeout)) {
+    heir.latency = latency;
+    heir.autoTimeout &&= from.autoTimeout;
   }
 }
 
-/** Nothing is lost by forgetting it. */
-function idle({ inFlight, breaker, bulkhead }: Target, now: number): boolean {
-  return inFlight === 0 && !bulkhead?.inFlight && (!breaker || breaker.state(now) === 'closed');
+/** Nothing is lost by forgetting it; a budget made anew, for one, would have credit anew. */
+function idle({ inFlight, breaker, bulkhead, budget }: Target, now: number): boolean {
+  return (
+    inFlight === 0 && !bulkhead?.inFlight && (breaker?.isClosed ?? true) && (budget?.isUnused(now) ?? true)
+  );
 }
