@@ -64,7 +64,7 @@ export function instruments(meter: Meter, selection: Selection, labelSetsMax: nu
 }
 
 /** Such that an exporter to Prometheus, which adds the unit and `_total`, makes our own name of it again. */
-export function instrumentName({ name }: Metric): string {
+function instrumentName({ name }: Metric): string {
   return name.replace(/^holdfast_/, 'holdfast.').replace(/_(total|seconds)$/, '');
 }
 
