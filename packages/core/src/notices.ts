@@ -79,7 +79,7 @@ function isHeard(): boolean {
 }
 
 /** Passes a notice on. A listener that throws must not harm the work it hears of: its error surfaces on its own. */
-export function publish(notice: Notice): void {
+function publish(notice: Notice): void {
   for (const listener of listeners) {
     try {
       listener(notice);

@@ -331,7 +331,7 @@ describe('throttle', () => {
     const { policy, call } = setup({ throttle: true, attempts: 1, breaker: false });
     for (let n = 0; n < 500; n++) await policy.try(call(down));
     expect(policy.counters.attempts).toBeLessThan(100);
-    expect(policy.counters.stops['throttled']).toBeGreaterThan(400);
+    expect(policy.counters.stops.throttled).toBeGreaterThan(400);
   });
 });
 
