@@ -1,6 +1,8 @@
+export type { Address } from './address.ts';
 export type { Chaos, ChaosCounts, ChaosOptions } from './chaos.ts';
 export { type ChaosFetch, type ChaosFetchOptions, chaosFetch } from './fetch.ts';
 export { type ChaosHandler, type ChaosHandlerOptions, chaosHandler } from './handler.ts';
+export { type ChaosProxy, type ChaosProxyOptions, type ChaosProxyState, chaosProxy } from './proxy.ts';
 export {
   type ChaosPlan,
   type ChaosSpec,

@@ -10,6 +10,8 @@ export interface Subject {
   readonly path?: string | undefined;
   /** `host:port` of a server, the topic of an event, or what the caller calls it. */
   readonly target?: string | undefined;
+  /** True on a connection that is open already: it can no longer be refused. */
+  readonly isReused?: boolean | undefined;
 }
 
 type EndingKind = 'hang' | 'refuse' | 'reset' | 'truncate' | 'error' | 'status';
@@ -97,7 +99,8 @@ export function nextChange(fault: FaultSettings, now: number): number {
   return Math.min(until, isInForce(fault, now) ? start + period : start + flap.up);
 }
 
-function isMeant({ first = Infinity, every, match }: FaultSettings, subject: Subject): boolean {
+function isMeant({ kind, first = Infinity, every, match }: FaultSettings, subject: Subject): boolean {
+  if (kind === 'refuse' && subject.isReused) return false;
   if (subject.number > first || subject.number % every !== 0) return false;
   if (match === undefined) return true;
   return (

@@ -1,0 +1,187 @@
+import { connect, type Socket } from 'node:net';
+import type { Clock } from 'holdfast';
+import type { HostAndPort } from './address.ts';
+import { Lane } from './lane.ts';
+import type { Fault } from './strike.ts';
+
+/** Bytes as they came to the proxy, and as it passed them on. */
+export interface ByteCounts {
+  fromClient: number;
+  toUpstream: number;
+  fromUpstream: number;
+  toClient: number;
+}
+
+/** What a connection needs from its proxy. */
+export interface Surround {
+  readonly clock: Clock;
+  readonly upstream: HostAndPort;
+  readonly bytes: ByteCounts;
+  /** What happens in the exchange that begins now. */
+  strike(isReused: boolean): Fault | undefined;
+  onClose(connection: Connection): void;
+}
+
+/** A client and its own connection to the server, with a lane each way. */
+export class Connection {
+  readonly #surround: Surround;
+  readonly #client: Socket;
+  #upstream: Socket | undefined;
+  #request: Lane | undefined;
+  #response: Lane | undefined;
+  /** Whether the server has answered in this exchange: then the next byte of the client begins another. */
+  #isAnswered = false;
+  #open = 1;
+
+  constructor(surround: Surround, client: Socket) {
+    this.#surround = surround;
+    this.#client = client;
+    this.#keep(client, () => this.cut());
+    client.on('end', () => this.#onClientEnd());
+    client.on('data', (bytes) => this.#onRequest(bytes));
+
+    const fault = surround.strike(false);
+    if (isLostAtOnce(fault)) this.cut();
+    else if (!hangsWhole(fault)) {
+      this.#connect();
+      this.#suffer(fault);
+    }
+  }
+
+  /** Both sides are reset, and what was under way is lost. */
+  cut(): void {
+    this.#close();
+    for (const socket of [this.#client, this.#upstream]) {
+      // One that is not connected has nothing to reset.
+      if (socket?.connecting) socket.destroy();
+      else if (socket && !socket.destroyed) socket.resetAndDestroy();
+    }
+  }
+
+  /** No fault until the next exchange. Where bytes were swallowed there is no going on. */
+  heal(): void {
+    const isWhole = this.#request && !this.#request.hasSwallowed && !this.#response?.hasSwallowed;
+    if (isWhole) this.#suffer(undefined);
+    else this.cut();
+  }
+
+  /** Ends without a reset: the proxy closes. */
+  destroy(): void {
+    this.#close();
+    this.#client.destroy();
+    this.#upstream?.destroy();
+  }
+
+  #connect(): void {
+    const { clock, bytes, upstream: to } = this.#surround;
+    const client = this.#client;
+    const upstream = connect({ ...to, allowHalfOpen: true, noDelay: true });
+    this.#upstream = upstream;
+    this.#open++;
+    const request = new Lane(clock, client, upstream, (count) => {
+      bytes.toUpstream += count;
+    });
+    const response = new Lane(clock, upstream, client, (count) => {
+      bytes.toClient += count;
+    });
+    this.#request = request;
+    this.#response = response;
+    this.#keep(upstream, () => {
+      // What the server sent before it broke is still on its way to the client.
+      if (!response.isHanging) response.afterwards(() => this.cut());
+    });
+    upstream.on('close', () => request.close());
+    upstream.on('data', (chunk) => this.#onResponse(chunk));
+    upstream.on('end', () => {
+      if (!response.isHanging) response.afterwards(() => client.end());
+    });
+  }
+
+  #onRequest(chunk: Buffer): void {
+    this.#surround.bytes.fromClient += chunk.length;
+    if (this.#isAnswered) {
+      this.#isAnswered = false;
+      this.#suffer(this.#surround.strike(true));
+    }
+    this.#request?.push(chunk);
+  }
+
+  #onResponse(chunk: Buffer): void {
+    this.#surround.bytes.fromUpstream += chunk.length;
+    this.#isAnswered = true;
+    this.#response?.push(chunk);
+  }
+
+  /** A client that is kept hanging and leaves is gone; any other may still be waiting for its answer. */
+  #onClientEnd(): void {
+    const request = this.#request;
+    if (!request || request.isHanging || this.#response?.isHanging) {
+      if (!request || request.isClosed) this.destroy();
+      else request.afterwards(() => this.destroy());
+    } else request.afterwards(() => this.#upstream?.end());
+  }
+
+  #suffer(fault: Fault | undefined): void {
+    if (fault === undefined) {
+      this.#request?.suffer(undefined);
+      this.#response?.suffer(undefined);
+      return;
+    }
+    const { ending } = fault;
+    const hangs = ending?.kind === 'hang' ? ending.direction : undefined;
+    const resets = ending?.kind === 'reset' ? ending : undefined;
+    if (isLostAtOnce(fault)) {
+      this.cut();
+      return;
+    }
+    const breaksAnswer =
+      resets?.direction === 'response' ? resets : ending?.kind === 'truncate' ? ending : undefined;
+    this.#request?.suffer({
+      delayMs: fault.requestDelayMs,
+      bytesPerSecond: fault.requestBytesPerSecond,
+      swallows: hangs === 'request' || hangs === 'both',
+      bytesMax: resets?.direction === 'request' ? resets.afterBytes : Infinity,
+      onBreak: () => this.cut(),
+    });
+    this.#response?.suffer({
+      delayMs: fault.responseDelayMs,
+      bytesPerSecond: fault.responseBytesPerSecond,
+      swallows: hangs === 'response' || hangs === 'both',
+      bytesMax: breaksAnswer?.afterBytes ?? Infinity,
+      onBreak: () => (resets ? this.cut() : this.#truncate()),
+    });
+  }
+
+  /** The client sees an orderly end; the server sees its client vanish. */
+  #truncate(): void {
+    this.#close();
+    this.#client.end();
+    this.#upstream?.resetAndDestroy();
+  }
+
+  #close(): void {
+    this.#request?.close();
+    this.#response?.close();
+  }
+
+  #keep(socket: Socket, onError: () => void): void {
+    socket.on('error', onError);
+    socket.on('close', () => {
+      if (--this.#open === 0) {
+        this.#close();
+        this.#surround.onClose(this);
+      }
+    });
+  }
+}
+
+/** Nothing of this exchange reaches the server. */
+function isLostAtOnce(fault: Fault | undefined): boolean {
+  const ending = fault?.ending;
+  if (ending?.kind === 'refuse') return true;
+  return ending?.kind === 'reset' && ending.direction === 'request' && ending.afterBytes === 0;
+}
+
+function hangsWhole(fault: Fault | undefined): boolean {
+  return fault?.ending?.kind === 'hang' && fault.ending.direction === 'both';
+}
