@@ -55,6 +55,11 @@ describe.each(pages)('the page about $page', ({ page, finds, facts }) => {
   });
 });
 
+test('the page about lint shows what it finds', async () => {
+  const { findings } = await import('../src/lint-a-document.ts');
+  expect(findings).toEqual([expect.objectContaining({ rule: 'no-jitter', path: 'backoff.jitter' })]);
+});
+
 const down = () => Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
 
 /** When and with which URL `fetch` was called. */

@@ -19,7 +19,7 @@ export const hedgeRules = /* @__PURE__ */ defineRules(
   {
     id: 'hedge-without-budget',
     severity: 'warning',
-    sentence: 'When everything becomes slow, hedges are all that is left to be spent, and they add to it.',
+    sentence: 'Hedges are then held by their own small budget only, and retries by none.',
     fix: 'Let successes pay for hedges as for retries: `budget: true`.',
     check({ settings: { hedge, budget } }) {
       if (!hedge || budget) return undefined;

@@ -63,8 +63,7 @@ export const loadRules = /* @__PURE__ */ defineRules(
   {
     id: 'fixed-open-time',
     severity: 'advice',
-    sentence:
-      'The open time does not grow: a long outage is probed as often as a short one, and a flapping target can fall in step with it.',
+    sentence: 'The open time does not grow: a long outage is probed as often as a short one.',
     fix: 'Give it room to grow: `breaker: { openFor: ["1s", "30s"] }`.',
     check({ settings: { breaker } }) {
       if (!breaker) return undefined;
