@@ -3,46 +3,66 @@ import { type Label, type Labels, type Metric, OTHER } from './metrics.ts';
 /** The labels whose values are not a closed list. */
 const open = new Set<Label>(['policy', 'target', 'error_type']);
 
-/** A label set that has a place. */
-export interface LabelSet {
-  readonly key: string;
+/** A label set that has a place, and what is kept there. */
+export interface LabelSet<T> {
   readonly labels: Labels;
+  /** It stands for others. */
   readonly overflowed: boolean;
+  readonly kept: T;
 }
 
 /**
  * The distinct label sets of one metric, never more than twice `labelSetsMax` and what closed lists can add. When the
  * first half is full, new targets and error types are `other`; when the second is, new policies are, too.
  */
-export class LabelSets {
+export class LabelSets<T> {
   readonly #names: readonly Label[];
   readonly #max: number;
-  readonly #sets = new Map<string, LabelSet>();
+  readonly #make: (labels: Labels) => T;
+  /** A level for each label: names that come again and again are found without making a text of them. */
+  readonly #root: Level<T> = new Map();
+  #size = 0;
 
-  constructor(metric: Metric, labelSetsMax: number) {
+  constructor(metric: Metric, labelSetsMax: number, make: (labels: Labels) => T) {
     this.#names = metric.labels;
     this.#max = labelSetsMax;
+    this.#make = make;
   }
 
   /** The set itself while there is room, or the one that it is counted under. */
-  place(labels: Labels): LabelSet {
-    const key = this.#keyOf(labels);
-    const known = this.#sets.get(key);
+  place(labels: Labels): LabelSet<T> {
+    const known = this.#find(labels);
     if (known) return known;
-    if (this.#sets.size < this.#max) return this.#add(key, labels, false);
+    if (this.#size < this.#max) return this.#add(labels, false);
     const coarse = this.#replace(labels, (label) => label !== 'policy');
-    const coarseKey = this.#keyOf(coarse);
-    const shared = this.#sets.get(coarseKey);
+    const shared = this.#find(coarse);
     if (shared) return shared;
-    if (this.#sets.size < 2 * this.#max) return this.#add(coarseKey, coarse, true);
+    if (this.#size < 2 * this.#max) return this.#add(coarse, true);
     const coarsest = this.#replace(labels, () => true);
-    const coarsestKey = this.#keyOf(coarsest);
-    return this.#sets.get(coarsestKey) ?? this.#add(coarsestKey, coarsest, true);
+    return this.#find(coarsest) ?? this.#add(coarsest, true);
   }
 
-  #add(key: string, labels: Labels, overflowed: boolean): LabelSet {
-    const set = { key, labels, overflowed };
-    this.#sets.set(key, set);
+  /** In the order of their labels, whatever came first. */
+  inOrder(): LabelSet<T>[] {
+    return [...leaves(this.#root, this.#names.length)];
+  }
+
+  #find(labels: Labels): LabelSet<T> | undefined {
+    let level: Level<T> | LabelSet<T> | undefined = this.#root;
+    for (const name of this.#names) level = (level as Level<T> | undefined)?.get(labels[name]);
+    return level as LabelSet<T> | undefined;
+  }
+
+  #add(labels: Labels, overflowed: boolean): LabelSet<T> {
+    let level = this.#root;
+    for (const name of this.#names.slice(0, -1)) {
+      const next = (level.get(labels[name]) as Level<T> | undefined) ?? new Map();
+      level.set(labels[name], next);
+      level = next;
+    }
+    const set = { labels, overflowed, kept: this.#make(labels) };
+    level.set(labels[this.#names.at(-1)!], set);
+    this.#size++;
     return set;
   }
 
@@ -51,14 +71,14 @@ export class LabelSets {
       this.#names.map((name) => [name, open.has(name) && which(name) ? OTHER : labels[name]]),
     );
   }
+}
 
-  /** A name may hold any character, so each part says how long it is. */
-  #keyOf(labels: Labels): string {
-    let key = '';
-    for (const name of this.#names) {
-      const value = labels[name];
-      key += value === undefined ? '-' : `${value.length}:${value}`;
-    }
-    return key;
+type Level<T> = Map<string | undefined, Level<T> | LabelSet<T>>;
+
+function* leaves<T>(level: Level<T>, depth: number): Generator<LabelSet<T>> {
+  const entries = [...level].sort(([a = ''], [b = '']) => (a < b ? -1 : Number(a > b)));
+  for (const [, next] of entries) {
+    if (depth > 1) yield* leaves(next as Level<T>, depth - 1);
+    else yield next as LabelSet<T>;
   }
 }

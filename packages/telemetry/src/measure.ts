@@ -20,7 +20,7 @@ export function measuring(sink: Sink): (notice: Notice) => void {
 
   function ended(notice: Notice & { type: 'done' | 'gave_up' }): void {
     const { policy, target, attempts, tookMs, type } = notice;
-    const outcome = `${type === 'done' ? 'succeeded' : 'failed'}${attempts > 1 ? '_after_retry' : ''}`;
+    const outcome = outcomeOf(type, attempts);
     sink('operations', { policy, target, outcome }, 1);
     sink('operationTime', { policy, target, outcome }, tookMs / 1000);
     const abandoned = attempts - (told.get(notice.work) ?? attempts);
@@ -86,4 +86,10 @@ export function measuring(sink: Sink): (notice: Notice) => void {
       }
     }
   };
+}
+
+/** One of the four ways in which work ends. */
+export function outcomeOf(type: 'done' | 'gave_up', attempts: number): string {
+  if (type === 'done') return attempts > 1 ? 'succeeded_after_retry' : 'succeeded';
+  return attempts > 1 ? 'failed_after_retry' : 'failed';
 }

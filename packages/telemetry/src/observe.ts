@@ -73,38 +73,32 @@ export function observe(policies: Policies, options: ObserveOptions = {}): Obser
 /** One metric as it stands. */
 class Kept {
   readonly #metric: Metric;
-  readonly #sets: LabelSets;
+  readonly #sets: LabelSets<Series>;
   readonly #bounds: readonly number[];
-  readonly #series = new Map<string, Series>();
 
   constructor(metric: Metric, labelSetsMax: number, bounds: readonly number[]) {
     this.#metric = metric;
-    this.#sets = new LabelSets(metric, labelSetsMax);
     this.#bounds = metric.type === 'histogram' ? bounds : [];
+    const counts = this.#bounds.length + 1;
+    this.#sets = new LabelSets(metric, labelSetsMax, () => ({ sum: 0, counts: new Array(counts).fill(0) }));
   }
 
   /** Adds to what is there. True where the labels had to give way. */
   measure(labels: Labels, value: number): boolean {
-    const set = this.#sets.place(labels);
-    let series = this.#series.get(set.key);
-    if (!series) {
-      series = { labels: set.labels, sum: 0, counts: new Array<number>(this.#bounds.length + 1).fill(0) };
-      this.#series.set(set.key, series);
-    }
-    series.sum += value;
+    const { kept, overflowed } = this.#sets.place(labels);
+    kept.sum += value;
     let bucket = 0;
     while (bucket < this.#bounds.length && value > this.#bounds[bucket]!) bucket++;
-    series.counts[bucket]!++;
-    return set.overflowed;
+    kept.counts[bucket]!++;
+    return overflowed;
   }
 
   family(): Family {
-    const { name, type, labels, help } = this.#metric;
-    const inOrder = [...this.#series].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, series]) => series);
-    return { name, type, labels, help, samples: inOrder.map((series) => this.#sample(series)) };
+    const samples = this.#sets.inOrder().map(({ labels, kept }) => this.#sample(labels, kept));
+    return { ...this.#metric, samples };
   }
 
-  #sample({ labels, sum, counts }: Series): Sample {
+  #sample(labels: Labels, { sum, counts }: Series): Sample {
     if (this.#metric.type !== 'histogram') return { labels, value: sum };
     let count = 0;
     const buckets = this.#bounds.map((le, index) => {
@@ -116,7 +110,6 @@ class Kept {
 }
 
 interface Series {
-  readonly labels: Labels;
   sum: number;
   /** By bucket, not cumulated; the last one is for what is above all bounds. */
   readonly counts: number[];

@@ -23,7 +23,7 @@ export interface Instruments {
 type Instrument = (value: number, attributes: Attributes) => void;
 
 export function instruments(meter: Meter, selection: Selection, labelSetsMax: number): Instruments {
-  const taking = new Map<MetricKey, { sets: LabelSets; take: Instrument }>();
+  const taking = new Map<MetricKey, { sets: LabelSets<Attributes>; take: Instrument }>();
   const gauges = new Map<MetricKey, Observable>();
   for (const key of metricKeys) {
     const metric: Metric = metrics[key];
@@ -32,7 +32,7 @@ export function instruments(meter: Meter, selection: Selection, labelSetsMax: nu
     if (metric.type === 'gauge') gauges.set(key, meter.createObservableGauge(name, options));
     else
       taking.set(key, {
-        sets: new LabelSets(metric, labelSetsMax),
+        sets: new LabelSets(metric, labelSetsMax, attributesOf),
         take: instrumentOf(meter, metric, name, options),
       });
   }
@@ -40,22 +40,23 @@ export function instruments(meter: Meter, selection: Selection, labelSetsMax: nu
   const measure = measuring((metric, labels, value) => {
     const { sets, take } = taking.get(metric)!;
     const set = sets.place(labels);
-    take(value, attributesOf(set.labels));
+    take(value, set.kept);
     if (set.overflowed) taking.get('labelOverflows')!.take(1, { metric: metrics[metric].name });
   });
 
   /** What falls on one label set is added up: an observation made later would replace it. */
   function read(result: BatchObservableResult): void {
-    const sums = new Map<string, { gauge: Observable; labels: Labels; value: number }>();
-    const places = new Map([...gauges.keys()].map((key) => [key, new LabelSets(metrics[key], labelSetsMax)]));
+    const places = new Map(
+      [...gauges.keys()].map((key) => [key, new LabelSets(metrics[key], labelSetsMax, () => ({ sum: 0 }))]),
+    );
     for (const { metric, labels, value } of readings(selection)) {
-      const set = places.get(metric)!.place(labels);
-      const key = `${metric} ${set.key}`;
-      const sum = sums.get(key);
-      if (sum) sum.value += value;
-      else sums.set(key, { gauge: gauges.get(metric)!, labels: set.labels, value });
+      places.get(metric)!.place(labels).kept.sum += value;
     }
-    for (const { gauge, labels, value } of sums.values()) result.observe(gauge, value, attributesOf(labels));
+    for (const [key, sets] of places) {
+      for (const { labels, kept } of sets.inOrder()) {
+        result.observe(gauges.get(key)!, kept.sum, attributesOf(labels));
+      }
+    }
   }
 
   const observed = [...gauges.values()];

@@ -10,6 +10,7 @@ import {
 } from '@opentelemetry/api';
 import type { Clock, Notice } from 'holdfast';
 import { errorType } from '../error-type.ts';
+import { outcomeOf } from '../measure.ts';
 
 /** Makes spans of notices: one an operation, one an attempt. */
 export interface Spans {
@@ -144,8 +145,10 @@ class OperationSpan {
       const isLast = isCutShort && attempt === abandoned.at(-1)![0];
       this.#tell({ attempt, startedAt: Math.min(startedAt, at), endedAt: at, attributes }, isLast);
     }
-    const outcome = `${type === 'done' ? 'succeeded' : 'failed'}${attempts > 1 ? '_after_retry' : ''}`;
-    this.#span.setAttributes({ 'holdfast.attempts': attempts, 'holdfast.outcome': outcome });
+    this.#span.setAttributes({
+      'holdfast.attempts': attempts,
+      'holdfast.outcome': outcomeOf(type, attempts),
+    });
     if (type === 'gave_up') {
       const { because, outcome: given } = notice;
       this.#span.setAttribute('holdfast.reason', because);
