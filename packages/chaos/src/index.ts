@@ -1,5 +1,6 @@
 export type { Address } from './address.ts';
 export type { Chaos, ChaosCounts, ChaosOptions } from './chaos.ts';
+export { type ChaosControl, type ChaosControlOptions, chaosControl } from './control.ts';
 export { type ChaosFetch, type ChaosFetchOptions, chaosFetch } from './fetch.ts';
 export { type ChaosHandler, type ChaosHandlerOptions, chaosHandler } from './handler.ts';
 export { type ChaosProxy, type ChaosProxyOptions, type ChaosProxyState, chaosProxy } from './proxy.ts';

@@ -35,31 +35,32 @@ export async function deadPort(): Promise<number> {
   return port;
 }
 
+/** How each client's connection broke, from its first moment: a reset can come before anyone asks. */
+const codes = new WeakMap<net.Socket, string | undefined>();
+
 export function connect(port: number): net.Socket {
   const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  socket.on('error', (error: NodeJS.ErrnoException) => codes.set(socket, error.code));
   onTestFinished(() => {
     socket.destroy();
   });
   return socket;
 }
 
-/** All that comes until the other side ends, and how it ended. */
+/** All that comes to a client from now until the other side ends, and how it ended. */
 export async function readAll(
   socket: net.Socket,
 ): Promise<{ bytes: Buffer; ended: boolean; code: string | undefined }> {
   const chunks: Buffer[] = [];
   let ended = false;
-  let code: string | undefined;
   socket.on('data', (chunk) => chunks.push(chunk));
-  socket.on('error', (error: NodeJS.ErrnoException) => {
-    code = error.code;
-  });
   socket.on('end', () => {
     ended = true;
     socket.end();
   });
-  if (!socket.closed) await once(socket, 'close').catch(() => {});
-  return { bytes: Buffer.concat(chunks), ended, code };
+  // Not `once` of node:events, which takes the error for its own.
+  if (!socket.closed) await new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  return { bytes: Buffer.concat(chunks), ended, code: codes.get(socket) };
 }
 
 function keep(server: net.Server): Set<net.Socket> {

@@ -1,0 +1,150 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type AddressInfo, isIP } from 'node:net';
+import { OptionsError } from 'holdfast';
+import { type Address, isLoopback, readAddress, showAddress } from './address.ts';
+import type { ChaosProxy } from './proxy.ts';
+import type { ChaosSpec } from './spec.ts';
+
+export interface ChaosControlOptions {
+  /** A free port of loopback unless given. */
+  readonly listen?: Address | undefined;
+  /** What every request must bring; needed on an address other than loopback. */
+  readonly token?: string | undefined;
+}
+
+export interface ChaosControl {
+  /** `127.0.0.1:6433` */
+  readonly address: string;
+  close(): Promise<void>;
+}
+
+const bodyMaxBytes = 256 * 1024;
+
+/** An answer that is a refusal: one sentence. */
+class Refusal extends Error {
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  constructor(status: number, sentence: string, headers: Record<string, string> = {}) {
+    super(sentence);
+    this.status = status;
+    this.headers = headers;
+  }
+}
+
+type Action = (proxy: ChaosProxy, request: IncomingMessage) => unknown;
+
+const actions: Readonly<Record<string, Readonly<Record<string, Action>>>> = {
+  '/state': { GET: () => {} },
+  '/spec': { PUT: async (proxy, request) => proxy.set(await readJson(request)) },
+  '/reset': { POST: (proxy) => proxy.resetCounters() },
+  '/cut': { POST: (proxy) => proxy.cut() },
+  '/heal': { POST: (proxy) => proxy.heal() },
+};
+
+/** Steers a proxy over HTTP. Every good answer is the proxy's state. */
+export async function chaosControl(
+  proxy: ChaosProxy,
+  options: ChaosControlOptions = {},
+): Promise<ChaosControl> {
+  const { listen = 0, token } = options;
+  const { host, port } = readAddress(listen, 'control');
+  if (token === '') throw new OptionsError('token', token, 'a text that is not empty');
+  if (token === undefined && !isLoopback(host)) {
+    throw new OptionsError('control', listen, 'an address of loopback, or a token');
+  }
+  const server = createServer(async (request, response) => {
+    try {
+      checkCaller(request, token);
+      await actionFor(request)(proxy, request);
+      answer(response, 200, proxy.state());
+    } catch (error) {
+      if (error instanceof OptionsError) answer(response, 400, { error: `${error.message}.` });
+      else if (error instanceof Refusal) {
+        answer(response, error.status, { error: error.message }, error.headers);
+      } else answer(response, 500, { error: `The request failed: ${(error as Error).message}.` });
+    }
+  });
+  // A caller has the time of a test, not a day.
+  server.requestTimeout = 10_000;
+  server.listen(port, host);
+  await once(server, 'listening');
+  return {
+    address: showAddress({ host, port: (server.address() as AddressInfo).port }),
+    async close() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** A web page can send requests to loopback, under any name that its owner points there. */
+function checkCaller({ headers }: IncomingMessage, token: string | undefined): void {
+  if (headers.origin !== undefined) throw new Refusal(403, 'Web pages may not use this.');
+  if (token === undefined) {
+    const name = (headers.host ?? '').replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');
+    if (name !== 'localhost' && !isIP(name)) {
+      throw new Refusal(403, `Without a token the host must be an address or localhost, not "${name}".`);
+    }
+    return;
+  }
+  const given = /^Bearer (.+)$/i.exec(headers.authorization ?? '')?.[1];
+  if (given === undefined || !timingSafeEqual(digest(given), digest(token))) {
+    throw new Refusal(401, 'The header "authorization: Bearer <token>" is missing or wrong.', {
+      'www-authenticate': 'Bearer',
+    });
+  }
+}
+
+/** Of equal length whatever was sent, so that comparing them says nothing about it. */
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+function actionFor({ method = '', url = '' }: IncomingMessage): Action {
+  const path = url.replace(/\?.*$/s, '');
+  const methods = Object.hasOwn(actions, path) ? actions[path] : undefined;
+  if (methods === undefined) {
+    throw new Refusal(404, `There is no ${path.slice(0, 80)}; there are ${Object.keys(actions).join(', ')}.`);
+  }
+  const action = Object.hasOwn(methods, method) ? methods[method] : undefined;
+  if (action === undefined) {
+    const allow = Object.keys(methods).join(', ');
+    throw new Refusal(405, `${path} takes ${allow}, not ${method}.`, { allow });
+  }
+  return action;
+}
+
+async function readJson(request: IncomingMessage): Promise<ChaosSpec> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    // The rest is read and dropped: who is cut off while sending does not see the answer.
+    if (size <= bodyMaxBytes) chunks.push(chunk);
+  }
+  if (size > bodyMaxBytes) throw new Refusal(413, `The document is larger than ${bodyMaxBytes} bytes.`);
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString());
+  } catch (error) {
+    throw new Refusal(400, `The document is not JSON: ${(error as Error).message}.`);
+  }
+}
+
+function answer(
+  response: ServerResponse,
+  status: number,
+  body: object,
+  headers: Record<string, string> = {},
+): void {
+  if (response.destroyed) return;
+  const text = `${JSON.stringify(body)}\n`;
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text),
+    ...headers,
+  });
+  response.end(text);
+}
