@@ -48,7 +48,7 @@ function amount<In>(
     min,
     max,
     read(value) {
-      if (words && Object.hasOwn(words, value as string)) return words[value as string];
+      if (words && typeof value === 'string' && Object.hasOwn(words, value)) return words[value];
       const number = parse(value);
       // Written so that NaN is refused too.
       return number >= min && number <= (max ?? 1e300) ? number : undefined;
@@ -90,10 +90,10 @@ export function count<const W extends Words = Record<never, number>>(
 /** So many in so long: `'50/s'`, `'100/m'`. The part gets a rate in ms⁻¹. */
 export function rate(fallback?: Rate): Field<Rate, number> {
   const parse = (value: unknown) => {
-    const [times, unit] = String(value).split('/');
-    return Number(times) / readDuration(`1${unit}`);
+    const [, times, unit] = /^([\d.]+)\/([smh])$/.exec(typeof value === 'string' ? value : '') ?? [];
+    return Number(times) > 0 ? Number(times) / readDuration(`1${unit}`) : Number.NaN;
   };
-  return amount('a rate such as "50/s"', parse, fallback, undefined, Number.MIN_VALUE);
+  return amount('a rate such as "50/s"', parse, fallback, undefined);
 }
 export type Rate = `${number}/${'s' | 'm' | 'h'}`;
 
@@ -118,7 +118,9 @@ export function shape<T extends Table>(fields: T): Field<SpecOf<T>, SettingsOf<T
     kind: 'an object',
     fields,
     read: (value, path) =>
-      value && typeof value === 'object' ? readTable(fields, value, `${path}.`) : undefined,
+      value && typeof value === 'object' && !Array.isArray(value)
+        ? readTable(fields, value, `${path}.`)
+        : undefined,
   };
 }
 

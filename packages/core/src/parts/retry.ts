@@ -32,7 +32,7 @@ export const retry = /* @__PURE__ */ definePart({
     attempts: count(4, 1, unlimited),
     backoff: either(true, callback<CustomBackoff>(), group(backoffFields)),
     retryOn: list(anything<RetryOn>()),
-    neverOn: list(anything<abstract new (...args: never[]) => unknown>(), []),
+    neverOn: list(callback<abstract new (...args: never[]) => unknown>(), []),
     respectServer: group({ cap: duration('5m') }, true),
   },
   create(settings, plan, spec) {
