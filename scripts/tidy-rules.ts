@@ -21,14 +21,14 @@ const coreBuiltins: Record<string, readonly string[]> = {
 };
 
 const ambientFunctions = new Set(['setTimeout', 'setInterval', 'setImmediate']);
-const ambientMembers: Record<string, readonly string[]> = {
-  Date: ['now'],
-  performance: ['now', 'timeOrigin'],
-  Math: ['random'],
-  crypto: ['randomUUID', 'getRandomValues', 'randomBytes', 'randomInt'],
-  process: ['hrtime', 'uptime'],
-  AbortSignal: ['timeout'],
-};
+const ambientMembers = new Map([
+  ['Date', ['now']],
+  ['performance', ['now', 'timeOrigin']],
+  ['Math', ['random']],
+  ['crypto', ['randomUUID', 'getRandomValues', 'randomBytes', 'randomInt']],
+  ['process', ['hrtime', 'uptime']],
+  ['AbortSignal', ['timeout']],
+]);
 const ambientModules = new Set(['timers', 'timers/promises', 'perf_hooks']);
 const globals = new Set(['globalThis', 'window', 'self', 'global']);
 
@@ -83,7 +83,7 @@ export const ambientTimeAndChance: Rule = ({ path: file, text }) => {
       complain(node, String(node.name));
     }
     const [object, member] = memberOf(node);
-    if (member !== undefined && ambientMembers[object]?.includes(member))
+    if (member !== undefined && ambientMembers.get(object)?.includes(member))
       complain(node, `${object}.${member}`);
     if (member !== undefined && globals.has(object) && ambientFunctions.has(member)) complain(node, member);
     // `new Date()` and `Date()` read the clock; with an argument they only convert.

@@ -88,6 +88,7 @@ test.each([
   'const timers = { setTimeout: wheel.add };',
   'const pattern = /Date.now()/;',
   'Math.floor(1.5)',
+  'Object.prototype.toString.call(body)',
 ])('%s is not', (text) => {
   expect(ambientTimeAndChance({ path: inCore, text })).toEqual([]);
 });
