@@ -76,10 +76,13 @@ export class GuardedWork extends Work {
     }
     if (now >= this.hedgeAt) {
       this.hedgeAt = Infinity;
-      if (plan.hedge?.may(this, now) && this.send(now) === SEND) {
-        plan.counters.hedges++;
-        plan.reporter?.hedged(this, this.current as Flight, now);
-        return SEND;
+      if (plan.hedge?.may(this, now)) {
+        if (this.send(now) === SEND) {
+          plan.counters.hedges++;
+          plan.reporter?.hedged(this, this.current as Flight, now);
+          return SEND;
+        }
+        plan.hedge.refund(this);
       }
     }
     const { rival, current } = this;
@@ -153,15 +156,18 @@ export class GuardedWork extends Work {
 
   private admit(now: number, target: Target): Admission {
     const { plan } = this;
+    // A hedge that would have to wait is of no use: it is sent at once or not at all.
+    const mayWait = !this.current;
     if (target.throttle?.refuses(now, plan.random())) return this.refuse(now, target, 'throttled');
     if (target.breaker?.refuses(now)) {
       const reopensAt = target.breaker.reopensAt(now);
-      if (!plan.waitsForBreaker || reopensAt >= this.patienceEndsAt)
+      if (!plan.waitsForBreaker || !mayWait || reopensAt >= this.patienceEndsAt)
         return this.refuse(now, target, 'breaker_open');
       return this.pause(reopensAt, (later) => this.admit(later, target));
     }
     if (target.limiter) {
-      const waitMs = target.limiter.reserve(now, Math.min(plan.limiterWaitMs, this.patienceEndsAt - now));
+      const waitMaxMs = mayWait ? Math.min(plan.limiterWaitMs, this.patienceEndsAt - now) : 0;
+      const waitMs = target.limiter.reserve(now, waitMaxMs);
       if (waitMs < 0) return this.refuse(now, target, 'rate_limited');
       if (waitMs > 0) return this.pause(now + waitMs, (later) => this.enter(later, target));
     }
@@ -171,6 +177,7 @@ export class GuardedWork extends Work {
   private enter(now: number, target: Target): Admission {
     const { bulkhead } = target;
     if (!bulkhead || bulkhead.tryEnter()) return this.dispatch(now, target);
+    if (this.current) return this.refuse(now, target, 'bulkhead_full');
     const queued = new Queued(this, target, bulkhead);
     if (bulkhead.enter(now, queued) === FULL) return this.refuse(now, target, 'bulkhead_full');
     this.paused = queued;

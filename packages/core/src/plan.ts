@@ -127,6 +127,8 @@ export interface HedgeRules {
   at(work: GuardedWork, target: Target, now: number): number;
   /** Asks the budgets at that moment, and spends. */
   may(work: GuardedWork, now: number): boolean;
+  /** It was not sent after all. */
+  refund(work: GuardedWork): void;
 }
 
 /** Hears of everything that happens to work. */

@@ -22,11 +22,21 @@ export function runSwiftly<T>(plan: Plan, operation: Operation<T>): Promise<T> |
   plan.counters.operations++;
   budget?.firstTry(now);
   const flight = launch<SwiftFlight<T>>(SwiftFlight, plan, target, 1, now, now + plan.patienceMs)!;
-  if (flight.endsAt < Infinity) return new Promise((resolve) => flight.begin(operation, resolve));
+  if (flight.endsAt < Infinity) {
+    flight.operation = operation;
+    starting = flight;
+    return new Promise<T>(startFlight);
+  }
   return call(operation, flight).then(
     (value) => arrive(flight, operation, value),
     (error) => goOn(flight, operation, { ok: false, error }),
   );
+}
+
+/** Hands a flight to the executor, which so needs no closure of its own: a tenth of what a call allocates. */
+let starting: { begin(resolve: unknown): void };
+function startFlight(resolve: (value: never) => void): void {
+  starting.begin(resolve);
 }
 
 /** Without a limit in time, the promise of the operation is passed on. */
@@ -52,11 +62,10 @@ class SwiftFlight<T> extends Flight {
   /** What goes on when the first attempt was not simply a success. */
   declare run: Run<T> | undefined;
 
-  begin(operation: Operation<T>, resolve: (value: T | Promise<T>) => void): void {
-    this.operation = operation;
+  begin(resolve: (value: T | Promise<T>) => void): void {
     this.resolve = resolve;
     this.run = undefined;
-    call(operation, this).then(
+    call(this.operation, this).then(
       (value) => this.settled(true, value),
       (error) => this.settled(false, error),
     );

@@ -374,6 +374,22 @@ describe('hedge', () => {
     expect(operation.calls.length).toBe(1);
   });
 
+  test('that would have to wait for a permit is not sent, and nothing is called after the work is done', async () => {
+    const made = setup({ ...hedged, bulkhead: { concurrent: 2, queue: 2 } });
+    await earn(made);
+    const first = made.call(after('700ms', 'first'));
+    const second = made.call(after('1s', 'second'));
+    const ends = [made.ending(first), made.ending(second)];
+    await made.clock.advance('5s');
+    expect(ends).toMatchObject([
+      { is: 'first', at: 700 },
+      { is: 'second', at: 1000 },
+    ]);
+    expect([first.calls.length, second.calls.length]).toEqual([1, 1]);
+    expect(made.policy.counters.hedges).toBe(0);
+    expect(made.clock.pendingTimers).toBe(0);
+  });
+
   test('has a budget of its own', async () => {
     const made = setup({ hedge: { after: '100ms', extraLoad: 0.1 }, attempts: 2 });
     for (let n = 0; n < 200; n++) {

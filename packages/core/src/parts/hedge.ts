@@ -53,6 +53,10 @@ export const hedge = definePart({
         target.budget?.spend(now, 1);
         return true;
       },
+      refund({ target }) {
+        target?.hedgeBudget?.refund(1);
+        target?.budget?.refund(1);
+      },
     };
   },
 });
