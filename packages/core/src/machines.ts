@@ -15,6 +15,7 @@ export { Gcra, gcraTake, gcraWait } from './gcra.ts';
 export { GuardedWork } from './guarded-work.ts';
 export { Latency } from './latency.ts';
 export type { Plan } from './plan.ts';
+export { recordEnding } from './story.ts';
 export { Target } from './target.ts';
 export { OVERFLOW, Targets, type TargetsSettings } from './targets.ts';
 export { Throttle, type ThrottleSettings } from './throttle.ts';

@@ -40,7 +40,8 @@ function createSystemClock(): Clock {
     clearTimeout(timer);
     const { first } = alarms;
     wakeAt = first ? first.at : Infinity;
-    timer = first && setTimeout(wake, Math.min(Math.ceil(wakeAt - now()), hostTimerMaxMs));
+    // A time that has passed is no host's idea of a delay: some warn.
+    timer = first && setTimeout(wake, Math.max(0, Math.min(Math.ceil(wakeAt - now()), hostTimerMaxMs)));
   }
 
   function wake(): void {

@@ -66,6 +66,12 @@ describe('alarms', () => {
     expect(rung.length).toBe(1);
   });
 
+  test('that are overdue ask the host for no wait, not for one below zero', () => {
+    const { armed, bell, set } = setup();
+    set(bell('overdue'), -50);
+    expect(armed.mock.lastCall?.[1]).toBe(0);
+  });
+
   test('can be farther away than a host timer reaches', () => {
     const { rung, bell, set } = setup();
     const month = 30 * 86_400_000;
