@@ -56,12 +56,12 @@ export function decide(rules: Rules, history: History, judged: Judgement, facts:
   const baseMinMs = judged.class === 'throttled' ? throttledBaseMs : 0;
   const backoffMs = rules.delay(history.attempt, history.previousDelayMs, facts.roll, baseMinMs);
   const leftMs = history.patienceEndsAt - facts.now - facts.expectedAttemptMs;
-  // A server's hint is a floor: chance may add to it, never move it earlier. What chance adds is cut to the
-  // patience that is left, so that only the hint itself can be too long.
-  const hintedMs = hintMs > 0 ? Math.max(hintMs, Math.min(hintMs * (1 + facts.roll / 2), leftMs)) : 0;
-  const delayMs = Math.max(hintedMs, within(Infinity, backoffMs), facts.admitsAt - facts.now);
+  // A server's hint is a floor: chance may add to it, never move it earlier. It adds at most half of what patience
+  // leaves, so that only the hint itself can be too long and the attempt after it has time.
+  const chanceMs = (facts.roll / 2) * Math.max(0, Math.min(hintMs, leftMs - hintMs));
+  const delayMs = Math.max(hintMs + chanceMs, within(Infinity, backoffMs), facts.admitsAt - facts.now);
   if (facts.admitsAt === Infinity) return stop('breaker_open');
-  if (delayMs > leftMs || delayMs === Infinity) return stop('patience_too_short');
+  if (delayMs >= leftMs) return stop('patience_too_short');
   if (facts.tokens < 1) return stop('budget_exhausted');
 
   return { kind: 'retry', at: facts.now + delayMs, delayMs, because: judged.class, costs: 1 };
