@@ -38,6 +38,12 @@ export class Attempt implements Context {
   get patienceLeft(): number {
     return Math.max(0, this.patienceEndsAt - this.plan.clock.now());
   }
+
+  /** Nobody waits for it any more. A signal that is read for the first time after this is born aborted. */
+  abandon(_now: number, reason: unknown): void {
+    this.controller ??= new AbortController();
+    this.controller.abort(reason);
+  }
 }
 
 /**

@@ -7,6 +7,7 @@ import { expiryOf, land, launch } from './flight-deck.ts';
 import type { Judgement, Outcome } from './outcome.ts';
 import type { Plan, Priority, RunOptions } from './plan.ts';
 import type { Target } from './target.ts';
+import { OVERFLOW } from './targets.ts';
 import type { Verdict } from './verdict.ts';
 import { SEND, type Step, WAIT, Work } from './work.ts';
 
@@ -31,7 +32,7 @@ export class GuardedWork extends Work {
   declare paused: Pause | undefined;
   /** The interchangeable targets that had an attempt. */
   declare tried: Set<Target> | undefined;
-  declare refused: { readonly target: Target; readonly because: RefusalReason } | undefined;
+  declare refused: Refusal | undefined;
 
   constructor(plan: Plan, options: RunOptions | undefined, now: number, patienceEndsAt: number) {
     super(plan, options, now, patienceEndsAt);
@@ -42,54 +43,42 @@ export class GuardedWork extends Work {
     this.refused = undefined;
   }
 
-  override begin(now: number): Step {
+  override begin(now: number, signal?: AbortSignal): Step {
     this.target = this.plan.targetOf?.(this.options, now);
-    return super.begin(now);
+    return super.begin(now, signal);
   }
 
   override send(now: number): Step {
-    const { plan } = this;
-    this.backingOff = false;
     this.wakeAt = Infinity;
-    if (!this.options?.targets || !plan.choose)
-      return this.orGiveUp(now, this.admit(now, this.target as Target));
-    const refused = new Set<Target>();
-    for (;;) {
-      const target = plan.choose(this, now, refused);
-      if (!target) {
-        this.refused ??= { target: this.target as Target, because: 'breaker_open' };
-        return this.orGiveUp(now, REFUSED);
-      }
-      const admission = this.admit(now, target);
-      if (admission !== REFUSED) return admission;
-      refused.add(target);
-    }
+    const target = this.isOneOfMany ? this.plan.choose!(this, now, undefined) : (this.target as Target);
+    return this.orElsewhere(now, target ? this.admit(now, target) : this.refuseAll(now));
   }
 
   override alarm(now: number): Step {
     const { paused, plan } = this;
-    if (this.backingOff) return this.send(now);
     if (paused) {
       this.paused = undefined;
       this.wakeAt = Infinity;
       return paused.resume(now);
     }
+    if (this.backingOff) return super.alarm(now);
+    const { rival } = this;
+    const current = this.current as Flight | undefined;
     if (now >= this.hedgeAt) {
       this.hedgeAt = Infinity;
-      if (plan.hedge?.may(this, now)) {
+      if (now < current!.endsAt && plan.hedge!.may(this, now)) {
         if (this.send(now) === SEND) {
           plan.counters.hedges++;
           plan.reporter?.hedged(this, this.current as Flight, now);
           return SEND;
         }
-        plan.hedge.refund(this);
+        plan.hedge!.refund(this);
       }
     }
-    const { rival, current } = this;
     let step: Step = WAIT;
     if (rival && rival.endsAt <= now) step = this.expire(now, rival);
-    if (current && (current as Flight).endsAt <= now) step = this.expire(now, current as Flight);
-    if (step === WAIT && !this.backingOff) this.wakeAt = this.nextAlarm();
+    if (current && current.endsAt <= now) step = this.expire(now, current);
+    if (step === WAIT && this.current) this.wakeAt = this.nextAlarm();
     return step;
   }
 
@@ -147,26 +136,31 @@ export class GuardedWork extends Work {
   }
 
   override refusal(): unknown {
-    if (!this.refused || this.attempt > 0) return this.given;
-    const { target, because } = this.refused;
-    const afterMs =
-      because === 'breaker_open' ? (target.breaker?.reopensAt(this.endedAt) ?? 0) - this.endedAt : undefined;
-    return refusedQuickly(because, target.name, afterMs);
+    const { refused } = this;
+    if (!refused || refused.because !== this.stop || this.attempt > 0) return this.given;
+    // Made once, however often the ending is looked at.
+    this.refused = undefined;
+    const afterMs = refused.admitsAt - this.endedAt;
+    return refusedQuickly(refused.because, refused.target.name, afterMs < Infinity ? afterMs : undefined);
+  }
+
+  private get isOneOfMany(): boolean {
+    return this.options?.targets !== undefined && this.plan.choose !== undefined;
   }
 
   private admit(now: number, target: Target): Admission {
-    const { plan } = this;
+    const { plan, patienceEndsAt } = this;
     // A hedge that would have to wait is of no use: it is sent at once or not at all.
     const mayWait = !this.current;
     if (target.throttle?.refuses(now, plan.random())) return this.refuse(now, target, 'throttled');
     if (target.breaker?.refuses(now)) {
       const reopensAt = target.breaker.reopensAt(now);
-      if (!plan.waitsForBreaker || !mayWait || reopensAt >= this.patienceEndsAt)
-        return this.refuse(now, target, 'breaker_open');
+      if (!plan.waitsForBreaker || !mayWait || reopensAt >= patienceEndsAt)
+        return this.refuse(now, target, 'breaker_open', reopensAt);
       return this.pause(reopensAt, (later) => this.admit(later, target));
     }
     if (target.limiter) {
-      const waitMaxMs = mayWait ? Math.min(plan.limiterWaitMs, this.patienceEndsAt - now) : 0;
+      const waitMaxMs = mayWait ? Math.min(plan.limiterWaitMs, patienceEndsAt - now) : 0;
       const waitMs = target.limiter.reserve(now, waitMaxMs);
       if (waitMs < 0) return this.refuse(now, target, 'rate_limited');
       if (waitMs > 0) return this.pause(now + waitMs, (later) => this.enter(later, target));
@@ -187,11 +181,15 @@ export class GuardedWork extends Work {
 
   private dispatch(now: number, target: Target): Admission {
     const { plan, current } = this;
-    const flight = launch(Flight, plan, target, this.attempt + 1, now, this.patienceEndsAt);
+    const hasTime = now < this.patienceEndsAt;
+    const flight = hasTime && launch(Flight, plan, target, this.attempt + 1, now, this.patienceEndsAt);
     if (!flight) {
       target.bulkhead?.leave(now);
-      return this.refuse(now, target, 'breaker_open');
+      return hasTime
+        ? this.refuse(now, target, 'breaker_open', target.breaker!.reopensAt(now))
+        : this.spent(now);
     }
+    this.backingOff = false;
     this.attempt++;
     this.rival = current as Flight | undefined;
     this.current = flight;
@@ -199,25 +197,52 @@ export class GuardedWork extends Work {
       this.tried ??= new Set();
       this.tried.add(target);
     }
+    if (target.name === OVERFLOW) this.rename(flight, now);
     this.hedgeAt = plan.hedge && !current ? plan.hedge.at(this, target, now) : Infinity;
     this.wakeAt = this.nextAlarm();
     return SEND;
   }
 
-  private refuse(now: number, target: Target, because: RefusalReason): typeof REFUSED {
-    this.refused = { target, because };
+  /** Strangers share a target, but an attempt is for the one that was asked for. */
+  private rename(flight: Flight, now: number): void {
+    const { plan, options } = this;
+    const strangers = options?.targets?.filter((name) => plan.targets!.get(name, now) === flight.on);
+    const value = options?.target ?? strangers?.[Math.floor(plan.random() * strangers.length)];
+    Object.defineProperty(flight, 'target', { value });
+  }
+
+  private refuse(now: number, target: Target, because: RefusalReason, admitsAt = Infinity): typeof REFUSED {
+    this.refused = { target, because, admitsAt };
     this.plan.reporter?.refused(this, now, target.name, because);
     return REFUSED;
   }
 
-  private orGiveUp(now: number, admission: Admission): Step {
-    if (admission !== REFUSED) return admission;
-    // While another attempt is in flight, the refused one is just not sent.
-    return this.current ? WAIT : this.giveUp(now, this.refused!.because, this.given);
+  /** Every one of the interchangeable targets has an open breaker. */
+  private refuseAll(now: number): typeof REFUSED {
+    const { options, plan, target } = this;
+    const admitsAt = options!.targets!.map(
+      (name) => plan.targets!.get(name, now).breaker?.reopensAt(now) ?? now,
+    );
+    return this.refuse(now, target as Target, 'breaker_open', Math.min(...admitsAt));
+  }
+
+  /** What comes of an admission, or, where it was refused and there are other targets, of one at those. */
+  private orElsewhere(now: number, first: Admission): Step {
+    let admission = first;
+    let refused: Set<Target> | undefined;
+    while (admission === REFUSED) {
+      refused ??= new Set();
+      refused.add(this.refused!.target);
+      const target = this.isOneOfMany && this.plan.choose!(this, now, refused);
+      // While another attempt is in flight, the refused one is just not sent.
+      if (!target) return this.current ? WAIT : this.giveUp(now, this.refused!.because, this.given);
+      admission = this.admit(now, target);
+    }
+    return admission;
   }
 
   private pause(until: number, goOn: (now: number) => Admission): Step {
-    this.paused = { resume: (now) => this.orGiveUp(now, goOn(now)), leave() {} };
+    this.paused = { resume: (now) => this.orElsewhere(now, goOn(now)), leave() {} };
     this.wakeAt = until;
     return WAIT;
   }
@@ -264,12 +289,12 @@ export class GuardedWork extends Work {
 
   /** From the bulkhead's queue: its turn has come. */
   admitted(now: number, target: Target): void {
-    this.proceed(this.orGiveUp(now, this.dispatch(now, target)));
+    this.proceed(this.orElsewhere(now, this.dispatch(now, target)));
   }
 
   /** From the bulkhead's queue: someone more important has its place. */
   displaced(now: number, target: Target): void {
-    this.proceed(this.orGiveUp(now, this.refuse(now, target, 'bulkhead_full')));
+    this.proceed(this.orElsewhere(now, this.refuse(now, target, 'bulkhead_full')));
   }
 
   /** From the bulkhead's queue: patience ended there. */
@@ -288,6 +313,13 @@ export class GuardedWork extends Work {
     this.paused = undefined;
     this.driver?.perform(step);
   }
+}
+
+interface Refusal {
+  readonly target: Target;
+  readonly because: RefusalReason;
+  /** When it may be different, as it looked then; Infinity while unknown. */
+  readonly admitsAt: number;
 }
 
 const race: Verdict = { kind: 'race' };

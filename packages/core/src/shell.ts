@@ -88,7 +88,7 @@ export class Run<T> extends Alarm {
   tell(now: number): Step {
     const { work } = this;
     const { attempt, options, patienceEndsAt, previousDelayMs: delayMs } = work;
-    if (!work.backingOff || !options?.onWait) return WAIT;
+    if (!work.backingOff || !delayMs || !options?.onWait) return WAIT;
     try {
       options.onWait({
         attempt,
@@ -134,7 +134,7 @@ function start<T, R>(
   const work = plan.work(options, now, Math.min(now + patienceMs, around?.patienceEndsAt ?? Infinity));
   const signal = options?.signal ?? around?.signal;
   if (around?.ownedUpstream) work.barred = 'not_owner';
-  const step = signal?.aborted ? work.cancel(now, signal.reason) : work.begin(now);
+  const step = work.begin(now, signal);
   // A refusal is thrown a microtask later, when somebody listens: a rejection that nobody hears yet costs
   // half as much again.
   if (step >= DONE) return soon.then(() => read(work));

@@ -1,3 +1,4 @@
+import { ask } from './ask.ts';
 import { Attempt } from './attempt.ts';
 import type { RetryBudget } from './budget.ts';
 import { decide, type Facts, type History } from './decide.ts';
@@ -83,12 +84,13 @@ export class Work implements History {
     return this.options?.idempotent !== false;
   }
 
-  begin(now: number): Step {
+  /** The first step; of a caller who has left already, the last. */
+  begin(now: number, signal?: AbortSignal): Step {
     const { plan } = this;
     plan.counters.operations++;
-    this.budget = plan.budgetOf?.(this, now);
+    if (!signal?.aborted) this.budget = plan.budgetOf?.(this, now);
     plan.reporter?.started(this, now);
-    return this.send(now);
+    return signal?.aborted ? this.cancel(now, signal.reason) : this.send(now);
   }
 
   /** The next attempt, past whatever stands before it. */
@@ -99,16 +101,16 @@ export class Work implements History {
     return SEND;
   }
 
-  /** The alarm set for `wakeAt` rang. */
+  /** The alarm set for `wakeAt` rang. A busy thread may have been late to notice. */
   alarm(now: number): Step {
-    return this.send(now);
+    if (this.plan.killSwitch) return this.giveUp(now, 'kill_switch', this.given);
+    return now < this.patienceEndsAt ? this.send(now) : this.giveUp(now, 'patience_too_short', this.given);
   }
 
   /** The caller has left: whatever is in flight or waiting is given up. */
   cancel(now: number, reason: unknown): Step {
     this.isValue = false;
-    this.current?.controller?.abort(reason);
-    if (this.backingOff) this.budget?.refund(1);
+    if (!this.backingOff) this.current?.abandon(now, reason);
     return this.giveUp(now, 'cancelled', reason);
   }
 
@@ -135,7 +137,8 @@ export class Work implements History {
     this.inner = outcome.ok ? undefined : endedInside(given, attempt.since);
     if (this.inner) this.barred ??= 'not_owner';
     if (plan.killSwitch) this.barred ??= 'kill_switch';
-    this.barred ??= this.options?.barred?.();
+    const asked = this.options?.barred;
+    if (asked) this.barred ??= ask(asked, 'not_replayable');
     const verdict = this.decide(now, judged);
     if (this.log === none) this.log = [];
     const { attempt: number, target } = attempt;
@@ -146,8 +149,8 @@ export class Work implements History {
     if (verdict.kind !== 'retry') return WAIT;
     this.budget?.spend(now, verdict.costs);
     this.previousDelayMs = verdict.delayMs;
-    if (verdict.delayMs === 0) return this.send(now);
     this.backingOff = true;
+    if (verdict.delayMs === 0) return this.send(now);
     this.wakeAt = verdict.at;
     return WAIT;
   }
@@ -168,6 +171,8 @@ export class Work implements History {
     this.stop = stop;
     this.given = given;
     this.endedAt = now;
+    // A retry that is not sent is not paid for.
+    if (this.backingOff) this.budget?.refund(1);
     if (this.attempt > 1) counters.failedAfterRetry++;
     else counters.failed++;
     counters.stops[stop] = (counters.stops[stop] ?? 0) + 1;
@@ -183,8 +188,12 @@ export class Work implements History {
   judge(outcome: Outcome): Judgement {
     const { options, plan } = this;
     const { epochMs } = plan.clock;
-    const answer = options?.classify?.(outcome, epochMs) ?? plan.classify(outcome, epochMs);
-    return typeof answer === 'object' ? answer : { class: answer ?? (outcome.ok ? 'ok' : 'fatal') };
+    const classify = options?.classify;
+    const answer =
+      (classify && ask(() => classify(outcome, epochMs), undefined)) ?? plan.classify(outcome, epochMs);
+    const judged = typeof answer === 'object' ? answer : { class: answer ?? (outcome.ok ? 'ok' : 'fatal') };
+    // Whatever is said of it, an error is no result.
+    return outcome.ok || judged.class !== 'ok' ? judged : { class: 'fatal' };
   }
 
   decide(now: number, judged: Judgement): Verdict {

@@ -1,3 +1,4 @@
+import { ask } from '../ask.ts';
 import { type BackoffSettings, backoff, type Delay } from '../backoff.ts';
 import { combine, type RetryOn } from '../classify/classifier.ts';
 import { OptionsError } from '../errors.ts';
@@ -54,7 +55,8 @@ export const retry = /* @__PURE__ */ definePart({
 function delayOf(said: CustomBackoff | object | null): Delay {
   if (!said) return () => 0;
   if (typeof said === 'function') {
-    return (attempt, previousMs, roll) => (said as CustomBackoff)({ attempt, previousMs, roll });
+    return (attempt, previousMs, roll) =>
+      ask(() => (said as CustomBackoff)({ attempt, previousMs, roll }), Infinity);
   }
   const settings = said as BackoffSettings;
   if (settings.base > settings.cap) {

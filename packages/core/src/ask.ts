@@ -1,0 +1,11 @@
+/** What a function of the user's says. One that throws has said `otherwise`, and its error surfaces on its own. */
+export function ask<T>(fn: () => T, otherwise: T): T {
+  try {
+    return fn();
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error;
+    });
+    return otherwise;
+  }
+}
