@@ -1,0 +1,34 @@
+import type { Plan, Priority, Surroundings } from 'holdfast';
+import { writeRequest } from './wire.ts';
+
+/** Whom the `Holdfast` header is sent to: everybody, nobody, or some origins. */
+export type Announce = boolean | readonly string[];
+
+/** What is the same for all attempts of one request. */
+export interface Announcement {
+  readonly owner: true | undefined;
+  readonly priority: Priority | undefined;
+}
+
+/** `owner` is said where this layer, or one above it, repeats the request: then those below must not. */
+export function announcementOf(
+  plan: Plan,
+  mayRepeat: boolean,
+  around: Surroundings | undefined,
+  priority: Priority | undefined,
+): Announcement {
+  const owns = around?.ownedUpstream || (mayRepeat && plan.attempts > 1 && !plan.killSwitch);
+  return { owner: owns ? true : undefined, priority: priority ?? around?.priority };
+}
+
+export function announce({ owner, priority }: Announcement, attempt: number, patienceMs: number): string {
+  return writeRequest({ patienceMs, attempt, owner, priority }) as string;
+}
+
+/** Tells by origin whether to announce; `own` is the page's, where there is one. */
+export function announcesTo(said: Announce, own: string | undefined): (origin: string) => boolean {
+  if (said === true) return () => true;
+  const listed = new Set(said || []);
+  if (own !== undefined) listed.add(own);
+  return (origin) => listed.has(origin);
+}

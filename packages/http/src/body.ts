@@ -1,0 +1,48 @@
+/** Bodies that stay as they are when they are sent: the others are streams of some kind, and can be read once. */
+const lasting = /^\[object (Blob|File|FormData|URLSearchParams|ArrayBuffer|SharedArrayBuffer)\]$/;
+
+/** Whether `body` can be sent again as it is. */
+export function isReplayable(body: unknown): boolean {
+  if (body === undefined || body === null || typeof body === 'string') return true;
+  return ArrayBuffer.isView(body) || lasting.test(Object.prototype.toString.call(body));
+}
+
+/**
+ * What a stream begins with, and whether that is all of it. Of one that is longer than `bytesMax`, `rest` has everything, from
+ * the start, and can be read once.
+ */
+export async function firstBytes(
+  stream: ReadableStream<Uint8Array>,
+  bytesMax: number,
+): Promise<{ whole: Uint8Array<ArrayBuffer> } | { rest: ReadableStream<Uint8Array> }> {
+  const reader = stream.getReader();
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  while (length <= bytesMax) {
+    const { done, value } = await reader.read();
+    if (done) return { whole: joined(chunks, length) };
+    chunks.push(value);
+    length += value.byteLength;
+  }
+  const rest = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const kept = chunks.shift();
+      if (kept) return controller.enqueue(kept);
+      const { done, value } = await reader.read();
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
+  return { rest };
+}
+
+function joined(chunks: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return whole;
+}

@@ -1,0 +1,20 @@
+import { type FetchOptions, fetchOver, type HoldfastFetch } from './fetch.ts';
+import { signalSender } from './signal-sender.ts';
+
+export type { Announce } from './announcement.ts';
+export type {
+  CallOptions,
+  Fetch,
+  FetchInput,
+  FetchOptions,
+  HoldfastFetch,
+  HoldfastRequestInit,
+  Runner,
+} from './fetch.ts';
+export type { Idempotency, Keyed } from './idempotency-key.ts';
+
+/** Makes a `fetch` that retries safely, over that of the browser. */
+export function createFetch(options: FetchOptions = {}): HoldfastFetch {
+  const send = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
+  return fetchOver(options, signalSender(send), globalThis.location?.origin);
+}

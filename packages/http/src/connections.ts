@@ -1,0 +1,160 @@
+import { type Context, type Duration, durationMs, OptionsError } from 'holdfast';
+import './global-dispatcher-before.ts';
+import { Agent, type Dispatcher, Dispatcher1Wrapper, fetch as undiciFetch } from 'undici';
+import type { Fetch, Sender } from './fetch.ts';
+import { hasPlainGlobalDispatcher } from './global-dispatcher.ts';
+import { noteUnsent } from './judgement.ts';
+import { signalSender } from './signal-sender.ts';
+
+export interface ConnectionOptions {
+  /** For DNS, TCP and TLS together; 3 s unless said. */
+  readonly connectTimeout?: Duration | undefined;
+  /** Between two chunks of a response's body; 60 s unless said. */
+  readonly idleTimeout?: Duration | undefined;
+  /** undici's, for proxies and certificates: then both timeouts are its business. */
+  readonly dispatcher?: Dispatcher | undefined;
+}
+
+/** What sends over connections that we can watch: the global `fetch` of Node, or undici's. Others bring their own connections. */
+export function senderOf(given: Fetch | undefined, options: ConnectionOptions): Sender {
+  const isForeign = given !== undefined && given !== (undiciFetch as unknown) && given !== globalThis.fetch;
+  const { dispatcher } = options;
+  for (const name of ['connectTimeout', 'idleTimeout'] as const) {
+    if (options[name] === undefined || !(isForeign || dispatcher)) continue;
+    throw new OptionsError(
+      name,
+      options[name],
+      'no fetch and no dispatcher of your own beside it: they have their own',
+    );
+  }
+  if (isForeign && !dispatcher) return signalSender(given);
+
+  const settings: Agent.Options = {
+    connect: { timeout: durationMs(options.connectTimeout ?? '3s', 'connectTimeout') },
+    bodyTimeout: durationMs(options.idleTimeout ?? '60s', 'idleTimeout'),
+    // Attempts have a limit of their own.
+    headersTimeout: 0,
+  };
+  const agent = dispatcher ?? new Agent(settings);
+  // Looked up when it is called, so that a test can put another in its place.
+  const send: Fetch = given ?? ((input, init) => globalThis.fetch(input, init));
+  const isGlobal = given !== (undiciFetch as unknown);
+  const bySignal = signalSender(send);
+
+  return {
+    async send(input, init, context, caller, isFresh) {
+      if (isGlobal && !dispatcher && !hasPlainGlobalDispatcher())
+        return bySignal.send(input, init, context, caller, isFresh);
+      const fresh = isFresh && !dispatcher ? new Agent(settings) : undefined;
+      const line = new Line(fresh ?? agent, context);
+      try {
+        return await send(input, { ...init, signal: caller ?? null, dispatcher: line } as RequestInit);
+      } catch (error) {
+        if (!line.started) noteUnsent(error);
+        throw error;
+      } finally {
+        // What is still on it, such as the body of the response, comes to its end.
+        if (fresh) void fresh.close();
+      }
+    },
+    close: async () => {
+      if (!dispatcher) await agent.close();
+    },
+  };
+}
+
+/**
+ * The dispatcher of one attempt. It ends what the attempt has in flight when its time is up, and knows whether a byte of it
+ * was sent. It costs less than a signal that `fetch` has to follow.
+ */
+class Line {
+  readonly #agent: Dispatcher;
+  started = false;
+  controller: Dispatcher.DispatchController | undefined = undefined;
+  reason: Error | undefined = undefined;
+
+  constructor(agent: Dispatcher, context: Context) {
+    this.#agent = agent;
+    context.signal.addEventListener('abort', this);
+  }
+
+  handleEvent({ target }: { target: unknown }): void {
+    const { reason } = target as AbortSignal;
+    this.reason = reason instanceof Error ? reason : new Error(String(reason));
+    this.controller?.abort(this.reason);
+  }
+
+  dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+    const isOlder = typeof handler.onRequestStart !== 'function';
+    // Those that came before undici 8 speak HTTP/1.1 only.
+    return isOlder
+      ? this.#agent.dispatch(
+          { ...options, allowH2: false } as Dispatcher.DispatchOptions,
+          new OnLine(this, wrapHandler(handler)),
+        )
+      : this.#agent.dispatch(options, new OnLine(this, handler));
+  }
+}
+
+const { wrapHandler } = Dispatcher1Wrapper as unknown as {
+  wrapHandler(handler: object): Dispatcher.DispatchHandler;
+};
+
+class OnLine implements Dispatcher.DispatchHandler {
+  readonly #line: Line;
+  readonly #handler: Dispatcher.DispatchHandler;
+
+  constructor(line: Line, handler: Dispatcher.DispatchHandler) {
+    this.#line = line;
+    this.#handler = handler;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
+    const line = this.#line;
+    if (line.reason) {
+      controller.abort(line.reason);
+      return;
+    }
+    line.started = true;
+    line.controller = controller;
+    this.#handler.onRequestStart?.(controller, context);
+  }
+
+  onRequestUpgrade(...args: Parameters<NonNullable<Dispatcher.DispatchHandler['onRequestUpgrade']>>): void {
+    this.#handler.onRequestUpgrade?.(...args);
+  }
+
+  onResponseStarted(): void {
+    this.#handler.onResponseStarted?.();
+  }
+
+  onResponseStart(
+    ...[controller, status, headers, message]: Parameters<
+      NonNullable<Dispatcher.DispatchHandler['onResponseStart']>
+    >
+  ): void {
+    this.#handler.onResponseStart?.(controller, status, headers, message);
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#handler.onResponseData?.(controller, chunk);
+  }
+
+  onResponseEnd(
+    ...[controller, trailers]: Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseEnd']>>
+  ): void {
+    this.#handler.onResponseEnd?.(controller, trailers);
+  }
+
+  onResponseError(controller: Dispatcher.DispatchController, error: Error): void {
+    this.#handler.onResponseError?.(controller, error);
+  }
+
+  onBodySent(chunk: Buffer): void {
+    this.#handler.onBodySent?.(chunk);
+  }
+
+  onRequestSent(): void {
+    this.#handler.onRequestSent?.();
+  }
+}

@@ -1,0 +1,53 @@
+import { OptionsError, type PolicySpec, surroundings, type Wait } from 'holdfast';
+import type { Dispatcher } from 'undici';
+import { type Announce, announcesTo } from './announcement.ts';
+import { Exchange } from './exchange.ts';
+import { type Runner, runnerOf } from './fetch.ts';
+import { type Idempotency, keyMaker } from './idempotency-key.ts';
+import { type Answer, type JudgementOptions, judgeOf } from './judgement.ts';
+
+export interface InterceptorOptions extends JudgementOptions<Answer> {
+  /** Where the `Idempotency-Key` of requests that are not safe to repeat comes from; `off` unless said. */
+  readonly idempotency?: Idempotency | undefined;
+  /** Whom to send the `Holdfast` header: all, none, or a list of origins. */
+  readonly announce?: Announce | undefined;
+  /** Told before each wait. */
+  readonly onWait?: ((wait: Wait) => void) | undefined;
+}
+
+/**
+ * Retries for every request through a dispatcher: `agent.compose(retryInterceptor(policy))`. It drives the policy's machines
+ * itself, in the callbacks of undici: a success costs no promise, no signal and no copy of anything.
+ */
+export function retryInterceptor(
+  given: Runner | PolicySpec = {},
+  options: InterceptorOptions = {},
+): Dispatcher.DispatcherComposeInterceptor {
+  const policy = runnerOf(given);
+  const settings = {
+    policy,
+    makeKey: keyMaker(options.idempotency),
+    mayAnnounce: announcesTo(options.announce ?? true, undefined),
+    judges: [judgeOf(options, false), judgeOf(options, true)] as const,
+    onWait: options.onWait,
+  };
+  refuseLayers(policy);
+
+  return (dispatch) =>
+    function retrying(request, handler) {
+      // A tunnel is not an exchange of messages.
+      if (request.upgrade || request.method === 'CONNECT') return dispatch(request, handler);
+      new Exchange(settings, dispatch, request, handler, surroundings()).begin();
+      return true;
+    };
+}
+
+/** A fallback's or a cache's value is not a response that undici could pass on; and what is only observed is not driven. */
+function refuseLayers({ plan }: Runner): void {
+  if (plan.layers.length === 0) return;
+  throw new OptionsError(
+    'policy',
+    plan.name ?? 'a policy',
+    'no fallback, no cache and mode enforce for an interceptor',
+  );
+}

@@ -1,0 +1,114 @@
+import {
+  type Classifier,
+  http,
+  type Judgement,
+  type Outcome,
+  type OutcomeClass,
+  type Plan,
+  readHint,
+} from 'holdfast';
+import type { HeaderSource } from './wire.ts';
+
+/** What is judged: a `Response`, or the head of one. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: HeaderSource;
+}
+
+/** What a client says about responses, beyond its policy. */
+export interface JudgementOptions<R extends Answer> {
+  /** The statuses that are repeated, instead of the policy's. */
+  readonly statuses?: readonly number[] | undefined;
+  /** Asked first; undefined leaves it to the rest. */
+  readonly classify?: ((response: R) => Judgement | OutcomeClass | undefined) | undefined;
+}
+
+/** Errors of attempts of which no byte was sent: those who hold the connection know. */
+const unsent = new WeakSet<object>();
+
+/** Notes that the attempt which failed with `error` had sent nothing. */
+export function noteUnsent(error: unknown): void {
+  if (typeof error === 'object' && error !== null) unsent.add(error);
+}
+
+/**
+ * The judge of a run, before its policy: what only the one who sent the request can know. `keyed`: it had an Idempotency-Key,
+ * so a 409 that says when to come back means that an earlier attempt is still running.
+ */
+export function judgeOf<R extends Answer>(
+  { statuses, classify }: JudgementOptions<R>,
+  keyed: boolean,
+): (plan: Plan) => Classifier {
+  const listed = statuses && new Set(statuses);
+
+  function judgeAnswer(outcome: Outcome & { ok: true }, epochMs: () => number) {
+    const answer = outcome.value as R;
+    const { status, headers } = answer;
+    if (classify) {
+      const judged = classify(answer);
+      if (judged !== undefined) return judged;
+    }
+    if (status < 400 && !listed?.has(status)) return listed ? 'ok' : undefined;
+    const pushback = pushedBack(headers);
+    if (pushback) return pushback;
+    if (status === 409 && keyed) {
+      const { retryAfterMs } = readHint(headers, epochMs);
+      if (retryAfterMs !== undefined) return withWord({ class: 'transient', retryAfterMs }, outcome, epochMs);
+    }
+    if (!listed) return undefined;
+    const usual = asJudgement(http.classify(outcome, epochMs) ?? 'ok');
+    if (!listed.has(status)) return { ...usual, class: 'fatal' as const };
+    if (usual.class === 'transient' || usual.class === 'throttled') return usual;
+    return { ...usual, class: 'transient' as const, retryAfterMs: readHint(headers, epochMs).retryAfterMs };
+  }
+
+  const judge =
+    (plan: Plan): Classifier =>
+    (outcome, epochMs) => {
+      if (outcome.ok) {
+        try {
+          return judgeAnswer(outcome, epochMs);
+        } catch (error) {
+          const why = error instanceof Error ? error.message : '';
+          return { class: 'ok', unreadableHint: `a classifier threw ${why}` };
+        }
+      }
+      if (!unsent.has(Object(outcome.error))) return undefined;
+      return { ...asJudgement(plan.classify(outcome, epochMs) ?? 'fatal'), unprocessed: true };
+    };
+
+  let known: Plan | undefined;
+  let classifier: Classifier;
+  // By plan, because a policy can be updated.
+  return (plan) => {
+    if (known !== plan) {
+      known = plan;
+      classifier = judge(plan);
+    }
+    return classifier;
+  };
+}
+
+/** The server's word about repeating beats what a status usually means. */
+function withWord(judged: Judgement, outcome: Outcome, epochMs: () => number): Judgement {
+  const { retryNever } = asJudgement(http.classify(outcome, epochMs) ?? 'ok');
+  return { ...judged, retryNever };
+}
+
+/** gRPC's way to say when to come back; what is not a number means never. */
+function pushedBack(headers: HeaderSource): Judgement | undefined {
+  const said =
+    typeof headers.get === 'function' ? headers.get(pushbackName) : (headers as Fields)[pushbackName];
+  if (said === undefined || said === null) return undefined;
+  const text = String(said).trim();
+  return /^\d{1,15}$/.test(text)
+    ? { class: 'transient', retryAfterMs: Number(text) }
+    : { class: 'transient', retryNever: true };
+}
+
+type Fields = Readonly<Record<string, string | readonly string[] | undefined>>;
+const pushbackName = 'grpc-retry-pushback-ms';
+
+function asJudgement(said: Judgement | OutcomeClass): Judgement {
+  return typeof said === 'object' ? said : { class: said };
+}

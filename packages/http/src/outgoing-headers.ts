@@ -1,0 +1,53 @@
+/** Headers as `fetch` and undici take them. */
+export type OutgoingHeaders =
+  | Iterable<readonly [string, string | readonly string[] | undefined]>
+  | readonly string[]
+  | Readonly<Record<string, string | readonly string[] | undefined>>
+  | null
+  | undefined;
+
+/** The value of a header, whatever the case of its name. */
+export function headerIn(headers: OutgoingHeaders, name: string): string | undefined {
+  if (!headers) return undefined;
+  if (isFlat(headers)) {
+    for (let index = 0; index < headers.length; index += 2) {
+      if (isNamed(headers[index] as string, name)) return headers[index + 1];
+    }
+    return undefined;
+  }
+  if (Symbol.iterator in headers) {
+    for (const [each, value] of headers as Iterable<readonly [string, string]>) {
+      if (isNamed(each, name)) return String(value);
+    }
+    return undefined;
+  }
+  for (const each in headers) {
+    if (isNamed(each, name)) {
+      const value = (headers as Readonly<Record<string, unknown>>)[each];
+      return value === undefined ? undefined : String(value);
+    }
+  }
+  return undefined;
+}
+
+/** `headers` and one or two more, in a shape that both `fetch` and undici take. The given ones are left as they are. */
+export function withHeaders(
+  headers: OutgoingHeaders,
+  more: Readonly<Record<string, string>>,
+): Record<string, string> | string[] | [string, string][] {
+  if (!headers) return more as Record<string, string>;
+  if (isFlat(headers)) return [...headers, ...Object.entries(more).flat()];
+  if (Symbol.iterator in headers) {
+    return [...(headers as Iterable<[string, string]>), ...Object.entries(more)];
+  }
+  return { ...(headers as Record<string, string>), ...more };
+}
+
+/** Names and values in turn, as undici has them; `fetch` has pairs. */
+function isFlat(headers: NonNullable<OutgoingHeaders>): headers is readonly string[] {
+  return Array.isArray(headers) && !Array.isArray(headers[0]);
+}
+
+function isNamed(given: string, name: string): boolean {
+  return given === name || (given.length === name.length && given.toLowerCase() === name);
+}

@@ -1,0 +1,156 @@
+import type { Flight } from 'holdfast/machines';
+import type { Dispatcher } from 'undici';
+import type { Exchange } from './exchange.ts';
+import type { Answer } from './judgement.ts';
+
+type Handler = Required<Dispatcher.DispatchHandler>;
+type Headers = Parameters<Handler['onResponseStart']>[2];
+
+/** A body that is no longer is read to its end, so that its connection can be used again; of others the connection is closed. */
+const drainedMax = 65_536;
+
+/** The response is awaited. */
+const WAITING = 0;
+/** It has come and is held back, because it may be what the caller gets in the end. */
+const HELD = 1;
+/** It is the caller's. */
+const PASSED = 2;
+/** It is nobody's: what comes is thrown away. */
+const DROPPED = 3;
+
+/** One attempt of an exchange, as undici sees it. */
+export class Sending implements Dispatcher.DispatchHandler {
+  readonly flight: Flight;
+  readonly #exchange: Exchange;
+  controller: Dispatcher.DispatchController | undefined = undefined;
+  answer: Answer | undefined = undefined;
+  isInFlight = true;
+  #state = WAITING;
+  #message: string | undefined = undefined;
+  #dropped = 0;
+  /** What came although it was held: undici delivers it when the server closes the connection. */
+  #kept: Buffer[] | undefined = undefined;
+  #trailers: Headers | undefined = undefined;
+  #error: Error | undefined = undefined;
+
+  constructor(exchange: Exchange, flight: Flight) {
+    this.#exchange = exchange;
+    this.flight = flight;
+  }
+
+  get hasStarted(): boolean {
+    return this.controller !== undefined;
+  }
+
+  get isHeld(): boolean {
+    return this.#state === HELD;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
+    if (this.#state === DROPPED) {
+      controller.abort(this.#leaving());
+      return;
+    }
+    this.controller = controller;
+    this.#exchange.started(context);
+  }
+
+  onResponseStarted(): void {
+    if (this.#state === WAITING) this.#exchange.handler.onResponseStarted?.();
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Headers,
+    message?: string,
+  ): void {
+    if (this.#state === DROPPED) return;
+    if (status < 200) {
+      this.#exchange.handler.onResponseStart?.(controller, status, headers, message);
+      return;
+    }
+    const answer = { status, headers };
+    this.answer = answer;
+    this.#message = message;
+    if (this.#exchange.answered(this, answer)) {
+      this.#state = PASSED;
+      this.#exchange.handler.onResponseStart?.(controller, status, headers, message);
+    } else if (this.#state === WAITING) {
+      this.#state = HELD;
+      controller.pause();
+    }
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#state === PASSED) this.#exchange.handler.onResponseData?.(controller, chunk);
+    else if (this.#state === HELD) {
+      this.#kept ??= [];
+      this.#kept.push(chunk);
+    } else {
+      this.#dropped += chunk.byteLength;
+      if (this.#dropped > drainedMax) controller.abort(this.#leaving());
+    }
+  }
+
+  onResponseEnd(controller: Dispatcher.DispatchController, trailers: Headers): void {
+    if (this.#state === PASSED) this.#exchange.handler.onResponseEnd?.(controller, trailers);
+    else this.#trailers = trailers ?? {};
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
+    if (this.#state === HELD) this.#error = error;
+    else if (this.#state !== DROPPED || this.isInFlight) this.#exchange.failed(this, error);
+  }
+
+  onRequestUpgrade(...args: Parameters<Handler['onRequestUpgrade']>): void {
+    this.#exchange.handler.onRequestUpgrade?.(...args);
+  }
+
+  onBodySent(chunk: Buffer): void {
+    this.#exchange.handler.onBodySent?.(chunk);
+  }
+
+  onRequestSent(): void {
+    this.#exchange.handler.onRequestSent?.();
+  }
+
+  /** Nothing follows: what was held is the caller's. */
+  release(): void {
+    const { status, headers } = this.answer as Answer & { headers: Headers };
+    const { handler } = this.#exchange;
+    const controller = this.controller as Dispatcher.DispatchController;
+    this.#state = PASSED;
+    handler.onResponseStart?.(controller, status, headers, this.#message);
+    for (const chunk of this.#kept ?? []) handler.onResponseData?.(controller, chunk);
+    if (this.#error) this.#exchange.failed(this, this.#error);
+    else if (this.#trailers) handler.onResponseEnd?.(controller, this.#trailers);
+    else controller.resume();
+  }
+
+  /** Something else is the caller's: the rest is read over, so that the connection can be used again. */
+  discard(): void {
+    if (this.#state === PASSED) return;
+    const wasHeld = this.#state === HELD;
+    this.#state = DROPPED;
+    this.#kept = undefined;
+    if (!wasHeld || this.#trailers || this.#error) return;
+    const { headers } = this.answer as Answer & { headers: Headers };
+    if (Number(headers['content-length']) > drainedMax) this.controller?.abort(this.#leaving());
+    else this.controller?.resume();
+  }
+
+  /** Its time is up, or another was faster. */
+  leave(): void {
+    if (!this.isInFlight || this.#state === DROPPED) return;
+    this.#state = DROPPED;
+    this.controller?.abort(this.#leaving());
+  }
+
+  #leaving(): Error {
+    const reason: unknown = this.flight.controller?.signal.reason;
+    return reason instanceof Error
+      ? reason
+      : new Error(String(reason ?? 'the response is not wanted any more'));
+  }
+}
