@@ -1,11 +1,31 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { keepSurroundingsIn, type Surroundings } from './surroundings.ts';
+import type { Operation } from './plan.ts';
+import {
+  keepSurroundingsIn,
+  type Surroundings,
+  type SurroundingsStore,
+  surroundedBy,
+} from './surroundings.ts';
+import type { Work } from './work.ts';
 
 export { detached, type Surroundings, surroundedBy, surroundings } from './surroundings.ts';
+
+class AmbientStore extends AsyncLocalStorage<Surroundings | undefined> implements SurroundingsStore {
+  ambient<T>({ patienceEndsAt, options }: Work, operation: Operation<T>): Operation<T> {
+    const asked: Surroundings = options?.priority
+      ? { patienceEndsAt, priority: options.priority }
+      : { patienceEndsAt };
+    return (context) => {
+      // The signal of the attempt, not of the customer: what is done for it ends with it.
+      const { attempt, signal } = context;
+      return surroundedBy({ ...asked, attempt, signal }, () => operation(context));
+    };
+  }
+}
 
 /**
  * Importing this module lets patience, ownership and the customer's signal ride along asynchronous calls. They
  * are written only at the edges (a server request, a consumed event, an assembly step, `run` with `ambient: true`)
  * and read everywhere: a write costs more than a whole call, a read next to nothing.
  */
-keepSurroundingsIn(new AsyncLocalStorage<Surroundings | undefined>());
+keepSurroundingsIn(new AmbientStore());

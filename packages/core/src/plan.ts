@@ -96,6 +96,8 @@ export interface Plan extends Rules {
   handOver: ((next: Plan) => void) | undefined;
   /** What each part keeps for a target. */
   readonly equip: ((target: Target, pooled: boolean) => void)[];
+  /** Runs `fn` in nobody's async context; absent where no attempt can follow one that has not settled. */
+  outside: ((fn: () => void) => void) | undefined;
   /** Told everything; absent while no part listens. */
   reporter: Reporter | undefined;
   /** Layers around the whole work, outermost first: fallback, cache, mode. */

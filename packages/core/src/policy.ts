@@ -165,6 +165,7 @@ function emptyPlan(
     handOver: undefined,
     choose: undefined,
     hedge: undefined,
+    outside: undefined,
     reporter: undefined,
     throughLayers: undefined,
     equip: [],

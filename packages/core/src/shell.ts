@@ -4,7 +4,7 @@ import { durationMs } from './duration.ts';
 import { leaveWith, stay } from './leaving.ts';
 import type { Operation, Plan, RunOptions } from './plan.ts';
 import { recordEnding, type Story } from './story.ts';
-import { surroundings } from './surroundings.ts';
+import { ambient, surroundings } from './surroundings.ts';
 import { DONE, SEND, STOP, type Step, WAIT, type Work } from './work.ts';
 
 /** How a run ended, for `try`. */
@@ -33,6 +33,8 @@ export class Run<T> extends Alarm {
   declare readonly operation: Operation<T>;
   declare readonly signal: AbortSignal | undefined;
   readonly settle: () => void;
+  /** Calls the operation for an attempt, in the context of the caller. */
+  enter: ((attempt: Attempt) => void) | undefined = undefined;
 
   constructor(work: Work, operation: Operation<T>, signal: AbortSignal | undefined, settle: () => void) {
     super();
@@ -44,10 +46,38 @@ export class Run<T> extends Alarm {
     if (signal) leaveWith(signal, this);
   }
 
-  /** Nothing is done for a step that is undefined. */
-  perform(step: Step | undefined): void {
+  /**
+   * Performs a step that comes from a timer or a queue, and so in a context that is somebody else's: what users keep
+   * there (a request, a trace, a tenant) must not be mixed up. The operation is called in the context of its caller, or
+   * in none where that is not at hand.
+   */
+  perform(step: Step): void {
+    const { work, enter } = this;
+    if (step === SEND) {
+      const attempt = work.current as Attempt;
+      this.enter = undefined;
+      if (enter) enter(attempt);
+      else work.plan.outside!(() => this.arrive(attempt));
+    } else this.rest(step);
+  }
+
+  /** Keeps hold of the context, which is the caller's now, for the next attempt: a promise's reactions run in it. */
+  hold(): void {
+    if (this.enter) return;
+    new Promise<Attempt>((resolve) => {
+      this.enter = resolve;
+    }).then((attempt) => this.arrive(attempt));
+  }
+
+  /** The caller may have left on the way here. */
+  arrive(attempt: Attempt): void {
+    const { work } = this;
+    if (!work.isLate(work.plan.clock.now(), attempt)) this.go(SEND);
+  }
+
+  /** Performs a step in the context of the caller. Nothing is done for one that is undefined. */
+  go(step: Step | undefined): void {
     const { work, operation } = this;
-    const { clock } = work.plan;
     if (step === SEND) {
       const attempt = work.current as Attempt;
       // Not a call through others: each frame between the callback and the operation makes its errors dearer.
@@ -58,13 +88,21 @@ export class Run<T> extends Alarm {
         answer = Promise.reject(error);
       }
       Promise.resolve(answer).then(
-        (value) => this.perform(this.settled(attempt, true, value)),
-        (error) => this.perform(this.settled(attempt, false, error)),
+        (value) => this.go(this.settled(attempt, true, value)),
+        (error) => this.go(this.settled(attempt, false, error)),
       );
       // The operation itself may have made the caller leave.
       if (work.stop) return;
     }
     if (step === undefined) return;
+    if (step === WAIT || work.plan.hedge) this.hold();
+    this.rest(step);
+  }
+
+  /** Sets the alarm, or ends. */
+  rest(step: Step): void {
+    const { work } = this;
+    const { clock } = work.plan;
     if (step < DONE) {
       if (work.wakeAt < Infinity) clock.set(this, work.wakeAt);
     } else {
@@ -78,7 +116,11 @@ export class Run<T> extends Alarm {
     const { work } = this;
     const { clock } = work.plan;
     const now = clock.now();
-    if (work.isLate(now, attempt)) return undefined;
+    if (work.isLate(now, attempt)) {
+      // Its time was up: the wait that came of that began without the context.
+      if (work.endedAt < 0) this.hold();
+      return undefined;
+    }
     clock.clear(this);
     const step = ok ? work.succeeded(now, attempt, given) : work.settled(now, attempt, { ok, error: given });
     return step === WAIT ? this.tell(now) : step;
@@ -107,7 +149,7 @@ export class Run<T> extends Alarm {
   }
 
   leave(reason: unknown): void {
-    this.perform(this.work.cancel(this.work.plan.clock.now(), reason));
+    this.go(this.work.cancel(this.work.plan.clock.now(), reason));
   }
 }
 
@@ -131,15 +173,25 @@ function start<T, R>(
   const now = plan.clock.now();
   const patienceMs =
     options?.patience === undefined ? plan.patienceMs : durationMs(options.patience, 'patience');
-  const work = plan.work(options, now, Math.min(now + patienceMs, around?.patienceEndsAt ?? Infinity));
+  const priority = options?.priority ? undefined : around?.priority;
+  const work = plan.work(
+    priority ? { ...options, priority } : options,
+    now,
+    Math.min(now + patienceMs, around?.patienceEndsAt ?? Infinity),
+  );
   const signal = options?.signal ?? around?.signal;
   if (around?.ownedUpstream) work.barred = 'not_owner';
   const step = work.begin(now, signal);
   // A refusal is thrown a microtask later, when somebody listens: a rejection that nobody hears yet costs
   // half as much again.
   if (step >= DONE) return soon.then(() => read(work));
-  const { run, promise } = follow(work, operation, signal, read);
-  run.perform(step);
+  const { run, promise } = follow(
+    work,
+    options?.ambient ? ambient(work, operation) : operation,
+    signal,
+    read,
+  );
+  run.go(step);
   return promise;
 }
 
@@ -196,7 +248,7 @@ export function runPlainly<T>(plan: Plan, operation: Operation<T>): Promise<T> {
     const step = work.settled(now, attempt, { ok: false, error });
     if (step >= DONE) return returnOrThrow<T>(work);
     const { run, promise } = follow(work, operation, undefined, returnOrThrow<T>);
-    run.perform(step);
+    run.go(step);
     return promise;
   });
 }

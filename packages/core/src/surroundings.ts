@@ -1,4 +1,5 @@
-import type { Priority } from './plan.ts';
+import type { Operation, Priority } from './plan.ts';
+import type { Work } from './work.ts';
 
 /** What work inherits from the request, event or step that it serves. */
 export interface Surroundings {
@@ -19,6 +20,8 @@ export interface Surroundings {
 export interface SurroundingsStore {
   getStore(): Surroundings | undefined;
   run<T>(surroundings: Surroundings | undefined, fn: () => T): T;
+  /** `operation` inside the limits of its own work, for the runs that it makes. */
+  ambient?<T>(work: Work, operation: Operation<T>): Operation<T>;
 }
 
 let store: SurroundingsStore | undefined;
@@ -42,6 +45,11 @@ export function surroundedBy<T>(inner: Surroundings, fn: () => T): T {
   const outer = store.getStore();
   const patienceEndsAt = Math.min(inner.patienceEndsAt ?? Infinity, outer?.patienceEndsAt ?? Infinity);
   return store.run({ ...outer, ...inner, patienceEndsAt }, fn);
+}
+
+/** `operation` inside the limits of its own work; as it is without `holdfast/ambient`. */
+export function ambient<T>(work: Work, operation: Operation<T>): Operation<T> {
+  return store?.ambient?.(work, operation) ?? operation;
 }
 
 /** Runs `fn` outside of whatever surrounds it: shared flights, pools and intervals serve nobody in particular. */

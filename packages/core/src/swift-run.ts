@@ -4,7 +4,7 @@ import type { GuardedWork } from './guarded-work.ts';
 import type { Judgement, Outcome } from './outcome.ts';
 import type { Operation, Plan } from './plan.ts';
 import { follow, type Run, returnOrThrow } from './shell.ts';
-import { DONE, type Step } from './work.ts';
+import { DONE } from './work.ts';
 
 const okay: Judgement = { class: 'ok' };
 
@@ -51,7 +51,7 @@ function goOn<T>(flight: Flight, operation: Operation<T>, outcome: Outcome): T |
   const step = work.settled(flight.plan.clock.now(), flight, outcome);
   if (step >= DONE) return returnOrThrow<T>(work);
   const { run, promise } = follow(work, operation, undefined, returnOrThrow<T>);
-  run.perform(step);
+  run.go(step);
   return promise;
 }
 
@@ -74,28 +74,35 @@ class SwiftFlight<T> extends Flight {
 
   override ring(now: number): void {
     if (this.over) super.ring(now);
-    else this.goOn((work) => work.alarm(now));
+    else {
+      const { work, run } = this.machine();
+      run.perform(work.alarm(now));
+    }
   }
 
   settled(ok: boolean, given: unknown): void {
     const { run } = this;
     if (run) {
-      run.perform(run.settled(this, ok, given));
+      run.go(run.settled(this, ok, given));
       return;
     }
     const { clock } = this.plan;
     clock.clear(this);
     const now = clock.now();
     if (ok && isPlain(this, given)) this.resolve(succeed(this, now, given as T));
-    else this.goOn((work) => work.settled(now, this, ok ? { ok, value: given } : { ok, error: given }));
+    else {
+      const { work, run: made } = this.machine();
+      made.go(work.settled(now, this, ok ? { ok, value: given } : { ok, error: given }));
+    }
   }
 
-  goOn(next: (work: GuardedWork) => Step): void {
+  /** What goes on from here. */
+  machine(): { work: GuardedWork; run: Run<T> } {
     const work = takeOver(this);
     const { run, promise } = follow(work, this.operation, undefined, returnOrThrow<T>);
     this.run = run;
     this.resolve(promise);
-    run.perform(next(work));
+    return { work, run };
   }
 }
 

@@ -1,4 +1,5 @@
 import { GuardedWork } from '../guarded-work.ts';
+import { outside } from '../outside.ts';
 import type { Plan, RunOptions } from '../plan.ts';
 import { runSwiftly } from '../swift-run.ts';
 import { Target } from '../target.ts';
@@ -10,6 +11,7 @@ const targetsMax = 1000;
 /** Puts guards around the attempts of a plan. One that may wait or race closes the short way through them. */
 export function guard(plan: Plan, isSwift = true): void {
   plan.work = (options, now, patienceEndsAt) => new GuardedWork(plan, options, now, patienceEndsAt);
+  plan.outside = outside;
   plan.isIntricate ||= !isSwift;
   plan.swift = plan.isIntricate ? undefined : runSwiftly;
 }
