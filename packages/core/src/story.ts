@@ -10,6 +10,8 @@ export interface StoryAttempt {
   /** Ms since the work began. */
   readonly endedAtMs: number;
   readonly class: OutcomeClass;
+  /** The server's own word on when to come back, if it gave one: ms from then on. */
+  readonly retryAfterMs?: number | undefined;
   /** What the attempt threw; for a value that was judged a failure, the value. */
   readonly outcome: unknown;
   readonly verdict: Verdict;

@@ -142,8 +142,9 @@ export class Work implements History {
     const verdict = this.decide(now, judged);
     if (this.log === none) this.log = [];
     const { attempt: number, target } = attempt;
+    const { class: its, retryAfterMs } = judged;
     const endedAtMs = now - this.startedAt;
-    this.log.push({ attempt: number, target, endedAtMs, class: judged.class, outcome: given, verdict });
+    this.log.push({ attempt: number, target, endedAtMs, class: its, retryAfterMs, outcome: given, verdict });
     plan.reporter?.attempt(this, attempt, now, judged, verdict);
     if (verdict.kind === 'give_up') return this.giveUp(now, verdict.because, given);
     if (verdict.kind !== 'retry') return WAIT;
