@@ -9,7 +9,8 @@ export interface Leaver {
  */
 class Crowd extends Set<Leaver> {
   handleEvent({ target }: { target: unknown }): void {
-    for (const each of [...this]) each.leave((target as AbortSignal).reason);
+    // Those who leave are taken out on the way, and nobody joins: the signal has aborted.
+    for (const each of this) each.leave((target as AbortSignal).reason);
   }
 }
 
