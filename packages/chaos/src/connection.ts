@@ -51,11 +51,8 @@ export class Connection {
   /** Both sides are reset, and what was under way is lost. */
   cut(): void {
     this.#close();
-    for (const socket of [this.#client, this.#upstream]) {
-      // One that is not connected has nothing to reset.
-      if (socket?.connecting) socket.destroy();
-      else if (socket && !socket.destroyed) socket.resetAndDestroy();
-    }
+    reset(this.#client);
+    if (this.#upstream) reset(this.#upstream);
   }
 
   /** No fault until the next exchange. Where bytes were swallowed there is no going on. */
@@ -156,7 +153,7 @@ export class Connection {
   #truncate(): void {
     this.#close();
     this.#client.end();
-    this.#upstream?.resetAndDestroy();
+    if (this.#upstream) reset(this.#upstream);
   }
 
   #close(): void {
@@ -173,6 +170,17 @@ export class Connection {
       }
     });
   }
+}
+
+/**
+ * One that is not connected has nothing to reset. One that is just sending its end cannot be reset: the system refuses,
+ * and Node then loses the socket without closing it.
+ */
+function reset(socket: Socket): void {
+  if (socket.destroyed) return;
+  const isEnding = socket.writableEnded && !socket.writableFinished;
+  if (socket.connecting || isEnding) socket.destroy();
+  else socket.resetAndDestroy();
 }
 
 /** Nothing of this exchange reaches the server. */

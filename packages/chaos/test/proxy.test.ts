@@ -451,6 +451,17 @@ describe('control', () => {
     expect(await ask(connect(proxy.port), 'again')).toBe('again');
   });
 
+  test('loses no socket that it cuts while that is sending its end', async () => {
+    const clock = virtualClock();
+    const { port, sockets } = await tcpServer((socket) => socket.end('bye'));
+    const proxy = await proxyTo(port, [{ kind: 'latency', delay: '1s' }], { clock });
+    connect(proxy.port);
+    await eventually(() => expect(proxy.state().bytes.fromUpstream).toBe(3));
+    await clock.advance('1s');
+    proxy.cut();
+    await eventually(() => expect([proxy.state().connections.open, sockets.size]).toEqual([0, 0]));
+  });
+
   test('reaches connections that are open with the next exchange', async () => {
     const { port } = await echo();
     const proxy = await proxyTo(port);
