@@ -1,0 +1,27 @@
+import { HoldfastError } from 'holdfast';
+
+/** One mistake and where it stands. Lines and columns count from 1. */
+export interface Problem {
+  readonly line: number;
+  readonly column: number;
+  /** `policies.payments.backoff.base`; empty for the document as a whole. */
+  readonly path: string;
+  /** One sentence: what was expected, what was found. */
+  readonly message: string;
+}
+
+/** A document that cannot be used, with all that was found wrong in it. */
+export class ConfigError extends HoldfastError {
+  declare readonly file: string;
+  declare readonly problems: readonly Problem[];
+
+  constructor(file: string, problems: readonly Problem[]) {
+    const lines = problems.map(({ line, column, path, message }) => {
+      const place = `${file}:${line}:${column}: `;
+      return path === '' || message.startsWith(path) ? place + message : `${place}${path}: ${message}`;
+    });
+    super('HOLDFAST_CONFIG', lines.join('\n'));
+    this.file = file;
+    this.problems = problems;
+  }
+}

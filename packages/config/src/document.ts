@@ -1,0 +1,120 @@
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type ParsedNode,
+  parseAllDocuments,
+} from 'yaml';
+import { ConfigError, type Problem } from './config-error.ts';
+
+/** Longer documents are not read. */
+const bytesMax = 1024 * 1024;
+const depthMax = 64;
+const forbiddenKeys = new Set(['__proto__', 'constructor', 'prototype']);
+
+/** What a document says, and where each part of it stands. */
+export interface SourceDocument {
+  readonly file: string;
+  readonly data: unknown;
+  /** The problem at `path`, which is written as core writes it: `backoff.base`, `retryOn[0]`. */
+  problemAt(path: string, message: string): Problem;
+}
+
+interface Place {
+  /** Of the value; of the key, where a key is what is wrong. */
+  readonly value: number;
+  readonly key: number;
+}
+
+/**
+ * Reads YAML or JSON as plain data: no tags, anchors, merge keys or second documents, and no keys that mean
+ * something to the language. Throws a `ConfigError` with everything that is wrong.
+ */
+export function readDocument(text: string, file = 'document'): SourceDocument {
+  if (text.length > bytesMax || new TextEncoder().encode(text).length > bytesMax) {
+    throw new ConfigError(file, [
+      { line: 1, column: 1, path: '', message: 'a document is at most 1 MiB long' },
+    ]);
+  }
+  const lineCounter = new LineCounter();
+  const documents = parseAllDocuments(text, {
+    lineCounter,
+    schema: 'core',
+    version: '1.2',
+    uniqueKeys: true,
+    merge: false,
+    customTags: [],
+    prettyErrors: false,
+  });
+  const problems: Problem[] = [];
+  const places = new Map<string, Place>();
+  const complain = (offset: number, path: string, message: string) => {
+    const { line, col } = lineCounter.linePos(offset);
+    problems.push({ line, column: Math.max(1, col), path, message });
+  };
+  const [document, second] = Array.isArray(documents) ? documents : [];
+  for (const { pos, message } of [...(document?.errors ?? []), ...(document?.warnings ?? [])]) {
+    complain(pos[0], '', sentence(message));
+  }
+  if (second) complain(second.range[0], '', 'a file holds one document');
+  const data = problems.length === 0 && document?.contents ? read(document.contents, '', 0) : undefined;
+  if (problems.length > 0) throw new ConfigError(file, problems);
+
+  function read(node: Node | ParsedNode | null, path: string, depth: number): unknown {
+    if (node === null) return null;
+    const offset = node.range?.[0] ?? 0;
+    if (depth > depthMax) return void complain(offset, path, `nested deeper than ${depthMax}`);
+    if (isAlias(node)) return void complain(offset, path, 'aliases are not followed');
+    if (node.anchor !== undefined) return void complain(offset, path, 'anchors have no use here');
+    if (node.tag?.startsWith('!')) return void complain(offset, path, `the tag ${node.tag} is not known`);
+    if (isScalar(node)) return typeof node.value === 'bigint' ? Number(node.value) : node.value;
+    if (isSeq(node)) {
+      return node.items.map((item, index) => {
+        const itemPath = `${path}[${index}]`;
+        const at = (item as Node | null)?.range?.[0] ?? offset;
+        places.set(itemPath, { value: at, key: at });
+        return read(item as Node, itemPath, depth + 1);
+      });
+    }
+    if (!isMap(node)) return undefined;
+    const object: Record<string, unknown> = {};
+    for (const { key, value } of node.items) {
+      const at = (key as Node).range?.[0] ?? offset;
+      const name = isScalar(key) ? key.value : undefined;
+      if (typeof name !== 'string' && typeof name !== 'number') {
+        complain(at, path, 'a key is a text');
+        continue;
+      }
+      const keyPath = path === '' ? `${name}` : `${path}.${name}`;
+      if (forbiddenKeys.has(`${name}`)) {
+        complain(at, keyPath, 'this name is not allowed as a key');
+        continue;
+      }
+      places.set(keyPath, { key: at, value: (value as Node | null)?.range?.[0] ?? at });
+      object[name] = read(value as Node, keyPath, depth + 1);
+    }
+    return object;
+  }
+
+  return {
+    file,
+    data,
+    problemAt(path, message) {
+      let known = path;
+      // A field that is missing has no place of its own: that of what it is missing from will do.
+      while (known !== '' && !places.has(known)) known = known.replace(/(^|\.)[^.[]*$|\[\d+\]$/, '');
+      const place = places.get(known);
+      // Where a word was expected, it may be the key that is wrong: a key is never far from its value.
+      const offset = message.includes('expected one of') ? place?.key : place?.value;
+      const { line, col } = lineCounter.linePos(offset ?? 0);
+      return { line: Math.max(1, line), column: Math.max(1, col), path, message };
+    },
+  };
+}
+
+function sentence(message: string): string {
+  return message.replace(/\s*\n[\s\S]*$/, '').replace(/[.:]$/, '');
+}

@@ -1,0 +1,17 @@
+export { ConfigError, type Problem } from './config-error.ts';
+export { readDocument, type SourceDocument } from './document.ts';
+export { parsePolicies, policiesSchema } from './policies.ts';
+export {
+  type Bound,
+  type CallSettings,
+  type ClientsSettings,
+  type FaultSettings,
+  type Metric,
+  parseScenario,
+  type Scenario,
+  type ServiceSettings,
+  scenarioSchema,
+  type TimeSettings,
+} from './scenario.ts';
+export { mapOf, needed, parseTable } from './table.ts';
+export { type Schema, schemaOf } from './table-schema.ts';

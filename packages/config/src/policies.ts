@@ -1,0 +1,72 @@
+import { OptionsError, type PolicySpec, policy } from 'holdfast';
+import { jsonSchema } from 'holdfast/schema';
+import { ConfigError, type Problem } from './config-error.ts';
+import { readDocument } from './document.ts';
+import { mapAt, problemOf } from './table.ts';
+import type { Schema } from './table-schema.ts';
+
+const single = 'default';
+
+/**
+ * Policy documents by name, each checked by `policy` itself. A document with `policies:` holds many; any other is one
+ * policy, under its `name` or as `default`. Throws a `ConfigError` with a problem for each policy that is refused.
+ */
+export function parsePolicies(text: string, file?: string): ReadonlyMap<string, PolicySpec> {
+  const source = readDocument(text, file);
+  const document = mapAt(source);
+  const problems: Problem[] = [];
+  const found = new Map<string, PolicySpec>();
+  const take = (name: string, spec: unknown, path: string) => {
+    try {
+      found.set(name, checkPolicy(spec, path || 'policy'));
+    } catch (error) {
+      problems.push(
+        problemOf(source, error, error instanceof OptionsError && error.path === path ? '' : path),
+      );
+    }
+  };
+  if (!Object.hasOwn(document, 'policies')) {
+    const { name } = document;
+    take(typeof name === 'string' && name !== '' ? name : single, document, '');
+  } else {
+    const { policies } = document;
+    for (const key of Object.keys(document)) {
+      if (key !== 'policies')
+        problems.push(source.problemAt(key, 'stands beside policies: put it inside one'));
+    }
+    if (typeof policies !== 'object' || policies === null || Array.isArray(policies)) {
+      problems.push(source.problemAt('policies', 'expected a map of names to policies'));
+    } else for (const [name, spec] of Object.entries(policies)) take(name, spec, `policies.${name}`);
+  }
+  if (problems.length > 0) throw new ConfigError(source.file, problems);
+  return found;
+}
+
+/** The document of one policy, checked; an empty one is the default. Throws an `OptionsError`. */
+export function checkPolicy(spec: unknown, path: string): PolicySpec {
+  const said = spec ?? {};
+  if (typeof said !== 'object' || Array.isArray(said)) throw new OptionsError(path, said, 'a policy');
+  const { name, ...fields } = said as PolicySpec;
+  if (name !== undefined && (typeof name !== 'string' || name === ''))
+    throw new OptionsError('name', name, 'a text');
+  // Without its name, or checking would list it among the policies in use.
+  policy(fields);
+  return said as PolicySpec;
+}
+
+/** The JSON Schema of what `parsePolicies` takes. */
+export function policiesSchema(): Schema {
+  const { $schema, ...policy } = jsonSchema();
+  const ofMany = {
+    type: 'object',
+    properties: { policies: { type: 'object', additionalProperties: { $ref: '#/$defs/policy' } } },
+    required: ['policies'],
+    additionalProperties: false,
+  };
+  return {
+    $schema,
+    title: 'Holdfast policies',
+    anyOf: [ofMany, { $ref: '#/$defs/policy' }],
+    $defs: { policy },
+  };
+}

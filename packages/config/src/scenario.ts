@@ -1,0 +1,349 @@
+import { OptionsError, type PolicySpec } from 'holdfast';
+import {
+  count,
+  duration,
+  either,
+  type Field,
+  list,
+  number,
+  type OutputOf,
+  rate,
+  readTable,
+  type SettingsOf,
+  shape,
+  word,
+} from 'holdfast/fields';
+import { jsonSchema } from 'holdfast/schema';
+import { ConfigError, type Problem } from './config-error.ts';
+import { readDocument } from './document.ts';
+import { checkPolicy } from './policies.ts';
+import { checked, mapAt, mapOf, needed } from './table.ts';
+import { type Schema, schemaOf } from './table-schema.ts';
+
+const unlimited = { unlimited: Infinity };
+
+function text(fallback?: string): Field<string, string> {
+  return {
+    kind: 'a text',
+    fallback,
+    read: (value) => (typeof value === 'string' && value ? value : undefined),
+  };
+}
+
+function flag(fallback?: boolean): Field<boolean, boolean> {
+  return {
+    kind: 'true or false',
+    fallback,
+    read: (value) => (typeof value === 'boolean' ? value : undefined),
+  };
+}
+
+const policyField: Field<PolicySpec, PolicySpec> = {
+  kind: 'a policy',
+  read: (value, path) => nested(value, path),
+};
+
+/** A policy inside a scenario: its own errors name the path from the top. */
+function nested(value: unknown, path: string): PolicySpec {
+  try {
+    return checkPolicy(value, path);
+  } catch (error) {
+    if (!(error instanceof OptionsError) || error.path === path) throw error;
+    throw new OptionsError(`${path}.${error.path}`, error.value, error.expected);
+  }
+}
+
+const amounts = {
+  constant: duration(),
+  exponential: duration(),
+  lognormal: shape({
+    median: needed(duration()),
+    sigma: needed(number()),
+    cap: duration('unlimited', unlimited),
+  }),
+  pareto: shape({
+    least: needed(duration()),
+    alpha: needed(number(undefined, 0.001)),
+    cap: duration('unlimited', unlimited),
+  }),
+  uniform: shape({ from: duration('0ms'), to: needed(duration()) }),
+  /** The magnitude of a normal one, as messages are delayed in one of the experiments. */
+  normal: shape({ mean: needed(duration()), sd: needed(duration()) }),
+  /** Measured times, drawn from with equal chance. */
+  recorded: list(duration()),
+  /** Added to whatever is drawn. */
+  plus: duration(),
+};
+
+/** How long something takes: one kind, or a mix of kinds with shares. */
+const time = either(
+  undefined,
+  duration(),
+  shape({ ...amounts, mix: list(shape({ share: needed(number(undefined, 0, 1)), ...amounts })) }),
+);
+
+const call = shape({
+  to: needed(text()),
+  /** The name of a policy; `under-test` is the one that is being compared. */
+  policy: text('under-test'),
+  attemptTimeout: duration(),
+});
+
+const route = shape({ time, calls: list(call, []) });
+
+const service = shape({
+  instances: count(1, 1),
+  /** Of each instance: how many calls it works on at once. */
+  workers: count('unlimited', 1, unlimited),
+  time,
+  /** Each call in flight makes a call take so much longer. */
+  slowdown: duration('0ms'),
+  queue: shape({
+    max: count('unlimited', 0, unlimited),
+    /** `codel`: core's; it serves the newest first and drops the oldest while the queue stands. */
+    order: word('fifo', 'fifo', 'lifo', 'codel'),
+    target: duration('20ms'),
+    interval: duration('100ms'),
+    /** Who has given up is thrown away when its turn comes. */
+    dropExpired: flag(false),
+  }),
+  /** Core's adaptive limit: calls above it are refused. */
+  limit: shape({ initial: count(20, 1), floor: count(1, 1), ceiling: count(1000, 1) }),
+  rateLimit: shape({
+    calls: needed(count(undefined, 1)),
+    per: duration('1s', undefined, 1),
+    /** `window`: so many in each; `gcra`: core's, evenly, with the same burst. */
+    kind: word('window', 'window', 'gcra'),
+    tellsWhen: flag(true),
+  }),
+  /** Refusals of a full queue say when to come back. */
+  retryAfter: duration(),
+  /** One way; both ways take one each. */
+  network: time,
+  /** A call whose caller has left is taken out of the queue. */
+  cancels: flag(false),
+  /** Work that a refusal takes from the next call. */
+  refusalCost: duration('0ms'),
+  /** Calls that are made, one after the other, once its own time has passed. */
+  calls: list(call, []),
+  /** A worker stays taken while it calls others. */
+  holdsWorker: flag(true),
+  routes: mapOf(route, {}),
+  /** Capacity over time: from `at` on, work goes `factor` times as fast. */
+  capacity: list(shape({ at: needed(duration()), factor: needed(number(undefined, 0.001)) }), []),
+  /** Who chooses an instance: the policy, chance, or fewest in flight of two. */
+  balance: word('policy', 'policy', 'random', 'leastOutstanding'),
+  cache: shape({
+    keys: needed(count(undefined, 1)),
+    zipf: number(0.9, 0),
+    warm: count(0, 0),
+    /** Misses of one key at one time share one call. */
+    coalesces: flag(false),
+    /** `timely`: an answer that nobody waits for any more does not fill it. */
+    fill: word('timely', 'timely', 'any'),
+  }),
+});
+
+const clients = shape({
+  to: needed(text()),
+  route: text(),
+  /** How many there are; what one has learnt, the others do not know, unless state is shared. */
+  count: count(1, 1),
+  state: word('shared', 'shared', 'each'),
+  arrivals: needed(
+    shape({
+      poisson: rate(),
+      constant: rate(),
+      /** Each client calls, thinks for so long, and calls again. */
+      think: time,
+      /** All clients call at this time, once. */
+      burst: duration(),
+      spikes: list(shape({ from: needed(duration()), until: needed(duration()), rate: needed(rate()) }), []),
+      from: duration('0ms'),
+      until: duration(),
+    }),
+  ),
+  /** Each client makes so many calls. */
+  calls: count('unlimited', 1, unlimited),
+  /** After a failure the same client calls again, so much later, until it has what it wants. */
+  repeat: time,
+  policy: text('under-test'),
+  /** Of policies that have no limit of their own for an attempt. */
+  attemptTimeout: duration(),
+  /** How long the customer waits; the policy knows. */
+  patience: duration(),
+  /** The customer leaves after so long, and tells nobody before. */
+  leavesAfter: duration(),
+  priority: word('default', 'critical', 'default', 'sheddable'),
+  /** The share of calls that fail at every attempt, after `poisonTime`. */
+  poison: number(0, 0, 1),
+  poisonTime: duration(),
+  /** The share of attempts that fail by chance. */
+  failing: number(0, 0, 1),
+});
+
+const fault = shape({
+  kind: needed(
+    word(
+      undefined,
+      'stall',
+      'refuse',
+      'hang',
+      'errorRate',
+      'extraLatency',
+      'capacityFactor',
+      'loss',
+      'flap',
+      'flush',
+    ),
+  ),
+  service: needed(text()),
+  /** Counted from 0; all of them unless said. */
+  instance: count(),
+  from: needed(duration()),
+  until: duration('unlimited', unlimited),
+  /** Of `errorRate` and `loss` (each way), the share; of `capacityFactor`, the factor. */
+  value: number(1, 0),
+  /** Of `extraLatency`. */
+  extra: duration('0ms'),
+  /** Of `flap`: it refuses while it is down, and starts so. */
+  up: duration('5s'),
+  down: duration('5s'),
+});
+
+const metrics = [
+  'goodput',
+  'success',
+  'successes',
+  'failures',
+  'offered',
+  'multiplication',
+  'attempts',
+  'callsPerSuccess',
+  'peak',
+  'p50',
+  'p99',
+  'p999',
+  'recovery',
+  'metastable',
+  'zombies',
+  'wasted',
+  'duplicates',
+  'share',
+  'finish',
+  'backlog',
+  'extra',
+] as const;
+
+const bound = shape({
+  metric: needed(word(undefined, ...metrics)),
+  from: duration('0ms'),
+  until: duration('unlimited', unlimited),
+  /** Of these clients alone. */
+  clients: text(),
+  /** At this service, not at the customer. */
+  service: text(),
+  instance: count(),
+  /** Of `peak`: how long a step is counted. */
+  step: duration('1s', undefined, 100),
+  atLeast: number(),
+  atMost: number(),
+  /** These policies alone; in `damage` the ones that must show it. */
+  policies: list(text()),
+});
+
+/** What a scenario can say. */
+export const scenarioFields = {
+  id: needed(text()),
+  title: text('a scenario'),
+  /** One of several variants of a scenario. */
+  variant: text(),
+  /** Load stops then; what is in flight is let finish. */
+  duration: needed(duration()),
+  seeds: list(count(), [7919, 15838, 23757, 31676, 39595]),
+  services: needed(mapOf(service)),
+  clients: needed(mapOf(clients)),
+  faults: list(fault, []),
+  /** What is taken for normal, and where the trouble ends; from the faults unless said. */
+  measure: shape({ from: duration('0ms'), troubleFrom: duration(), troubleUntil: duration() }),
+  policies: mapOf(policyField, {}),
+  compare: list(text(), []),
+  expect: list(bound, []),
+  damage: list(bound, []),
+  /** What a reader should know of it. */
+  notes: list(text(), []),
+};
+
+/** A scenario, checked: durations in ms, rates in ms⁻¹. */
+export type Scenario = SettingsOf<typeof scenarioFields>;
+export type ServiceSettings = OutputOf<typeof service>;
+export type ClientsSettings = OutputOf<typeof clients>;
+export type FaultSettings = OutputOf<typeof fault>;
+export type CallSettings = OutputOf<typeof call>;
+export type TimeSettings = OutputOf<typeof time>;
+export type Bound = OutputOf<typeof bound>;
+export type Metric = (typeof metrics)[number];
+
+/** Reads a scenario of the simulator. Throws a `ConfigError`. */
+export function parseScenario(text: string, file?: string): Scenario {
+  const source = readDocument(text, file);
+  const scenario = checked(source, () => readTable(scenarioFields, mapAt(source)));
+  const problems: Problem[] = [];
+  const complain = (path: string, message: string) => {
+    problems.push(source.problemAt(path, message));
+  };
+  const services = Object.keys(scenario.services);
+  const mustExist = (name: string, path: string) => {
+    if (!services.includes(name))
+      complain(path, `there is no service "${name}": there are ${services.join(', ')}`);
+  };
+  for (const [name, { to, route, arrivals }] of Object.entries(scenario.clients)) {
+    mustExist(to, `clients.${name}.to`);
+    if (route !== undefined && scenario.services[to] && !Object.hasOwn(scenario.services[to].routes, route)) {
+      complain(`clients.${name}.route`, `${to} has no route "${route}"`);
+    }
+    const kinds = [arrivals.poisson, arrivals.constant, arrivals.think, arrivals.burst];
+    if (kinds.filter((kind) => kind !== undefined).length !== 1) {
+      complain(`clients.${name}.arrivals`, 'say one of poisson, constant, think and burst');
+    }
+  }
+  for (const [name, { calls, routes }] of Object.entries(scenario.services)) {
+    for (const [index, { to }] of calls.entries()) mustExist(to, `services.${name}.calls[${index}].to`);
+    for (const [key, { calls: its }] of Object.entries(routes)) {
+      for (const [index, { to }] of its.entries())
+        mustExist(to, `services.${name}.routes.${key}.calls[${index}].to`);
+    }
+    const ring = circle(scenario, name);
+    if (ring) complain(`services.${name}.calls`, `calls itself: ${ring.join(' → ')}`);
+  }
+  for (const [index, { service: name }] of scenario.faults.entries())
+    mustExist(name, `faults[${index}].service`);
+  if (problems.length > 0) throw new ConfigError(source.file, problems);
+  return scenario;
+}
+
+/** The way from a service back to itself, if there is one. */
+function circle(
+  { services }: Scenario,
+  start: string,
+  way: readonly string[] = [start],
+): string[] | undefined {
+  const at = services[way.at(-1) as string];
+  const next = [at?.calls ?? [], ...Object.values(at?.routes ?? {}).map(({ calls }) => calls)].flat();
+  for (const { to } of next) {
+    if (to === start) return [...way, to];
+    if (way.includes(to)) continue;
+    const found = circle({ services } as Scenario, start, [...way, to]);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+/** The JSON Schema of what `parseScenario` takes. */
+export function scenarioSchema(): Schema {
+  const { $schema, ...policy } = jsonSchema();
+  const schema = schemaOf(scenarioFields, 'Holdfast scenario', (field) =>
+    field === policyField ? { $ref: '#/$defs/policy' } : undefined,
+  );
+  return { ...schema, $defs: { policy } };
+}

@@ -1,0 +1,77 @@
+import { OptionsError } from 'holdfast';
+import {
+  type Field,
+  type InputOf,
+  type OutputOf,
+  readTable,
+  type SettingsOf,
+  type Table,
+} from 'holdfast/fields';
+import { ConfigError, type Problem } from './config-error.ts';
+import { readDocument, type SourceDocument } from './document.ts';
+
+/** A map whose names are the author's own, each with the same kind of thing. */
+export function mapOf<F extends Field>(
+  item: F,
+  fallback?: Readonly<Record<string, InputOf<F>>>,
+): Field<Readonly<Record<string, InputOf<F>>>, Readonly<Record<string, OutputOf<F>>>> {
+  return {
+    kind: 'a map of names',
+    fallback,
+    of: [item],
+    read(value, path) {
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+      const read = Object.entries(value).map(([name, each]) => {
+        const one = item.read(each, `${path}.${name}`);
+        if (one === undefined) throw new OptionsError(`${path}.${name}`, each, item.kind);
+        return [name, one];
+      });
+      return Object.fromEntries(read);
+    },
+  };
+}
+
+/** A field that must be there. */
+export function needed<In, Out>(field: Field<In, Out>): Field<In, Out> {
+  return {
+    ...field,
+    fallback: missing as In,
+    read: (value, path) => (value === missing ? undefined : field.read(value, path)),
+  };
+}
+
+/** Stands for a field that is needed and was not said. */
+const missing = 'nothing';
+
+export function isNeeded(field: Field): boolean {
+  return field.fallback === missing;
+}
+
+/** Reads a document by a table of fields: defaults filled in, words and durations as numbers. Throws a `ConfigError`. */
+export function parseTable<T extends Table>(table: T, text: string, file?: string): SettingsOf<T> {
+  const source = readDocument(text, file);
+  return checked(source, () => readTable(table, mapAt(source)));
+}
+
+/** The document as a map; anything else is a mistake. */
+export function mapAt({ data, file, problemAt }: SourceDocument): Record<string, unknown> {
+  if (typeof data === 'object' && data !== null && !Array.isArray(data))
+    return data as Record<string, unknown>;
+  throw new ConfigError(file, [problemAt('', 'a document is a map of fields')]);
+}
+
+/** What `read` gives; what it throws about a path is told with line and column. */
+export function checked<R>(source: SourceDocument, read: () => R): R {
+  try {
+    return read();
+  } catch (error) {
+    throw new ConfigError(source.file, [problemOf(source, error)]);
+  }
+}
+
+/** The place of an error about a path; any other error is not ours and goes on. `prefix` is where the path starts. */
+export function problemOf(source: SourceDocument, error: unknown, prefix = ''): Problem {
+  if (!(error instanceof OptionsError)) throw error;
+  const path = prefix === '' ? error.path : `${prefix}.${error.path}`;
+  return source.problemAt(path, path + error.message.slice(error.path.length));
+}
