@@ -1,0 +1,50 @@
+import { HoldfastError } from 'holdfast';
+import type { FeatureName } from './features.ts';
+
+/** An event, or a batch, is larger than the engine takes. Nothing of the batch was stored. */
+export class TooLargeError extends HoldfastError {
+  declare readonly what: string;
+  declare readonly size: number;
+  declare readonly sizeMax: number;
+
+  constructor(what: string, size: number, sizeMax: number) {
+    super('HOLDFAST_TOO_LARGE', `${what} is ${size}, and at most ${sizeMax} is taken`);
+    this.what = what;
+    this.size = size;
+    this.sizeMax = sizeMax;
+  }
+}
+
+/** The topic was never declared, or was declared otherwise. */
+export class TopicError extends HoldfastError {
+  declare readonly topic: string;
+
+  constructor(topic: string, wrong: string) {
+    super('HOLDFAST_TOPIC', `topic ${JSON.stringify(topic)} ${wrong}`);
+    this.topic = topic;
+  }
+}
+
+/** The engine cannot do this, and says so in its features. */
+export class FeatureMissingError extends HoldfastError {
+  declare readonly feature: FeatureName;
+
+  constructor(feature: FeatureName, why: string) {
+    super('HOLDFAST_FEATURE_MISSING', `${feature}: ${why}`);
+    this.feature = feature;
+  }
+}
+
+/** The engine holds all that it may. Nothing was stored. */
+export class EngineFullError extends HoldfastError {
+  constructor(what: string, max: number) {
+    super('HOLDFAST_ENGINE_FULL', `at most ${max} ${what} are kept`);
+  }
+}
+
+/** An act of triage that is not allowed now, or not like this. Nothing was changed. */
+export class TriageError extends HoldfastError {
+  constructor(code: 'EMPTY_FILTER' | 'NO_REASON' | 'BUSY', message: string) {
+    super(`HOLDFAST_TRIAGE_${code}`, message);
+  }
+}

@@ -1,0 +1,56 @@
+import type { Headers, Payload } from './envelope.ts';
+
+/** One difference. `undefined`: it is not there on that side. */
+export interface EditChange {
+  /** `payload.lines.0.price`, `headers.tenant`; `payload` alone where it is not JSON. */
+  readonly path: string;
+  readonly before: string | undefined;
+  readonly after: string | undefined;
+}
+
+interface Editable {
+  readonly payload: Payload;
+  readonly headers: Headers;
+}
+
+/** Values longer than this are cut in a diff. */
+const shownMax = 200;
+
+/** What an edit changed, for people to read. The original is kept elsewhere: this need not be complete. */
+export function editDiff(before: Editable, after: Editable): EditChange[] {
+  return [
+    ...differences('payload', parsed(before.payload), parsed(after.payload)),
+    ...differences('headers', before.headers, after.headers),
+  ];
+}
+
+function differences(path: string, before: unknown, after: unknown): EditChange[] {
+  if (!isTree(before) || !isTree(after) || Array.isArray(before) !== Array.isArray(after)) {
+    const [old, now] = [show(before), show(after)];
+    return old === now && same(before, after) ? [] : [{ path, before: old, after: now }];
+  }
+  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...names].flatMap((name) => differences(`${path}.${name}`, before[name], after[name]));
+}
+
+function parsed(payload: Payload): unknown {
+  if (typeof payload !== 'string')
+    return `${payload.length} bytes: ${Array.from(payload.subarray(0, 32)).join(' ')}`;
+  try {
+    return JSON.parse(payload);
+  } catch {
+    return payload;
+  }
+}
+
+function isTree(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+function same(before: unknown, after: unknown): boolean {
+  return JSON.stringify(before) === JSON.stringify(after);
+}
+
+function show(value: unknown): string | undefined {
+  return JSON.stringify(value)?.slice(0, shownMax);
+}

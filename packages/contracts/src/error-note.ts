@@ -1,0 +1,89 @@
+import { fingerprint, normalizeStack } from './fingerprint.ts';
+
+/** An error as it is stored: bounded, and plain data. */
+export interface ErrorNote {
+  /** The class or name of the error: `TypeError`. */
+  readonly type: string;
+  /** At most 512 characters. */
+  readonly message: string;
+  readonly code?: string;
+  /** At most 8 KiB. */
+  readonly stack?: string;
+  /** What caused it, outermost first; at most 4. */
+  readonly causes?: readonly CauseNote[];
+  /** The same for errors that a person would call the same: type and normalised stack. */
+  readonly fingerprint: string;
+}
+
+export interface CauseNote {
+  readonly type: string;
+  readonly message: string;
+  readonly code?: string;
+}
+
+export const messageMax = 512;
+const stackMax = 8192;
+const causesMax = 4;
+
+/** Makes a note of anything that was thrown. `redact` sees each text before it is cut and stored. */
+export function errorNote(error: unknown, redact: (text: string) => string = (text) => text): ErrorNote {
+  const outermost = causeNote(error, redact);
+  const stack = stackOf(error);
+  const causes = causesOf(error, redact);
+  return {
+    ...outermost,
+    ...(stack && { stack: redact(stack).slice(0, stackMax) }),
+    ...(causes.length > 0 && { causes }),
+    fingerprint: fingerprint(outermost.type, normalizeStack(stack ?? '') || outermost.message),
+  };
+}
+
+function causesOf(error: unknown, redact: (text: string) => string): CauseNote[] {
+  const notes: CauseNote[] = [];
+  let cause = property(error, 'cause');
+  while (cause !== undefined && cause !== null && notes.length < causesMax) {
+    notes.push(causeNote(cause, redact));
+    cause = property(cause, 'cause');
+  }
+  return notes;
+}
+
+function causeNote(error: unknown, redact: (text: string) => string): CauseNote {
+  const code = property(error, 'code');
+  return {
+    type: typeOf(error),
+    message: redact(messageOf(error)).slice(0, messageMax),
+    ...((typeof code === 'string' || typeof code === 'number') && {
+      code: String(code).slice(0, messageMax),
+    }),
+  };
+}
+
+function typeOf(error: unknown): string {
+  const name = property(error, 'name');
+  return typeof name === 'string' && name !== '' ? name.slice(0, messageMax) : typeof error;
+}
+
+function messageOf(error: unknown): string {
+  const message = property(error, 'message');
+  if (typeof message === 'string') return message;
+  try {
+    return typeof error === 'object' ? (JSON.stringify(error) ?? '') : String(error);
+  } catch {
+    return ''; // a cycle: its type is all that can be said
+  }
+}
+
+function stackOf(error: unknown): string | undefined {
+  const stack = property(error, 'stack');
+  return typeof stack === 'string' ? stack : undefined;
+}
+
+function property(value: unknown, name: string): unknown {
+  if (typeof value !== 'object' || value === null) return undefined;
+  try {
+    return (value as Record<string, unknown>)[name];
+  } catch {
+    return undefined; // a getter that throws
+  }
+}

@@ -1,0 +1,95 @@
+export {
+  type Broker,
+  type HistoryRange,
+  type Leased,
+  type LeaseRequest,
+  type Ordering,
+  type Published,
+  type SettledEvent,
+  type Settlement,
+  type SettlementKind,
+  type TopicCounts,
+  type TopicSettings,
+  type Waiting,
+  type WaitingState,
+  waitingStates,
+} from './broker.ts';
+export {
+  EngineFullError,
+  FeatureMissingError,
+  TooLargeError,
+  TopicError,
+  TriageError,
+} from './contract-errors.ts';
+export {
+  type Act,
+  type Control,
+  type ControlSheet,
+  type Controls,
+  controlId,
+  type StandingControl,
+} from './controls.ts';
+export type { Counters, RateAnswer, RateLeft, RateRequest, RateTake } from './counters.ts';
+export { type EditChange, editDiff } from './edit-diff.ts';
+export type { Engine } from './engine.ts';
+export {
+  type Delivery,
+  type Diagnosis,
+  type Envelope,
+  type Headers,
+  type Lease,
+  type NewEvent,
+  type Past,
+  type Payload,
+  parkedTopic,
+  type Trials,
+} from './envelope.ts';
+export { type CauseNote, type ErrorNote, errorNote, messageMax } from './error-note.ts';
+export {
+  type Feature,
+  type FeatureName,
+  type Features,
+  featureNames,
+  type Missing,
+  missing,
+  whyMissing,
+} from './features.ts';
+export { fingerprint, normalizeStack } from './fingerprint.ts';
+export type { Begun, Claim, Completion, Hold, Ledger, Mark } from './ledger.ts';
+export type { Page, PageRequest } from './page.ts';
+export {
+  demandNarrow,
+  demandReason,
+  fingerprintOf,
+  isEmptyFilter,
+  matches,
+  type ParkedFilter,
+  ruleFor,
+} from './parked-filter.ts';
+export { advanceReplay, defaultReplay, firstMemo, type ReplayStep, replayed, stopReplay } from './replay.ts';
+export { commitFailed, LEASE_LOST, REPEATED, type Settled, TOOK, TOPIC_UNKNOWN } from './settled.ts';
+export { checkEvents, defaultSizeLimits, type SizeLimits } from './size-limits.ts';
+export { type AttemptNote, continueStory, storyMax } from './story-note.ts';
+export { timeOfId, timeOrderedId } from './time-ordered-id.ts';
+export type {
+  AuditEntry,
+  AuditedAct,
+  Edit,
+  EditNote,
+  NewlyParked,
+  ParkedEvent,
+  ParkedGroup,
+  ParkedStatus,
+  ParkedSummary,
+  PublishReplay,
+  ReplayChange,
+  ReplayCounts,
+  ReplayMemo,
+  ReplayOperation,
+  ReplayRequest,
+  ReplayStage,
+  Replays,
+  Triage,
+  TriageRule,
+} from './triage.ts';
+export { fromWire, reservedHeaders, toWire, type WireState } from './wire-headers.ts';

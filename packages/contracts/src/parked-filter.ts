@@ -1,0 +1,76 @@
+import { TriageError } from './contract-errors.ts';
+import type { Act } from './controls.ts';
+import type { ParkedEvent, ParkedStatus, TriageRule } from './triage.ts';
+
+/** All that is given must hold. */
+export interface ParkedFilter {
+  readonly ids?: readonly string[];
+  readonly topic?: string;
+  readonly type?: string;
+  readonly key?: string;
+  readonly tenant?: string;
+  /** The error's type. */
+  readonly reason?: string;
+  readonly stop?: string;
+  readonly fingerprint?: string;
+  /** `parked` unless given. */
+  readonly status?: ParkedStatus;
+  readonly operation?: string;
+  /** Parked at or after, epoch ms. */
+  readonly from?: number;
+  /** Parked before, epoch ms. */
+  readonly to?: number;
+  /** Somewhere in the message, the key or a payload that is text; whatever the case. */
+  readonly text?: string;
+}
+
+/** The one meaning of a filter, for engines without a query language and for rules. */
+export function matches(filter: ParkedFilter, event: ParkedEvent): boolean {
+  const { ids, from = -Infinity, to = Infinity, text, status = 'parked' } = filter;
+  if (event.status !== status) return false;
+  if (ids && !ids.includes(event.id)) return false;
+  if (event.parkedAt < from || event.parkedAt >= to) return false;
+  for (const name of ['topic', 'type', 'key', 'tenant', 'operation'] as const) {
+    if (filter[name] !== undefined && filter[name] !== event[name]) return false;
+  }
+  for (const name of ['reason', 'stop'] as const) {
+    if (filter[name] !== undefined && filter[name] !== event.diagnosis[name]) return false;
+  }
+  if (filter.fingerprint !== undefined && filter.fingerprint !== fingerprintOf(event)) return false;
+  return text === undefined || contains(event, text.toLowerCase());
+}
+
+/** What groups are made by: an event that was parked without an error is grouped by its stop reason. */
+export function fingerprintOf(event: Pick<ParkedEvent, 'diagnosis'>): string {
+  return event.diagnosis.error?.fingerprint ?? event.diagnosis.stop;
+}
+
+/** True when it would match everything. A status alone does not narrow anything. */
+export function isEmptyFilter(filter: ParkedFilter): boolean {
+  return Object.entries(filter).every(([name, value]) => value === undefined || name === 'status');
+}
+
+/** The first rule that matches, if one does. */
+export function ruleFor(rules: readonly TriageRule[], event: ParkedEvent): TriageRule | undefined {
+  return rules.find((rule) => matches(rule.filter, event));
+}
+
+/** For engines: refuses what would touch everything. */
+export function demandNarrow(filter: ParkedFilter): void {
+  if (isEmptyFilter(filter))
+    throw new TriageError('EMPTY_FILTER', 'a filter that names nothing would match everything');
+}
+
+/** For engines: refuses an act without a person or a reason. */
+export function demandReason(act: Act): void {
+  if (act.who.trim() === '' || act.why.trim() === '') {
+    throw new TriageError('NO_REASON', 'say who does this and why');
+  }
+}
+
+function contains(event: ParkedEvent, text: string): boolean {
+  const { payload, key = '', diagnosis } = event;
+  return [diagnosis.message, key, typeof payload === 'string' ? payload : ''].some((place) =>
+    place.toLowerCase().includes(text),
+  );
+}

@@ -1,0 +1,186 @@
+import type { Clock } from 'holdfast';
+import type { Act } from './controls.ts';
+import type { NewEvent } from './envelope.ts';
+import { demandReason } from './parked-filter.ts';
+import type {
+  ParkedEvent,
+  PublishReplay,
+  ReplayChange,
+  ReplayMemo,
+  ReplayOperation,
+  ReplayRequest,
+  ReplayStage,
+  Triage,
+} from './triage.ts';
+
+/** What a request says unless it says otherwise. */
+export const defaultReplay: Omit<ReplayRequest, 'filter'> = {
+  rate: 50,
+  canary: 5,
+  canaryMs: 5000,
+  outstandingMax: 500,
+  stopAbove: 0.5,
+};
+
+export const firstMemo: ReplayMemo = {
+  paidUntil: 0,
+  canarySince: 0,
+  judged: { succeeded: 0, failedAgain: 0 },
+};
+
+export interface ReplayStep {
+  readonly operation: ReplayOperation;
+  /** When there will be something to do again; 0 now, `undefined` never: it is over. */
+  readonly waitMs: number | undefined;
+}
+
+/** Events that are selected or released by one step. */
+const batchMax = 1000;
+/** Outcomes that are judged together. */
+const judgedTogether = 50;
+/** How often a replay is looked at while it waits for outcomes. */
+const lookMs = 200;
+/** The most that a pause may save up. */
+const burstMs = 1000;
+
+/**
+ * Moves a replay by one bounded step. Everything it needs is in the store: any process may take the next step, also after
+ * a crash, and of two that try at once one does.
+ */
+export async function advanceReplay(
+  triage: Triage,
+  id: string,
+  clock: Clock,
+  publish: PublishReplay,
+): Promise<ReplayStep | undefined> {
+  const operation = await triage.replays.get(id);
+  if (!operation) return undefined;
+  const step = { triage, operation, now: clock.epochMs(), publish };
+  const waitMs = await steps[operation.stage](step);
+  return { operation: (await triage.replays.get(id)) ?? operation, waitMs };
+}
+
+/** Asks a replay to stop; what is not released goes back to the parking lot. False: it was over. */
+export async function stopReplay(triage: Triage, id: string, act: Act): Promise<boolean> {
+  demandReason(act);
+  for (;;) {
+    const operation = await triage.replays.get(id);
+    if (!operation || steps[operation.stage] === over || operation.stage === 'stopping') return false;
+    if (await triage.replays.move(id, operation.version, { stage: 'stopping', stopped: act.why, act }))
+      return true;
+  }
+}
+
+/** The event that a replay publishes: the same identity, the edited content, the past it had. */
+export function replayed(event: ParkedEvent, operation: string): NewEvent {
+  const { id, payload, type, key, tenant, headers, correlationId, idempotencyKey } = event;
+  const past = { originTopic: event.originTopic, firstSeenAt: event.firstSeenAt, replay: operation };
+  return {
+    id,
+    payload,
+    headers,
+    correlationId,
+    idempotencyKey,
+    past,
+    ...(type !== undefined && { type }),
+    ...(key !== undefined && { key }),
+    ...(tenant !== undefined && { tenant }),
+  };
+}
+
+interface Step {
+  readonly triage: Triage;
+  readonly operation: ReplayOperation;
+  readonly now: number;
+  readonly publish: PublishReplay;
+}
+
+type TakeStep = (step: Step) => Promise<number | undefined>;
+
+const steps: Record<ReplayStage, TakeStep> = {
+  selecting: select,
+  canary: sendCanary,
+  releasing: release,
+  tracking: track,
+  stopping: giveBack,
+  done: over,
+  stopped: over,
+};
+
+async function select({ triage, operation }: Step): Promise<number> {
+  const selected = await triage.replays.select(operation.id, batchMax);
+  if (selected > 0) return 0;
+  return move(triage, operation, { stage: operation.request.canary > 0 ? 'canary' : 'releasing' });
+}
+
+async function sendCanary({ triage, operation, now, publish }: Step): Promise<number> {
+  const { request, counts, memo } = operation;
+  const wanted = Math.min(request.canary, counts.selected);
+  if (counts.failedAgain > 0) return move(triage, operation, stopped('the canary failed again'));
+  if (counts.released < wanted) {
+    await triage.replays.release(operation.id, wanted - counts.released, publish);
+    return move(triage, operation, { memo: { ...memo, canarySince: now } });
+  }
+  const watchedMs = now - memo.canarySince;
+  if (counts.succeeded < counts.released || watchedMs < request.canaryMs) {
+    return Math.max(1, Math.min(lookMs, request.canaryMs - watchedMs));
+  }
+  return move(triage, operation, { stage: 'releasing' });
+}
+
+async function release({ triage, operation, now, publish }: Step): Promise<number> {
+  const { request, counts, memo } = operation;
+  if (failsTooOften(operation)) return move(triage, operation, stopped('too many failed again'));
+  if (counts.released >= counts.selected) return move(triage, operation, { stage: 'tracking' });
+
+  const outstanding = counts.released - counts.succeeded - counts.failedAgain;
+  const eachMs = 1000 / request.rate;
+  const paidUntil = Math.max(memo.paidUntil, now - burstMs);
+  const affordable = Math.max(0, Math.floor((now - paidUntil) / eachMs));
+  const room = Math.min(affordable, request.outstandingMax - outstanding, batchMax);
+  if (room < 1) return affordable < 1 ? Math.max(1, paidUntil + eachMs - now) : lookMs;
+
+  // Paid before it is released: a crash in between costs time, never the rate. And of two processes only one can pay.
+  const paid = await triage.replays.move(operation.id, operation.version, {
+    memo: { ...memo, paidUntil: paidUntil + room * eachMs, judged: judgedNow(operation) },
+  });
+  if (paid) await triage.replays.release(operation.id, room, publish);
+  return 0;
+}
+
+async function track({ triage, operation }: Step): Promise<number> {
+  const { released, succeeded, failedAgain } = operation.counts;
+  return succeeded + failedAgain < released ? lookMs : move(triage, operation, { stage: 'done' });
+}
+
+async function giveBack({ triage, operation }: Step): Promise<number> {
+  const returned = await triage.replays.unselect(operation.id, batchMax);
+  return returned > 0 ? 0 : move(triage, operation, { stage: 'stopped' });
+}
+
+async function over(): Promise<undefined> {
+  return undefined;
+}
+
+async function move(triage: Triage, operation: ReplayOperation, change: ReplayChange): Promise<number> {
+  await triage.replays.move(operation.id, operation.version, change);
+  return 0;
+}
+
+function stopped(because: string): ReplayChange {
+  return { stage: 'stopping', stopped: because };
+}
+
+function failsTooOften({ counts, memo, request }: ReplayOperation): boolean {
+  const failed = counts.failedAgain - memo.judged.failedAgain;
+  const heard = failed + counts.succeeded - memo.judged.succeeded;
+  return heard >= Math.min(judgedTogether, counts.selected) && failed > heard * request.stopAbove;
+}
+
+/** The window moves on only when it is full, so that a few failures cannot hide between two looks. */
+function judgedNow({ counts, memo }: ReplayOperation): ReplayMemo['judged'] {
+  const heard = counts.succeeded + counts.failedAgain - memo.judged.succeeded - memo.judged.failedAgain;
+  return heard < judgedTogether
+    ? memo.judged
+    : { succeeded: counts.succeeded, failedAgain: counts.failedAgain };
+}

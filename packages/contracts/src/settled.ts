@@ -1,0 +1,24 @@
+/** What became of one settlement, completion or release. */
+export interface Settled {
+  readonly took: boolean;
+  /** The mark was there already, so `commit` was not called: the effect had been made before. */
+  readonly repeated: boolean;
+  /** Why it did not take effect. */
+  readonly because: 'lease_lost' | 'commit_failed' | 'topic_unknown' | undefined;
+  /** What `commit` threw. */
+  readonly error: unknown;
+}
+
+export const TOOK: Settled = { took: true, repeated: false, because: undefined, error: undefined };
+export const REPEATED: Settled = { took: true, repeated: true, because: undefined, error: undefined };
+export const LEASE_LOST: Settled = { took: false, repeated: false, because: 'lease_lost', error: undefined };
+export const TOPIC_UNKNOWN: Settled = {
+  took: false,
+  repeated: false,
+  because: 'topic_unknown',
+  error: undefined,
+};
+
+export function commitFailed(error: unknown): Settled {
+  return { took: false, repeated: false, because: 'commit_failed', error };
+}

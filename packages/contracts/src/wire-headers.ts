@@ -1,0 +1,149 @@
+import type { Delivery, Diagnosis, Headers } from './envelope.ts';
+import type { ErrorNote } from './error-note.ts';
+import type { AttemptNote } from './story-note.ts';
+
+/**
+ * How an event travels where there are headers and no columns (Kafka, RabbitMQ, SQS, NATS). The same names everywhere, so
+ * that an event can be read by people and moved between engines.
+ */
+export interface WireState {
+  readonly id: string;
+  readonly type: string | undefined;
+  readonly key: string | undefined;
+  readonly tenant: string | undefined;
+  readonly headers: Headers;
+  readonly correlationId: string | undefined;
+  readonly idempotencyKey: string | undefined;
+  readonly originTopic: string | undefined;
+  readonly firstSeenAt: number | undefined;
+  readonly expiresAt: number | undefined;
+  readonly replay: string | undefined;
+  readonly attempts: number;
+  readonly snoozes: number;
+  readonly deaths: number;
+  readonly nextDelayMs: number | undefined;
+  readonly lastError: ErrorNote | undefined;
+  readonly story: readonly AttemptNote[];
+  readonly diagnosis: Diagnosis | undefined;
+}
+
+const names = {
+  id: 'event-id',
+  type: 'event-type',
+  key: 'event-key',
+  tenant: 'tenant',
+  correlationId: 'correlation-id',
+  idempotencyKey: 'idempotency-key',
+  originTopic: 'origin-topic',
+  firstSeenAt: 'first-seen-ts',
+  expiresAt: 'expires-ts',
+  replay: 'replay-operation',
+  attempts: 'retry-attempt',
+  snoozes: 'retry-snoozes',
+  deaths: 'retry-deaths',
+  nextDelayMs: 'next-delay-ms',
+  lastError: 'last-error',
+  story: 'retry-story',
+  reason: 'dlq-reason',
+  message: 'dlq-message',
+  stop: 'dlq-stop',
+  finalAttempt: 'final-attempt',
+} as const;
+
+/** Names that are ours: a producer's own headers may not use them. */
+export const reservedHeaders: ReadonlySet<string> = /* @__PURE__ */ new Set(Object.values(names));
+
+/** Everything about an event but its payload, as text. */
+export function toWire(state: WireState | Delivery): Record<string, string> {
+  const wire: Record<string, string> = { ...state.headers };
+  const put = (name: string, value: string | number | undefined) => {
+    if (value !== undefined) wire[name] = String(value);
+  };
+  for (const name of [
+    'id',
+    'type',
+    'key',
+    'tenant',
+    'correlationId',
+    'idempotencyKey',
+    'originTopic',
+  ] as const) {
+    put(names[name], state[name]);
+  }
+  for (const name of ['firstSeenAt', 'expiresAt', 'replay', 'nextDelayMs'] as const)
+    put(names[name], state[name]);
+  put(names.attempts, state.attempts);
+  if (state.snoozes > 0) put(names.snoozes, state.snoozes);
+  if (state.deaths > 0) put(names.deaths, state.deaths);
+  const { diagnosis } = state;
+  const lastError = diagnosis?.error ?? state.lastError;
+  const story = diagnosis?.story ?? state.story;
+  if (lastError) put(names.lastError, JSON.stringify(lastError));
+  if (story.length > 0) put(names.story, JSON.stringify(story));
+  if (diagnosis) {
+    put(names.reason, diagnosis.reason);
+    put(names.message, diagnosis.message);
+    put(names.stop, diagnosis.stop);
+    put(names.finalAttempt, diagnosis.finalAttempt);
+  }
+  return wire;
+}
+
+/**
+ * Reads it back. Headers that a stranger wrote are taken for what they can be: one that cannot be read counts as absent.
+ * An event without an id has the empty one: the engine then makes it from where the event was found.
+ */
+export function fromWire(wire: Headers): WireState {
+  const headers = Object.fromEntries(Object.entries(wire).filter(([name]) => !reservedHeaders.has(name)));
+  const lastError = readJson<ErrorNote>(wire[names.lastError], isErrorNote);
+  const story = readJson<AttemptNote[]>(wire[names.story], Array.isArray) ?? [];
+  const stop = wire[names.stop];
+  return {
+    id: wire[names.id] ?? '',
+    type: wire[names.type],
+    key: wire[names.key],
+    tenant: wire[names.tenant],
+    headers,
+    correlationId: wire[names.correlationId],
+    idempotencyKey: wire[names.idempotencyKey],
+    originTopic: wire[names.originTopic],
+    firstSeenAt: readNumber(wire[names.firstSeenAt]),
+    expiresAt: readNumber(wire[names.expiresAt]),
+    replay: wire[names.replay],
+    attempts: readNumber(wire[names.attempts]) ?? 0,
+    snoozes: readNumber(wire[names.snoozes]) ?? 0,
+    deaths: readNumber(wire[names.deaths]) ?? 0,
+    nextDelayMs: readNumber(wire[names.nextDelayMs]),
+    lastError,
+    story,
+    diagnosis:
+      stop === undefined
+        ? undefined
+        : {
+            reason: wire[names.reason] ?? '',
+            message: wire[names.message] ?? '',
+            stop,
+            finalAttempt: readNumber(wire[names.finalAttempt]) ?? 0,
+            error: lastError,
+            story,
+          },
+  };
+}
+
+function readNumber(text: string | undefined): number | undefined {
+  const value = text === undefined || text === '' ? Number.NaN : Number(text);
+  return value >= 0 && value < Infinity ? value : undefined;
+}
+
+function readJson<T>(text: string | undefined, isRight: (value: unknown) => boolean): T | undefined {
+  try {
+    const value = JSON.parse(text ?? 'null');
+    return isRight(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isErrorNote(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'type' in value && 'fingerprint' in value;
+}
