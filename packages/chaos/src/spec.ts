@@ -1,4 +1,4 @@
-import { OptionsError } from 'holdfast';
+import { type Duration, OptionsError } from 'holdfast';
 import {
   count,
   duration,
@@ -34,6 +34,11 @@ function whole(fallback?: number, min?: number): Field<number, number> {
   return count<Record<never, number>>(fallback, min);
 }
 
+/** A `duration` that no word may stand in for. */
+function span(fallback?: Duration): Field<Duration, number> {
+  return duration<Record<never, number>>(fallback);
+}
+
 const status: Field<number, number> = {
   ...whole(503, 200),
   max: 599,
@@ -56,9 +61,9 @@ const headers: Field<Readonly<Record<string, string>>, Readonly<Record<string, s
 /** When a fault may strike; the same for all of them. */
 const when = {
   rate: number(1, 0, 1),
-  from: duration(0),
-  until: duration(),
-  flap: shape({ up: duration(), down: duration() }),
+  from: span(0),
+  until: span(),
+  flap: shape({ up: span(), down: span() }),
   first: whole(),
   every: whole(1, 1),
   match: shape({ method: list(text), path: list(text), target: list(text) }),
@@ -79,14 +84,14 @@ const kinds = {
   status: {
     ...when,
     status,
-    retryAfter: duration(),
+    retryAfter: span(),
     retryAfterAs: word('seconds', 'seconds', 'date'),
     headers,
     body: text,
     direction: way('request'),
   },
   duplicate: { ...when, together: flag(false) },
-  reorder: { ...when, by: whole(1, 1), within: duration('1s') },
+  reorder: { ...when, by: whole(1, 1), within: span('1s') },
 };
 
 export type FaultKind = keyof typeof kinds;

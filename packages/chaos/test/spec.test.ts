@@ -143,6 +143,11 @@ test('the types know what each kind takes', () => {
   expectTypeOf<{ kind: 'latency'; delay: '5ms' }>().toExtend<FaultSpec>();
   expectTypeOf<{ kind: 'latency' }>().not.toExtend<FaultSpec>();
   expectTypeOf<{ kind: 'latency'; delay: 'soon' }>().not.toExtend<FaultSpec>();
+  expectTypeOf<{ kind: 'hang'; from: 'later' }>().not.toExtend<FaultSpec>();
+  expectTypeOf<{
+    kind: 'latency';
+    delay: { distribution: 'pareto'; min: 'some' };
+  }>().not.toExtend<FaultSpec>();
   expectTypeOf<{ kind: 'reset'; afterBytes: 'many' }>().not.toExtend<FaultSpec>();
   expectTypeOf<{ kind: 'status'; retryAfter: 'later' }>().not.toExtend<FaultSpec>();
 });
