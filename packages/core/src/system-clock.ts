@@ -4,11 +4,19 @@ import type { Clock, Random } from './clock.ts';
 /** The longest time a host timer can take; beyond it, hosts fire at once. */
 const hostTimerMaxMs = 2 ** 31 - 1;
 
+/** A timer that is later than this was held up by a busy thread. */
+const lateMs = 1;
+
 /**
  * Real time. All alarms share one host timer, which runs only while an alarm is set: an idle process neither ticks
  * nor is kept alive, and a waiting one is.
  */
 export const systemClock: Clock = /* @__PURE__ */ createSystemClock();
+
+/** When the thread is free, and what has arrived has been heard. */
+function later(callback: () => void): void {
+  ((globalThis as { setImmediate?: typeof queueMicrotask }).setImmediate ?? setTimeout)(callback);
+}
 
 export const systemRandom: Random = () => Math.random();
 
@@ -20,6 +28,7 @@ function createSystemClock(): Clock {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let wakeAt: number;
   let looksLater: boolean;
+  let waitsForNews: boolean;
 
   /** At first, and when a test puts fake timers in place of the host's or puts those back: what was armed never fires. */
   function adopt(): void {
@@ -29,6 +38,7 @@ function createSystemClock(): Clock {
     timer = undefined;
     wakeAt = Infinity;
     looksLater = false;
+    waitsForNews = false;
   }
 
   function now(): number {
@@ -45,9 +55,16 @@ function createSystemClock(): Clock {
   }
 
   function wake(): void {
+    const rungAt = now();
+    // The thread was busy. What has arrived meanwhile is heard first, or calls would be given up that are answered.
+    if (rungAt - wakeAt > lateMs && !waitsForNews) {
+      waitsForNews = true;
+      later(wake);
+      return;
+    }
+    waitsForNews = false;
     // Whatever the alarms set, one arming at the end covers it.
     wakeAt = -1;
-    const rungAt = now();
     const { order } = alarms;
     try {
       // One that sets itself anew is left for the next time, so that it cannot hold the thread.
@@ -81,7 +98,7 @@ function createSystemClock(): Clock {
       // a look once the thread is free costs a burst of calls nothing.
       if (timer && !looksLater && !alarms.size) {
         looksLater = true;
-        ((globalThis as { setImmediate?: typeof queueMicrotask }).setImmediate ?? setTimeout)(look);
+        later(look);
       }
     },
   };

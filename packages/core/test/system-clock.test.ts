@@ -196,6 +196,25 @@ describe('under fake timers', () => {
 });
 
 describe('real time', () => {
+  test('a thread that was busy hears what has arrived before it gives up on it', async () => {
+    const heard: string[] = [];
+    const rung = Promise.withResolvers<void>();
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => heard.push('answer');
+    systemClock.set(
+      new Bell(() => {
+        heard.push('alarm');
+        rung.resolve();
+      }),
+      systemClock.now() + 5,
+    );
+    port2.postMessage('answer');
+    for (const until = performance.now() + 20; performance.now() < until; );
+    await rung.promise;
+    port1.close();
+    expect(heard).toEqual(['answer', 'alarm']);
+  });
+
   test('rings at or after the time asked for, and tells it', async () => {
     const at = systemClock.now() + 4.5;
     const now = await new Promise<number>((resolve) => systemClock.set(new Bell(resolve), at));
