@@ -84,6 +84,7 @@ export type {
   PublishReplay,
   ReplayChange,
   ReplayCounts,
+  ReplayedEvent,
   ReplayMemo,
   ReplayOperation,
   ReplayRequest,

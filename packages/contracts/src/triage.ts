@@ -26,8 +26,11 @@ export interface Triage {
   restore(ids: readonly string[], act: Act): Promise<readonly boolean[]>;
   /** Keeps events for `keepMs` from now. */
   keep(ids: readonly string[], keepMs: number, act: Act): Promise<readonly boolean[]>;
-  /** The replay of these events succeeded. Told before the delivery is acknowledged; false: told before, or no replay. */
-  resolve(ids: readonly string[]): Promise<readonly boolean[]>;
+  /**
+   * The replays of these events succeeded. Where the parking lot is elsewhere, consumers tell it before they acknowledge
+   * the delivery; where a settlement feeds the triage, it does. False: told before, or not of this operation any more.
+   */
+  resolve(replayed: readonly ReplayedEvent[]): Promise<readonly boolean[]>;
 
   readonly replays: Replays;
 
@@ -103,6 +106,12 @@ export interface EditNote extends Act {
   readonly changes: readonly EditChange[];
 }
 
+export interface ReplayedEvent {
+  readonly id: string;
+  /** `replay` of the delivery. */
+  readonly operation: string;
+}
+
 /** Replays as the engine stores them. `advanceReplay` moves them: engines count and mark, they do not decide. */
 export interface Replays {
   /** Rejects an empty filter. What it selects is fixed by the filter and this moment, also after a crash. */
@@ -118,8 +127,9 @@ export interface Replays {
   /** Gives back what was selected and not released; 0: none is left. */
   unselect(id: string, limit: number): Promise<number>;
   /**
-   * Releases at most so many of the selected and says how many. Calls `publish` for each topic, and notes them as released
-   * when it has resolved; where broker and triage share a store, the engine may move them in one transaction instead.
+   * Releases at most so many of the selected, those parked first before the others, and says how many. Calls `publish` for
+   * each topic, and notes them as released only when it has resolved: a crash in between publishes them again, under the same
+   * ids. Where broker and triage share a store, the engine may move them in one transaction instead.
    */
   release(id: string, limit: number, publish: PublishReplay): Promise<number>;
 }

@@ -1,0 +1,113 @@
+import { demandNarrow, demandReason, matches } from '../parked-filter.ts';
+import { firstMemo, replayed } from '../replay.ts';
+import type { ParkedEvent, Replays } from '../triage.ts';
+import { pageOf, type Room } from './room.ts';
+import { count, writeAudit } from './triage.ts';
+
+export function memoryReplays(room: Room): Replays {
+  const { storage } = room;
+
+  /** Events that an operation has selected and not released. */
+  function selectedBy(id: string): ParkedEvent[] {
+    return [...storage.parked.values()].filter(
+      (event) => event.operation === id && event.status === 'parked',
+    );
+  }
+
+  return {
+    async begin(request, act) {
+      demandNarrow(request.filter);
+      demandReason(act);
+      return room.write((startedAt) => {
+        const id = room.newId();
+        const counts = { selected: 0, released: 0, succeeded: 0, failedAgain: 0 };
+        const operation = {
+          ...{
+            id,
+            request,
+            act,
+            stage: 'selecting' as const,
+            version: 1,
+            startedAt,
+            counts,
+            memo: firstMemo,
+          },
+          endedAt: undefined,
+          stopped: undefined,
+        };
+        storage.operations.set(id, operation);
+        writeAudit(room, 'replay', [id], act);
+        return operation;
+      });
+    },
+
+    async get(id) {
+      return storage.operations.get(id);
+    },
+
+    async list(request) {
+      return pageOf([...storage.operations.values()].toReversed(), request, ({ id }) => id);
+    },
+
+    async move(id, version, { act, ...change }) {
+      return room.write((now) => {
+        const operation = storage.operations.get(id);
+        if (operation?.version !== version) return undefined;
+        const isOver = change.stage === 'done' || change.stage === 'stopped';
+        const moved = {
+          ...operation,
+          ...change,
+          version: version + 1,
+          endedAt: isOver ? now : operation.endedAt,
+        };
+        storage.operations.set(id, moved);
+        if (act) writeAudit(room, 'replay_stopped', [id], act);
+        return moved;
+      });
+    },
+
+    async select(id, limit) {
+      return room.write(() => {
+        const operation = storage.operations.get(id);
+        if (operation?.stage !== 'selecting') return 0;
+        const filter = { ...operation.request.filter, status: 'parked' as const };
+        const chosen = [...storage.parked.values()]
+          .filter((event) => event.operation === undefined && event.parkedAt <= operation.startedAt)
+          .filter((event) => matches(filter, event))
+          .slice(0, limit);
+        for (const event of chosen) storage.parked.set(event.id, { ...event, operation: id });
+        count(storage, id, { selected: chosen.length });
+        return chosen.length;
+      });
+    },
+
+    async unselect(id, limit) {
+      return room.write(() => {
+        const chosen = selectedBy(id).slice(0, limit);
+        for (const event of chosen) storage.parked.set(event.id, { ...event, operation: undefined });
+        count(storage, id, { selected: -chosen.length });
+        return chosen.length;
+      });
+    },
+
+    async release(id, limit, publish) {
+      const operation = storage.operations.get(id);
+      if (!operation) return 0;
+      const chosen = selectedBy(id)
+        .sort((a, b) => a.parkedAt - b.parkedAt)
+        .slice(0, limit);
+      for (const [topic, events] of Map.groupBy(chosen, (event) => operation.request.to ?? event.topic)) {
+        await publish(
+          topic,
+          events.map((event) => replayed(event, id)),
+        );
+      }
+      room.write(() => {
+        const unheard = chosen.filter((event) => storage.parked.get(event.id) === event);
+        for (const event of unheard) storage.parked.set(event.id, { ...event, status: 'replaying' });
+        count(storage, id, { released: unheard.length });
+      });
+      return chosen.length;
+    },
+  };
+}

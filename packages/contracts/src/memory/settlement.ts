@@ -1,0 +1,124 @@
+import type { Settlement } from '../broker.ts';
+import type { Diagnosis } from '../envelope.ts';
+import { messageMax } from '../error-note.ts';
+import { commitFailed, REPEATED, type Settled, TOOK, TOPIC_UNKNOWN } from '../settled.ts';
+import { isMarked, writeMark } from './ledger.ts';
+import type { Room } from './room.ts';
+import { beginTransaction, type MemoryStorage, type MemoryTransaction, type Row } from './storage.ts';
+import { park, resolve } from './triage.ts';
+
+type AnySettlement = Settlement<MemoryTransaction>;
+
+/** What `commit` has come to; its writes are made with the settlement. */
+export type Commit =
+  | { readonly apply: () => void; readonly repeated: boolean }
+  | { readonly failure: Settled };
+
+/** Runs `commit`, unless one of the marks says that its effect was made before. */
+export async function runCommit(storage: MemoryStorage, settlement: AnySettlement): Promise<Commit> {
+  const { marks = [], lease } = settlement;
+  if (settlement.kind !== 'ack' || !settlement.commit) return { apply: () => {}, repeated: false };
+  if (marks.some((handler) => isMarked(storage, { handler, eventId: lease.id }))) {
+    return { apply: () => {}, repeated: true };
+  }
+  const { tx, apply } = beginTransaction(storage);
+  try {
+    await settlement.commit(tx);
+    return { apply, repeated: false };
+  } catch (error) {
+    return { failure: commitFailed(error) };
+  }
+}
+
+/** The settlement of an event that is in hand: one synchronous step, so that no one sees half of it. */
+export function applySettlement(
+  room: Room,
+  row: Row,
+  settlement: AnySettlement,
+  commit: Commit,
+  now: number,
+): Settled {
+  if ('failure' in commit) return commit.failure;
+  if (settlement.kind === 'reroute' && !room.storage.topics.has(settlement.to)) return TOPIC_UNKNOWN;
+  for (const handler of settlement.marks ?? []) writeMark(room, { handler, eventId: row.envelope.id });
+  commit.apply();
+  placeAnew(room, row, settlement, now);
+  row.lease = undefined;
+  // Who was never run is not cleared.
+  if (settlement.kind !== 'return') Object.assign(row, { suspect: false, deaths: 0 });
+  return commit.repeated ? REPEATED : TOOK;
+}
+
+function placeAnew(room: Room, row: Row, settlement: AnySettlement, now: number): void {
+  switch (settlement.kind) {
+    case 'ack':
+    case 'discard':
+      finish(room, row, settlement.kind, now);
+      break;
+    case 'retry':
+      row.attempts += 1;
+      row.lastError = settlement.error;
+      row.story = settlement.story;
+      if (settlement.holdsKey === false) row.lane = undefined;
+      delay(row, settlement.delayMs, now);
+      break;
+    case 'snooze':
+      row.snoozes += 1;
+      delay(row, settlement.delayMs, now);
+      break;
+    case 'return':
+      break;
+    case 'park':
+      setAside(room, row, settlement, now);
+      break;
+    case 'reroute':
+      reroute(room, row, settlement.to, now);
+      break;
+  }
+}
+
+function delay(row: Row, delayMs: number, now: number): void {
+  row.dueAt = now + delayMs;
+  row.nextDelayMs = delayMs;
+}
+
+function finish({ storage, bounds }: Room, row: Row, how: 'ack' | 'discard', now: number): void {
+  const topic = storage.topics.get(row.envelope.topic)!;
+  topic.rows.delete(row.envelope.id);
+  resolve(storage, row.envelope.id, row.envelope.replay);
+  if (topic.keepSettledMs <= 0) return;
+  const event = { ...row.envelope, how, settledAt: now };
+  topic.settled.push({ order: row.order, event, removedAt: now + topic.keepSettledMs });
+  if (topic.settled.length > bounds.settledMax) topic.settled.shift();
+}
+
+function setAside(room: Room, row: Row, settlement: AnySettlement & { kind: 'park' }, now: number): void {
+  const { error, stop, story, keepMs, holdsKey = false } = settlement;
+  const diagnosis: Diagnosis = {
+    reason: error?.type ?? stop,
+    message: (error?.message ?? '').slice(0, messageMax),
+    stop,
+    finalAttempt: row.attempts + 1,
+    error,
+    story,
+  };
+  park(room, { ...row.envelope, diagnosis, ...(keepMs !== undefined && { keepMs }) }, now);
+  if (holdsKey && row.lane !== undefined) row.blocking = true;
+  else room.storage.topics.get(row.envelope.topic)!.rows.delete(row.envelope.id);
+}
+
+function reroute({ storage }: Room, row: Row, to: string, now: number): void {
+  const target = storage.topics.get(to)!;
+  storage.topics.get(row.envelope.topic)!.rows.delete(row.envelope.id);
+  Object.assign(row, {
+    envelope: { ...row.envelope, topic: to },
+    order: storage.next(),
+    lane: target.ordering === 'key' ? row.envelope.key : undefined,
+    dueAt: now,
+    attempts: 0,
+    snoozes: 0,
+    nextDelayMs: undefined,
+  });
+  target.rows.set(row.envelope.id, row);
+  storage.ring(to);
+}
