@@ -4,6 +4,7 @@ import type { Suite } from './suite.ts';
 
 const suites: Record<string, () => Promise<{ suite: Suite }>> = {
   core: () => import('./suites/core.ts'),
+  http: () => import('./suites/http.ts'),
   waiters: () => import('./suites/waiters.ts'),
 };
 

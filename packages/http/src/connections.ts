@@ -42,20 +42,18 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
   const bySignal = signalSender(send);
 
   return {
-    async send(input, init, context, caller, isFresh) {
+    send(input, init, context, caller, isFresh) {
       if (isGlobal && !dispatcher && !hasPlainGlobalDispatcher())
         return bySignal.send(input, init, context, caller, isFresh);
       const fresh = isFresh && !dispatcher ? new Agent(settings) : undefined;
       const line = new Line(fresh ?? agent, context);
-      try {
-        return await send(input, { ...init, signal: caller ?? null, dispatcher: line } as RequestInit);
-      } catch (error) {
+      const sending = send(input, { ...init, signal: caller ?? null, dispatcher: line } as RequestInit);
+      // What is still on it then, such as the body of the response, comes to its end.
+      if (fresh) void sending.catch(() => {}).then(() => fresh.close());
+      return sending.catch((error: unknown) => {
         if (!line.started) noteUnsent(error);
         throw error;
-      } finally {
-        // What is still on it, such as the body of the response, comes to its end.
-        if (fresh) void fresh.close();
-      }
+      });
     },
     close: async () => {
       if (!dispatcher) await agent.close();
@@ -68,13 +66,16 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
  * was sent. It costs less than a signal that `fetch` has to follow.
  */
 class Line {
-  readonly #agent: Dispatcher;
-  started = false;
-  controller: Dispatcher.DispatchController | undefined = undefined;
-  reason: Error | undefined = undefined;
+  declare readonly agent: Dispatcher;
+  declare started: boolean;
+  declare controller: Dispatcher.DispatchController | undefined;
+  declare reason: Error | undefined;
 
   constructor(agent: Dispatcher, context: Context) {
-    this.#agent = agent;
+    this.agent = agent;
+    this.started = false;
+    this.controller = undefined;
+    this.reason = undefined;
     context.signal.addEventListener('abort', this);
   }
 
@@ -88,11 +89,11 @@ class Line {
     const isOlder = typeof handler.onRequestStart !== 'function';
     // Those that came before undici 8 speak HTTP/1.1 only.
     return isOlder
-      ? this.#agent.dispatch(
+      ? this.agent.dispatch(
           { ...options, allowH2: false } as Dispatcher.DispatchOptions,
           new OnLine(this, wrapHandler(handler)),
         )
-      : this.#agent.dispatch(options, new OnLine(this, handler));
+      : this.agent.dispatch(options, new OnLine(this, handler));
   }
 }
 
@@ -101,31 +102,31 @@ const { wrapHandler } = Dispatcher1Wrapper as unknown as {
 };
 
 class OnLine implements Dispatcher.DispatchHandler {
-  readonly #line: Line;
-  readonly #handler: Dispatcher.DispatchHandler;
+  declare readonly line: Line;
+  declare readonly handler: Dispatcher.DispatchHandler;
 
   constructor(line: Line, handler: Dispatcher.DispatchHandler) {
-    this.#line = line;
-    this.#handler = handler;
+    this.line = line;
+    this.handler = handler;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
-    const line = this.#line;
+    const line = this.line;
     if (line.reason) {
       controller.abort(line.reason);
       return;
     }
     line.started = true;
     line.controller = controller;
-    this.#handler.onRequestStart?.(controller, context);
+    this.handler.onRequestStart?.(controller, context);
   }
 
   onRequestUpgrade(...args: Parameters<NonNullable<Dispatcher.DispatchHandler['onRequestUpgrade']>>): void {
-    this.#handler.onRequestUpgrade?.(...args);
+    this.handler.onRequestUpgrade?.(...args);
   }
 
   onResponseStarted(): void {
-    this.#handler.onResponseStarted?.();
+    this.handler.onResponseStarted?.();
   }
 
   onResponseStart(
@@ -133,28 +134,28 @@ class OnLine implements Dispatcher.DispatchHandler {
       NonNullable<Dispatcher.DispatchHandler['onResponseStart']>
     >
   ): void {
-    this.#handler.onResponseStart?.(controller, status, headers, message);
+    this.handler.onResponseStart?.(controller, status, headers, message);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#handler.onResponseData?.(controller, chunk);
+    this.handler.onResponseData?.(controller, chunk);
   }
 
   onResponseEnd(
     ...[controller, trailers]: Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseEnd']>>
   ): void {
-    this.#handler.onResponseEnd?.(controller, trailers);
+    this.handler.onResponseEnd?.(controller, trailers);
   }
 
   onResponseError(controller: Dispatcher.DispatchController, error: Error): void {
-    this.#handler.onResponseError?.(controller, error);
+    this.handler.onResponseError?.(controller, error);
   }
 
   onBodySent(chunk: Buffer): void {
-    this.#handler.onBodySent?.(chunk);
+    this.handler.onBodySent?.(chunk);
   }
 
   onRequestSent(): void {
-    this.#handler.onRequestSent?.();
+    this.handler.onRequestSent?.();
   }
 }

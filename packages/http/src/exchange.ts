@@ -1,6 +1,7 @@
 import {
   Alarm,
   type Classifier,
+  type Judgement,
   type Outcome,
   type Plan,
   type RunOptions,
@@ -11,7 +12,10 @@ import {
 import {
   DONE,
   type Driver,
-  type Flight,
+  Flight,
+  type GuardedWork,
+  land,
+  launch,
   recordEnding,
   SEND,
   STOP,
@@ -33,7 +37,9 @@ import { Sending } from './sending.ts';
 export interface ExchangeSettings {
   readonly policy: Runner;
   readonly makeKey: KeyMaker | undefined;
-  readonly mayAnnounce: (origin: string) => boolean;
+  readonly announces: (origin: string, around: Surroundings | undefined) => boolean;
+  /** A status below 400 is good whatever the headers say: nobody has to be asked. */
+  readonly trustsStatus: boolean;
   /** Without a key, and with one. */
   readonly judges: readonly [(plan: Plan) => Classifier, (plan: Plan) => Classifier];
   readonly onWait: ((wait: Wait) => void) | undefined;
@@ -44,92 +50,154 @@ export interface ExchangeSettings {
  * one controller that the caller sees, whichever attempt is in flight.
  */
 export class Exchange extends Alarm implements Driver, Dispatcher.DispatchController {
-  readonly handler: Dispatcher.DispatchHandler;
-  readonly #dispatch: Dispatcher.Dispatch;
-  readonly #request: Dispatcher.DispatchOptions;
-  readonly #work: Work;
-  readonly #announcement: Announcement | undefined;
-  readonly #key: string | undefined;
-  readonly #leaveWith: AbortSignal | undefined;
-  /** The latest attempt, and the one that it races. */
-  #latest: Sending | undefined = undefined;
-  #rival: Sending | undefined = undefined;
+  declare readonly handler: Dispatcher.DispatchHandler;
+  declare private readonly dispatch: Dispatcher.Dispatch;
+  declare private readonly request: Dispatcher.DispatchOptions;
+  declare private readonly settings: ExchangeSettings;
+  declare private readonly plan: Plan;
+  declare private readonly around: Surroundings | undefined;
+  declare private readonly origin: string;
+  /** The machine, once there is need of it: a first attempt that succeeds does without. */
+  declare private made: Work | undefined;
+  /** The attempt that was begun without it. */
+  declare private first: Flight | undefined;
+  declare private announcement: Announcement | undefined;
+  declare private key: string | undefined;
+  /** The latest attempt, and the one before it, which it may race. */
+  declare private latest: Sending | undefined;
+  declare private rival: Sending | undefined;
   /** The attempt whose response the caller has. */
-  #committed: Sending | undefined = undefined;
-  #hasStarted = false;
-  #isListening = false;
-  #isOver = false;
-  #reason: Error | null = null;
+  declare private committed: Sending | undefined;
+  declare private hasStarted: boolean;
+  declare private isListening: boolean;
+  declare private isOver: boolean;
+  declare private leftBecause: Error | null;
   /** How a caller that pauses before anything has come is remembered. */
-  #isPaused = false;
+  declare private isPaused: boolean;
 
   constructor(
-    { policy: { plan }, makeKey, mayAnnounce, judges, onWait }: ExchangeSettings,
+    settings: ExchangeSettings,
     dispatch: Dispatcher.Dispatch,
     request: Dispatcher.DispatchOptions,
     handler: Dispatcher.DispatchHandler,
     around: Surroundings | undefined,
   ) {
     super();
-    this.#dispatch = dispatch;
-    this.#request = request;
+    this.settings = settings;
+    this.plan = settings.policy.plan;
+    this.dispatch = dispatch;
+    this.request = request;
     this.handler = handler;
-    const { method, body } = request;
-    const headers = request.headers as OutgoingHeaders;
-    const origin = originNameOf(request.origin);
-    const given = headerIn(headers, 'idempotency-key');
-    const safe = isRepeatable(method);
-    this.#key =
-      given === undefined && !safe
-        ? makeKey?.({ method, url: `${origin}${request.path}` }, around, plan.random)
-        : undefined;
-    const keyed = (given ?? this.#key) !== undefined;
-    const replayable = typeof body === 'function' || isReplayable(body);
-    const options: RunOptions = {
-      target: origin,
-      idempotent: safe || keyed,
-      barred: replayable ? undefined : () => 'not_replayable',
-      classify: judges[keyed ? 1 : 0](plan),
-      priority: around?.priority,
-      onWait,
-    };
-    this.#announcement =
-      mayAnnounce(origin) && headerIn(headers, 'holdfast') === undefined
-        ? announcementOf(plan, (safe || keyed) && replayable, around, undefined)
-        : undefined;
-    const now = plan.clock.now();
-    this.#work = plan.work(options, now, Math.min(now + plan.patienceMs, around?.patienceEndsAt ?? Infinity));
-    this.#work.driver = this;
-    if (around?.ownedUpstream) this.#work.barred = 'not_owner';
-    this.#leaveWith = around?.signal;
+    this.around = around;
+    this.origin = originNameOf(request.origin);
+    this.key = undefined;
+    this.announcement = undefined;
+    this.made = undefined;
+    this.first = undefined;
+    this.latest = undefined;
+    this.rival = undefined;
+    this.committed = undefined;
+    this.hasStarted = false;
+    this.isListening = false;
+    this.isOver = false;
+    this.leftBecause = null;
+    this.isPaused = false;
   }
 
   begin(): void {
-    const signal = this.#leaveWith;
+    const { around, plan, request, settings, origin } = this;
+    const { makeKey, announces } = settings;
+    if (makeKey && !isRepeatable(request.method) && !this.givenKey) {
+      const { method, path } = request;
+      this.key = makeKey({ method, url: `${origin}${path}` }, around, plan.random);
+    }
+    if (announces(origin, around)) this.announcement = this.announced();
+    if (!around && this.beginSwiftly()) return;
+    const signal = around?.signal;
     if (signal?.aborted) this.abort(signal.reason);
     else {
       signal?.addEventListener('abort', this);
-      this.perform(this.#work.begin(this.#work.startedAt));
+      this.perform(this.work.begin(this.work.startedAt));
     }
+  }
+
+  /** The short way, when every guard is open: as the shell does it, with the machine built only when something fails. */
+  private beginSwiftly(): boolean {
+    const { plan } = this;
+    const target = plan.swift && plan.targetOf?.({ target: this.origin }, 0);
+    if (!target || plan.reporter?.isHeard()) return false;
+    const { breaker, bulkhead, budget } = target;
+    if ((breaker && !breaker.isClosed) || (bulkhead && !bulkhead.tryEnter())) return false;
+    const now = plan.clock.now();
+    plan.counters.operations++;
+    budget?.firstTry(now);
+    const flight = launch(Flight, plan, target, 1, now, now + plan.patienceMs) as Flight;
+    this.first = flight;
+    this.send(flight);
+    if (!this.isOver && !this.made && flight.endsAt < Infinity) plan.clock.set(this, flight.endsAt);
+    return true;
+  }
+
+  private get work(): Work {
+    this.made ??= this.takeOver();
+    return this.made;
+  }
+
+  private takeOver(): Work {
+    const { plan, around, first, request, settings } = this;
+    const keyed = (this.givenKey ?? this.key) !== undefined;
+    const isReplayable = this.isReplayable();
+    const options: RunOptions = {
+      target: this.origin,
+      idempotent: isRepeatable(request.method) || keyed,
+      barred: isReplayable ? undefined : () => 'not_replayable',
+      classify: settings.judges[keyed ? 1 : 0](plan),
+      priority: around?.priority,
+      onWait: settings.onWait,
+    };
+    const now = first ? first.startedAt : plan.clock.now();
+    const patienceEndsAt = Math.min(now + plan.patienceMs, around?.patienceEndsAt ?? Infinity);
+    const work = plan.work(options, now, patienceEndsAt);
+    if (first) (work as GuardedWork).adopt(first, first.on.budget);
+    if (around?.ownedUpstream) work.barred = 'not_owner';
+    work.driver = this;
+    return work;
+  }
+
+  private get givenKey(): string | undefined {
+    return headerIn(this.request.headers as OutgoingHeaders, 'idempotency-key');
+  }
+
+  private isReplayable(): boolean {
+    const { body } = this.request;
+    return typeof body === 'function' || isReplayable(body);
+  }
+
+  private announced(): Announcement | undefined {
+    const { request, plan, around } = this;
+    if (headerIn(request.headers as OutgoingHeaders, 'holdfast') !== undefined) return undefined;
+    const isKeyed = (this.key ?? this.givenKey) !== undefined;
+    const mayRepeat = (isKeyed || isRepeatable(request.method)) && this.isReplayable();
+    return announcementOf(plan, mayRepeat, around, undefined);
   }
 
   perform(step: Step): void {
-    const work = this.#work;
+    const work = this.work;
     const { clock } = work.plan;
-    if (step === SEND) this.#send(work.current as Flight);
+    if (step === SEND) this.send(work.current as Flight);
     // Whatever was sent may have failed at once, or the caller may have left meanwhile.
-    if (this.#isOver || step === DONE) return;
+    if (this.isOver || step === DONE) return;
     if (step === STOP) {
-      this.#end();
+      this.end();
       return;
     }
     if (work.wakeAt < Infinity) clock.set(this, work.wakeAt);
-    if (work.backingOff || !work.current) this.#listen();
+    if (work.backingOff || !work.current) this.listen();
   }
 
   ring(now: number): void {
-    const step = this.#work.alarm(now);
-    this.#sweep();
+    const step = this.work.alarm(now);
+    this.sweep();
     this.perform(step);
   }
 
@@ -140,93 +208,103 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
 
   /** An attempt has a connection: the caller hears of the first. */
   started(context: unknown): void {
-    if (this.#hasStarted) return;
-    this.#hasStarted = true;
+    if (this.hasStarted) return;
+    this.hasStarted = true;
     this.handler.onRequestStart?.(this, context);
   }
 
   /** The head of a response has come. True: it is the caller's now. */
   answered(sending: Sending, answer: Answer): boolean {
-    const step = this.#settled(sending, { ok: true, value: answer });
-    if (step === undefined) return false;
-    if (step === DONE || (step === STOP && this.#work.given === answer)) {
-      this.#commit(sending);
+    const { plan, first } = this;
+    if (first && !this.made && answer.status < 400 && plan.judgesValues < 2 && this.settings.trustsStatus) {
+      const now = plan.clock.now();
+      sending.isInFlight = false;
+      land(first, now, okay);
+      plan.counters.succeeded++;
+      first.on.budget?.success(now);
+      this.commit(sending);
       return true;
     }
-    this.perform(this.#told(step));
+    const step = this.settled(sending, { ok: true, value: answer });
+    if (step === undefined) return false;
+    if (step === DONE || (step === STOP && this.work.given === answer)) {
+      this.commit(sending);
+      return true;
+    }
+    this.perform(this.told(step));
     return false;
   }
 
   failed(sending: Sending, error: Error): void {
-    if (sending === this.#committed) {
-      this.#broken(error);
+    if (sending === this.committed) {
+      this.broken(error);
       return;
     }
     if (!sending.hasStarted) noteUnsent(error);
-    const step = this.#settled(sending, { ok: false, error });
-    if (step !== undefined) this.perform(this.#told(step));
+    const step = this.settled(sending, { ok: false, error });
+    if (step !== undefined) this.perform(this.told(step));
   }
 
   abort(reason: Error): void {
-    if (this.#reason) return;
-    this.#reason = reason ?? new DOMException('The request was aborted.', 'AbortError');
-    this.#committed?.controller?.abort(this.#reason);
-    if (this.#isOver) return;
-    const work = this.#work;
-    const step = work.cancel(work.plan.clock.now(), this.#reason);
-    this.#sweep();
+    if (this.leftBecause) return;
+    this.leftBecause = reason ?? new DOMException('The request was aborted.', 'AbortError');
+    this.committed?.controller?.abort(this.leftBecause);
+    if (this.isOver) return;
+    const work = this.work;
+    const step = work.cancel(work.plan.clock.now(), this.leftBecause);
+    this.sweep();
     this.perform(step);
   }
 
   pause(): void {
-    this.#isPaused = true;
-    this.#committed?.controller?.pause();
+    this.isPaused = true;
+    this.committed?.controller?.pause();
   }
 
   resume(): void {
-    this.#isPaused = false;
-    this.#committed?.controller?.resume();
+    this.isPaused = false;
+    this.committed?.controller?.resume();
   }
 
   get paused(): boolean {
-    return this.#committed?.controller?.paused ?? this.#isPaused;
+    return this.committed?.controller?.paused ?? this.isPaused;
   }
 
   get aborted(): boolean {
-    return this.#reason !== null;
+    return this.leftBecause !== null;
   }
 
   get reason(): Error | null {
-    return this.#reason;
+    return this.leftBecause;
   }
 
   get rawHeaders() {
-    return this.#committed?.controller?.rawHeaders ?? null;
+    return this.committed?.controller?.rawHeaders ?? null;
   }
 
   get rawTrailers() {
-    return this.#committed?.controller?.rawTrailers ?? null;
+    return this.committed?.controller?.rawTrailers ?? null;
   }
 
-  #send(flight: Flight): void {
-    const before = this.#latest;
+  private send(flight: Flight): void {
+    const before = this.latest;
     const sending = new Sending(this, flight);
     // What was held for the case that nothing follows is not needed any more.
-    if (before) this.#discardSettled();
-    if (this.#isListening) this.#unlisten();
-    this.#rival = before;
-    this.#latest = sending;
+    if (before) this.discardSettled();
+    if (this.isListening) this.unlisten();
+    this.rival = before;
+    this.latest = sending;
     try {
-      this.#dispatch(this.#outgoing(flight), sending);
+      this.dispatch(this.outgoing(flight), sending);
     } catch (error) {
       sending.onResponseError(undefined, error as Error);
     }
   }
 
-  #outgoing({ attempt, patienceEndsAt, startedAt }: Flight): Dispatcher.DispatchOptions {
-    const request = this.#request;
-    const key = this.#key;
-    const announcement = this.#announcement;
+  private outgoing({ attempt, patienceEndsAt, startedAt }: Flight): Dispatcher.DispatchOptions {
+    const request = this.request;
+    const key = this.key;
+    const announcement = this.announcement;
     const isMade = typeof request.body === 'function';
     if (key === undefined && !announcement && !isMade) return request;
     const more: Record<string, string> = {};
@@ -238,8 +316,8 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
   }
 
   /** What the machine says to an outcome; undefined when it is late. */
-  #settled(sending: Sending, outcome: Outcome): Step | undefined {
-    const work = this.#work;
+  private settled(sending: Sending, outcome: Outcome): Step | undefined {
+    const work = this.work;
     const { clock } = work.plan;
     const now = clock.now();
     sending.isInFlight = false;
@@ -248,13 +326,13 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
     const step = outcome.ok
       ? work.succeeded(now, sending.flight, outcome.value)
       : work.settled(now, sending.flight, outcome);
-    this.#sweep();
+    this.sweep();
     return step;
   }
 
   /** Tells the caller of a wait. If that throws, it is as if the caller had left. */
-  #told(step: Step): Step {
-    const { options, backingOff, attempt, previousDelayMs, patienceEndsAt, plan, log } = this.#work;
+  private told(step: Step): Step {
+    const { options, backingOff, attempt, previousDelayMs, patienceEndsAt, plan, log } = this.work;
     if (step !== WAIT || !backingOff || !options?.onWait) return step;
     const now = plan.clock.now();
     try {
@@ -264,55 +342,55 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
         because: log.at(-1)!.class,
         patienceLeft: patienceEndsAt - now,
       });
-      return this.#work.stop ? STOP : WAIT;
+      return this.work.stop ? STOP : WAIT;
     } catch (error) {
-      return this.#work.cancel(now, error);
+      return this.work.cancel(now, error);
     }
   }
 
   /** Ends what is in flight although nobody waits for it any more. */
-  #sweep(): void {
-    if (this.#latest?.flight.over) this.#latest.leave();
-    if (this.#rival?.flight.over) this.#rival.leave();
+  private sweep(): void {
+    if (this.latest?.flight.over) this.latest.leave();
+    if (this.rival?.flight.over) this.rival.leave();
   }
 
-  #commit(sending: Sending): void {
-    const work = this.#work;
-    this.#finish();
-    this.#committed = sending;
-    if (this.#rival) this.#discardSettled();
-    if (this.#isPaused) sending.controller?.pause();
-    if (work.stop) recordEnding(work.given, work.story);
+  private commit(sending: Sending): void {
+    const { made } = this;
+    this.finish();
+    this.committed = sending;
+    if (this.rival) this.discardSettled();
+    if (this.isPaused) sending.controller?.pause();
+    if (made?.stop) recordEnding(made.given, made.story);
   }
 
   /** The work is over, and nothing that the caller has not seen will come. */
-  #end(): void {
-    const work = this.#work;
-    this.#finish();
-    const last = this.#latest;
+  private end(): void {
+    const work = this.work;
+    this.finish();
+    const last = this.latest;
     if (work.isValue && last?.isHeld && last.answer === work.given) {
-      this.#committed = last;
+      this.committed = last;
       recordEnding(work.given, work.story);
       last.release();
       return;
     }
-    this.#discardSettled();
+    this.discardSettled();
     work.given = work.refusal();
     recordEnding(work.given, work.story);
     this.handler.onResponseError?.(this, work.given as Error);
   }
 
-  #finish(): void {
-    this.#isOver = true;
-    this.#work.plan.clock.clear(this);
-    if (this.#isListening) this.#unlisten();
-    this.#leaveWith?.removeEventListener('abort', this);
+  private finish(): void {
+    this.isOver = true;
+    this.plan.clock.clear(this);
+    if (this.isListening) this.unlisten();
+    this.around?.signal?.removeEventListener('abort', this);
   }
 
   /** The body of a response that the caller has begun to read broke off: it cannot be taken back. */
-  #broken(error: Error): void {
-    const { plan, startedAt, story } = this.#work;
-    if (!this.#reason) {
+  private broken(error: Error): void {
+    const { plan, startedAt, story } = this.work;
+    if (!this.leftBecause) {
       const { stops } = plan.counters;
       stops.committed = (stops.committed ?? 0) + 1;
       const told: Story = { ...story, tookMs: plan.clock.now() - startedAt, stop: 'committed' };
@@ -322,27 +400,29 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
   }
 
   /** Responses that are held and will not be the caller's. */
-  #discardSettled(): void {
-    for (const sending of [this.#latest, this.#rival]) {
-      if (sending && sending !== this.#committed && !sending.isInFlight) sending.discard();
+  private discardSettled(): void {
+    for (const sending of [this.latest, this.rival]) {
+      if (sending && sending !== this.committed && !sending.isInFlight) sending.discard();
     }
   }
 
   /** While nothing is in flight undici does not look at the caller's signal. */
-  #listen(): void {
-    const { signal } = this.#request as { signal?: AbortSignal };
+  private listen(): void {
+    const { signal } = this.request as { signal?: AbortSignal };
     if (typeof signal?.addEventListener !== 'function') return;
-    this.#isListening = true;
+    this.isListening = true;
     if (signal.aborted) this.abort(signal.reason);
     else signal.addEventListener('abort', this);
   }
 
-  #unlisten(): void {
-    this.#isListening = false;
-    const { signal } = this.#request as { signal?: AbortSignal };
+  private unlisten(): void {
+    this.isListening = false;
+    const { signal } = this.request as { signal?: AbortSignal };
     signal?.removeEventListener('abort', this);
   }
 }
+
+const okay: Judgement = { class: 'ok' };
 
 function originNameOf(origin: string | URL | undefined): string {
   if (typeof origin === 'string') return originOf(origin) ?? origin;

@@ -127,10 +127,15 @@ export function fetchOver(
   }
 
   function fetch(input: FetchInput, init?: HoldfastRequestInit): Promise<Response> {
-    const request = isRequest(input) ? input : undefined;
-    if (!request?.body || init?.body !== undefined) return start(input, init, init?.body);
-    if (bodyBufferMax > 0) return fetchBuffered(request, init);
-    return start(input, init, ONCE);
+    try {
+      const request = isRequest(input) ? input : undefined;
+      if (!request?.body || init?.body !== undefined) return start(input, init, init?.body);
+      if (bodyBufferMax > 0) return fetchBuffered(request, init);
+      return start(input, init, ONCE);
+    } catch (error) {
+      // A function that was given to us threw: whoever calls `fetch` expects a promise.
+      return Promise.reject(error);
+    }
   }
 
   function start(input: FetchInput, init: HoldfastRequestInit | undefined, body: Body | typeof ONCE) {
@@ -191,18 +196,22 @@ export function fetchOver(
     });
   }
 
-  async function run(call: Call, plan: Plan, runOptions: RunOptions): Promise<Response> {
-    let ended: unknown;
-    try {
-      const response = await policy.run((context) => attempt(call, plan, context), runOptions);
-      ended = response;
-      return response;
-    } finally {
-      if (call.last !== ended) discardLast(call, plan);
-    }
+  function run(call: Call, plan: Plan, runOptions: RunOptions): Promise<Response> {
+    return policy
+      .run((context) => attempt(call, plan, context), runOptions)
+      .then(
+        (response) => {
+          if (call.last !== response) discardLast(call, plan);
+          return response;
+        },
+        (error: unknown) => {
+          discardLast(call, plan);
+          throw error;
+        },
+      );
   }
 
-  async function attempt(call: Call, plan: Plan, context: Context): Promise<Response> {
+  function attempt(call: Call, plan: Plan, context: Context): Promise<Response> {
     const { init, key, announcement, caller } = call;
     discardLast(call, plan);
     const isFresh = !call.answered;
@@ -218,12 +227,13 @@ export function fetchOver(
     const to = call.endpoints
       ? call.endpoints.resolve(context.target as string, String(call.input))
       : call.input;
-    const response = await sender.send(to, sent, context, caller, isFresh);
-    call.answered = true;
-    // Of two that raced, one is left over.
-    discardLast(call, plan);
-    call.last = response;
-    return response;
+    return sender.send(to, sent, context, caller, isFresh).then((response) => {
+      call.answered = true;
+      // Of two that raced, one is left over.
+      discardLast(call, plan);
+      call.last = response;
+      return response;
+    });
   }
 
   return Object.assign(fetch, { policy, close: () => sender.close() });

@@ -1,7 +1,7 @@
 import { OptionsError, type PolicySpec, surroundings, type Wait } from 'holdfast';
 import type { Dispatcher } from 'undici';
 import { type Announce, announcesTo } from './announcement.ts';
-import { Exchange } from './exchange.ts';
+import { Exchange, type ExchangeSettings } from './exchange.ts';
 import { type Runner, runnerOf } from './fetch.ts';
 import { type Idempotency, keyMaker } from './idempotency-key.ts';
 import { type Answer, type JudgementOptions, judgeOf } from './judgement.ts';
@@ -9,7 +9,7 @@ import { type Answer, type JudgementOptions, judgeOf } from './judgement.ts';
 export interface InterceptorOptions extends JudgementOptions<Answer> {
   /** Where the `Idempotency-Key` of requests that are not safe to repeat comes from; `off` unless said. */
   readonly idempotency?: Idempotency | undefined;
-  /** Whom to send the `Holdfast` header: all, none, or a list of origins. */
+  /** Whom to send the `Holdfast` header: all, none, or a list of origins. Unless said, all, where there is something inherited. */
   readonly announce?: Announce | undefined;
   /** Told before each wait. */
   readonly onWait?: ((wait: Wait) => void) | undefined;
@@ -27,7 +27,8 @@ export function retryInterceptor(
   const settings = {
     policy,
     makeKey: keyMaker(options.idempotency),
-    mayAnnounce: announcesTo(options.announce ?? true, undefined),
+    announces: announcesWhen(options.announce),
+    trustsStatus: !options.classify && !options.statuses,
     judges: [judgeOf(options, false), judgeOf(options, true)] as const,
     onWait: options.onWait,
   };
@@ -40,6 +41,12 @@ export function retryInterceptor(
       new Exchange(settings, dispatch, request, handler, surroundings()).begin();
       return true;
     };
+}
+
+/** Unless it is said, to everybody, but only what was inherited: below a client of others, a header of ours is noise. */
+function announcesWhen(said: Announce | undefined): ExchangeSettings['announces'] {
+  if (said === undefined) return (_origin, around) => around !== undefined;
+  return announcesTo(said, undefined);
 }
 
 /** A fallback's or a cache's value is not a response that undici could pass on; and what is only observed is not driven. */

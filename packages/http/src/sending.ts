@@ -20,22 +20,31 @@ const DROPPED = 3;
 
 /** One attempt of an exchange, as undici sees it. */
 export class Sending implements Dispatcher.DispatchHandler {
-  readonly flight: Flight;
-  readonly #exchange: Exchange;
-  controller: Dispatcher.DispatchController | undefined = undefined;
-  answer: Answer | undefined = undefined;
-  isInFlight = true;
-  #state = WAITING;
-  #message: string | undefined = undefined;
-  #dropped = 0;
+  declare readonly flight: Flight;
+  declare private readonly exchange: Exchange;
+  declare controller: Dispatcher.DispatchController | undefined;
+  declare answer: Answer | undefined;
+  declare isInFlight: boolean;
+  declare private state: 0 | 1 | 2 | 3;
+  declare private message: string | undefined;
+  declare private dropped: number;
   /** What came although it was held: undici delivers it when the server closes the connection. */
-  #kept: Buffer[] | undefined = undefined;
-  #trailers: Headers | undefined = undefined;
-  #error: Error | undefined = undefined;
+  declare private kept: Buffer[] | undefined;
+  declare private trailers: Headers | undefined;
+  declare private error: Error | undefined;
 
   constructor(exchange: Exchange, flight: Flight) {
-    this.#exchange = exchange;
+    this.exchange = exchange;
     this.flight = flight;
+    this.controller = undefined;
+    this.answer = undefined;
+    this.isInFlight = true;
+    this.state = WAITING;
+    this.message = undefined;
+    this.dropped = 0;
+    this.kept = undefined;
+    this.trailers = undefined;
+    this.error = undefined;
   }
 
   get hasStarted(): boolean {
@@ -43,20 +52,20 @@ export class Sending implements Dispatcher.DispatchHandler {
   }
 
   get isHeld(): boolean {
-    return this.#state === HELD;
+    return this.state === HELD;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
-    if (this.#state === DROPPED) {
-      controller.abort(this.#leaving());
+    if (this.state === DROPPED) {
+      controller.abort(this.leaving());
       return;
     }
     this.controller = controller;
-    this.#exchange.started(context);
+    this.exchange.started(context);
   }
 
   onResponseStarted(): void {
-    if (this.#state === WAITING) this.#exchange.handler.onResponseStarted?.();
+    if (this.state === WAITING) this.exchange.handler.onResponseStarted?.();
   }
 
   onResponseStart(
@@ -65,89 +74,89 @@ export class Sending implements Dispatcher.DispatchHandler {
     headers: Headers,
     message?: string,
   ): void {
-    if (this.#state === DROPPED) return;
+    if (this.state === DROPPED) return;
     if (status < 200) {
-      this.#exchange.handler.onResponseStart?.(controller, status, headers, message);
+      this.exchange.handler.onResponseStart?.(controller, status, headers, message);
       return;
     }
     const answer = { status, headers };
     this.answer = answer;
-    this.#message = message;
-    if (this.#exchange.answered(this, answer)) {
-      this.#state = PASSED;
-      this.#exchange.handler.onResponseStart?.(controller, status, headers, message);
-    } else if (this.#state === WAITING) {
-      this.#state = HELD;
+    this.message = message;
+    if (this.exchange.answered(this, answer)) {
+      this.state = PASSED;
+      this.exchange.handler.onResponseStart?.(controller, status, headers, message);
+    } else if (this.state === WAITING) {
+      this.state = HELD;
       controller.pause();
     }
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#state === PASSED) this.#exchange.handler.onResponseData?.(controller, chunk);
-    else if (this.#state === HELD) {
-      this.#kept ??= [];
-      this.#kept.push(chunk);
+    if (this.state === PASSED) this.exchange.handler.onResponseData?.(controller, chunk);
+    else if (this.state === HELD) {
+      this.kept ??= [];
+      this.kept.push(chunk);
     } else {
-      this.#dropped += chunk.byteLength;
-      if (this.#dropped > drainedMax) controller.abort(this.#leaving());
+      this.dropped += chunk.byteLength;
+      if (this.dropped > drainedMax) controller.abort(this.leaving());
     }
   }
 
   onResponseEnd(controller: Dispatcher.DispatchController, trailers: Headers): void {
-    if (this.#state === PASSED) this.#exchange.handler.onResponseEnd?.(controller, trailers);
-    else this.#trailers = trailers ?? {};
+    if (this.state === PASSED) this.exchange.handler.onResponseEnd?.(controller, trailers);
+    else this.trailers = trailers ?? {};
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
-    if (this.#state === HELD) this.#error = error;
-    else if (this.#state !== DROPPED || this.isInFlight) this.#exchange.failed(this, error);
+    if (this.state === HELD) this.error = error;
+    else if (this.state !== DROPPED || this.isInFlight) this.exchange.failed(this, error);
   }
 
   onRequestUpgrade(...args: Parameters<Handler['onRequestUpgrade']>): void {
-    this.#exchange.handler.onRequestUpgrade?.(...args);
+    this.exchange.handler.onRequestUpgrade?.(...args);
   }
 
   onBodySent(chunk: Buffer): void {
-    this.#exchange.handler.onBodySent?.(chunk);
+    this.exchange.handler.onBodySent?.(chunk);
   }
 
   onRequestSent(): void {
-    this.#exchange.handler.onRequestSent?.();
+    this.exchange.handler.onRequestSent?.();
   }
 
   /** Nothing follows: what was held is the caller's. */
   release(): void {
     const { status, headers } = this.answer as Answer & { headers: Headers };
-    const { handler } = this.#exchange;
+    const { handler } = this.exchange;
     const controller = this.controller as Dispatcher.DispatchController;
-    this.#state = PASSED;
-    handler.onResponseStart?.(controller, status, headers, this.#message);
-    for (const chunk of this.#kept ?? []) handler.onResponseData?.(controller, chunk);
-    if (this.#error) this.#exchange.failed(this, this.#error);
-    else if (this.#trailers) handler.onResponseEnd?.(controller, this.#trailers);
+    this.state = PASSED;
+    handler.onResponseStart?.(controller, status, headers, this.message);
+    for (const chunk of this.kept ?? []) handler.onResponseData?.(controller, chunk);
+    if (this.error) this.exchange.failed(this, this.error);
+    else if (this.trailers) handler.onResponseEnd?.(controller, this.trailers);
     else controller.resume();
   }
 
   /** Something else is the caller's: the rest is read over, so that the connection can be used again. */
   discard(): void {
-    if (this.#state === PASSED) return;
-    const wasHeld = this.#state === HELD;
-    this.#state = DROPPED;
-    this.#kept = undefined;
-    if (!wasHeld || this.#trailers || this.#error) return;
+    if (this.state === PASSED) return;
+    const wasHeld = this.state === HELD;
+    this.state = DROPPED;
+    this.kept = undefined;
+    if (!wasHeld || this.trailers || this.error) return;
     const { headers } = this.answer as Answer & { headers: Headers };
-    if (Number(headers['content-length']) > drainedMax) this.controller?.abort(this.#leaving());
+    if (Number(headers['content-length']) > drainedMax) this.controller?.abort(this.leaving());
     else this.controller?.resume();
   }
 
   /** Its time is up, or another was faster. */
   leave(): void {
-    if (!this.isInFlight || this.#state === DROPPED) return;
-    this.#state = DROPPED;
-    this.controller?.abort(this.#leaving());
+    if (!this.isInFlight || this.state === DROPPED) return;
+    this.state = DROPPED;
+    this.controller?.abort(this.leaving());
   }
 
-  #leaving(): Error {
+  private leaving(): Error {
     const reason: unknown = this.flight.controller?.signal.reason;
     return reason instanceof Error
       ? reason
