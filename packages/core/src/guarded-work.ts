@@ -289,17 +289,20 @@ export class GuardedWork extends Work {
 
   /** From the bulkhead's queue: its turn has come. */
   admitted(now: number, target: Target): void {
-    this.proceed(this.orElsewhere(now, this.dispatch(now, target)));
+    this.paused = undefined;
+    this.driver?.perform(this.orElsewhere(now, this.dispatch(now, target)));
   }
 
   /** From the bulkhead's queue: someone more important has its place. */
   displaced(now: number, target: Target): void {
-    this.proceed(this.orElsewhere(now, this.refuse(now, target, 'bulkhead_full')));
+    this.paused = undefined;
+    this.driver?.perform(this.orElsewhere(now, this.refuse(now, target, 'bulkhead_full')));
   }
 
   /** From the bulkhead's queue: patience ended there. */
   expired(now: number): void {
-    this.proceed(this.spent(now));
+    this.paused = undefined;
+    this.driver?.perform(this.spent(now));
   }
 
   /** Patience ended while nothing was in flight. */
@@ -307,11 +310,6 @@ export class GuardedWork extends Work {
     const tookMs = now - this.startedAt;
     const spent = new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', tookMs, undefined);
     return this.giveUp(now, 'patience_too_short', this.attempt > 0 ? this.given : spent);
-  }
-
-  private proceed(step: Step): void {
-    this.paused = undefined;
-    this.driver?.perform(step);
   }
 }
 

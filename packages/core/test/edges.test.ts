@@ -242,6 +242,17 @@ describe('a refusal', () => {
     expect(await sheddable).toMatchObject({ ok: true, value: 'b' });
   });
 
+  test('after a wait at one of several targets lets it wait at another', async () => {
+    const { clock, policy: made, call } = setup({ bulkhead: { concurrent: 1, queue: 1 }, attempts: 1 });
+    for (const target of ['a', 'b']) void made.try(call(after('1s', 1)), { target });
+    const sheddable = made.try(({ target }) => target, { targets: ['a', 'b'], priority: 'sheddable' });
+    await clock.advance('10ms');
+    const first = made.plan.targets!.get('a', 0).bulkhead!.queued ? 'a' : 'b';
+    void made.try(call(1), { target: first, priority: 'critical' });
+    await clock.advance('1s');
+    expect(await sheddable).toMatchObject({ ok: true, value: first === 'a' ? 'b' : 'a' });
+  });
+
   test('names the latest reason', async () => {
     const {
       clock,
