@@ -7,7 +7,7 @@ import type { SizeLimits } from './size-limits.ts';
 import type { AttemptNote } from './story-note.ts';
 
 /** Events on their way. `Tx` is the transaction that `commit` gets, where the engine shares one. */
-export interface Broker<Tx = never> {
+export interface Broker<Tx = unknown> {
   readonly limits: SizeLimits;
   readonly controls: Controls;
 
@@ -83,7 +83,7 @@ export interface Leased {
 }
 
 /** What is to become of a leased event. */
-export type Settlement<Tx = never> = {
+export type Settlement<Tx = unknown> = {
   readonly lease: Lease;
   /** Handlers that are done with this event: written with the settlement, or not at all. */
   readonly marks?: readonly string[];

@@ -5,7 +5,7 @@ import type { Ledger } from './ledger.ts';
 import type { Triage } from './triage.ts';
 
 /** What one store offers. It has the contracts that suit it; those it has work together where the features say so. */
-export interface Engine<Tx = never> {
+export interface Engine<Tx = unknown> {
   /** `sqlite`, `postgres`. */
   readonly name: string;
   /** What an answer survives: nothing, a killed process, or a power cut. */

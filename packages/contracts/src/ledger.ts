@@ -5,7 +5,7 @@ import type { Settled } from './settled.ts';
  * Keyed outcomes that make repeats harmless. Every operation takes a batch and answers item by item, in the order given;
  * an item sees what those before it did.
  */
-export interface Ledger<Tx = never> {
+export interface Ledger<Tx = unknown> {
   begin(claims: readonly Claim[]): Promise<readonly Begun[]>;
   complete(completions: readonly Completion<Tx>[]): Promise<readonly Settled[]>;
   /** Forgets the key, as if it had never been asked for. */
@@ -53,7 +53,7 @@ export type Begun =
   | { readonly kind: 'unknown' }
   | { readonly kind: 'full' };
 
-export interface Completion<Tx = never> {
+export interface Completion<Tx = unknown> {
   readonly hold: Hold;
   readonly record: Payload | undefined;
   /** From now. */

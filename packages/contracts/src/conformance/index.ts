@@ -1,0 +1,96 @@
+import type { Engine } from '../engine.ts';
+import { type Features, whyMissing } from '../features.ts';
+import { countersChecks } from './counters-checks.ts';
+import { effectChecks } from './effect-checks.ts';
+import { flowChecks } from './flow-checks.ts';
+import type { Harness } from './harness.ts';
+import { leaseChecks } from './lease-checks.ts';
+import { ledgerChecks } from './ledger-checks.ts';
+import { publishChecks } from './publish-checks.ts';
+import { replayChecks } from './replay-checks.ts';
+import { type Check, type Contract, type Means, Stage } from './stage.ts';
+import { triageChecks } from './triage-checks.ts';
+
+export { ConformanceError } from './assertions.ts';
+export type { Harness } from './harness.ts';
+export type { Check, Contract, Means } from './stage.ts';
+
+/** Everything that the contracts demand, as data: a name, what it needs, and a function that throws if it is not so. */
+export const conformanceChecks: readonly Check[] = [
+  ...publishChecks,
+  ...leaseChecks,
+  ...flowChecks,
+  ...effectChecks,
+  ...ledgerChecks,
+  ...triageChecks,
+  ...replayChecks,
+  ...countersChecks,
+];
+
+/** The few functions of a test runner that are used: those of Vitest, Jest and `node:test` will do. */
+export interface Runner {
+  describe(name: string, suite: () => void): unknown;
+  test: TestFunction & { skip: (name: string, test: () => void) => unknown };
+}
+
+type TestFunction = (name: string, test: () => Promise<void>) => unknown;
+
+export interface ConformanceOptions<Tx> extends Runner {
+  /** Of the engine, for the report. */
+  readonly name: string;
+  /** The contracts that the engine has. */
+  readonly contracts: readonly Contract[];
+  readonly features: Features;
+  /** What its harness can do besides: what it cannot is skipped, and said. */
+  readonly means?: readonly Means[];
+  /** Called for each check. */
+  create(): Promise<Harness<Tx>>;
+}
+
+/** Declares one test for each check; those an engine cannot pass are skipped by name, with the reason. */
+export function conformance<Tx>(options: ConformanceOptions<Tx>): void {
+  const { describe, test } = options;
+  for (const contract of ['broker', 'ledger', 'triage', 'counters'] as const) {
+    const checks = conformanceChecks.filter(({ contracts }) => contracts[0] === contract);
+    describe(`${options.name}: ${contract}`, () => {
+      for (const check of checks) {
+        const why = whySkipped(check, options);
+        if (why === undefined) test(check.name, () => runCheck(check, options.create));
+        else test.skip(`${check.name} (skipped: ${why})`, () => {});
+      }
+    });
+  }
+}
+
+/** Runs one check on a fresh harness; rejects with what is wrong. */
+export async function runCheck<Tx>(check: Check, create: () => Promise<Harness<Tx>>): Promise<void> {
+  const harness = await create();
+  try {
+    // What a check does with a transaction it does through the harness that made it.
+    await check.run(new Stage(harness as Harness));
+  } finally {
+    await harness.dispose();
+  }
+}
+
+/** Why an engine is not asked this; `undefined` when it is. */
+export function whySkipped(
+  check: Check,
+  engine: Pick<ConformanceOptions<unknown>, 'contracts' | 'features' | 'means'>,
+): string | undefined {
+  const lacking = check.contracts.find((contract) => !engine.contracts.includes(contract));
+  if (lacking) return `the engine has no ${lacking}`;
+  for (const feature of check.needs) {
+    const why = whyMissing(engine.features, feature);
+    if (why !== undefined) return `${feature}: ${why}`;
+  }
+  const unable = check.means.find((means) => !engine.means?.includes(means));
+  return unable && `the harness has no ${unable}`;
+}
+
+/** The contracts that an engine has. */
+export function contractsOf<Tx>(engine: Engine<Tx>): Contract[] {
+  return (['broker', 'ledger', 'triage', 'counters'] as const).filter(
+    (contract) => engine[contract] !== undefined,
+  );
+}

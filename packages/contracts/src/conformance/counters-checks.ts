@@ -1,0 +1,63 @@
+import type { RateTake } from '../counters.ts';
+import { ensure, expectLike } from './assertions.ts';
+import { type Check, checksOf, type Stage } from './stage.ts';
+
+const check = checksOf(['counters']);
+
+export const countersChecks: readonly Check[] = [
+  check('lets the burst pass, then the rate', [], async (stage) => {
+    const limit = limitOf(stage, 3);
+    const answers = await stage.counters.take([[limit], [limit], [limit], [limit]]);
+    expectLike(
+      answers.map(({ allowed }) => allowed),
+      [true, true, true, false],
+      'three at once',
+    );
+    const { waitMs, left } = answers[3]!;
+    ensure(waitMs > 0 && waitMs <= 4 * stage.unitMs, 'it says how long to wait');
+    ensure(left[0]!.tokens < 1, 'and that nothing is left');
+    await stage.pass(5);
+    const later = await stage.counters.take([[limit], [limit]]);
+    expectLike(
+      later.map(({ allowed }) => allowed),
+      [true, false],
+      'one more after a while',
+    );
+  }),
+
+  check('takes from all limits of a request or from none', [], async (stage) => {
+    const [wide, narrow] = [limitOf(stage, 5), limitOf(stage, 1)];
+    await stage.counters.take([[narrow]]);
+    const [refused] = await stage.counters.take([[wide, narrow]]);
+    expectLike(refused?.allowed, false, 'one of them refuses');
+    const [look] = await stage.counters.take([[{ ...wide, cost: 0 }]]);
+    ensure(look!.left[0]!.tokens > 4.5, 'nothing was taken from the other');
+    const [five] = await stage.counters.take([[{ ...wide, cost: 5 }]]);
+    expectLike(five?.allowed, true, 'all of it is there');
+  }),
+
+  check('never lets more than the burst pass at once', [], async (stage) => {
+    const limit = limitOf(stage, 3);
+    const [never] = await stage.counters.take([[{ ...limit, cost: 4 }]]);
+    expectLike(never, { allowed: false, waitMs: Infinity }, 'waiting does not help');
+    const answers = await Promise.all(Array.from({ length: 20 }, () => stage.counters.take([[limit]])));
+    expectLike(answers.filter(([answer]) => answer!.allowed).length, 3, 'of many at once');
+  }),
+
+  check('keeps keys apart, and forgets them when asked', [], async (stage) => {
+    const [a, b] = [limitOf(stage, 1), limitOf(stage, 1)];
+    const allowed = async (limit: RateTake) => (await stage.counters.take([[limit]]))[0]!.allowed;
+    expectLike(
+      [await allowed(a), await allowed(a), await allowed(b)],
+      [true, false, true],
+      'each has its own',
+    );
+    await stage.counters.forget([a.key]);
+    expectLike([await allowed(a), await allowed(b)], [true, false], 'one was forgotten');
+  }),
+];
+
+/** One every four units, after a burst. */
+function limitOf(stage: Stage, burst: number): RateTake {
+  return { key: stage.name('key'), ratePerMs: 1 / (4 * stage.unitMs), burst };
+}

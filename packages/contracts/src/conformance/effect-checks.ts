@@ -1,0 +1,103 @@
+import type { Settlement } from '../broker.ts';
+import { ensure, expectLike } from './assertions.ts';
+import { type Check, checksOf } from './stage.ts';
+
+const check = checksOf(['broker', 'ledger']);
+const handler = 'view@1';
+
+/** Effects once: marks and commits that go with the settlement. */
+export const effectChecks: readonly Check[] = [
+  check('writes marks with the settlement, or not at all', ['marksWithSettlement'], async (stage) => {
+    const topic = await stage.topic();
+    const [done, lost] = await stage.publish(topic, ['done', 'lost']);
+    const [first, second] = await stage.take(topic, 2);
+    const stale = { ...second!.lease, token: 'nonsense' };
+    await stage.settle({ lease: first!.lease, kind: 'ack', marks: [handler] });
+    await stage.expectLost({ lease: stale, kind: 'ack', marks: [handler] });
+    const marks = [done, lost].map((eventId) => ({ handler, eventId: eventId! }));
+    expectLike(await stage.ledger.isMarked(marks), [true, false], 'only what was settled is marked');
+  }),
+
+  check(
+    'never has a mark without its settlement after a crash, nor the other way round',
+    ['marksWithSettlement', 'durable', 'reopen', 'dieAfterWrites'],
+    async (stage) => {
+      const topic = await stage.topic();
+      for (let writes = 0; writes < 4; writes++) {
+        const [eventId] = await stage.publish(topic, ['a']);
+        const { lease } = await stage.takeOne(topic, { leaseMs: 2 * stage.unitMs });
+        stage.harness.dieAfterWrites!(writes);
+        await stage.broker.settle([{ lease, kind: 'ack', marks: [handler] }]).catch(() => {});
+        await stage.reopen();
+        await stage.pass(3);
+        const left = [...(await stage.lease(topic)), ...(await stage.lease(topic, { suspects: true }))];
+        const [isMarked] = await stage.ledger.isMarked([{ handler, eventId: eventId! }]);
+        expectLike(left.length, isMarked ? 0 : 1, `${writes} writes: marked ${isMarked}, so events left`);
+        await stage.settle(
+          ...left.map(({ lease }): Settlement => ({ lease, kind: 'discard', because: 'the end' })),
+        );
+      }
+    },
+  ),
+
+  check(
+    'makes an effect with its settlement, or not at all',
+    ['sharedTransaction', 'effect'],
+    async (stage) => {
+      const { effect } = stage.harness;
+      ensure(effect, 'the harness has an effect');
+      const topic = await stage.topic();
+      await stage.publish(topic, ['a', 'b', 'c']);
+      const [a, b, c] = await stage.take(topic, 3);
+      const commit = (name: string) => (tx: unknown) => effect.write(tx, name);
+      const settled = await stage.broker.settle([
+        { lease: a!.lease, kind: 'ack', marks: [handler], commit: commit('a') },
+        {
+          lease: b!.lease,
+          kind: 'ack',
+          marks: [handler],
+          commit: (tx) => {
+            const written = effect.write(tx, 'b');
+            if (!written) throw new Error('too late');
+            return written.then(() => {
+              throw new Error('too late');
+            });
+          },
+        },
+        { lease: { ...c!.lease, token: 'nonsense' }, kind: 'ack', marks: [handler], commit: commit('c') },
+      ]);
+      expectLike(
+        settled,
+        [
+          { took: true },
+          { took: false, because: 'commit_failed', error: { message: 'too late' } },
+          { took: false, because: 'lease_lost' },
+        ],
+        'one answer for each',
+      );
+      expectLike(
+        [await effect.isThere('a'), await effect.isThere('b'), await effect.isThere('c')],
+        [true, false, false],
+        'the effects that are there',
+      );
+      const marks = [a, b, c].map((delivery) => ({ handler, eventId: delivery!.id }));
+      expectLike(await stage.ledger.isMarked(marks), [true, false, false], 'the marks that are there');
+      // The lease of one that failed is still good: it is the consumer who decides what is to become of it.
+      await stage.settle(stage.retry(b!, 0), { lease: c!.lease, kind: 'return' });
+    },
+  ),
+
+  check('does not make an effect twice', ['sharedTransaction', 'effect'], async (stage) => {
+    const { effect } = stage.harness;
+    ensure(effect, 'the harness has an effect');
+    const topic = await stage.topic();
+    const [eventId] = await stage.publish(topic, ['a']);
+    await stage.ledger.mark([{ handler, eventId: eventId! }]);
+    const { lease } = await stage.takeOne(topic);
+    const [settled] = await stage.broker.settle([
+      { lease, kind: 'ack', marks: [handler], commit: (tx) => effect.write(tx, 'twice') },
+    ]);
+    expectLike(settled, { took: true, repeated: true }, 'it is settled, and told');
+    expectLike(await effect.isThere('twice'), false, 'the effect was made before');
+  }),
+];

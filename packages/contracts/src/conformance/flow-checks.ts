@@ -1,0 +1,308 @@
+import { controlId } from '../controls.ts';
+import { ensure, expectLike } from './assertions.ts';
+import { act, type Check, checksOf, payloads, storyOf } from './stage.ts';
+
+const check = checksOf(['broker']);
+
+/** Order, fairness, suspects, controls, lists: what happens between many events. */
+export const flowChecks: readonly Check[] = [
+  check(
+    'keeps later events of a key behind one in hand, and lets other keys flow',
+    ['ordering'],
+    async (stage) => {
+      const topic = await stage.topic({ ordering: 'key' });
+      await stage.publish(topic, ['a1', 'a2'], { key: 'a' });
+      await stage.publish(topic, ['b1'], { key: 'b' });
+      await stage.publish(topic, ['loose']);
+      const heads = await stage.take(topic, 3, { limit: 10 });
+      expectLike(new Set(payloads(heads)), new Set(['a1', 'b1', 'loose']), 'heads and loose events');
+      await stage.expectNothing(topic, 'a2 waits for a1');
+      await stage.ack(heads.find(({ payload }) => payload === 'a1')!);
+      expectLike(payloads(await stage.take(topic, 1)), ['a2'], 'then a2');
+    },
+  ),
+
+  check('keeps later events of a key behind one that waits for its retry', ['ordering'], async (stage) => {
+    const topic = await stage.topic({ ordering: 'key' });
+    await stage.publish(topic, ['a1', 'a2'], { key: 'a' });
+    await stage.settle(stage.retry(await stage.takeOne(topic), 3));
+    await stage.publish(topic, ['a3'], { key: 'a' });
+    await stage.publish(topic, ['b1'], { key: 'b' });
+    expectLike(payloads(await stage.lease(topic)), ['b1'], 'only the other key flows');
+    await stage.pass(4);
+    for (const payload of ['a1', 'a2', 'a3']) {
+      const head = await stage.takeOne(topic);
+      expectLike(head.payload, payload, 'the order of publication');
+      await stage.ack(head);
+    }
+  }),
+
+  check('keeps a key waiting for one whose process died', ['ordering'], async (stage) => {
+    const topic = await stage.topic({ ordering: 'key' });
+    await stage.publish(topic, ['a1', 'a2'], { key: 'a' });
+    await stage.takeOne(topic, { leaseMs: 2 * stage.unitMs });
+    await stage.pass(3);
+    const given = [...(await stage.lease(topic)), ...(await stage.lease(topic, { suspects: true }))];
+    expectLike(payloads(given), ['a1'], 'the head comes first');
+  }),
+
+  check('gives a run of one key together and in order', ['ordering'], async (stage) => {
+    const topic = await stage.topic({ ordering: 'key' });
+    await stage.publish(topic, ['a1', 'a2', 'a3', 'a4'], { key: 'a' });
+    await stage.publish(topic, ['b1'], { key: 'b' });
+    const given = await stage.lease(topic, { runMax: 3 });
+    const run = given.filter(({ key }) => key === 'a');
+    expectLike(payloads(run), ['a1', 'a2', 'a3'].slice(0, run.length), 'a run from the head on');
+    ensure(run.length > 0 && run.length <= 3, 'at most runMax');
+    await stage.settle(
+      stage.retry(run[0]!, 2),
+      ...run.slice(1).map(({ lease }) => ({ lease, kind: 'return' as const })),
+    );
+    expectLike(
+      (await stage.lease(topic, { runMax: 3 })).filter(({ key }) => key === 'a'),
+      [],
+      'the tail is behind its head again',
+    );
+    await stage.pass(3);
+    const next = (await stage.lease(topic, { runMax: 4 })).filter(({ key }) => key === 'a');
+    expectLike(payloads(next), ['a1', 'a2', 'a3', 'a4'].slice(0, next.length), 'the same order as before');
+  }),
+
+  check('lets a key flow past a retry that does not hold it', ['ordering'], async (stage) => {
+    const topic = await stage.topic({ ordering: 'key' });
+    await stage.publish(topic, ['a1', 'a2'], { key: 'a' });
+    await stage.settle({ ...stage.retry(await stage.takeOne(topic), 2), holdsKey: false });
+    expectLike(payloads(await stage.take(topic, 1)), ['a2'], 'a2 need not wait');
+    await stage.pass(3);
+    expectLike(payloads(await stage.take(topic, 1)), ['a1'], 'and a1 is not lost');
+  }),
+
+  check('lets a key flow past a parked event', ['ordering'], async (stage) => {
+    const topic = await stage.topic({ ordering: 'key' });
+    await stage.publish(topic, ['a1', 'a2'], { key: 'a' });
+    await stage.settle(stage.park(await stage.takeOne(topic)));
+    expectLike(payloads(await stage.take(topic, 1)), ['a2'], 'parking releases the key');
+  }),
+
+  check(
+    'keeps a key waiting for a parked event that holds it',
+    ['ordering', 'parkedHoldsKey'],
+    async (stage) => {
+      const topic = await stage.topic({ ordering: 'key' });
+      const [id] = await stage.publish(topic, ['a1', 'a2'], { key: 'a' });
+      await stage.settle({ ...stage.park(await stage.takeOne(topic)), holdsKey: true });
+      await stage.expectNothing(topic, 'a2 waits for triage');
+      await stage.broker.publish(topic, [{ id: id!, payload: 'a1, replayed', key: 'a' }]);
+      const replayed = await stage.takeOne(topic);
+      expectLike(replayed.payload, 'a1, replayed', 'the replay has its old place');
+      await stage.settle({ ...stage.park(replayed), holdsKey: true });
+      expectLike(await stage.broker.unblock(topic, [id!, 'nobody']), [true, false], 'unblocking');
+      expectLike(payloads(await stage.take(topic, 1)), ['a2'], 'the key flows without it');
+    },
+  ),
+
+  check(
+    'does not let retries starve first tries, nor the other way round',
+    ['retriesShare'],
+    async (stage) => {
+      const topic = await stage.topic();
+      await stage.publish(
+        topic,
+        Array.from({ length: 20 }, () => 'retry'),
+      );
+      const failed = await stage.take(topic, 20);
+      await stage.settle(...failed.map((delivery) => stage.retry(delivery, 0)));
+      await stage.pass(1);
+      await stage.publish(
+        topic,
+        Array.from({ length: 20 }, () => 'first'),
+      );
+      const given = payloads(await stage.lease(topic, { limit: 10, retriesShare: 0.3 }));
+      const firsts = given.filter((payload) => payload === 'first').length;
+      ensure(firsts >= 7, `first tries have 7 places of 10, got ${firsts}`);
+      ensure(given.length - firsts >= 1, 'retries have places, too');
+      const rest = await stage.lease(topic, { limit: 40, retriesShare: 0.3 });
+      expectLike(rest.length, 40 - given.length, 'what one leaves free the other takes');
+    },
+  ),
+
+  check('hands out a suspect alone, and counts deaths', ['suspects'], async (stage) => {
+    const topic = await stage.topic();
+    await stage.publish(topic, ['innocent', 'killer']);
+    await stage.take(topic, 2, { leaseMs: 2 * stage.unitMs });
+    await stage.pass(3);
+    await stage.publish(topic, ['other']);
+    const ordinary = await stage.broker.lease(topic, { owner: 'w', limit: 10, leaseMs: 50 * stage.unitMs });
+    expectLike(payloads(ordinary.deliveries), ['other'], 'an ordinary lease has no suspects');
+    ensure(ordinary.suspects > 0, 'it says that there are some');
+    for (let death = 1; death < 3; death++) {
+      const alone = await stage.lease(topic, { suspects: true, limit: 10, leaseMs: 2 * stage.unitMs });
+      expectLike(alone.length, 1, 'one suspect, alone');
+      expectLike(
+        alone[0],
+        { suspect: true, deaths: alone[0]!.payload === 'killer' ? death : 1 },
+        'its deaths',
+      );
+      if (alone[0]!.payload === 'innocent') {
+        await stage.ack(alone[0]!);
+        death -= 1;
+      } else await stage.pass(3);
+    }
+    const left = await stage.lease(topic, { suspects: true });
+    ensure(left.length === 1, 'the killer is still there');
+  }),
+
+  check('clears a suspect that was settled', ['suspects'], async (stage) => {
+    const topic = await stage.topic();
+    await stage.publish(topic, ['a']);
+    await stage.takeOne(topic, { leaseMs: 2 * stage.unitMs });
+    await stage.pass(3);
+    await stage.settle(stage.retry(await stage.takeOne(topic, { suspects: true }), 0));
+    expectLike(
+      await stage.takeOne(topic),
+      { suspect: false, deaths: 0, attempt: 2 },
+      'an event like any other',
+    );
+  }),
+
+  check('gives nothing of a paused topic, in any process, until it is resumed', [], async (stage) => {
+    const topic = await stage.topic();
+    const other = await stage.topic();
+    await stage.publish(topic, ['a']);
+    await stage.publish(other, ['b']);
+    const pause = { kind: 'pause', topic } as const;
+    const { id } = await stage.broker.controls.impose(pause, act);
+    expectLike(id, controlId(pause), 'the id is made of what it is about');
+    await stage.expectNothing(topic, 'it is paused');
+    expectLike(payloads(await stage.take(other, 1)), ['b'], 'other topics flow');
+    if (stage.harness.reopen && stage.engine.features.durable === true) {
+      await stage.reopen();
+      await stage.expectNothing(topic, 'it is paused for every process');
+    }
+    expectLike(await stage.broker.controls.lift(id, act), true, 'it can be lifted');
+    expectLike(await stage.broker.controls.lift(id, act), false, 'once');
+    expectLike(payloads(await stage.take(topic, 1)), ['a'], 'resumed');
+  }),
+
+  check('says in every lease which controls are in force', [], async (stage) => {
+    const topic = await stage.topic();
+    const { controls } = stage.broker;
+    const ask = async () =>
+      (await stage.broker.lease(topic, { owner: 'w', limit: 1, leaseMs: 1000 })).controlsVersion;
+    const before = await ask();
+    const standing = await controls.impose({ kind: 'concurrency', topic, concurrencyMax: 2 }, act);
+    const during = await ask();
+    ensure(during > before, 'imposing is seen');
+    const sheet = await controls.standing();
+    expectLike(sheet.version, during, 'the sheet has the version that leases tell');
+    expectLike(
+      sheet.controls.filter(({ control }) => control.topic === topic),
+      [{ id: standing.id, control: { concurrencyMax: 2 }, act }],
+      'who, why and what',
+    );
+    await controls.impose({ kind: 'concurrency', topic, concurrencyMax: 5 }, act, stage.unitMs);
+    const changed = await ask();
+    ensure(changed > during, 'changing is seen');
+    await stage.pass(2);
+    ensure((await ask()) > changed, 'ending by itself is seen');
+    const left = (await controls.standing()).controls.filter(({ control }) => control.topic === topic);
+    expectLike(left, [], 'it has ended');
+  }),
+
+  check(
+    'holds the events of a quarantined tenant or key, and lets the rest flow',
+    ['quarantine'],
+    async (stage) => {
+      const topic = await stage.topic();
+      await stage.publish(topic, ['t'], { tenant: 'acme' });
+      await stage.publish(topic, ['k'], { key: 'k7' });
+      await stage.publish(topic, ['free'], { tenant: 'other', key: 'k8' });
+      const byTenant = await stage.broker.controls.impose({ kind: 'quarantine', topic, tenant: 'acme' }, act);
+      const byKey = await stage.broker.controls.impose({ kind: 'quarantine', topic, key: 'k7' }, act);
+      expectLike(payloads(await stage.lease(topic)), ['free'], 'only the rest flows');
+      await stage.broker.controls.lift(byTenant.id, act);
+      expectLike(payloads(await stage.take(topic, 1)), ['t'], 'the tenant is released');
+      await stage.broker.controls.lift(byKey.id, act);
+      expectLike(payloads(await stage.take(topic, 1)), ['k'], 'the key is released');
+    },
+  ),
+
+  check('counts what waits, and where', ['waitingList', 'ordering'], async (stage) => {
+    const topic = await stage.topic({ ordering: 'key' });
+    await stage.publish(topic, ['a1', 'a2'], { key: 'a' });
+    await stage.publish(topic, ['later'], { delayMs: 10 * stage.unitMs });
+    await stage.takeOne(topic);
+    await stage.publish(topic, ['b', 'c']);
+    await stage.pass(1);
+    const counts = await stage.broker.counts(topic);
+    expectLike(
+      counts,
+      { ready: 2, delayed: 1, behind: 1, leased: 1, held: 0, suspect: 0, blocking: 0 },
+      'the counts',
+    );
+    ensure(counts.oldestReadyMs >= stage.unitMs, 'the lag is the age of the oldest');
+  }),
+
+  check('lists what waits, and retries it now', ['waitingList'], async (stage) => {
+    const topic = await stage.topic();
+    const ids = await stage.publish(topic, ['a', 'b', 'c', 'd', 'e']);
+    const first = await stage.takeOne(topic, { limit: 1 });
+    await stage.settle(stage.retry(first, 20));
+    const seen: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await stage.broker.waiting(topic, { limit: 2, ...(cursor !== undefined && { cursor }) });
+      ensure(page.items.length <= 2, 'a page has at most its limit');
+      for (const item of page.items) {
+        seen.push(item.id);
+        if (item.id !== first.id) expectLike(item, { state: 'ready', attempts: 0 }, 'one that was not tried');
+        else expectLike(item, { state: 'delayed', attempts: 1, story: storyOf(1) }, 'the retried one');
+      }
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    expectLike(seen.toSorted(), ids.toSorted(), 'each once, none left out');
+    expectLike(await stage.broker.retryNow(topic, [first.id, 'nobody']), [true, false], 'retry now');
+    ensure(
+      (await stage.take(topic, 5)).some(({ id }) => id === first.id),
+      'it is due',
+    );
+  }),
+
+  check('says when the next event falls due', ['anyDelay'], async (stage) => {
+    const topic = await stage.topic();
+    const ask = () => stage.broker.lease(topic, { owner: 'w', limit: 5, leaseMs: 50 * stage.unitMs });
+    expectLike((await ask()).nextDueInMs, undefined, 'nothing waits');
+    await stage.publish(topic, ['later'], { delayMs: 10 * stage.unitMs });
+    const { nextDueInMs } = await ask();
+    ensure(
+      nextDueInMs !== undefined && nextDueInMs > 0 && nextDueInMs <= 10 * stage.unitMs,
+      'in at most its delay',
+    );
+  }),
+
+  check('keeps settled events as long as was said, to be read back', ['retention'], async (stage) => {
+    const topic = await stage.topic({ keepSettledMs: 10 * stage.unitMs });
+    await stage.publish(topic, ['a', 'b', 'c']);
+    const [a, b, c] = await stage.take(topic, 3);
+    await stage.settle(
+      { lease: c!.lease, kind: 'ack' },
+      { lease: a!.lease, kind: 'ack' },
+      { lease: b!.lease, kind: 'discard', because: 'unwanted' },
+    );
+    const first = await stage.broker.history(topic, { limit: 2 });
+    expectLike(
+      first.items,
+      [
+        { payload: 'a', how: 'ack' },
+        { payload: 'b', how: 'discard' },
+      ],
+      'in the order of publication',
+    );
+    ensure(first.cursor !== undefined, 'there is another page');
+    const second = await stage.broker.history(topic, { limit: 2, cursor: first.cursor });
+    expectLike(second, { items: [{ payload: 'c' }], cursor: undefined }, 'the last page');
+    await stage.pass(11);
+    await stage.engine.sweep(1000);
+    expectLike((await stage.broker.history(topic, { limit: 9 })).items, [], 'they have outlived their time');
+  }),
+];

@@ -1,0 +1,239 @@
+import type { Settlement } from '../broker.ts';
+import { ensure, expectLike } from './assertions.ts';
+import { type Check, checksOf, note, payloads, storyOf } from './stage.ts';
+
+const check = checksOf(['broker']);
+
+/** Leases and settlements: who has an event in hand, and what becomes of it. */
+export const leaseChecks: readonly Check[] = [
+  check('gives an event to one only', [], async (stage) => {
+    const topic = await stage.topic();
+    await stage.publish(
+      topic,
+      Array.from({ length: 20 }, (_, index) => `${index}`),
+    );
+    const hands = await Promise.all(
+      ['a', 'b', 'c', 'd'].map((owner) => stage.lease(topic, { owner, limit: 8 })),
+    );
+    const ids = [...hands.flat(), ...(await stage.lease(topic))].map(({ id }) => id);
+    expectLike(ids.length, new Set(ids).size, 'events given to two at once make this differ');
+    await stage.expectNothing(topic, 'all are in hand');
+  }),
+
+  check('gives an unsettled event again when its lease has ended', [], async (stage) => {
+    const topic = await stage.topic();
+    await stage.publish(topic, ['a']);
+    const first = await stage.takeOne(topic, { leaseMs: 2 * stage.unitMs });
+    await stage.expectNothing(topic, 'it is in hand');
+    await stage.pass(3);
+    const second = await again(stage, topic);
+    ensure(second.lease.token !== first.lease.token, 'each lease has a token of its own');
+    expectLike(second, { id: first.id, attempt: 1 }, 'it is the same event, and no attempt was settled');
+  }),
+
+  check('changes nothing for a settlement under a lost lease', [], async (stage) => {
+    const topic = await stage.topic();
+    const other = await stage.topic();
+    const kinds: ((lease: Settlement['lease']) => Settlement)[] = [
+      (lease) => ({ lease, kind: 'ack' }),
+      (lease) => ({ lease, kind: 'retry', delayMs: 0, error: note, story: [] }),
+      (lease) => ({ lease, kind: 'snooze', delayMs: 0 }),
+      (lease) => ({ lease, kind: 'return' }),
+      (lease) => ({ lease, kind: 'park', stop: 'poison', story: storyOf(1) }),
+      (lease) => ({ lease, kind: 'discard', because: 'unwanted' }),
+      (lease) => ({ lease, kind: 'reroute', to: other }),
+    ];
+    for (const settlement of kinds) {
+      await stage.publish(topic, ['a']);
+      const zombie = await stage.takeOne(topic, { leaseMs: 2 * stage.unitMs });
+      await stage.pass(3);
+      const holder = await again(stage, topic);
+      await stage.expectLost(settlement(zombie.lease));
+      await stage.expectNothing(topic, 'it is still in the new hands');
+      await stage.ack(holder);
+    }
+    await stage.expectNothing(other, 'nothing was rerouted');
+  }),
+
+  check('keeps a lease that is extended', [], async (stage) => {
+    const topic = await stage.topic();
+    await stage.publish(topic, ['a']);
+    const held = await stage.takeOne(topic, { leaseMs: 4 * stage.unitMs });
+    for (let beat = 0; beat < 3; beat++) {
+      await stage.pass(2);
+      expectLike(await stage.broker.extend([held.lease], 4 * stage.unitMs), [true], 'the heartbeat is heard');
+    }
+    await stage.expectNothing(topic, 'it is still in hand');
+    await stage.ack(held);
+  }),
+
+  check('changes nothing for a heartbeat under a lost lease', [], async (stage) => {
+    const topic = await stage.topic();
+    await stage.publish(topic, ['a']);
+    const zombie = await stage.takeOne(topic, { leaseMs: 2 * stage.unitMs });
+    await stage.pass(3);
+    const holder = await again(stage, topic, 3 * stage.unitMs);
+    expectLike(await stage.broker.extend([zombie.lease], 50 * stage.unitMs), [false], 'a zombie is told');
+    await stage.pass(4);
+    await again(stage, topic);
+    await stage.expectLost({ lease: holder.lease, kind: 'ack' });
+  }),
+
+  check('settles a whole batch and answers for each', [], async (stage) => {
+    const topic = await stage.topic();
+    await stage.publish(
+      topic,
+      Array.from({ length: 25 }, (_, index) => `${index}`),
+    );
+    const held = await stage.take(topic, 25, { leaseMs: 5 * stage.unitMs });
+    const settled = await stage.broker.settle([
+      ...held.map(({ lease }): Settlement => ({ lease, kind: 'ack' })),
+      { lease: { ...held[0]!.lease, token: 'nonsense' }, kind: 'ack' },
+    ]);
+    expectLike(
+      settled.map(({ took }) => took),
+      [...held.map(() => true), false],
+      'one answer for each, in the order given',
+    );
+    await stage.pass(6);
+    await stage.expectNothing(topic, 'all of them are done, the last ones too');
+  }),
+
+  check('settles different ends in one batch', [], async (stage) => {
+    const topic = await stage.topic();
+    const ids = await stage.publish(topic, ['done', 'again', 'bad', 'unwanted']);
+    const held = await stage.take(topic, 4);
+    const of = (payload: string) => held.find((delivery) => delivery.payload === payload)!;
+    await stage.settle(
+      { lease: of('done').lease, kind: 'ack' },
+      stage.retry(of('again'), 0),
+      stage.park(of('bad')),
+      { lease: of('unwanted').lease, kind: 'discard', because: 'a duplicate' },
+    );
+    expectLike(payloads(await stage.take(topic, 1)), ['again'], 'only the retried one is left');
+    await stage.expectNothing(topic, 'the others are settled');
+    ensure(await stage.parked(topic, ids[2]!), 'the bad one is parked');
+  }),
+
+  check('retries after the delay, with one attempt more, its error and its story', [], async (stage) => {
+    const topic = await stage.topic();
+    await stage.publish(topic, ['a']);
+    await stage.settle(stage.retry(await stage.takeOne(topic), 3));
+    await stage.pass(1);
+    await stage.expectNothing(topic, 'its delay is not over');
+    await stage.pass(3);
+    expectLike(
+      await stage.takeOne(topic),
+      {
+        ...{ attempt: 2, attempts: 1, snoozes: 0, nextDelayMs: 3 * stage.unitMs, suspect: false },
+        ...{ lastError: note, story: storyOf(1) },
+      },
+      'the second delivery',
+    );
+  }),
+
+  check('snoozes without an attempt', [], async (stage) => {
+    const topic = await stage.topic();
+    await stage.publish(topic, ['a']);
+    const { lease } = await stage.takeOne(topic);
+    await stage.settle({ lease, kind: 'snooze', delayMs: 2 * stage.unitMs });
+    await stage.expectNothing(topic, 'it sleeps');
+    await stage.pass(3);
+    expectLike(await stage.takeOne(topic), { attempt: 1, snoozes: 1 }, 'after the snooze');
+  }),
+
+  check('takes back what was not run, as if it had never been leased', [], async (stage) => {
+    const topic = await stage.topic();
+    await stage.publish(topic, ['a']);
+    const { lease } = await stage.takeOne(topic);
+    await stage.settle({ lease, kind: 'return' });
+    expectLike(await stage.takeOne(topic), { attempt: 1, snoozes: 0, deaths: 0 }, 'at once, and unchanged');
+  }),
+
+  check('reroutes to the end of another topic, with its past', [], async (stage) => {
+    const topic = await stage.topic();
+    const other = await stage.topic();
+    const [id] = await stage.publish(topic, ['a'], { headers: { 'x-trace': 'abc' } });
+    await stage.settle(stage.retry(await stage.takeOne(topic), 0));
+    const { lease, firstSeenAt } = await stage.takeOne(topic);
+    await stage.settle({ lease, kind: 'reroute', to: other });
+    await stage.expectNothing(topic, 'it has gone');
+    const moved = {
+      id,
+      topic: other,
+      originTopic: topic,
+      firstSeenAt,
+      attempt: 1,
+      headers: { 'x-trace': 'abc' },
+    };
+    expectLike(await stage.takeOne(other), moved, 'the rerouted event');
+  }),
+
+  check('keeps an event that was to be rerouted to a stranger', [], async (stage) => {
+    const topic = await stage.topic();
+    await stage.publish(topic, ['a']);
+    const held = await stage.takeOne(topic);
+    const [settled] = await stage.broker.settle([
+      { lease: held.lease, kind: 'reroute', to: stage.name('stranger') },
+    ]);
+    expectLike(settled, { took: false, because: 'topic_unknown' }, 'the answer');
+    await stage.ack(held);
+  }),
+
+  check(
+    'loses nothing when it dies between two writes',
+    ['durable', 'reopen', 'dieAfterWrites'],
+    async (stage) => {
+      const topic = await stage.topic();
+      const other = await stage.topic();
+      for (let writes = 0; writes < 4; writes++) {
+        for (const kind of ['retry', 'snooze', 'park', 'reroute'] as const) {
+          const [id] = await stage.publish(topic, [kind]);
+          const held = await stage.takeOne(topic, { leaseMs: 2 * stage.unitMs });
+          const { lease } = held;
+          const settlements: Record<typeof kind, Settlement> = {
+            retry: stage.retry(held, 0),
+            snooze: { lease, kind: 'snooze', delayMs: 0 },
+            park: stage.park(held),
+            reroute: { lease, kind: 'reroute', to: other },
+          };
+          stage.harness.dieAfterWrites!(writes);
+          await stage.broker.settle([settlements[kind]]).catch(() => {});
+          await stage.reopen();
+          await stage.pass(3);
+          const parked = await stage.parked(topic, id!);
+          const left = [...(await all(stage, topic)), ...(await all(stage, other))];
+          ensure(
+            parked || left.some((delivery) => delivery.id === id),
+            `${kind}, ${writes} writes: the event is somewhere`,
+          );
+          await stage.settle(...left.map(({ lease }): Settlement => ({ lease, kind: 'ack' })));
+        }
+      }
+    },
+  ),
+
+  check('knows after a restart what is in hand', ['durable', 'reopen'], async (stage) => {
+    const topic = await stage.topic();
+    await stage.publish(topic, ['a']);
+    const held = await stage.takeOne(topic);
+    await stage.reopen();
+    await stage.expectNothing(topic, 'another process has it');
+    await stage.ack(held);
+  }),
+];
+
+type Stage = Parameters<Check['run']>[0];
+
+/** The event whose lease has ended: a suspect where the engine tells them. */
+async function again(stage: Stage, topic: string, leaseMs = 50 * stage.unitMs) {
+  const suspects = stage.engine.features.suspects === true;
+  return stage.takeOne(topic, { owner: 'worker-2', leaseMs, ...(suspects && { suspects }) });
+}
+
+async function all(stage: Stage, topic: string) {
+  const ready = await stage.lease(topic);
+  const suspects =
+    stage.engine.features.suspects === true ? await stage.lease(topic, { suspects: true }) : [];
+  return [...ready, ...suspects];
+}

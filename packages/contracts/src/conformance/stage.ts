@@ -1,0 +1,229 @@
+import type { Broker, LeaseRequest, Settlement, TopicSettings } from '../broker.ts';
+import type { Counters } from '../counters.ts';
+import type { Engine } from '../engine.ts';
+import { type Delivery, type Diagnosis, type Envelope, type NewEvent, parkedTopic } from '../envelope.ts';
+import { type ErrorNote, errorNote } from '../error-note.ts';
+import type { FeatureName } from '../features.ts';
+import type { Ledger } from '../ledger.ts';
+import { LEASE_LOST, TOOK } from '../settled.ts';
+import type { AttemptNote } from '../story-note.ts';
+import type { NewlyParked, Triage } from '../triage.ts';
+import { ensure, expectLike } from './assertions.ts';
+import type { Harness } from './harness.ts';
+
+export type Contract = 'broker' | 'ledger' | 'triage' | 'counters';
+export type Means = 'reopen' | 'dieAfterWrites' | 'effect';
+
+/** One thing that an engine must do. Its name completes "the engine …". */
+export interface Check {
+  readonly name: string;
+  readonly contracts: readonly Contract[];
+  readonly needs: readonly FeatureName[];
+  /** What the harness must be able to do for it. */
+  readonly means: readonly Means[];
+  run(stage: Stage): Promise<void>;
+}
+
+/** Says a check in one expression. */
+export function checksOf(contracts: readonly Contract[]) {
+  return (
+    name: string,
+    needs: readonly (FeatureName | Means)[],
+    run: (stage: Stage) => Promise<void>,
+  ): Check => ({
+    name,
+    contracts,
+    needs: needs.filter((need): need is FeatureName => !isMeans(need)),
+    means: needs.filter(isMeans),
+    run,
+  });
+}
+
+function isMeans(need: string): need is Means {
+  return need === 'reopen' || need === 'dieAfterWrites' || need === 'effect';
+}
+
+/** Asked so often for what should be there before it is given up: engines may give less than was asked for. */
+const asksMax = 20;
+
+/** What checks say and see, in few words. */
+export class Stage {
+  readonly harness: Harness;
+  readonly unitMs: number;
+  engine: Engine;
+  #names = 0;
+
+  constructor(harness: Harness) {
+    this.harness = harness;
+    this.engine = harness.engine;
+    this.unitMs = harness.unitMs ?? 1000;
+  }
+
+  get broker(): Broker {
+    ensure(this.engine.broker, 'the engine has a broker');
+    return this.engine.broker;
+  }
+
+  get ledger(): Ledger {
+    ensure(this.engine.ledger, 'the engine has a ledger');
+    return this.engine.ledger;
+  }
+
+  get triage(): Triage {
+    ensure(this.engine.triage, 'the engine has a triage');
+    return this.engine.triage;
+  }
+
+  get counters(): Counters {
+    ensure(this.engine.counters, 'the engine has counters');
+    return this.engine.counters;
+  }
+
+  name(what: string): string {
+    return `${this.harness.prefix ?? ''}${what}-${++this.#names}`;
+  }
+
+  async topic(settings: Partial<TopicSettings> = {}): Promise<string> {
+    const topic = this.name('topic');
+    await this.broker.declare(topic, settings);
+    return topic;
+  }
+
+  /** Publishes one event for each payload, all of the same key or none. */
+  async publish(topic: string, payloads: readonly string[], rest: Partial<NewEvent> = {}): Promise<string[]> {
+    const published = await this.broker.publish(
+      topic,
+      payloads.map((payload) => ({ ...rest, payload })),
+    );
+    return published.map(({ id }) => id);
+  }
+
+  pass(units: number): Promise<void> {
+    return this.harness.passTime(units * this.unitMs);
+  }
+
+  /** One lease, as it comes. */
+  async lease(topic: string, request: Partial<LeaseRequest> = {}): Promise<readonly Delivery[]> {
+    const { deliveries } = await this.broker.lease(topic, {
+      owner: 'worker-1',
+      limit: 100,
+      leaseMs: 50 * this.unitMs,
+      ...request,
+    });
+    return deliveries;
+  }
+
+  /** Leases until `count` events are there, or it is clear that they do not come. */
+  async take(topic: string, count: number, request: Partial<LeaseRequest> = {}): Promise<Delivery[]> {
+    const taken: Delivery[] = [];
+    for (let asks = 0; asks < asksMax && taken.length < count; asks++) {
+      const more = await this.lease(topic, { limit: count - taken.length, ...request });
+      if (more.length === 0) await this.pass(0.05);
+      taken.push(...more);
+    }
+    ensure(taken.length === count, `${count} events can be leased, got ${taken.length}`);
+    return taken;
+  }
+
+  async takeOne(topic: string, request: Partial<LeaseRequest> = {}): Promise<Delivery> {
+    const [delivery] = await this.take(topic, 1, request);
+    return delivery!;
+  }
+
+  async expectNothing(topic: string, why: string): Promise<void> {
+    const given = [...(await this.lease(topic)), ...(await this.lease(topic, { suspects: true }))];
+    expectLike(payloads(given), [], why);
+  }
+
+  /** Settles, and demands that all of it takes effect. */
+  async settle(...batch: Settlement[]): Promise<void> {
+    expectLike(
+      await this.broker.settle(batch),
+      batch.map(() => TOOK),
+      'each settlement takes effect',
+    );
+  }
+
+  async expectLost(...batch: Settlement[]): Promise<void> {
+    expectLike(
+      await this.broker.settle(batch),
+      batch.map(() => LEASE_LOST),
+      'a settlement under a lost lease says so',
+    );
+  }
+
+  ack(delivery: Delivery): Promise<void> {
+    return this.settle({ lease: delivery.lease, kind: 'ack' });
+  }
+
+  /** The other process on the same storage; from now on the checks speak to it. */
+  async reopen(): Promise<void> {
+    this.engine = await this.harness.reopen!();
+  }
+
+  /** An event in the parking lot, wherever that is. */
+  async parked(
+    topic: string,
+    id: string,
+  ): Promise<(Envelope & { diagnosis: Diagnosis | undefined }) | undefined> {
+    if (this.engine.features.parksInTriage === true) return this.triage.get(id);
+    return (await this.lease(parkedTopic(topic))).find((delivery) => delivery.id === id);
+  }
+
+  /** A retry that is decided, with error and story. */
+  retry({ lease, attempt }: Delivery, units: number): Settlement & { kind: 'retry' } {
+    return { lease, kind: 'retry', delayMs: units * this.unitMs, error: note, story: storyOf(attempt) };
+  }
+
+  park({ lease, attempt }: Delivery): Settlement & { kind: 'park' } {
+    return { lease, kind: 'park', stop: 'attempts_exhausted', error: note, story: storyOf(attempt) };
+  }
+
+  /** Something to park without a broker. */
+  newlyParked(id: string, rest: Partial<NewlyParked> = {}, error: ErrorNote = note): NewlyParked {
+    const topic = `${this.harness.prefix ?? ''}orders`;
+    return {
+      ...{
+        id,
+        topic,
+        payload: `{"order":"${id}"}`,
+        type: undefined,
+        key: undefined,
+        tenant: undefined,
+        headers: {},
+      },
+      ...{ correlationId: id, idempotencyKey: id, originTopic: topic, firstSeenAt: 1, expiresAt: undefined },
+      replay: undefined,
+      diagnosis: {
+        ...{ reason: error.type, message: error.message, stop: 'attempts_exhausted', finalAttempt: 6, error },
+        story: storyOf(6),
+      },
+      ...rest,
+    };
+  }
+}
+
+export const act = { who: 'ada', why: 'the address is fixed' };
+
+export const note: ErrorNote = errorNote(
+  Object.assign(new TypeError('no street'), {
+    stack: 'TypeError: no street\n    at ship (/app/src/ship.ts:10:3)',
+  }),
+);
+
+export function storyOf(attempts: number): AttemptNote[] {
+  return Array.from({ length: attempts }, (_, index) => ({
+    attempt: index + 1,
+    at: 1000 + index,
+    tookMs: 5,
+    class: 'transient',
+    errorType: note.type,
+    errorMessage: note.message,
+    verdict: index + 1 < attempts ? 'retry' : 'park',
+    because: 'transient',
+  }));
+}
+
+export function payloads(deliveries: readonly Delivery[]): unknown[] {
+  return deliveries.map(({ payload }) => payload);
+}

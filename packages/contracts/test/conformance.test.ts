@@ -1,0 +1,13 @@
+import { conformance } from '@holdfast/contracts/conformance';
+import { describe, test } from 'vitest';
+import { features, memoryHarness } from './memory-harness.ts';
+
+conformance({
+  name: 'memory',
+  contracts: ['broker', 'ledger', 'triage', 'counters'],
+  features,
+  means: ['reopen', 'dieAfterWrites', 'effect'],
+  create: memoryHarness,
+  describe,
+  test,
+});
