@@ -19,7 +19,10 @@ export interface Features {
   readonly atomicPublish: Feature;
   /** Broker: retries have a share of their own. */
   readonly retriesShare: Feature;
-  /** Broker: tells events that were in hand when a process died, counts how often, and hands them out alone. */
+  /**
+   * Broker: tells events that were in hand when a process died, counts how often, and hands them out alone. Without it they
+   * come back like any other, and a lease of suspects gives nothing.
+   */
   readonly suspects: Feature;
   /** Broker: waiting events can be listed and retried now. */
   readonly waitingList: Feature;

@@ -22,14 +22,20 @@ export function fingerprint(type: string, normalized: string): string {
 }
 
 function normalizeFrame(frame: string): string {
-  return frame
-    .replace(/^at (async |new )*/, 'at ')
-    .replace(/\?[^):]*/g, '')
-    .replace(/:\d+(:\d+)?(?=\)?$)/, '')
-    .replace(/(file:\/\/)?(\/|[A-Za-z]:[\\/])[^() ]*?[\\/]node_modules[\\/]/g, 'node_modules/')
-    .replace(/(file:\/\/)?(\/|[A-Za-z]:[\\/])([^() ]*[\\/])?([^()\\/ ]+[\\/][^()\\/ ]+)(?=\)?$)/, '$4')
+  const [, name, inside, bare = ''] = /^at (?:async |new )*(?:(.*) \((.*)\)|(.*))$/.exec(frame) ?? [];
+  return name === undefined ? `at ${placeOf(bare)}` : `at ${name} (${placeOf(inside ?? '')})`;
+}
+
+/** `src/ship.ts` of `file:///srv/app/src/ship.ts?v=2:10:3`: what is left is short and never absolute. */
+function placeOf(location: string): string {
+  const path = location
+    .replace(/(:\d+)+$/, '')
+    .replace(/[?#].*$/, '')
     .replaceAll('\\', '/')
-    .replace(/[-.][0-9A-Fa-f]{8,}(?=\.\w+\)?$)/, '');
+    .replace(/[-.][0-9A-Fa-f]{8,}(?=\.\w+$)/, '');
+  const installed = path.lastIndexOf('node_modules/');
+  if (installed >= 0) return path.slice(installed);
+  return /^(\/|[A-Za-z][\w+.-]*:)/.test(path) ? path.split('/').slice(-2).join('/') : path;
 }
 
 /** FNV-1a with a last stir, so that short texts spread as well. */

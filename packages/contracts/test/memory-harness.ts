@@ -1,4 +1,3 @@
-import { missing } from '@holdfast/contracts';
 import type { Harness } from '@holdfast/contracts/conformance';
 import {
   type MemoryEngine,
@@ -11,7 +10,6 @@ import { seededRandom, virtualClock } from 'holdfast/testing';
 
 /** Storage outlives an engine here, so a restart can be tested. */
 export const features = { ...memoryFeatures, durable: true } as const;
-export const lacking = missing;
 
 /** A memory engine on virtual time; `alter` makes a broken one of it. */
 export async function memoryHarness(

@@ -17,7 +17,7 @@ export interface Harness<Tx = unknown> {
   readonly prefix?: string;
   /** Opens the same storage as another process would. The first engine is not closed, and may be dead. */
   reopen?(): Promise<Engine<Tx>>;
-  /** The process of `engine` dies after so many more durable writes: the next one, and all that is asked later, rejects. */
+  /** The process that was opened last dies after so many more durable writes: the next one, and all later ones, reject. */
   dieAfterWrites?(writes: number): void;
   /** For engines with a shared transaction: an effect that handlers could make, and whether it is there. */
   readonly effect?: {

@@ -49,6 +49,16 @@ export const replayChecks: readonly Check[] = [
     const { id, version } = await begin(stage, { filter });
     const moves = [1, 2].map(() => stage.triage.replays.move(id, version, { stage: 'releasing' }));
     expectLike((await Promise.all(moves)).filter((moved) => moved !== undefined).length, 1, 'one was first');
+    expectLike(
+      await stage.triage.replays.move(id, version, { stage: 'done' }),
+      undefined,
+      'a version that is past',
+    );
+    expectLike(
+      await stage.triage.replays.get(id),
+      { stage: 'releasing', version: version + 1 },
+      'what came of it',
+    );
   }),
 
   check('parks again what its replay could not help, and counts it', [], async (stage) => {

@@ -1,0 +1,63 @@
+import { missing } from '@holdfast/contracts';
+import {
+  type Check,
+  ConformanceError,
+  conformanceChecks,
+  runCheck,
+  whySkipped,
+} from '@holdfast/contracts/conformance';
+import { describe, expect, test } from 'vitest';
+import { type BrokenEngine, brokenBrokers, brokenLedgers, brokenTriages } from './broken-engines.ts';
+import { features, memoryHarness } from './memory-harness.ts';
+
+describe.each([
+  ['brokers', brokenBrokers],
+  ['ledgers', brokenLedgers],
+  ['triages and counters', brokenTriages],
+])('broken %s', (_, engines) => {
+  test.each(engines)('are found: $fault', async (broken) => {
+    expect(await failures(broken)).toContain(broken.found);
+  });
+});
+
+test('says what is wrong in a sentence', async () => {
+  const check = checkNamed('gives a batch whole and in order');
+  const lossy = brokenBrokers.find(({ fault }) => fault.startsWith('the tail of a published'))!;
+  await expect(runCheck(check, () => memoryHarness(lossy.alter))).rejects.toThrow(ConformanceError);
+  await expect(runCheck(check, () => memoryHarness(lossy.alter))).rejects.toThrow(
+    '25 events can be leased, got 20',
+  );
+});
+
+test('skips what an engine cannot do, with the reason', () => {
+  const engine = {
+    contracts: ['broker' as const],
+    features: { ...features, ordering: missing('a queue has no keys') },
+  };
+  expect(whySkipped(checkNamed('lets a key flow past a parked event'), engine)).toBe(
+    'ordering: a queue has no keys',
+  );
+  expect(whySkipped(checkNamed('keeps scopes apart'), engine)).toBe('the engine has no ledger');
+  expect(whySkipped(checkNamed('knows after a restart what is in hand'), engine)).toBe(
+    'the harness has no reopen',
+  );
+  expect(whySkipped(checkNamed('gives an event to one only'), engine)).toBeUndefined();
+});
+
+test('names each check once', () => {
+  const names = conformanceChecks.map(({ name }) => name);
+  expect(new Set(names).size).toBe(names.length);
+});
+
+function checkNamed(name: string): Check {
+  return conformanceChecks.find((check) => check.name === name)!;
+}
+
+/** The names of the checks that a broken engine does not pass. */
+async function failures({ alter }: BrokenEngine): Promise<string[]> {
+  const failed: string[] = [];
+  for (const check of conformanceChecks) {
+    await runCheck(check, () => memoryHarness(alter)).catch(() => failed.push(check.name));
+  }
+  return failed;
+}

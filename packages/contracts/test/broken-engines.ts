@@ -1,0 +1,543 @@
+import {
+  type Broker,
+  LEASE_LOST,
+  type Lease,
+  type Ledger,
+  type Settlement,
+  TOOK,
+  type Triage,
+} from '@holdfast/contracts';
+import type { MemoryEngine, MemoryStorage, MemoryTransaction } from '@holdfast/contracts/memory';
+
+type MemoryBroker = Broker<MemoryTransaction>;
+type MemorySettlement = Settlement<MemoryTransaction>;
+
+export interface BrokenEngine {
+  readonly fault: string;
+  /** The check that must find it. */
+  readonly found: string;
+  alter(engine: MemoryEngine, storage: MemoryStorage): MemoryEngine;
+}
+
+function brokenBroker(
+  fault: string,
+  found: string,
+  alter: (broker: MemoryBroker, storage: MemoryStorage, engine: MemoryEngine) => Partial<MemoryBroker>,
+): BrokenEngine {
+  return {
+    fault,
+    found,
+    alter: (engine, storage) => ({
+      ...engine,
+      broker: { ...engine.broker, ...alter(engine.broker, storage, engine) },
+    }),
+  };
+}
+
+function brokenSettle(
+  fault: string,
+  found: string,
+  change: (settlement: MemorySettlement, storage: MemoryStorage) => MemorySettlement,
+): BrokenEngine {
+  return brokenBroker(fault, found, (broker, storage) => ({
+    settle: (batch) => broker.settle(batch.map((settlement) => change(settlement, storage))),
+  }));
+}
+
+function brokenLedger(
+  fault: string,
+  found: string,
+  alter: (ledger: Ledger<MemoryTransaction>, storage: MemoryStorage) => Partial<Ledger<MemoryTransaction>>,
+): BrokenEngine {
+  return {
+    fault,
+    found,
+    alter: (engine, storage) => ({
+      ...engine,
+      ledger: { ...engine.ledger, ...alter(engine.ledger, storage) },
+    }),
+  };
+}
+
+function brokenTriage(
+  fault: string,
+  found: string,
+  alter: (triage: Triage, storage: MemoryStorage) => Partial<Triage>,
+): BrokenEngine {
+  return {
+    fault,
+    found,
+    alter: (engine, storage) => ({
+      ...engine,
+      triage: { ...engine.triage, ...alter(engine.triage, storage) },
+    }),
+  };
+}
+
+/** The lease of whoever has the event now. */
+function stolen(storage: MemoryStorage, { topic, id, token }: Lease): Lease {
+  return { topic, id, token: storage.topics.get(topic)?.rows.get(id)?.lease?.token ?? token };
+}
+
+export const brokenBrokers: readonly BrokenEngine[] = [
+  brokenSettle(
+    'a settlement that does not look at the token',
+    'changes nothing for a settlement under a lost lease',
+    (settlement, storage) => ({ ...settlement, lease: stolen(storage, settlement.lease) }),
+  ),
+  brokenBroker('the tail of a published batch is lost', 'gives a batch whole and in order', (broker) => ({
+    async publish(topic, events) {
+      const stored = await broker.publish(topic, events.slice(0, 20));
+      return events.map(
+        (event, index) => stored[index] ?? { id: event.id ?? `lost ${index}`, duplicate: false },
+      );
+    },
+  })),
+  brokenBroker(
+    'the tail of a settled batch is lost',
+    'settles a whole batch and answers for each',
+    (broker) => ({
+      async settle(batch) {
+        const settled = await broker.settle(batch.slice(0, 10));
+        return batch.map(
+          ({ lease }, index) => settled[index] ?? (lease.token === 'nonsense' ? LEASE_LOST : TOOK),
+        );
+      },
+    }),
+  ),
+  brokenBroker(
+    'order that is not kept',
+    'keeps later events of a key behind one in hand, and lets other keys flow',
+    (broker) => ({ declare: (topic, settings) => broker.declare(topic, { ...settings, ordering: 'none' }) }),
+  ),
+  brokenSettle(
+    'order that is kept until something fails',
+    'keeps later events of a key behind one that waits for its retry',
+    (settlement) => (settlement.kind === 'retry' ? { ...settlement, holdsKey: false } : settlement),
+  ),
+  brokenBroker('a published event that is given too early', 'gives nothing before it is due', (broker) => ({
+    publish: (topic, events) =>
+      broker.publish(
+        topic,
+        events.map(({ delayMs, dueAt, ...event }) => event),
+      ),
+  })),
+  brokenSettle(
+    'a retry that is given too early',
+    'retries after the delay, with one attempt more, its error and its story',
+    (settlement) => (settlement.kind === 'retry' ? { ...settlement, delayMs: 0 } : settlement),
+  ),
+  brokenBroker(
+    'a retry that forgets the event before it writes it anew',
+    'loses nothing when it dies between two writes',
+    (broker, storage) => ({
+      async settle(batch) {
+        const [settlement] = batch;
+        if (batch.length !== 1 || settlement?.kind !== 'retry') return broker.settle(batch);
+        const { topic, id } = settlement.lease;
+        const row = storage.topics.get(topic)?.rows.get(id);
+        const settled = await broker.settle([{ lease: settlement.lease, kind: 'ack' }]);
+        if (row && settled[0]?.took) await broker.publish(topic, [{ id, payload: row.envelope.payload }]);
+        return settled;
+      },
+    }),
+  ),
+  brokenBroker('a lease that does not keep others away', 'gives an event to one only', (broker, storage) => ({
+    async lease(topic, request) {
+      const leased = await broker.lease(topic, request);
+      for (const { id } of leased.deliveries) storage.topics.get(topic)!.rows.get(id)!.lease = undefined;
+      return leased;
+    },
+  })),
+  brokenBroker('headers that are lost', 'keeps everything that a producer gives', (broker) => ({
+    publish: (topic, events) =>
+      broker.publish(
+        topic,
+        events.map(({ headers, ...event }) => event),
+      ),
+  })),
+  brokenBroker(
+    'headers that are lost on the way back',
+    'keeps headers and origin over a retry',
+    (broker) => ({
+      async lease(topic, request) {
+        const leased = await broker.lease(topic, request);
+        const deliveries = leased.deliveries.map((d) => (d.attempt > 1 ? { ...d, headers: {} } : d));
+        return { ...leased, deliveries };
+      },
+    }),
+  ),
+  brokenSettle(
+    'a parked event without its story',
+    'parks with reason, message, stop, final attempt and story',
+    (settlement) => (settlement.kind === 'park' ? { ...settlement, story: [] } : settlement),
+  ),
+  brokenBroker(
+    'a heartbeat that does not look at the token',
+    'changes nothing for a heartbeat under a lost lease',
+    (broker, storage) => ({
+      extend: (leases, leaseMs) =>
+        broker.extend(
+          leases.map((lease) => stolen(storage, lease)),
+          leaseMs,
+        ),
+    }),
+  ),
+  brokenBroker(
+    'a pause that is ignored',
+    'gives nothing of a paused topic, in any process, until it is resumed',
+    (broker, storage) => ({
+      async lease(topic, request) {
+        const standing = [...storage.controls];
+        storage.controls.clear();
+        const leased = await broker.lease(topic, request);
+        for (const [id, control] of standing) storage.controls.set(id, control);
+        return leased;
+      },
+    }),
+  ),
+  brokenBroker(
+    'a pause that other processes do not hear of',
+    'gives nothing of a paused topic, in any process, until it is resumed',
+    (broker) => {
+      const paused = new Set<string>();
+      return {
+        controls: {
+          ...broker.controls,
+          async impose(control, act, forMs) {
+            const standing = await broker.controls.impose(control, act, forMs);
+            if (control.kind === 'pause') {
+              paused.add(control.topic);
+              await broker.controls.lift(standing.id, act);
+            }
+            return standing;
+          },
+        },
+        async lease(topic, request) {
+          return broker.lease(topic, paused.has(topic) ? { ...request, limit: 0 } : request);
+        },
+      };
+    },
+  ),
+  brokenBroker(
+    'a delay that lives in the process',
+    'keeps delays in the store, not in the process',
+    (broker, storage, engine) => {
+      const later: { topic: string; id: string; dueAt: number }[] = [];
+      void engine;
+      return {
+        async publish(topic, events) {
+          const published = await broker.publish(topic, events);
+          for (const { id } of published) {
+            const row = storage.topics.get(topic)!.rows.get(id)!;
+            if (row.dueAt <= row.envelope.firstSeenAt) continue;
+            later.push({ topic, id, dueAt: row.dueAt });
+            row.dueAt = Infinity;
+          }
+          return published;
+        },
+        async lease(topic, request) {
+          for (const { id, dueAt } of later) {
+            const row = storage.topics.get(topic)?.rows.get(id);
+            if (row?.dueAt === Infinity) row.dueAt = dueAt;
+          }
+          return broker.lease(topic, request);
+        },
+      };
+    },
+  ),
+  brokenBroker(
+    'marks that are written whatever becomes of the settlement',
+    'writes marks with the settlement, or not at all',
+    (broker, _, { ledger }) => ({
+      async settle(batch) {
+        const marks = batch.flatMap(({ lease, marks = [] }) =>
+          marks.map((handler) => ({ handler, eventId: lease.id })),
+        );
+        await ledger.mark(marks);
+        return broker.settle(batch);
+      },
+    }),
+  ),
+  brokenBroker(
+    'marks that are written after the settlement',
+    'never has a mark without its settlement after a crash, nor the other way round',
+    (broker, _, { ledger }) => ({
+      async settle(batch) {
+        const settled = await broker.settle(
+          batch.map(({ marks, ...settlement }) => settlement as MemorySettlement),
+        );
+        for (const [index, { lease, marks = [] }] of batch.entries()) {
+          if (settled[index]?.took)
+            await ledger.mark(marks.map((handler) => ({ handler, eventId: lease.id })));
+        }
+        return settled;
+      },
+    }),
+  ),
+  brokenBroker(
+    'retries that starve first tries',
+    'does not let retries starve first tries, nor the other way round',
+    (broker) => ({ lease: (topic, { retriesShare, ...request }) => broker.lease(topic, request) }),
+  ),
+  brokenBroker(
+    'suspects that run in company',
+    'hands out a suspect alone, and counts deaths',
+    (broker, storage) => ({
+      async lease(topic, request) {
+        await broker.counts(topic); // ends the leases of the dead
+        for (const row of storage.topics.get(topic)!.rows.values()) row.suspect = false;
+        return broker.lease(topic, request);
+      },
+    }),
+  ),
+  brokenBroker('deaths that are not counted', 'hands out a suspect alone, and counts deaths', (broker) => ({
+    async lease(topic, request) {
+      const leased = await broker.lease(topic, request);
+      return { ...leased, deliveries: leased.deliveries.map((delivery) => ({ ...delivery, deaths: 1 })) };
+    },
+  })),
+  {
+    fault: 'leases that end with the process',
+    found: 'knows after a restart what is in hand',
+    alter(engine, storage) {
+      for (const { rows } of storage.topics.values()) for (const row of rows.values()) row.lease = undefined;
+      return engine;
+    },
+  },
+  brokenBroker(
+    'a quarantine that is ignored',
+    'holds the events of a quarantined tenant or key, and lets the rest flow',
+    (broker, storage) => ({
+      async lease(topic, request) {
+        const standing = [...storage.controls];
+        for (const [id, { control }] of standing)
+          if (control.kind === 'quarantine') storage.controls.delete(id);
+        const leased = await broker.lease(topic, request);
+        for (const [id, control] of standing) storage.controls.set(id, control);
+        return leased;
+      },
+    }),
+  ),
+  brokenBroker('controls without a version', 'says in every lease which controls are in force', (broker) => ({
+    async lease(topic, request) {
+      return { ...(await broker.lease(topic, request)), controlsVersion: 1 };
+    },
+  })),
+  brokenBroker('a snooze that costs an attempt', 'snoozes without an attempt', (broker, storage) => ({
+    async settle(batch) {
+      for (const { kind, lease } of batch) {
+        const row = storage.topics.get(lease.topic)?.rows.get(lease.id);
+        if (kind === 'snooze' && row) row.attempts += 1;
+      }
+      return broker.settle(batch);
+    },
+  })),
+  brokenBroker(
+    'an effect apart from its settlement',
+    'makes an effect with its settlement, or not at all',
+    (broker, storage) => ({
+      async settle(batch) {
+        const tx = {
+          put: (name: string, value: string) => void storage.effects.set(name, value),
+          get: (name: string) => storage.effects.get(name),
+        };
+        for (const settlement of batch) {
+          if (settlement.kind === 'ack') await Promise.resolve(settlement.commit?.(tx)).catch(() => {});
+        }
+        return broker.settle(batch);
+      },
+    }),
+  ),
+  brokenBroker('an effect that is made twice', 'does not make an effect twice', (broker, storage) => ({
+    settle(batch) {
+      storage.marks.clear();
+      return broker.settle(batch);
+    },
+  })),
+  brokenBroker(
+    'an uncertain publish that doubles',
+    'stores an event once, however often it is published',
+    (broker) => ({
+      publish: (topic, events) =>
+        broker.publish(
+          topic,
+          events.map(({ id, ...event }) => event),
+        ),
+    }),
+  ),
+  brokenBroker('a bell that does not ring', 'rings the doorbell when something may be due', () => ({
+    doorbell: () => () => {},
+  })),
+  brokenSettle(
+    'a parked event that lets go of its key',
+    'keeps a key waiting for a parked event that holds it',
+    (settlement) => (settlement.kind === 'park' ? { ...settlement, holdsKey: false } : settlement),
+  ),
+  brokenBroker(
+    'history in the order of settling',
+    'keeps settled events as long as was said, to be read back',
+    (broker, storage) => ({
+      history(topic, range) {
+        const { settled } = storage.topics.get(topic)!;
+        storage.topics.get(topic)!.settled = settled.map((kept, order) => ({ ...kept, order }));
+        return broker.history(topic, range);
+      },
+    }),
+  ),
+];
+
+export const brokenLedgers: readonly BrokenEngine[] = [
+  brokenLedger(
+    'a completion without a compare',
+    'refuses to complete, release or extend a lost hold',
+    (ledger, storage) => ({
+      complete: (completions) =>
+        ledger.complete(
+          completions.map(({ hold, ...completion }) => {
+            const token = storage.keys.get(hold.scope)?.get(hold.key)?.token ?? hold.token;
+            return { ...completion, hold: { ...hold, token } };
+          }),
+        ),
+    }),
+  ),
+  brokenLedger(
+    'a fingerprint that is not compared',
+    'tells another fingerprint apart, running or done, and reveals nothing',
+    (ledger) => ({
+      begin: (claims) => ledger.begin(claims.map((claim) => ({ ...claim, fingerprint: 'all alike' }))),
+    }),
+  ),
+  brokenLedger(
+    'a lost lease that is repeated unasked',
+    'says that the outcome is unknown when a lease was lost',
+    (ledger) => ({
+      begin: (claims) => ledger.begin(claims.map((claim) => ({ ...claim, whenLost: 'takeOver' }))),
+    }),
+  ),
+  brokenLedger('a key that is looked up and then written', 'gives a key to one only', (ledger, storage) => ({
+    async begin(claims) {
+      const known = claims.every(({ scope, key }) => storage.keys.get(scope)?.has(key));
+      await Promise.resolve();
+      if (!known) for (const { scope, key } of claims) storage.keys.get(scope)?.delete(key);
+      return ledger.begin(claims);
+    },
+  })),
+  brokenLedger('keys that never expire', 'forgets what was done when its time is over', (ledger) => ({
+    complete: (completions) =>
+      ledger.complete(completions.map((completion) => ({ ...completion, keepMs: 1e15 }))),
+  })),
+  brokenLedger('a cap that is ignored', 'caps the live keys of a scope', (ledger) => ({
+    begin: (claims) => ledger.begin(claims.map(({ liveMax, ...claim }) => claim)),
+  })),
+  brokenLedger('marks that are not unique', 'marks each event once for each handler', (ledger) => ({
+    async mark(marks) {
+      await ledger.mark(marks);
+      return marks.map(() => true);
+    },
+  })),
+  brokenLedger('scopes that meet', 'keeps scopes apart', (ledger) => ({
+    begin: (claims) => ledger.begin(claims.map((claim) => ({ ...claim, scope: 'one for all' }))),
+  })),
+];
+
+export const brokenTriages: readonly BrokenEngine[] = [
+  brokenTriage('an empty filter that selects everything', 'refuses to replay everything', ({ replays }) => ({
+    replays: {
+      ...replays,
+      begin: (request, act) => replays.begin({ ...request, filter: { ...request.filter, from: 0 } }, act),
+    },
+  })),
+  brokenTriage(
+    'an edit that forgets the original',
+    'edits with the original kept and the difference told',
+    (triage) => ({
+      async get(id) {
+        const event = await triage.get(id);
+        return event && { ...event, original: undefined };
+      },
+    }),
+  ),
+  brokenTriage('pages that overlap', 'lists in pages, each event once, the latest first', (triage) => ({
+    async list(filter, { limit, cursor }) {
+      const start = Number(cursor ?? 0);
+      const { items } = await triage.list(filter, { limit: 1000 });
+      const isLast = start + limit >= items.length;
+      return {
+        items: items.slice(Math.max(0, start - 1), start + limit),
+        cursor: isLast ? undefined : `${start + limit}`,
+      };
+    },
+  })),
+  brokenTriage('retention in silence', 'counts down retention, and never removes in silence', (triage) => ({
+    async audit(page) {
+      const { items, cursor } = await triage.audit(page);
+      return { items: items.filter(({ what }) => what !== 'retention'), cursor };
+    },
+  })),
+  brokenTriage(
+    'an event in two operations',
+    'gives an event to one operation only',
+    ({ replays }, storage) => ({
+      replays: {
+        ...replays,
+        async select(id, limit) {
+          for (const [key, event] of storage.parked)
+            storage.parked.set(key, { ...event, operation: undefined });
+          return replays.select(id, limit);
+        },
+      },
+    }),
+  ),
+  brokenTriage(
+    'a release that is not remembered',
+    'goes on after a crash, and releases none twice',
+    (triage, storage) => ({
+      ...triage,
+      async resolve(replayed) {
+        const resolved = await triage.resolve(replayed);
+        const { id, operation } = replayed[0]!;
+        const event = storage.parked.get(id);
+        if (event) storage.parked.set(id, { ...event, status: 'parked', operation });
+        return resolved;
+      },
+    }),
+  ),
+  brokenTriage('two who move an operation', 'lets one of two move an operation', ({ replays }) => ({
+    replays: {
+      ...replays,
+      async move(id, _, change) {
+        return replays.move(id, (await replays.get(id))!.version, change);
+      },
+    },
+  })),
+  brokenTriage('a discard without a reason', 'discards with a reason, and restores', (triage) => ({
+    discard: (ids, act) => triage.discard(ids, { who: act.who || 'somebody', why: act.why }),
+  })),
+  brokenTriage('groups of one kind', 'groups by fingerprint, the largest first', (triage) => ({
+    async groups(filter, page) {
+      const { items } = await triage.groups(filter, { limit: 1000 });
+      return { items: items.toReversed().slice(0, page.limit), cursor: undefined };
+    },
+  })),
+  {
+    fault: 'limits that are taken one by one',
+    found: 'takes from all limits of a request or from none',
+    alter: (engine) => ({
+      ...engine,
+      counters: {
+        ...engine.counters,
+        async take(requests) {
+          const answers = [];
+          for (const request of requests) {
+            const parts = await engine.counters.take(request.map((take) => [take]));
+            const allowed = parts.every((part) => part.allowed);
+            const waitMs = Math.max(...parts.map((part) => part.waitMs));
+            answers.push({ allowed, waitMs, left: parts.flatMap(({ left }) => left) });
+          }
+          return answers;
+        },
+      },
+    }),
+  },
+];
