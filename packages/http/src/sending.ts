@@ -6,8 +6,11 @@ import type { Answer } from './judgement.ts';
 type Handler = Required<Dispatcher.DispatchHandler>;
 type Headers = Parameters<Handler['onResponseStart']>[2];
 
-/** A body that is no longer is read to its end, so that its connection can be used again; of others the connection is closed. */
-const drainedMax = 65_536;
+/**
+ * A body that is no longer is read to its end while it is held, so that its connection can be used again. A longer one keeps
+ * its connection as long as it may be the caller's, and then that is closed.
+ */
+const shortMax = 65_536;
 
 /** The response is awaited. */
 const WAITING = 0;
@@ -27,8 +30,9 @@ export class Sending implements Dispatcher.DispatchHandler {
   declare isInFlight: boolean;
   declare private state: 0 | 1 | 2 | 3;
   declare private message: string | undefined;
-  declare private dropped: number;
-  /** What came although it was held: undici delivers it when the server closes the connection. */
+  /** Bytes that were kept or thrown away. */
+  declare private length: number;
+  /** What was read ahead. */
   declare private kept: Buffer[] | undefined;
   declare private trailers: Headers | undefined;
   declare private error: Error | undefined;
@@ -41,7 +45,7 @@ export class Sending implements Dispatcher.DispatchHandler {
     this.isInFlight = true;
     this.state = WAITING;
     this.message = undefined;
-    this.dropped = 0;
+    this.length = 0;
     this.kept = undefined;
     this.trailers = undefined;
     this.error = undefined;
@@ -87,7 +91,7 @@ export class Sending implements Dispatcher.DispatchHandler {
       this.exchange.handler.onResponseStart?.(controller, status, headers, message);
     } else if (this.state === WAITING) {
       this.state = HELD;
-      controller.pause();
+      if (isLong(headers)) controller.pause();
     }
   }
 
@@ -96,9 +100,11 @@ export class Sending implements Dispatcher.DispatchHandler {
     else if (this.state === HELD) {
       this.kept ??= [];
       this.kept.push(chunk);
+      this.length += chunk.byteLength;
+      if (this.length > shortMax) controller.pause();
     } else {
-      this.dropped += chunk.byteLength;
-      if (this.dropped > drainedMax) controller.abort(this.leaving());
+      this.length += chunk.byteLength;
+      if (this.length > shortMax) controller.abort(this.leaving());
     }
   }
 
@@ -145,7 +151,7 @@ export class Sending implements Dispatcher.DispatchHandler {
     this.kept = undefined;
     if (!wasHeld || this.trailers || this.error) return;
     const { headers } = this.answer as Answer & { headers: Headers };
-    if (Number(headers['content-length']) > drainedMax) this.controller?.abort(this.leaving());
+    if (isLong(headers) || this.length > shortMax) this.controller?.abort(this.leaving());
     else this.controller?.resume();
   }
 
@@ -162,4 +168,8 @@ export class Sending implements Dispatcher.DispatchHandler {
       ? reason
       : new Error(String(reason ?? 'the response is not wanted any more'));
   }
+}
+
+function isLong(headers: Headers): boolean {
+  return Number(headers['content-length']) > shortMax;
 }
