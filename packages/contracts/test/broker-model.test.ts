@@ -164,7 +164,7 @@ class Settle implements Command {
   }
   check = () => true;
   async run(model: Model, { engine, leases }: Real): Promise<void> {
-    const lease = leases[this.pick % Math.max(1, leases.length)];
+    const lease = leases.at(-1 - (this.pick % Math.max(1, leases.length)));
     if (!lease) return;
     const event = model.held(lease);
     const [settled] = await engine.broker.settle([this.settlement(lease)]);
@@ -206,7 +206,7 @@ class Extend implements Command {
   }
   check = () => true;
   async run(model: Model, { engine, leases }: Real): Promise<void> {
-    const lease = leases[this.pick % Math.max(1, leases.length)];
+    const lease = leases.at(-1 - (this.pick % Math.max(1, leases.length)));
     if (!lease) return;
     const event = model.held(lease);
     expect(await engine.broker.extend([lease], this.leaseMs)).toEqual([event !== undefined]);
@@ -266,8 +266,8 @@ const commands: fc.Arbitrary<Command>[] = [
       fc.boolean(),
     )
     .map((args) => new TakeLease(...args)),
-  fc.tuple(fc.nat(40), kind, ms, fc.boolean()).map((args) => new Settle(...args)),
-  fc.tuple(fc.nat(40), fc.constantFrom(20, 100)).map((args) => new Extend(...args)),
+  fc.tuple(fc.nat(8), kind, ms, fc.boolean()).map((args) => new Settle(...args)),
+  fc.tuple(fc.nat(8), fc.constantFrom(20, 100)).map((args) => new Extend(...args)),
   fc.constantFrom(5, 25, 70, 150).map((time) => new PassTime(time)),
   fc.nat(40).map((pick) => new Unblock(pick)),
   fc.constant(new Crash()),

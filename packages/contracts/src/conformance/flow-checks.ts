@@ -152,6 +152,19 @@ export const flowChecks: readonly Check[] = [
     ensure(left.length === 1, 'the killer is still there');
   }),
 
+  check('does not take a suspect into a run', ['suspects', 'ordering'], async (stage) => {
+    const topic = await stage.topic({ ordering: 'key' });
+    await stage.publish(topic, ['a1', 'a2', 'a3'], { key: 'a' });
+    const inHand = await stage.lease(topic, { runMax: 2, leaseMs: 2 * stage.unitMs });
+    await stage.pass(3);
+    const head = await stage.takeOne(topic, { suspects: true });
+    expectLike(head.payload, 'a1', 'the head comes first');
+    await stage.settle(stage.retry(head, 0));
+    const run = payloads(await stage.lease(topic, { runMax: 3 }));
+    // An engine that gives no runs had only one in hand, and has only one suspect.
+    expectLike(run, inHand.length > 1 ? ['a1'] : ['a1', 'a2', 'a3'].slice(0, run.length), 'the head alone');
+  }),
+
   check('clears a suspect that was settled', ['suspects'], async (stage) => {
     const topic = await stage.topic();
     await stage.publish(topic, ['a']);
