@@ -18,6 +18,16 @@ export interface Broker<Tx = unknown> {
   /** Resolves when all events are stored as durably as the engine stores. In the order given. */
   publish(topic: string, events: readonly NewEvent[]): Promise<readonly Published[]>;
 
+  /**
+   * Publishes inside a transaction of the caller's, a handler's `commit` or its own: the events are there when that commits,
+   * and not if it does not. Where transactions are synchronous, all is done when this returns.
+   */
+  publishWithin(
+    tx: Tx,
+    topic: string,
+    events: readonly NewEvent[],
+  ): readonly Published[] | Promise<readonly Published[]>;
+
   /** Gives what is due, at most `limit`, or nothing: it does not wait. */
   lease(topic: string, request: LeaseRequest): Promise<Leased>;
 
@@ -128,6 +138,7 @@ export type SettlementKind = Settlement['kind'];
 export const waitingStates = ['ready', 'delayed', 'behind', 'held', 'leased', 'suspect', 'blocking'] as const;
 export type WaitingState = (typeof waitingStates)[number];
 
+/** An engine that cannot tell two states apart counts both under the first of them. */
 export type TopicCounts = Readonly<Record<WaitingState, number>> & {
   /** How long the oldest due event has been due: the lag. 0 when none is. */
   readonly oldestReadyMs: number;

@@ -7,7 +7,10 @@ import {
   whySkipped,
 } from '@holdfast/contracts/conformance';
 import { describe, expect, test } from 'vitest';
-import { type BrokenEngine, brokenBrokers, brokenLedgers, brokenTriages } from './broken-engines.ts';
+import { brokenBrokers } from './broken-brokers.ts';
+import type { BrokenEngine } from './broken-engine.ts';
+import { brokenLedgers } from './broken-ledgers.ts';
+import { brokenTriages } from './broken-triages.ts';
 import { features, memoryHarness } from './memory-harness.ts';
 
 describe.each([

@@ -87,6 +87,31 @@ export const effectChecks: readonly Check[] = [
     },
   ),
 
+  check('publishes with a settlement, or not at all', ['sharedTransaction'], async (stage) => {
+    const topic = await stage.topic();
+    const next = await stage.topic();
+    await stage.publish(topic, ['good', 'bad']);
+    const [good, bad] = await stage.take(topic, 2);
+    const publish = (tx: unknown, payload: string) => stage.broker.publishWithin(tx, next, [{ payload }]);
+    const settled = await stage.broker.settle([
+      { lease: good!.lease, kind: 'ack', commit: (tx) => quietly(publish(tx, 'follows')) },
+      {
+        lease: bad!.lease,
+        kind: 'ack',
+        commit: (tx) => {
+          const published = publish(tx, 'does not follow');
+          const fail = () => {
+            throw new Error('too late');
+          };
+          return published instanceof Promise ? published.then(fail) : fail();
+        },
+      },
+    ]);
+    expectLike(settled, [{ took: true }, { took: false, because: 'commit_failed' }], 'one answer for each');
+    expectLike((await stage.takeOne(next)).payload, 'follows', 'what was published with a settlement');
+    await stage.expectNothing(next, 'what was undone');
+  }),
+
   check('does not make an effect twice', ['sharedTransaction', 'effect'], async (stage) => {
     const { effect } = stage.harness;
     ensure(effect, 'the harness has an effect');
@@ -101,3 +126,8 @@ export const effectChecks: readonly Check[] = [
     expectLike(await effect.isThere('twice'), false, 'the effect was made before');
   }),
 ];
+
+/** Waits only for what has to be waited for: a synchronous transaction cannot. */
+function quietly(published: unknown): void | Promise<void> {
+  if (published instanceof Promise) return published.then(() => {});
+}

@@ -1,4 +1,12 @@
-import type { Broker, Leased, LeaseRequest, Settlement, TopicSettings, WaitingState } from '../broker.ts';
+import type {
+  Broker,
+  Leased,
+  LeaseRequest,
+  Published,
+  Settlement,
+  TopicSettings,
+  WaitingState,
+} from '../broker.ts';
 import { waitingStates } from '../broker.ts';
 import { EngineFullError, TopicError } from '../contract-errors.ts';
 import { controlId } from '../controls.ts';
@@ -22,12 +30,8 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
   function open(name: string): Topic {
     const topic = storage.topics.get(name);
     if (!topic) throw new TopicError(name, 'was never declared');
-    for (const row of topic.rows.values()) {
-      if (!row.lease || row.lease.endsAt > room.now()) continue;
-      row.lease = undefined;
-      row.suspect = true;
-      row.deaths += 1;
-    }
+    const now = room.now();
+    for (const row of topic.rows.values()) endLease(row, now);
     return topic;
   }
 
@@ -37,8 +41,19 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
   }
 
   function inHand({ topic, id, token }: Lease): Row | undefined {
-    const row = storage.topics.has(topic) ? open(topic).rows.get(id) : undefined;
+    const row = storage.topics.get(topic)?.rows.get(id);
+    if (row) endLease(row, room.now());
     return row?.lease?.token === token ? row : undefined;
+  }
+
+  function put(name: string, topic: Topic, event: NewEvent, now: number): Published {
+    const id = event.id ?? room.newId();
+    const known = topic.rows.get(id);
+    if (known && !known.blocking) return { id, duplicate: true };
+    const row = rowOf(event, envelopeOf(event, id, name, now), topic, now);
+    // Its replay takes the place that a parked event has held.
+    topic.rows.set(id, { ...row, order: known?.order ?? storage.next() });
+    return { id, duplicate: false };
   }
 
   async function settleOne(settlement: Settlement<MemoryTransaction>): Promise<Settled> {
@@ -82,18 +97,21 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
         if (held + events.length > room.bounds.eventsMax) {
           throw new EngineFullError('unsettled events', room.bounds.eventsMax);
         }
-        const published = events.map((event) => {
-          const id = event.id ?? room.newId();
-          const known = topic.rows.get(id);
-          if (known && !known.blocking) return { id, duplicate: true };
-          const row = rowOf(event, envelopeOf(event, id, name, now), topic, now);
-          // Its replay takes the place that a parked event has held.
-          topic.rows.set(id, { ...row, order: known?.order ?? storage.next() });
-          return { id, duplicate: false };
-        });
+        const published = events.map((event) => put(name, topic, event, now));
         storage.ring(name);
         return published;
       });
+    },
+
+    publishWithin(tx, name, events) {
+      checkEvents(events, room.limits);
+      const { rows } = open(name);
+      const named = events.map((event) => ({ ...event, id: event.id ?? room.newId() }));
+      tx.defer(() => {
+        for (const event of named) put(name, open(name), event, room.now());
+        storage.ring(name);
+      });
+      return named.map(({ id }) => ({ id, duplicate: rows.get(id)?.blocking === false }));
     },
 
     async lease(name, request) {
@@ -208,6 +226,14 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
       diagnosis: row.diagnosis,
     };
   }
+}
+
+/** A lease that has ended unsettled makes a suspect. */
+function endLease(row: Row, now: number): void {
+  if (!row.lease || row.lease.endsAt > now) return;
+  row.lease = undefined;
+  row.suspect = true;
+  row.deaths += 1;
 }
 
 function envelopeOf(event: NewEvent, id: string, topic: string, now: number): Envelope {

@@ -83,6 +83,8 @@ export class MemoryStorage {
 
 /** What `commit` gets: writes that are made with the settlement, or not at all. */
 export interface MemoryTransaction {
+  /** Does `write` with the others. */
+  defer(write: () => void): void;
   put(name: string, value: string): void;
   get(name: string): string | undefined;
 }
@@ -90,13 +92,16 @@ export interface MemoryTransaction {
 /** A transaction, and how to make its writes. */
 export function beginTransaction(storage: MemoryStorage): { tx: MemoryTransaction; apply: () => void } {
   const staged = new Map<string, string>();
+  const deferred: (() => void)[] = [];
   return {
     tx: {
+      defer: (write) => void deferred.push(write),
       put: (name, value) => void staged.set(name, value),
       get: (name) => staged.get(name) ?? storage.effects.get(name),
     },
     apply: () => {
       for (const [name, value] of staged) storage.effects.set(name, value);
+      for (const write of deferred) write();
     },
   };
 }

@@ -1,23 +1,9 @@
-import {
-  type Broker,
-  LEASE_LOST,
-  type Lease,
-  type Ledger,
-  type Settlement,
-  TOOK,
-  type Triage,
-} from '@holdfast/contracts';
+import { type Broker, LEASE_LOST, type Lease, type Settlement, TOOK } from '@holdfast/contracts';
 import type { MemoryEngine, MemoryStorage, MemoryTransaction } from '@holdfast/contracts/memory';
+import type { BrokenEngine } from './broken-engine.ts';
 
 type MemoryBroker = Broker<MemoryTransaction>;
 type MemorySettlement = Settlement<MemoryTransaction>;
-
-export interface BrokenEngine {
-  readonly fault: string;
-  /** The check that must find it. */
-  readonly found: string;
-  alter(engine: MemoryEngine, storage: MemoryStorage): MemoryEngine;
-}
 
 function brokenBroker(
   fault: string,
@@ -42,36 +28,6 @@ function brokenSettle(
   return brokenBroker(fault, found, (broker, storage) => ({
     settle: (batch) => broker.settle(batch.map((settlement) => change(settlement, storage))),
   }));
-}
-
-function brokenLedger(
-  fault: string,
-  found: string,
-  alter: (ledger: Ledger<MemoryTransaction>, storage: MemoryStorage) => Partial<Ledger<MemoryTransaction>>,
-): BrokenEngine {
-  return {
-    fault,
-    found,
-    alter: (engine, storage) => ({
-      ...engine,
-      ledger: { ...engine.ledger, ...alter(engine.ledger, storage) },
-    }),
-  };
-}
-
-function brokenTriage(
-  fault: string,
-  found: string,
-  alter: (triage: Triage, storage: MemoryStorage) => Partial<Triage>,
-): BrokenEngine {
-  return {
-    fault,
-    found,
-    alter: (engine, storage) => ({
-      ...engine,
-      triage: { ...engine.triage, ...alter(engine.triage, storage) },
-    }),
-  };
 }
 
 /** The lease of whoever has the event now. */
@@ -222,9 +178,8 @@ export const brokenBrokers: readonly BrokenEngine[] = [
   brokenBroker(
     'a delay that lives in the process',
     'keeps delays in the store, not in the process',
-    (broker, storage, engine) => {
+    (broker, storage) => {
       const later: { topic: string; id: string; dueAt: number }[] = [];
-      void engine;
       return {
         async publish(topic, events) {
           const published = await broker.publish(topic, events);
@@ -341,6 +296,7 @@ export const brokenBrokers: readonly BrokenEngine[] = [
         const tx = {
           put: (name: string, value: string) => void storage.effects.set(name, value),
           get: (name: string) => storage.effects.get(name),
+          defer: (write: () => void) => write(),
         };
         for (const settlement of batch) {
           if (settlement.kind === 'ack') await Promise.resolve(settlement.commit?.(tx)).catch(() => {});
@@ -385,159 +341,4 @@ export const brokenBrokers: readonly BrokenEngine[] = [
       },
     }),
   ),
-];
-
-export const brokenLedgers: readonly BrokenEngine[] = [
-  brokenLedger(
-    'a completion without a compare',
-    'refuses to complete, release or extend a lost hold',
-    (ledger, storage) => ({
-      complete: (completions) =>
-        ledger.complete(
-          completions.map(({ hold, ...completion }) => {
-            const token = storage.keys.get(hold.scope)?.get(hold.key)?.token ?? hold.token;
-            return { ...completion, hold: { ...hold, token } };
-          }),
-        ),
-    }),
-  ),
-  brokenLedger(
-    'a fingerprint that is not compared',
-    'tells another fingerprint apart, running or done, and reveals nothing',
-    (ledger) => ({
-      begin: (claims) => ledger.begin(claims.map((claim) => ({ ...claim, fingerprint: 'all alike' }))),
-    }),
-  ),
-  brokenLedger(
-    'a lost lease that is repeated unasked',
-    'says that the outcome is unknown when a lease was lost',
-    (ledger) => ({
-      begin: (claims) => ledger.begin(claims.map((claim) => ({ ...claim, whenLost: 'takeOver' }))),
-    }),
-  ),
-  brokenLedger('a key that is looked up and then written', 'gives a key to one only', (ledger, storage) => ({
-    async begin(claims) {
-      const known = claims.every(({ scope, key }) => storage.keys.get(scope)?.has(key));
-      await Promise.resolve();
-      if (!known) for (const { scope, key } of claims) storage.keys.get(scope)?.delete(key);
-      return ledger.begin(claims);
-    },
-  })),
-  brokenLedger('keys that never expire', 'forgets what was done when its time is over', (ledger) => ({
-    complete: (completions) =>
-      ledger.complete(completions.map((completion) => ({ ...completion, keepMs: 1e15 }))),
-  })),
-  brokenLedger('a cap that is ignored', 'caps the live keys of a scope', (ledger) => ({
-    begin: (claims) => ledger.begin(claims.map(({ liveMax, ...claim }) => claim)),
-  })),
-  brokenLedger('marks that are not unique', 'marks each event once for each handler', (ledger) => ({
-    async mark(marks) {
-      await ledger.mark(marks);
-      return marks.map(() => true);
-    },
-  })),
-  brokenLedger('scopes that meet', 'keeps scopes apart', (ledger) => ({
-    begin: (claims) => ledger.begin(claims.map((claim) => ({ ...claim, scope: 'one for all' }))),
-  })),
-];
-
-export const brokenTriages: readonly BrokenEngine[] = [
-  brokenTriage('an empty filter that selects everything', 'refuses to replay everything', ({ replays }) => ({
-    replays: {
-      ...replays,
-      begin: (request, act) => replays.begin({ ...request, filter: { ...request.filter, from: 0 } }, act),
-    },
-  })),
-  brokenTriage(
-    'an edit that forgets the original',
-    'edits with the original kept and the difference told',
-    (triage) => ({
-      async get(id) {
-        const event = await triage.get(id);
-        return event && { ...event, original: undefined };
-      },
-    }),
-  ),
-  brokenTriage('pages that overlap', 'lists in pages, each event once, the latest first', (triage) => ({
-    async list(filter, { limit, cursor }) {
-      const start = Number(cursor ?? 0);
-      const { items } = await triage.list(filter, { limit: 1000 });
-      const isLast = start + limit >= items.length;
-      return {
-        items: items.slice(Math.max(0, start - 1), start + limit),
-        cursor: isLast ? undefined : `${start + limit}`,
-      };
-    },
-  })),
-  brokenTriage('retention in silence', 'counts down retention, and never removes in silence', (triage) => ({
-    async audit(page) {
-      const { items, cursor } = await triage.audit(page);
-      return { items: items.filter(({ what }) => what !== 'retention'), cursor };
-    },
-  })),
-  brokenTriage(
-    'an event in two operations',
-    'gives an event to one operation only',
-    ({ replays }, storage) => ({
-      replays: {
-        ...replays,
-        async select(id, limit) {
-          for (const [key, event] of storage.parked)
-            storage.parked.set(key, { ...event, operation: undefined });
-          return replays.select(id, limit);
-        },
-      },
-    }),
-  ),
-  brokenTriage(
-    'a release that is not remembered',
-    'goes on after a crash, and releases none twice',
-    (triage, storage) => ({
-      ...triage,
-      async resolve(replayed) {
-        const resolved = await triage.resolve(replayed);
-        const { id, operation } = replayed[0]!;
-        const event = storage.parked.get(id);
-        if (event) storage.parked.set(id, { ...event, status: 'parked', operation });
-        return resolved;
-      },
-    }),
-  ),
-  brokenTriage('two who move an operation', 'lets one of two move an operation', ({ replays }) => ({
-    replays: {
-      ...replays,
-      async move(id, _, change) {
-        return replays.move(id, (await replays.get(id))!.version, change);
-      },
-    },
-  })),
-  brokenTriage('a discard without a reason', 'discards with a reason, and restores', (triage) => ({
-    discard: (ids, act) => triage.discard(ids, { who: act.who || 'somebody', why: act.why }),
-  })),
-  brokenTriage('groups of one kind', 'groups by fingerprint, the largest first', (triage) => ({
-    async groups(filter, page) {
-      const { items } = await triage.groups(filter, { limit: 1000 });
-      return { items: items.toReversed().slice(0, page.limit), cursor: undefined };
-    },
-  })),
-  {
-    fault: 'limits that are taken one by one',
-    found: 'takes from all limits of a request or from none',
-    alter: (engine) => ({
-      ...engine,
-      counters: {
-        ...engine.counters,
-        async take(requests) {
-          const answers = [];
-          for (const request of requests) {
-            const parts = await engine.counters.take(request.map((take) => [take]));
-            const allowed = parts.every((part) => part.allowed);
-            const waitMs = Math.max(...parts.map((part) => part.waitMs));
-            answers.push({ allowed, waitMs, left: parts.flatMap(({ left }) => left) });
-          }
-          return answers;
-        },
-      },
-    }),
-  },
 ];

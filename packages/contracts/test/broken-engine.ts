@@ -1,0 +1,8 @@
+import type { MemoryEngine, MemoryStorage } from '@holdfast/contracts/memory';
+
+/** An engine with one fault, and the check that must find it. */
+export interface BrokenEngine {
+  readonly fault: string;
+  readonly found: string;
+  alter(engine: MemoryEngine, storage: MemoryStorage): MemoryEngine;
+}
