@@ -96,6 +96,7 @@ export class Work implements History {
   /** The next attempt, past whatever stands before it. */
   send(_now: number): Step {
     this.backingOff = false;
+    this.wakeAt = Infinity;
     this.plan.counters.attempts++;
     this.current = new Attempt(this.plan, ++this.attempt, this.patienceEndsAt);
     return SEND;

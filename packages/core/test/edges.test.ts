@@ -274,6 +274,20 @@ describe('a refusal', () => {
   });
 });
 
+describe('an alarm', () => {
+  test.each([
+    ['plain', definePolicy([retry, any])],
+    ['guarded', definePolicy([retry, any, breaker])],
+  ])('rings once: an attempt that takes its time gets no rival (%s)', async (_kind, define) => {
+    const clock = virtualClock();
+    const operation = scripted(clock, down, after('1s', 'slow'));
+    const running = define({ retryOn: 'any' }, { clock }).run(operation);
+    await clock.advance('5s');
+    await expect(running).resolves.toBe('slow');
+    expect([operation.calls.length, clock.pendingTimers]).toEqual([2, 0]);
+  });
+});
+
 describe('waits for a turn after a timeout', () => {
   test('end when the turn comes', async () => {
     const {
