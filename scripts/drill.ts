@@ -12,7 +12,10 @@ export interface DrillModule {
 }
 
 /** The long trials. Each runs the code of a shortened one in the tests, with larger counts. */
-const drills: Record<string, () => Promise<DrillModule>> = {};
+const drills: Record<string, () => Promise<DrillModule>> = {
+  'http-soak': () => import('../drills/http-soak.ts'),
+  'http-outage': () => import('../drills/http-outage.ts'),
+};
 
 endOnSignal();
 const { values, positionals } = parseArgs({
