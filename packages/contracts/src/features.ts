@@ -28,6 +28,8 @@ export interface Features {
   readonly waitingList: Feature;
   /** Broker: holds back one tenant or key while the rest flows. */
   readonly quarantine: Feature;
+  /** Broker: controls are stored, and reach every process. Without it they hold in the process that imposed them. */
+  readonly sharedControls: Feature;
   /** Broker: rings when something may be due. */
   readonly doorbell: Feature;
   /** Broker: settled events can be kept and read back. */
@@ -52,6 +54,7 @@ export const featureNames = [
   'suspects',
   'waitingList',
   'quarantine',
+  'sharedControls',
   'doorbell',
   'retention',
   'marksWithSettlement',

@@ -16,6 +16,8 @@ export interface ParkedFilter {
   /** `parked` unless given. */
   readonly status?: ParkedStatus;
   readonly operation?: string;
+  /** Only those that no replay has: what a replay of this filter would select. */
+  readonly isFree?: boolean;
   /** Parked at or after, epoch ms. */
   readonly from?: number;
   /** Parked before, epoch ms. */
@@ -28,6 +30,7 @@ export interface ParkedFilter {
 export function matches(filter: ParkedFilter, event: ParkedEvent): boolean {
   const { ids, from = -Infinity, to = Infinity, text, status = 'parked' } = filter;
   if (event.status !== status) return false;
+  if (filter.isFree && event.operation !== undefined) return false;
   if (ids && !ids.includes(event.id)) return false;
   if (event.parkedAt < from || event.parkedAt >= to) return false;
   for (const name of ['topic', 'type', 'key', 'tenant', 'operation'] as const) {
@@ -45,9 +48,11 @@ export function fingerprintOf(event: Pick<ParkedEvent, 'diagnosis'>): string {
   return event.diagnosis.error?.fingerprint ?? event.diagnosis.stop;
 }
 
-/** True when it would match everything. A status alone does not narrow anything. */
+/** True when it would match everything. Status and freedom alone do not narrow anything. */
 export function isEmptyFilter(filter: ParkedFilter): boolean {
-  return Object.entries(filter).every(([name, value]) => value === undefined || name === 'status');
+  return Object.entries(filter).every(
+    ([name, value]) => value === undefined || name === 'status' || name === 'isFree',
+  );
 }
 
 /** The first rule that matches, if one does. */

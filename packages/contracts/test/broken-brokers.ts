@@ -141,7 +141,7 @@ export const brokenBrokers: readonly BrokenEngine[] = [
   ),
   brokenBroker(
     'a pause that is ignored',
-    'gives nothing of a paused topic, in any process, until it is resumed',
+    'gives nothing of a paused topic until it is resumed',
     (broker, storage) => ({
       async lease(topic, request) {
         const standing = [...storage.controls];
@@ -154,7 +154,7 @@ export const brokenBrokers: readonly BrokenEngine[] = [
   ),
   brokenBroker(
     'a pause that other processes do not hear of',
-    'gives nothing of a paused topic, in any process, until it is resumed',
+    'keeps controls for every process',
     (broker) => {
       const paused = new Set<string>();
       return {

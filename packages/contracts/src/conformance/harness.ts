@@ -10,7 +10,7 @@ export interface Harness<Tx = unknown> {
   passTime(ms: number): Promise<void>;
   /**
    * The unit in which checks think: delays and leases are a few of it. With real waits, the shortest time in which a few
-   * operations are surely done; 1000 unless given.
+   * operations are surely done; 1000 unless given. An engine whose delays have steps is set up with steps of one unit.
    */
   readonly unitMs?: number;
   /** Put before the names of topics, keys and scopes. */

@@ -1,4 +1,3 @@
-import type { Engine } from '../engine.ts';
 import { type Features, whyMissing } from '../features.ts';
 import { countersChecks } from './counters-checks.ts';
 import { effectChecks } from './effect-checks.ts';
@@ -86,11 +85,4 @@ export function whySkipped(
   }
   const unable = check.means.find((means) => !engine.means?.includes(means));
   return unable && `the harness has no ${unable}`;
-}
-
-/** The contracts that an engine has. */
-export function contractsOf<Tx>(engine: Engine<Tx>): Contract[] {
-  return (['broker', 'ledger', 'triage', 'counters'] as const).filter(
-    (contract) => engine[contract] !== undefined,
-  );
 }

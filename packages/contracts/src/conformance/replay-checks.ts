@@ -37,6 +37,11 @@ export const replayChecks: readonly Check[] = [
     const first = await begin(stage, { filter: { ids: ids.slice(0, 3) } });
     const second = await begin(stage, { filter });
     expectLike(await stage.triage.replays.select(first.id, 100), 3, 'the first has three');
+    expectLike(
+      await stage.triage.count({ ...filter, isFree: true }),
+      1,
+      'a dry run tells what a second would have',
+    );
     expectLike(await stage.triage.replays.select(second.id, 100), 1, 'one is left for the second');
     expectLike(await stage.triage.replays.select(first.id, 100), 0, 'selecting again finds nothing new');
     const busy = stage.triage.edit(ids[0]!, { payload: 'x' }, act);

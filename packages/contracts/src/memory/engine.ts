@@ -32,6 +32,7 @@ export const memoryFeatures: Features = {
   suspects: true,
   waitingList: true,
   quarantine: true,
+  sharedControls: true,
   doorbell: true,
   retention: true,
   marksWithSettlement: true,
