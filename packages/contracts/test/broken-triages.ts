@@ -1,4 +1,4 @@
-import type { Triage } from '@holdfast/contracts';
+import type { NewEvent, Triage } from '@holdfast/contracts';
 import type { MemoryStorage } from '@holdfast/contracts/memory';
 import type { BrokenEngine } from './broken-engine.ts';
 
@@ -76,6 +76,31 @@ export const brokenTriages: readonly BrokenEngine[] = [
         const event = storage.parked.get(id);
         if (event) storage.parked.set(id, { ...event, status: 'parked', operation });
         return resolved;
+      },
+    }),
+  ),
+  brokenTriage(
+    'a release that is noted before it is made',
+    'loses nothing of a replay when it dies between two writes',
+    ({ replays, ...triage }, storage) => ({
+      replays: {
+        ...replays,
+        async release(id, limit, publish) {
+          const events: [string, readonly NewEvent[]][] = [];
+          const released = await replays.release(
+            id,
+            limit,
+            async (topic, chosen) => void events.push([topic, chosen]),
+          );
+          // One more write, at which the process can be stopped.
+          await triage.setRule(
+            { name: 'any', filter: { topic: 'any' }, action: 'notify' },
+            { who: 'x', why: 'x' },
+          );
+          storage.rules.clear();
+          for (const [topic, chosen] of events) await publish(topic, chosen);
+          return released;
+        },
       },
     }),
   ),

@@ -143,6 +143,35 @@ export const replayChecks: readonly Check[] = [
     expectLike([count, early], [30, 0], 'all of them, none too early');
   }),
 
+  check(
+    'loses nothing of a replay when it dies between two writes',
+    ['durable', 'reopen', 'dieAfterWrites'],
+    async (stage) => {
+      for (let writes = 0; writes < 6; writes++) {
+        const { ids, filter } = await parkMany(stage, 3);
+        const replay = await begin(stage, { filter, canary: 0, rate: 1e6 });
+        const released = new Set<string>();
+        const note = async (events: readonly NewEvent[]) => {
+          for (const { id } of events) released.add(id!);
+        };
+        const resolveAll = () =>
+          stage.triage.resolve([...released].map((id) => ({ id, operation: replay.id })));
+        stage.harness.dieAfterWrites!(writes);
+        for (let steps = 0; steps < 4; steps++) {
+          await advanceReplay(stage.triage, replay.id, stage.harness.clock, (_, events) =>
+            note(events),
+          ).catch(() => {});
+        }
+        await stage.reopen();
+        await resolveAll();
+        await run(stage, replay.id, (events) => note(events).then(resolveAll));
+        expectLike([...released].toSorted(), ids.toSorted(), `${writes} writes: each was released`);
+        const counts = { selected: 3, released: 3, succeeded: 3, failedAgain: 0 };
+        expectLike(await stage.triage.replays.get(replay.id), { stage: 'done', counts }, 'and counted once');
+      }
+    },
+  ),
+
   check('goes on after a crash, and releases none twice', ['durable', 'reopen'], async (stage) => {
     const { ids, filter } = await parkMany(stage, 12);
     const replay = await begin(stage, { filter, canary: 0, rate: 1e6, outstandingMax: 4 });
