@@ -24,12 +24,11 @@ import {
   type Work,
 } from 'holdfast/machines';
 import type { Dispatcher } from 'undici';
-import { type Announcement, announce, announcementOf } from './announcement.ts';
-import { isReplayable } from './body.ts';
-import { originOf, type Runner } from './fetch.ts';
+import type { Announcement } from './announcement.ts';
+import type { Runner } from './fetch.ts';
 import type { KeyMaker } from './idempotency-key.ts';
 import { type Answer, noteUnsent } from './judgement.ts';
-import { headerIn, type OutgoingHeaders, withHeaders } from './outgoing-headers.ts';
+import { announcedOf, canSendAgain, givenKeyOf, originNameOf, outgoing } from './outgoing-request.ts';
 import { isRepeatable } from './repeatable.ts';
 import { Sending } from './sending.ts';
 
@@ -107,11 +106,11 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
   begin(): void {
     const { around, plan, request, settings, origin } = this;
     const { makeKey, announces } = settings;
-    if (makeKey && !isRepeatable(request.method) && !this.givenKey) {
-      const { method, path } = request;
+    const { method, path } = request;
+    if (makeKey && !isRepeatable(method) && givenKeyOf(request) === undefined) {
       this.key = makeKey({ method, url: `${origin}${path}` }, around, plan.random);
     }
-    if (announces(origin, around)) this.announcement = this.announced();
+    if (announces(origin, around)) this.announcement = announcedOf(request, plan, this.key, around);
     if (!around && this.beginSwiftly()) return;
     const signal = around?.signal;
     if (signal?.aborted) this.abort(signal.reason);
@@ -145,12 +144,11 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
 
   private takeOver(): Work {
     const { plan, around, first, request, settings } = this;
-    const keyed = (this.givenKey ?? this.key) !== undefined;
-    const isReplayable = this.isReplayable();
+    const keyed = (givenKeyOf(request) ?? this.key) !== undefined;
     const options: RunOptions = {
       target: this.origin,
       idempotent: isRepeatable(request.method) || keyed,
-      barred: isReplayable ? undefined : () => 'not_replayable',
+      barred: canSendAgain(request) ? undefined : () => 'not_replayable',
       classify: settings.judges[keyed ? 1 : 0](plan),
       priority: around?.priority,
       onWait: settings.onWait,
@@ -162,23 +160,6 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
     if (around?.ownedUpstream) work.barred = 'not_owner';
     work.driver = this;
     return work;
-  }
-
-  private get givenKey(): string | undefined {
-    return headerIn(this.request.headers as OutgoingHeaders, 'idempotency-key');
-  }
-
-  private isReplayable(): boolean {
-    const { body } = this.request;
-    return typeof body === 'function' || isReplayable(body);
-  }
-
-  private announced(): Announcement | undefined {
-    const { request, plan, around } = this;
-    if (headerIn(request.headers as OutgoingHeaders, 'holdfast') !== undefined) return undefined;
-    const isKeyed = (this.key ?? this.givenKey) !== undefined;
-    const mayRepeat = (isKeyed || isRepeatable(request.method)) && this.isReplayable();
-    return announcementOf(plan, mayRepeat, around, undefined);
   }
 
   perform(step: Step): void {
@@ -295,24 +276,10 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
     this.rival = before;
     this.latest = sending;
     try {
-      this.dispatch(this.outgoing(flight), sending);
+      this.dispatch(outgoing(this.request, this.key, this.announcement, flight), sending);
     } catch (error) {
       sending.onResponseError(undefined, error as Error);
     }
-  }
-
-  private outgoing({ attempt, patienceEndsAt, startedAt }: Flight): Dispatcher.DispatchOptions {
-    const request = this.request;
-    const key = this.key;
-    const announcement = this.announcement;
-    const isMade = typeof request.body === 'function';
-    if (key === undefined && !announcement && !isMade) return request;
-    const more: Record<string, string> = {};
-    if (key !== undefined) more['idempotency-key'] = key;
-    if (announcement) more.holdfast = announce(announcement, attempt, patienceEndsAt - startedAt);
-    const outgoing = { ...request, headers: withHeaders(request.headers as OutgoingHeaders, more) };
-    if (isMade) outgoing.body = (request.body as unknown as () => typeof request.body)() ?? null;
-    return outgoing as Dispatcher.DispatchOptions;
   }
 
   /** What the machine says to an outcome; undefined when it is late. */
@@ -423,8 +390,3 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
 }
 
 const okay: Judgement = { class: 'ok' };
-
-function originNameOf(origin: string | URL | undefined): string {
-  if (typeof origin === 'string') return originOf(origin) ?? origin;
-  return origin?.origin ?? '';
-}

@@ -1,0 +1,55 @@
+import type { Plan, Surroundings } from 'holdfast';
+import type { Flight } from 'holdfast/machines';
+import type { Dispatcher } from 'undici';
+import { type Announcement, announce, announcementOf } from './announcement.ts';
+import { isReplayable } from './body.ts';
+import { originOf } from './fetch.ts';
+import { headerIn, type OutgoingHeaders, withHeaders } from './outgoing-headers.ts';
+import { isRepeatable } from './repeatable.ts';
+
+type Request = Dispatcher.DispatchOptions;
+
+/** The key that the caller gave. */
+export function givenKeyOf({ headers }: Request): string | undefined {
+  return headerIn(headers as OutgoingHeaders, 'idempotency-key');
+}
+
+/** Whether its body can be sent more than once; one that is made by a function can. */
+export function canSendAgain({ body }: Request): boolean {
+  return typeof body === 'function' || isReplayable(body);
+}
+
+/** What to announce; nothing where the caller has written the header. */
+export function announcedOf(
+  request: Request,
+  plan: Plan,
+  key: string | undefined,
+  around: Surroundings | undefined,
+): Announcement | undefined {
+  if (headerIn(request.headers as OutgoingHeaders, 'holdfast') !== undefined) return undefined;
+  const isKeyed = (key ?? givenKeyOf(request)) !== undefined;
+  const mayRepeat = (isKeyed || isRepeatable(request.method)) && canSendAgain(request);
+  return announcementOf(plan, mayRepeat, around, undefined);
+}
+
+/** The request of one attempt; the very one of the caller where there is nothing to add. */
+export function outgoing(
+  request: Request,
+  key: string | undefined,
+  announcement: Announcement | undefined,
+  { attempt, patienceEndsAt, startedAt }: Flight,
+): Request {
+  const isMade = typeof request.body === 'function';
+  if (key === undefined && !announcement && !isMade) return request;
+  const more: Record<string, string> = {};
+  if (key !== undefined) more['idempotency-key'] = key;
+  if (announcement) more.holdfast = announce(announcement, attempt, patienceEndsAt - startedAt);
+  const made = { ...request, headers: withHeaders(request.headers as OutgoingHeaders, more) };
+  if (isMade) made.body = (request.body as unknown as () => Request['body'])() ?? null;
+  return made as Request;
+}
+
+export function originNameOf(origin: string | URL | undefined): string {
+  if (typeof origin === 'string') return originOf(origin) ?? origin;
+  return origin?.origin ?? '';
+}
