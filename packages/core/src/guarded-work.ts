@@ -28,6 +28,8 @@ export class GuardedWork extends Work {
   declare rival: Flight | undefined;
   /** When a second attempt may be started beside the first. */
   declare hedgeAt: number;
+  /** No attempt before this: a server said so. */
+  declare hintedUntil: number;
   /** An admission that waits, for its time or in a queue. */
   declare paused: Pause | undefined;
   /** The interchangeable targets that had an attempt. */
@@ -38,6 +40,7 @@ export class GuardedWork extends Work {
     super(plan, options, now, patienceEndsAt);
     this.rival = undefined;
     this.hedgeAt = Infinity;
+    this.hintedUntil = -Infinity;
     this.paused = undefined;
     this.tried = undefined;
     this.refused = undefined;
@@ -123,7 +126,12 @@ export class GuardedWork extends Work {
   }
 
   override decide(now: number, judged: Judgement): Verdict {
-    return this.current ? race : super.decide(now, judged);
+    const { retryAfterMs = 0 } = judged;
+    // What a rival was told holds for this one as well.
+    this.hintedUntil = Math.max(this.hintedUntil, now + retryAfterMs);
+    const hintMs = this.hintedUntil - now;
+    if (this.current) return race;
+    return super.decide(now, hintMs > retryAfterMs ? { ...judged, retryAfterMs: hintMs } : judged);
   }
 
   override facts(now: number): Facts {

@@ -305,6 +305,28 @@ describe('waits for a turn after a timeout', () => {
   });
 });
 
+describe('a probe whose caller leaves', () => {
+  test('says nothing, and makes room for the next at once', async () => {
+    const {
+      clock,
+      policy: made,
+      call,
+      failing,
+    } = setup({
+      breaker: { consecutive: 1, openFor: '1s', probes: 1 },
+      attempts: 1,
+    });
+    await made.try(failing());
+    await clock.advance('1s');
+    const caller = new AbortController();
+    const probe = made.try(call('hang'), { signal: caller.signal });
+    expect(await made.try(() => 1)).toMatchObject({ story: { stop: 'breaker_open' } });
+    caller.abort();
+    await probe;
+    expect(await made.try(() => 1)).toMatchObject({ ok: true });
+  });
+});
+
 describe('a caller who left before the start', () => {
   test('is counted like any other', async () => {
     const { policy: made } = setup();

@@ -6,7 +6,7 @@ import { durationMs } from '../src/duration.ts';
 import { seededRandom } from '../src/testing/index.ts';
 import { policy } from '../src/whole-policy.ts';
 import { DONE, type Driver, SEND, STOP, type Step, type Work } from '../src/work.ts';
-import { beatOf, outcomeOf, type Script, type Trace } from './trace.ts';
+import { beatOf, earn, outcomeOf, type Script, type Trace } from './trace.ts';
 
 /** A clock with no promises in it: an alarm rings when the loop comes to it. */
 class EventLoop implements Clock {
@@ -50,6 +50,7 @@ export interface Line {
 export function drive({ seed, spec, scripts }: Trace): Line[] {
   const loop = new EventLoop();
   const { plan } = policy({ retryOn: [http], ...spec }, { clock: loop, random: seededRandom('trace', seed) });
+  earn(plan);
   const lines: Line[] = [];
   scripts.forEach((script, run) => {
     loop.at(script.startsAt, (now) => {

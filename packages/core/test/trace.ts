@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { http } from '../src/classify/http.ts';
 import { permanent, retryAfter, transient } from '../src/classify/marks.ts';
 import { Alarm } from '../src/clock.ts';
-import type { Context, RunOptions } from '../src/plan.ts';
+import type { Context, Plan, RunOptions } from '../src/plan.ts';
 import type { Ending } from '../src/shell.ts';
 import { after, heeding, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
 import { type PolicySpec, policy } from '../src/whole-policy.ts';
@@ -57,7 +57,7 @@ export interface RunSeen {
   readonly reason: unknown;
 }
 
-const hintMs = 700;
+const hintMs = 1500;
 
 /** The outcome of an attempt; errors are new ones, as one object would link the runs that give up on it. */
 export function outcomeOf(gives: Beat['gives']): { ok: boolean; value: unknown } {
@@ -78,6 +78,15 @@ export function outcomeOf(gives: Beat['gives']): { ok: boolean; value: unknown }
       return { ok: false, value: transient(new Error(gives), { unprocessed: true }) };
     case 'unknown':
       return { ok: false, value: new Error(gives) };
+  }
+}
+
+/** Lets hedges be paid for from the start: what they cost is earned by successes. */
+export function earn({ targetOf }: Plan): void {
+  for (const options of [{}, { target: 'a' }, { target: 'b' }, { targets: ['a', 'b', 'c'] }]) {
+    const { hedgeBudget } = targetOf?.(options, 0) ?? {};
+    for (let n = 0; n < 5; n++) hedgeBudget?.firstTry(0);
+    for (let n = 0; n < 5; n++) hedgeBudget?.success(0);
   }
 }
 
@@ -104,6 +113,7 @@ export async function play(
 ) {
   const clock = virtualClock();
   const made = define({ retryOn: [http], ...spec }, { clock, random: seededRandom('trace', seed) });
+  earn(made.plan);
   const runs: RunSeen[] = [];
   const calls: CallMade[] = [];
   scripts.forEach((script, run) => {
