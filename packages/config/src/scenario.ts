@@ -139,8 +139,6 @@ const service = shape({
     warm: count(0, 0),
     /** Misses of one key at one time share one call. */
     coalesces: flag(false),
-    /** `timely`: an answer that nobody waits for any more does not fill it. */
-    fill: word('timely', 'timely', 'any'),
   }),
 });
 
@@ -221,6 +219,7 @@ const metrics = [
   'attempts',
   'callsPerSuccess',
   'peak',
+  'surge',
   'p50',
   'p99',
   'p999',
@@ -233,6 +232,7 @@ const metrics = [
   'finish',
   'backlog',
   'extra',
+  'lostGood',
 ] as const;
 
 const bound = shape({

@@ -1,0 +1,55 @@
+import type { ServiceSettings } from '@holdfast/config';
+import type { Call, Caller, Joined, Origin } from './caller.ts';
+import { zipf } from './sampling.ts';
+import type { World } from './world.ts';
+
+type CacheSettings = NonNullable<ServiceSettings['cache']>;
+
+/**
+ * A cache beside the callers of a service: what is in it needs no call. Keys are asked for by a power law, and the
+ * most popular are in it at first. An answer that nobody waits for any more does not fill it.
+ */
+export class Cache {
+  hits = 0;
+  readonly #settings: CacheSettings;
+  readonly #draw: () => number;
+  readonly #filled: Uint8Array;
+  /** Who waits for the call of another, by key. */
+  readonly #waiting = new Map<number, Joined[]>();
+
+  constructor(world: World, name: string, settings: CacheSettings) {
+    this.#settings = settings;
+    this.#draw = zipf(settings.keys, settings.zipf, world.random('keys', name));
+    this.#filled = new Uint8Array(settings.keys).fill(1, 0, Math.min(settings.warm, settings.keys));
+  }
+
+  flush(): void {
+    this.#filled.fill(0);
+  }
+
+  /** Asks for a key: answered from here, by a call, or together with another that is under way. */
+  call(caller: Caller, origin: Origin): void {
+    const key = this.#draw();
+    if (this.#filled[key]) {
+      this.hits++;
+      caller.join(origin).end(true);
+      return;
+    }
+    const { coalesces } = this.#settings;
+    const others = coalesces ? this.#waiting.get(key) : undefined;
+    if (others) {
+      others.push(caller.join(origin));
+      return;
+    }
+    const waiting: Joined[] = [];
+    if (coalesces) this.#waiting.set(key, waiting);
+    caller.call({
+      ended: (done: Call, ok: boolean) => {
+        if (coalesces) this.#waiting.delete(key);
+        if (ok) this.#filled[key] = 1;
+        origin.ended(done, ok);
+        for (const each of waiting) each.end(ok);
+      },
+    });
+  }
+}

@@ -1,0 +1,342 @@
+import { Alarm, type Policy, type Priority, type RunOptions, type StopReason, storyOf } from 'holdfast';
+import { type Attempt, DONE, type Driver, type Flight, SEND, type Step, type Work } from 'holdfast/machines';
+import { Job } from './job.ts';
+import type { Service } from './service.ts';
+import type { CallerTally } from './tally.ts';
+import { ANSWERED, ARRIVED, DONE_WELL, FAILED, GAVE_UP, SENT } from './trace.ts';
+import type { World } from './world.ts';
+
+/** Who wants to know how a call ended. */
+export interface Origin {
+  ended(call: Call, ok: boolean): void;
+}
+
+export interface CallerSettings {
+  readonly id: number;
+  readonly policy: Policy;
+  readonly service: Service;
+  readonly tally: CallerTally;
+  readonly route?: string | undefined;
+  readonly patienceMs?: number | undefined;
+  readonly leavesAfterMs?: number | undefined;
+  readonly priority?: Priority | undefined;
+  /** The share of attempts that fail by chance. */
+  readonly failing?: number | undefined;
+  readonly poisonMs?: number | undefined;
+}
+
+const ranks: Record<Priority, number> = { critical: 0, default: 1, sheddable: 2 };
+
+/** Calls one service under one policy, whose state is its own. */
+export class Caller {
+  readonly world: World;
+  readonly settings: CallerSettings;
+  readonly tally: CallerTally;
+  readonly service: Service;
+  readonly rank: number;
+  /** What every run is given; undefined where nothing special is asked, so that the short ways are taken. */
+  readonly options: RunOptions | undefined;
+  readonly failing: number;
+  readonly poisonUs: number | undefined;
+  readonly #isPromised: boolean;
+  #serial = 0;
+
+  constructor(world: World, settings: CallerSettings) {
+    const { service, tally, patienceMs, priority, policy } = settings;
+    this.world = world;
+    this.settings = settings;
+    this.tally = tally;
+    this.service = service;
+    this.rank = ranks[priority ?? 'default'];
+    this.options = optionsOf(service, patienceMs, priority);
+    this.failing = settings.failing ?? 0;
+    this.poisonUs = settings.poisonMs === undefined ? undefined : Math.round(settings.poisonMs * 1000);
+    // Layers speak in promises.
+    this.#isPromised = world.isPromised;
+    if (policy.plan.throughLayers && !this.#isPromised) {
+      throw new TypeError(
+        `cache, fallback and mode need the async driver, and ${policy.name ?? 'a policy'} has one.`,
+      );
+    }
+  }
+
+  /** Begins a piece of work. `poison`: every attempt will fail. */
+  call(origin: Origin, poison = false): Call {
+    const { world, tally } = this;
+    const { nowUs } = world.timeline;
+    const serial = (this.settings.id << 20) + this.#serial++;
+    const call: Call = this.#isPromised
+      ? new PromisedCall(this, origin, serial, nowUs, poison)
+      : new DirectCall(this, origin, serial, nowUs, poison);
+    tally.begun.add(nowUs);
+    tally.open++;
+    world.trace.note(nowUs, serial, ARRIVED);
+    call.begin();
+    return call;
+  }
+
+  /** A piece of work that is answered without a call of its own, now or when another's call ends. */
+  join(origin: Origin): Joined {
+    const { nowUs } = this.world.timeline;
+    this.tally.begun.add(nowUs);
+    this.tally.open++;
+    return new Joined(this, origin, (this.settings.id << 20) + this.#serial++, nowUs);
+  }
+
+  send(call: Call, attempt: Attempt | Flight): Job {
+    const { world, tally } = this;
+    const { nowUs } = world.timeline;
+    call.attempts++;
+    tally.attempts.add(nowUs);
+    world.trace.note(nowUs, call.serial, SENT);
+    const job = new Job(call, attempt);
+    this.service.send(job);
+    return job;
+  }
+
+  over(call: Call, ok: boolean, stop: StopReason | undefined): void {
+    const { world, tally } = this;
+    const { nowUs } = world.timeline;
+    const { startedUs } = call;
+    tally.open--;
+    world.trace.note(nowUs, call.serial, ok ? DONE_WELL : GAVE_UP);
+    if (ok) {
+      tally.succeeded.add(nowUs);
+      tally.won.add(startedUs);
+      tally.latency.add(nowUs, nowUs - startedUs);
+    } else {
+      tally.failed.add(nowUs);
+      tally.lost.add(startedUs);
+      if (!call.poison) tally.lostGood++;
+      if (stop) tally.stops[stop] = (tally.stops[stop] ?? 0) + 1;
+    }
+    if (call.attempts === 0 && !ok) tally.refused.add(nowUs);
+    call.origin.ended(call, ok);
+  }
+}
+
+function optionsOf(
+  service: Service,
+  patience: number | undefined,
+  priority: Priority | undefined,
+): RunOptions | undefined {
+  const { targets } = service;
+  const special = priority !== undefined && priority !== 'default';
+  if (patience === undefined && !targets && !special) return undefined;
+  return {
+    ...(patience !== undefined && { patience }),
+    ...(targets && { targets }),
+    ...(special && { priority }),
+  };
+}
+
+/** One piece of work of a caller. */
+export interface Call {
+  readonly caller: Caller;
+  readonly origin: Origin;
+  readonly serial: number;
+  readonly startedUs: number;
+  readonly poison: boolean;
+  isOver: boolean;
+  attempts: number;
+  /** How often a server has done it. */
+  timesDone: number;
+  begin(): void;
+  /** The answer to an attempt has arrived. */
+  answered(job: Job): void;
+  /** The customer has left. */
+  leave(): void;
+}
+
+/** Work that shares the answer of another. */
+export class Joined implements Call {
+  readonly caller: Caller;
+  readonly origin: Origin;
+  readonly serial: number;
+  readonly startedUs: number;
+  readonly poison = false;
+  readonly attempts = 0;
+  readonly timesDone = 0;
+  isOver = false;
+
+  constructor(caller: Caller, origin: Origin, serial: number, startedUs: number) {
+    this.caller = caller;
+    this.origin = origin;
+    this.serial = serial;
+    this.startedUs = startedUs;
+  }
+
+  begin(): void {}
+  answered(): void {}
+  leave(): void {}
+
+  end(ok: boolean): void {
+    this.isOver = true;
+    this.caller.over(this, ok, undefined);
+  }
+}
+
+class Leaving extends Alarm {
+  readonly call: Call;
+
+  constructor(call: Call) {
+    super();
+    this.call = call;
+  }
+
+  ring(): void {
+    this.call.leave();
+  }
+}
+
+const left = 'the customer has left';
+
+/** Where nobody listens to the signal of an attempt, aborting it need not cost anything: a real one takes ten times an attempt. */
+const unheard = { signal: undefined, abort() {} } as unknown as AbortController;
+
+/** Drives the machines of core directly, step by step as the shell does. */
+class DirectCall extends Alarm implements Call, Driver {
+  declare readonly caller: Caller;
+  declare readonly origin: Origin;
+  declare readonly serial: number;
+  declare readonly startedUs: number;
+  declare readonly poison: boolean;
+  declare isOver: boolean;
+  declare attempts: number;
+  declare timesDone: number;
+  declare work: Work;
+  declare leaving: Leaving | undefined;
+
+  constructor(caller: Caller, origin: Origin, serial: number, startedUs: number, poison: boolean) {
+    super();
+    this.caller = caller;
+    this.origin = origin;
+    this.serial = serial;
+    this.startedUs = startedUs;
+    this.poison = poison;
+    this.isOver = false;
+    this.attempts = 0;
+    this.timesDone = 0;
+    this.leaving = undefined;
+  }
+
+  begin(): void {
+    const { caller } = this;
+    const { policy, patienceMs, leavesAfterMs } = caller.settings;
+    const { timeline } = caller.world;
+    const { plan } = policy;
+    const now = timeline.now();
+    this.work = plan.work(caller.options, now, now + (patienceMs ?? plan.patienceMs));
+    this.work.driver = this;
+    if (leavesAfterMs !== undefined) {
+      this.leaving = new Leaving(this);
+      timeline.set(this.leaving, now + leavesAfterMs);
+    }
+    this.perform(this.work.begin(now));
+  }
+
+  perform(step: Step): void {
+    const { work, caller } = this;
+    const { timeline } = caller.world;
+    if (step === SEND) {
+      const attempt = work.current!;
+      if (!caller.service.settings.cancels) attempt.controller = unheard;
+      caller.send(this, attempt);
+      if (work.stop) return;
+    }
+    if (step < DONE) {
+      if (work.wakeAt < Infinity) timeline.set(this, work.wakeAt);
+      return;
+    }
+    timeline.clear(this);
+    if (this.leaving) timeline.clear(this.leaving);
+    this.isOver = true;
+    caller.over(this, step === DONE, work.stop);
+  }
+
+  answered({ attempt, ok, given, world }: Job): void {
+    const { work } = this;
+    const now = world.timeline.now();
+    world.trace.note(world.timeline.nowUs, this.serial, ok ? ANSWERED : FAILED);
+    if (work.isLate(now, attempt as Attempt)) return;
+    world.timeline.clear(this);
+    this.perform(
+      ok
+        ? work.succeeded(now, attempt as Attempt, given)
+        : work.settled(now, attempt as Attempt, { ok, error: given }),
+    );
+  }
+
+  ring(now: number): void {
+    this.perform(this.work.alarm(now));
+  }
+
+  leave(): void {
+    if (!this.isOver) this.perform(this.work.cancel(this.caller.world.timeline.now(), left));
+  }
+}
+
+/** Goes the way that programs go: `policy.run`, promises and all. */
+class PromisedCall implements Call {
+  readonly caller: Caller;
+  readonly origin: Origin;
+  readonly serial: number;
+  readonly startedUs: number;
+  readonly poison: boolean;
+  isOver = false;
+  attempts = 0;
+  timesDone = 0;
+  #leaving: Leaving | undefined;
+  #controller: AbortController | undefined;
+
+  constructor(caller: Caller, origin: Origin, serial: number, startedUs: number, poison: boolean) {
+    this.caller = caller;
+    this.origin = origin;
+    this.serial = serial;
+    this.startedUs = startedUs;
+    this.poison = poison;
+  }
+
+  begin(): void {
+    const { caller } = this;
+    const { policy, leavesAfterMs } = caller.settings;
+    const { timeline } = caller.world;
+    let { options } = caller;
+    if (leavesAfterMs !== undefined) {
+      this.#controller = new AbortController();
+      options = { ...options, signal: this.#controller.signal };
+      this.#leaving = new Leaving(this);
+      timeline.set(this.#leaving, timeline.now() + leavesAfterMs);
+    }
+    const operation = (attempt: unknown) => {
+      const job = caller.send(this, attempt as Attempt);
+      return new Promise((resolve, reject) => {
+        job.promise = { resolve, reject };
+        // A refusal may have come at once.
+        if (job.isDelivered) this.answered(job);
+      });
+    };
+    (options ? policy.run(operation, options) : policy.run(operation)).then(
+      () => this.#over(true, undefined),
+      (error: unknown) => this.#over(false, storyOf(error)?.stop),
+    );
+  }
+
+  answered(job: Job): void {
+    const { world, ok, given, promise } = job;
+    if (!promise) return;
+    world.trace.note(world.timeline.nowUs, this.serial, ok ? ANSWERED : FAILED);
+    if (ok) promise.resolve(given);
+    else promise.reject(given);
+  }
+
+  leave(): void {
+    this.#controller?.abort(left);
+  }
+
+  #over(ok: boolean, stop: StopReason | undefined): void {
+    this.isOver = true;
+    if (this.#leaving) this.caller.world.timeline.clear(this.#leaving);
+    this.caller.over(this, ok, stop);
+  }
+}

@@ -1,0 +1,167 @@
+import type { ClientsSettings } from '@holdfast/config';
+import { Alarm, type Random } from 'holdfast';
+import type { Cache } from './cache.ts';
+import type { Call, Caller, Origin } from './caller.ts';
+import { type Sampler, sampler } from './sampling.ts';
+import type { World } from './world.ts';
+
+/** One class of clients: when they come, and what they do when they are answered. */
+export interface Clients {
+  start(): void;
+}
+
+export interface ClientsParts {
+  readonly name: string;
+  readonly settings: ClientsSettings;
+  /** The caller of one of them; the same for all where they share their state. */
+  callerOf(client: number): Caller;
+  readonly cache: Cache | undefined;
+  /** Load stops then, in µs. */
+  readonly untilUs: number;
+}
+
+export function makeClients(world: World, parts: ClientsParts): Clients {
+  const { think, burst } = parts.settings.arrivals;
+  return think !== undefined || burst !== undefined ? new Loops(world, parts) : new Stream(world, parts);
+}
+
+/** Clients that come whether or not others are answered: an open loop. */
+class Stream extends Alarm implements Clients, Origin {
+  readonly #world: World;
+  readonly #parts: ClientsParts;
+  readonly #gap: Random;
+  readonly #who: Random;
+  readonly #poison: Random;
+  readonly #untilUs: number;
+  readonly #repeat: Sampler | undefined;
+
+  constructor(world: World, parts: ClientsParts) {
+    super();
+    const { name, settings } = parts;
+    this.#world = world;
+    this.#parts = parts;
+    this.#gap = world.random('arrivals', name);
+    this.#who = world.random('who', name);
+    this.#poison = world.random('poison', name);
+    this.#untilUs = Math.min(parts.untilUs, (settings.arrivals.until ?? Infinity) * 1000);
+    this.#repeat =
+      settings.repeat === undefined ? undefined : sampler(settings.repeat, world.random('repeat', name));
+  }
+
+  start(): void {
+    this.#next(this.#parts.settings.arrivals.from * 1000);
+  }
+
+  ring(): void {
+    const { nowUs } = this.#world.timeline;
+    const { settings } = this.#parts;
+    // A change of the rate, and not an arrival.
+    if (!this.#isChange) this.#call(settings.count > 1 ? Math.floor(this.#who() * settings.count) : 0);
+    this.#next(nowUs);
+  }
+
+  ended({ caller }: Call, ok: boolean): void {
+    if (ok || !this.#repeat) return;
+    const { timeline } = this.#world;
+    timeline.setUs(new Again(() => this.#callWith(caller)), timeline.nowUs + this.#repeat());
+  }
+
+  #isChange = false;
+
+  /** Chance has no memory, so where the rate changes the wait is drawn anew from there. */
+  #next(fromUs: number): void {
+    const { arrivals } = this.#parts.settings;
+    const spike = arrivals.spikes.find((each) => fromUs >= each.from * 1000 && fromUs < each.until * 1000);
+    const perMs = spike?.rate ?? arrivals.poisson ?? arrivals.constant ?? 0;
+    const gapUs = (arrivals.constant === undefined ? -Math.log(1 - this.#gap()) : 1) * (1000 / perMs);
+    const changes = arrivals.spikes.flatMap((each) => [each.from * 1000, each.until * 1000]);
+    const changeUs = Math.min(...changes.filter((each) => each > fromUs), Infinity);
+    this.#isChange = fromUs + gapUs >= changeUs;
+    const atUs = Math.round(Math.min(fromUs + gapUs, changeUs));
+    if (atUs < this.#untilUs) this.#world.timeline.setUs(this, atUs);
+  }
+
+  #call(client: number): void {
+    this.#callWith(this.#parts.callerOf(client));
+  }
+
+  #callWith(caller: Caller): void {
+    const { settings, cache } = this.#parts;
+    if (cache) cache.call(caller, this);
+    else caller.call(this, settings.poison > 0 && this.#poison() < settings.poison);
+  }
+}
+
+class Again extends Alarm {
+  readonly #go: () => void;
+
+  constructor(go: () => void) {
+    super();
+    this.#go = go;
+  }
+
+  ring(): void {
+    this.#go();
+  }
+}
+
+/** Clients that wait for their answer before they come again: a closed loop. */
+class Loops implements Clients {
+  readonly #world: World;
+  readonly #parts: ClientsParts;
+
+  constructor(world: World, parts: ClientsParts) {
+    this.#world = world;
+    this.#parts = parts;
+  }
+
+  start(): void {
+    const { name, settings } = this.#parts;
+    const { think, burst, from } = settings.arrivals;
+    for (let client = 0; client < settings.count; client++) {
+      const loop = new Loop(this.#world, this.#parts, client);
+      const firstUs = burst === undefined ? from * 1000 + loop.think() : burst * 1000;
+      this.#world.timeline.setUs(loop, firstUs);
+    }
+    if (think === undefined && burst === undefined) throw new TypeError(`${name} never come.`);
+  }
+}
+
+class Loop extends Alarm implements Origin {
+  readonly #world: World;
+  readonly #parts: ClientsParts;
+  readonly #caller: Caller;
+  readonly #think: Sampler;
+  readonly #repeat: Sampler | undefined;
+  #left: number;
+
+  constructor(world: World, parts: ClientsParts, client: number) {
+    super();
+    const { name, settings } = parts;
+    const random = world.random('think', name, client);
+    this.#world = world;
+    this.#parts = parts;
+    this.#caller = parts.callerOf(client);
+    this.#think = sampler(settings.arrivals.think, random);
+    this.#repeat = settings.repeat === undefined ? undefined : sampler(settings.repeat, random);
+    this.#left = settings.arrivals.burst === undefined ? settings.calls : Math.min(1, settings.calls);
+  }
+
+  think(): number {
+    return this.#think();
+  }
+
+  ring(): void {
+    if (this.#world.timeline.nowUs >= this.#parts.untilUs) return;
+    const { cache } = this.#parts;
+    if (cache) cache.call(this.#caller, this);
+    else this.#caller.call(this);
+  }
+
+  ended(_call: Call, ok: boolean): void {
+    const { timeline } = this.#world;
+    const again = !ok && this.#repeat;
+    if (again) timeline.setUs(this, timeline.nowUs + again());
+    else if (--this.#left > 0) timeline.setUs(this, timeline.nowUs + this.#think());
+  }
+}

@@ -1,0 +1,53 @@
+/** Something that can stand in a queue; it is its own list node. */
+export interface Queued {
+  /** 0 critical, 1 default, 2 sheddable. */
+  readonly rank: number;
+  ahead: Queued | undefined;
+  behind: Queued | undefined;
+}
+
+/** A queue by importance, each a ring that is closed by its own end. Anybody can leave it from anywhere. */
+export class JobQueue<T extends Queued> {
+  length = 0;
+  readonly #ends: readonly Queued[] = [ring(), ring(), ring()];
+
+  add(job: T): void {
+    const end = this.#ends[job.rank]!;
+    job.ahead = end.ahead;
+    job.behind = end;
+    end.ahead!.behind = job;
+    end.ahead = job;
+    this.length++;
+  }
+
+  remove(job: T): void {
+    if (!job.ahead) return;
+    job.ahead.behind = job.behind;
+    job.behind!.ahead = job.ahead;
+    job.ahead = job.behind = undefined;
+    this.length--;
+  }
+
+  /** Of the most important, who came first or last. */
+  next(newest: boolean): T | undefined {
+    for (const end of this.#ends) if (end.ahead !== end) return (newest ? end.ahead : end.behind) as T;
+    return undefined;
+  }
+
+  /** Who came first of each importance. */
+  oldest(): (T | undefined)[] {
+    return this.#ends.map((end) => (end.behind === end ? undefined : (end.behind as T)));
+  }
+
+  /** The newest of the least important that is less important than `rank`. */
+  lessImportant(rank: number): T | undefined {
+    const end = this.#ends.findLast((each, its) => its > rank && each.ahead !== each);
+    return end?.ahead as T | undefined;
+  }
+}
+
+function ring(): Queued {
+  const end: Queued = { rank: 0, ahead: undefined, behind: undefined };
+  end.ahead = end.behind = end;
+  return end;
+}

@@ -1,0 +1,98 @@
+import { Alarm } from 'holdfast';
+import type { Attempt, Flight } from 'holdfast/machines';
+import type { Call, Origin } from './caller.ts';
+import type { Queued } from './job-queue.ts';
+import type { Instance } from './service.ts';
+import type { Delivery } from './timeline.ts';
+import type { World } from './world.ts';
+
+const COMING = 0;
+const SERVED = 1;
+const GOING = 2;
+
+/** One attempt on its way through a service: to it, in its queue, at work, and back. */
+export class Job extends Alarm implements Queued, Delivery, Origin {
+  declare readonly call: Call;
+  declare readonly attempt: Attempt | Flight;
+  declare readonly rank: number;
+  declare ahead: Queued | undefined;
+  declare behind: Queued | undefined;
+  declare instance: Instance;
+  declare phase: number;
+  declare arrivedUs: number;
+  declare startedUs: number;
+  /** Calls to others that it has made so far. */
+  declare callsMade: number;
+  declare ok: boolean;
+  declare given: unknown;
+  declare isDelivered: boolean;
+  declare promise: { resolve(value: unknown): void; reject(error: unknown): void } | undefined;
+
+  constructor(call: Call, attempt: Attempt | Flight) {
+    super();
+    this.call = call;
+    this.attempt = attempt;
+    this.rank = call.caller.rank;
+    this.ahead = undefined;
+    this.behind = undefined;
+    this.phase = COMING;
+    this.arrivedUs = 0;
+    this.startedUs = 0;
+    this.callsMade = 0;
+    this.ok = false;
+    this.given = undefined;
+    this.isDelivered = false;
+    this.promise = undefined;
+  }
+
+  get world(): World {
+    return this.call.caller.world;
+  }
+
+  /** When nobody waits for it any more, in ms: the limit of the attempt or the customer's patience. */
+  get expiresAt(): number {
+    const { attempt } = this;
+    return 'endsAt' in attempt ? attempt.endsAt : attempt.patienceEndsAt;
+  }
+
+  /** Nobody waits for it any more. */
+  get isOrphan(): boolean {
+    return this.call.isOver || (this.attempt as Flight).over === true;
+  }
+
+  travel(delayUs: number): void {
+    this.phase = COMING;
+    this.world.timeline.setUs(this, this.world.timeline.nowUs + delayUs);
+  }
+
+  serve(timeUs: number): void {
+    this.phase = SERVED;
+    this.world.timeline.setUs(this, this.world.timeline.nowUs + timeUs);
+  }
+
+  /** The answer leaves the server. */
+  reply(ok: boolean, given: unknown, delayUs: number): void {
+    this.ok = ok;
+    this.given = given;
+    this.phase = GOING;
+    const { timeline } = this.world;
+    if (delayUs > 0) timeline.setUs(this, timeline.nowUs + delayUs);
+    else timeline.deliver(this);
+  }
+
+  ring(): void {
+    if (this.phase === SERVED) this.instance.served(this);
+    else if (this.phase === COMING) this.instance.accept(this);
+    else this.world.timeline.deliver(this);
+  }
+
+  deliver(): void {
+    this.isDelivered = true;
+    this.call.answered(this);
+  }
+
+  /** A call that it made to another service has ended. */
+  ended(_call: Call, ok: boolean): void {
+    this.instance.calledOthers(this, ok);
+  }
+}

@@ -1,0 +1,320 @@
+import type { Bound, Metric, Scenario } from '@holdfast/config';
+import type { Samples, Series } from './series.ts';
+import type { Service } from './service.ts';
+import type { CallerTally } from './tally.ts';
+
+interface RunRecord {
+  readonly scenario: Scenario;
+  readonly policy: string;
+  readonly durationMs: number;
+  readonly endedAtMs: number;
+  readonly events: number;
+  readonly hash: string;
+  readonly clients: ReadonlyMap<string, CallerTally>;
+  readonly tiers: ReadonlyMap<string, CallerTally>;
+  readonly services: ReadonlyMap<string, Service>;
+}
+
+/** Which part of a run a figure is about. */
+export type Part = Partial<Pick<Bound, 'from' | 'until' | 'clients' | 'service' | 'instance' | 'step'>>;
+
+/** Figures of one class of clients, one tier or all customers. Times in seconds. */
+export interface Figures {
+  readonly begun: number;
+  readonly succeeded: number;
+  readonly failed: number;
+  readonly success: number;
+  readonly goodput: number;
+  readonly attempts: number;
+  readonly multiplication: number;
+  readonly refusedHere: number;
+  readonly p50: number | null;
+  readonly p99: number | null;
+  readonly stops: Readonly<Record<string, number>>;
+}
+
+/** The report of a run as plain JSON: the same for the same seed, to the byte. */
+export interface RunReport {
+  readonly scenario: string;
+  readonly policy: string;
+  readonly hash: string;
+  readonly events: number;
+  readonly all: Figures;
+  /** Seconds after the trouble until goodput was back; null: never, or there was none. */
+  readonly recovery: number | null;
+  readonly metastable: boolean;
+  readonly clients: Readonly<Record<string, Figures>>;
+  readonly tiers: Readonly<Record<string, Figures>>;
+  readonly services: Readonly<Record<string, ServiceFigures>>;
+  /** By the second. */
+  readonly series: {
+    readonly offered: readonly number[];
+    readonly goodput: readonly number[];
+    readonly attempts: readonly number[];
+    readonly failed: readonly number[];
+  };
+}
+
+export interface ServiceFigures {
+  readonly received: number;
+  readonly completed: number;
+  readonly refused: number;
+  readonly zombies: number;
+  /** The share of its work that was done for nobody. */
+  readonly wasted: number;
+  readonly duplicates: number;
+  readonly queueMost: number;
+}
+
+/** Goodput is back when it is this share of what it was, on average over so long. */
+const RECOVERED = 0.95;
+const RECOVERED_MS = 5000;
+/** A system is metastable when it stays below this share of its goodput although the trouble is over. */
+const STUCK = 0.5;
+
+/** What came of a run: figures for any stretch of it. */
+export class Results {
+  readonly record: RunRecord;
+
+  constructor(record: RunRecord) {
+    this.record = record;
+  }
+
+  get hash(): string {
+    return this.record.hash;
+  }
+
+  /** A figure by its name. Times are in seconds; Infinity where something never happened, NaN where nothing did. */
+  figure(metric: Metric, part: Part = {}): number {
+    const { durationMs, services } = this.record;
+    const from = part.from ?? 0;
+    const until = Math.min(part.until ?? Infinity, durationMs);
+    const seconds = (until - from) / 1000;
+    const tallies = this.#tallies(part.clients);
+    const service = part.service === undefined ? undefined : services.get(part.service);
+    const sum = (pick: (tally: CallerTally) => Series, end = until) =>
+      tallies.reduce((total, tally) => total + pick(tally).sum(from, end), 0);
+    const ofServices = (pick: (each: Service) => number) =>
+      (service ? [service] : [...services.values()]).reduce((total, each) => total + pick(each), 0);
+    const attempts = () => (service ? service.tally.received.sum(from, until) : sum((each) => each.attempts));
+    const begun = () => sum((each) => each.begun);
+    switch (metric) {
+      case 'goodput':
+        return sum((each) => each.succeeded) / seconds;
+      case 'offered':
+        return begun() / seconds;
+      case 'success': {
+        const won = sum((each) => each.won);
+        return won / (won + sum((each) => each.lost));
+      }
+      case 'successes':
+        return sum((each) => each.won, part.until ?? Infinity);
+      case 'failures':
+        return sum((each) => each.lost, part.until ?? Infinity);
+      case 'lostGood':
+        return tallies.reduce((total, each) => total + each.lostGood, 0);
+      case 'attempts':
+        return attempts();
+      case 'multiplication':
+        return attempts() / begun();
+      case 'extra':
+        return attempts() / begun() - 1;
+      case 'callsPerSuccess':
+        return attempts() / sum((each) => each.succeeded);
+      case 'peak':
+        return this.#peak(part, from, until, tallies, service);
+      case 'surge':
+        return this.#surge(part, from, until, tallies, service);
+      case 'p50':
+        return this.#quantile(tallies, 0.5, from, until);
+      case 'p99':
+        return this.#quantile(tallies, 0.99, from, until);
+      case 'p999':
+        return this.#quantile(tallies, 0.999, from, until);
+      case 'recovery':
+        return this.#recovery(tallies);
+      case 'metastable':
+        return this.#isStuck(tallies) ? 1 : 0;
+      case 'zombies':
+        return ofServices(({ tally }) => tally.zombies.sum(from, Infinity));
+      case 'wasted':
+        return ofServices(({ tally }) => tally.wastedUs) / ofServices(({ tally }) => tally.workedUs);
+      case 'duplicates':
+        return ofServices(({ tally }) => tally.duplicates);
+      case 'share': {
+        const only = service?.tally.byInstance[part.instance ?? 0];
+        return (only?.sum(from, until) ?? Number.NaN) / attempts();
+      }
+      case 'finish':
+        return this.#lastSuccess(tallies);
+      case 'backlog':
+        return begun() - sum((each) => each.succeeded) - sum((each) => each.failed);
+    }
+  }
+
+  /** Whether a bound is met. What never happened meets no upper bound. */
+  meets(bound: Bound): boolean {
+    const figure = this.figure(bound.metric, bound);
+    return figure >= (bound.atLeast ?? -Infinity) && figure <= (bound.atMost ?? Infinity);
+  }
+
+  report(): RunReport {
+    const { scenario, policy, hash, events, clients, tiers, services, durationMs } = this.record;
+    const all = [...clients.values()];
+    const added = (pick: (tally: CallerTally) => Series) =>
+      all
+        .map((tally) => pick(tally).seconds(durationMs))
+        .reduce((sums, each) => sums.map((value, second) => value + each[second]!));
+    return {
+      scenario: scenario.id,
+      policy,
+      hash,
+      events,
+      all: this.#figures(all),
+      recovery: finite(this.#recovery(all)),
+      metastable: this.#isStuck(all),
+      clients: named(clients, (tally) => this.#figures([tally])),
+      tiers: named(tiers, (tally) => this.#figures([tally])),
+      services: named(services, ({ tally }) => ({
+        received: tally.received.total,
+        completed: tally.completed.total,
+        refused: tally.refused.total,
+        zombies: tally.zombies.total,
+        wasted: tally.workedUs > 0 ? tally.wastedUs / tally.workedUs : 0,
+        duplicates: tally.duplicates,
+        queueMost: tally.queueMost,
+      })),
+      series: {
+        offered: added((each) => each.begun),
+        goodput: added((each) => each.succeeded),
+        attempts: added((each) => each.attempts),
+        failed: added((each) => each.failed),
+      },
+    };
+  }
+
+  #figures(tallies: readonly CallerTally[]): Figures {
+    const { durationMs } = this.record;
+    const total = (pick: (tally: CallerTally) => Series) =>
+      tallies.reduce((sum, tally) => sum + pick(tally).total, 0);
+    const begun = total((each) => each.begun);
+    const succeeded = total((each) => each.succeeded);
+    const failed = total((each) => each.failed);
+    const attempts = total((each) => each.attempts);
+    const stops: Record<string, number> = {};
+    for (const tally of tallies) {
+      for (const [stop, count] of Object.entries(tally.stops)) stops[stop] = (stops[stop] ?? 0) + count;
+    }
+    return {
+      begun,
+      succeeded,
+      failed,
+      success: succeeded / Math.max(1, succeeded + failed),
+      goodput:
+        tallies.reduce((sum, { succeeded: its }) => sum + its.sum(0, durationMs), 0) / (durationMs / 1000),
+      attempts,
+      multiplication: attempts / Math.max(1, begun),
+      refusedHere: total((each) => each.refused),
+      p50: finite(this.#quantile(tallies, 0.5, 0, Infinity)),
+      p99: finite(this.#quantile(tallies, 0.99, 0, Infinity)),
+      stops,
+    };
+  }
+
+  #tallies(name: string | undefined): CallerTally[] {
+    const { clients, tiers } = this.record;
+    if (name === undefined) return [...clients.values()];
+    const one = clients.get(name) ?? tiers.get(name);
+    if (!one) throw new TypeError(`There are no clients named ${name}.`);
+    return [one];
+  }
+
+  #peak(
+    part: Part,
+    from: number,
+    until: number,
+    tallies: readonly CallerTally[],
+    service: Service | undefined,
+  ): number {
+    const step = part.step ?? 1000;
+    if (service) return service.tally.received.most(from, until, step);
+    let most = 0;
+    for (let at = from; at < until; at += step) {
+      most = Math.max(
+        most,
+        tallies.reduce((sum, { attempts }) => sum + attempts.sum(at, at + step), 0),
+      );
+    }
+    return most;
+  }
+
+  #surge(
+    part: Part,
+    from: number,
+    until: number,
+    tallies: readonly CallerTally[],
+    service: Service | undefined,
+  ): number {
+    const { from: normalFrom, troubleFrom } = this.#measure();
+    const series = service ? [service.tally.received] : tallies.map(({ attempts }) => attempts);
+    const normal = series.reduce((sum, each) => sum + each.sum(normalFrom, troubleFrom), 0);
+    const step = part.step ?? 1000;
+    return this.#peak(part, from, until, tallies, service) / ((normal / (troubleFrom - normalFrom)) * step);
+  }
+
+  #quantile(tallies: readonly CallerTally[], share: number, from: number, until: number): number {
+    const [only] = tallies;
+    if (tallies.length === 1) return seconds(only!.latency, share, from, until);
+    // Of several classes the slowest counts: an average of percentiles is no percentile.
+    return Math.max(...tallies.map(({ latency }) => seconds(latency, share, from, until)));
+  }
+
+  #recovery(tallies: readonly CallerTally[]): number {
+    const { from, troubleFrom, troubleUntil } = this.#measure();
+    const { durationMs } = this.record;
+    const rate = (start: number, end: number) =>
+      tallies.reduce((sum, { succeeded }) => sum + succeeded.sum(start, end), 0) / (end - start);
+    const normal = rate(from, troubleFrom);
+    for (let at = troubleUntil; at + RECOVERED_MS <= durationMs; at += 1000) {
+      if (rate(at, at + RECOVERED_MS) >= RECOVERED * normal) return (at - troubleUntil) / 1000;
+    }
+    return Infinity;
+  }
+
+  /** Still down at the end, although the trouble was over long before. */
+  #isStuck(tallies: readonly CallerTally[]): boolean {
+    const { from, troubleFrom, troubleUntil } = this.#measure();
+    const { durationMs } = this.record;
+    const tailFrom = Math.max(troubleUntil, durationMs - 60_000);
+    if (tailFrom >= durationMs || troubleFrom <= from) return false;
+    const rate = (start: number, end: number) =>
+      tallies.reduce((sum, { succeeded }) => sum + succeeded.sum(start, end), 0) / (end - start);
+    return rate(tailFrom, durationMs) < STUCK * rate(from, troubleFrom);
+  }
+
+  #lastSuccess(tallies: readonly CallerTally[]): number {
+    return Math.max(...tallies.map(({ latency }) => latency.lastEndUs)) / 1e6;
+  }
+
+  #measure(): { from: number; troubleFrom: number; troubleUntil: number } {
+    const { scenario, durationMs } = this.record;
+    const { measure, faults } = scenario;
+    const troubleFrom = measure?.troubleFrom ?? Math.min(...faults.map(({ from }) => from), durationMs);
+    const ends = faults.map(({ until, from }) => (until < Infinity ? until : from));
+    const troubleUntil = measure?.troubleUntil ?? Math.max(...ends, 0);
+    return { from: measure?.from ?? 0, troubleFrom, troubleUntil };
+  }
+}
+
+function seconds(latency: Samples, share: number, from: number, until: number): number {
+  const [ms] = latency.quantiles([share], from, until);
+  return ms === undefined ? Number.NaN : ms / 1000;
+}
+
+function finite(figure: number): number | null {
+  return Number.isFinite(figure) ? figure : null;
+}
+
+function named<T, R>(map: ReadonlyMap<string, T>, read: (each: T) => R): Record<string, R> {
+  return Object.fromEntries([...map].map(([name, each]) => [name, read(each)]));
+}

@@ -1,0 +1,110 @@
+/** The finest step in which anything is counted. */
+export const stepUs = 100_000;
+
+/** A count over time. */
+export class Series {
+  total = 0;
+  #counts = new Float64Array(1024);
+  #length = 0;
+
+  add(atUs: number, amount = 1): void {
+    const step = Math.floor(atUs / stepUs);
+    if (step >= this.#counts.length) {
+      const longer = new Float64Array(2 * step);
+      longer.set(this.#counts);
+      this.#counts = longer;
+    }
+    if (step >= this.#length) this.#length = step + 1;
+    this.#counts[step]! += amount;
+    this.total += amount;
+  }
+
+  /** In [from, until), in ms; whole steps. */
+  sum(fromMs: number, untilMs: number): number {
+    const end = Math.min(this.#length, Math.round((untilMs * 1000) / stepUs));
+    let sum = 0;
+    for (let step = Math.round((fromMs * 1000) / stepUs); step < end; step++) sum += this.#counts[step]!;
+    return sum;
+  }
+
+  /** The most in any stretch of `stretchMs` that begins at a multiple of it. */
+  most(fromMs: number, untilMs: number, stretchMs: number): number {
+    const end = Math.min(untilMs, (this.#length * stepUs) / 1000);
+    let most = 0;
+    for (let at = fromMs; at < end; at += stretchMs) most = Math.max(most, this.sum(at, at + stretchMs));
+    return most;
+  }
+
+  /** By the second. */
+  seconds(untilMs: number): number[] {
+    return Array.from({ length: Math.ceil(untilMs / 1000) }, (_, second) =>
+      this.sum(1000 * second, 1000 * (second + 1)),
+    );
+  }
+}
+
+/** Measured times, each with when it ended: exact quantiles of any stretch. */
+export class Samples {
+  length = 0;
+  #ends = new Float64Array(1024);
+  #values = new Float64Array(1024);
+
+  add(endedAtUs: number, valueUs: number): void {
+    if (this.length === this.#ends.length) {
+      this.#ends = longer(this.#ends);
+      this.#values = longer(this.#values);
+    }
+    this.#ends[this.length] = endedAtUs;
+    this.#values[this.length++] = valueUs;
+  }
+
+  /** When the last of them ended, in µs. */
+  get lastEndUs(): number {
+    return this.length > 0 ? this.#ends[this.length - 1]! : Number.NaN;
+  }
+
+  /** In ms, of those that ended in [from, until); undefined without any. */
+  quantiles(shares: readonly number[], fromMs = 0, untilMs = Infinity): (number | undefined)[] {
+    const chosen = new Float64Array(this.length);
+    let length = 0;
+    for (let index = 0; index < this.length; index++) {
+      const endedAt = this.#ends[index]! / 1000;
+      if (endedAt >= fromMs && endedAt < untilMs) chosen[length++] = this.#values[index]!;
+    }
+    const sorted = chosen.subarray(0, length).sort();
+    return shares.map((share) =>
+      length === 0 ? undefined : sorted[Math.min(length - 1, Math.ceil(share * length) - 1)]! / 1000,
+    );
+  }
+
+  /** The share of those that ended in [from, until) whose value is above `valueUs`. */
+  shareAbove(valueUs: number, fromMs = 0, untilMs = Infinity): number {
+    let above = 0;
+    let count = 0;
+    for (let index = 0; index < this.length; index++) {
+      const endedAt = this.#ends[index]! / 1000;
+      if (endedAt < fromMs || endedAt >= untilMs) continue;
+      count++;
+      if (this.#values[index]! > valueUs) above++;
+    }
+    return above / count;
+  }
+
+  mean(fromMs = 0, untilMs = Infinity): number {
+    let sum = 0;
+    let count = 0;
+    for (let index = 0; index < this.length; index++) {
+      const endedAt = this.#ends[index]! / 1000;
+      if (endedAt < fromMs || endedAt >= untilMs) continue;
+      sum += this.#values[index]!;
+      count++;
+    }
+    return count === 0 ? 0 : sum / count / 1000;
+  }
+}
+
+function longer(array: Float64Array): Float64Array<ArrayBuffer> {
+  const next = new Float64Array(2 * array.length);
+  next.set(array);
+  return next;
+}

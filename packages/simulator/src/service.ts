@@ -1,0 +1,364 @@
+import type { ServiceSettings } from '@holdfast/config';
+import type { Random } from 'holdfast';
+import { AdaptiveLimit, Codel, Gcra } from 'holdfast/machines';
+import type { Caller } from './caller.ts';
+import { broken, connectionRefused, overloaded, tooMany } from './failures.ts';
+import type { Job } from './job.ts';
+import { JobQueue } from './job-queue.ts';
+import { type Sampler, sampler } from './sampling.ts';
+import { ServiceTally } from './tally.ts';
+import type { World } from './world.ts';
+
+/** What a service does for a call: its own work, and then calls to others. */
+export interface Route {
+  readonly time: Sampler;
+  readonly calls: Caller[];
+}
+
+/** A service: several instances of the same, and the network on the way to them. */
+export class Service {
+  readonly name: string;
+  readonly world: World;
+  readonly settings: ServiceSettings;
+  readonly tally: ServiceTally;
+  readonly instances: readonly Instance[];
+  /** The names that a policy chooses among; undefined where it has no choice. */
+  readonly targets: readonly string[] | undefined;
+  readonly route: Route;
+  readonly routes = new Map<string, Route>();
+  readonly network: Sampler;
+  /** Of messages, each way. */
+  loss = 0;
+  readonly #chance: Random;
+  readonly #byName = new Map<string, Instance>();
+
+  constructor(world: World, name: string, settings: ServiceSettings) {
+    this.world = world;
+    this.name = name;
+    this.settings = settings;
+    this.tally = new ServiceTally(settings.instances);
+    this.instances = Array.from({ length: settings.instances }, (_, index) => new Instance(this, index));
+    for (const instance of this.instances) this.#byName.set(instance.name, instance);
+    const chosen = settings.instances > 1 && settings.balance === 'policy';
+    this.targets = chosen ? this.instances.map((each) => each.name) : undefined;
+    this.route = { time: sampler(settings.time, world.random('service', name)), calls: [] };
+    for (const [key, { time }] of Object.entries(settings.routes)) {
+      this.routes.set(key, { time: sampler(time, world.random('service', name, key)), calls: [] });
+    }
+    this.network = sampler(settings.network, world.random('network', name));
+    this.#chance = world.random('chance', name);
+  }
+
+  /** An attempt is sent: to the instance that was chosen for it, past a network that may lose it. */
+  send(job: Job): void {
+    const { tally, world } = this;
+    job.instance = this.#instanceFor(job);
+    tally.received.add(world.timeline.nowUs);
+    tally.byInstance[job.instance.index]!.add(world.timeline.nowUs);
+    if (this.settings.cancels) {
+      job.attempt.signal.addEventListener('abort', () => job.instance.cancel(job), { once: true });
+    }
+    if (this.isLost()) return;
+    const delayUs = this.network();
+    if (delayUs > 0) job.travel(delayUs);
+    else job.instance.accept(job);
+  }
+
+  isLost(): boolean {
+    return this.loss > 0 && this.#chance() < this.loss;
+  }
+
+  /** Whether something happens that has a chance of `share`. */
+  happens(share: number): boolean {
+    return share > 0 && (share >= 1 || this.#chance() < share);
+  }
+
+  routeOf(job: Job): Route {
+    const { route } = job.call.caller.settings;
+    return route === undefined ? this.route : this.routes.get(route)!;
+  }
+
+  #instanceFor({ attempt }: Job): Instance {
+    const { instances } = this;
+    if (instances.length === 1) return instances[0]!;
+    if (this.targets) return this.#byName.get(attempt.target as string)!;
+    const draw = () => instances[Math.floor(this.#chance() * instances.length)]!;
+    const one = draw();
+    if (this.settings.balance === 'random') return one;
+    const other = draw();
+    return other.present < one.present ? other : one;
+  }
+}
+
+/** One instance of a service: workers, a queue, and whatever is wrong with it. */
+export class Instance {
+  readonly name: string;
+  readonly index: number;
+  readonly service: Service;
+  /** Workers that are taken. */
+  busy = 0;
+  /** Calls in it: waiting or at work. */
+  present = 0;
+  /** What is wrong with it. */
+  stalledFromUs = 0;
+  stalledUntilUs = 0;
+  isRefusing = false;
+  isHanging = false;
+  errorRate = 0;
+  extraUs = 0;
+  /** How fast it works; 1 is normal. */
+  speed = 1;
+  readonly #queue = new JobQueue<Job>();
+  readonly #codel: Codel | undefined;
+  readonly #limit: AdaptiveLimit | undefined;
+  readonly #gcra: Gcra | undefined;
+  #windowEndsUs = 0;
+  #inWindow = 0;
+  /** Work that refusals have cost and nobody has paid for yet. */
+  #debtUs = 0;
+  #changedUs = 0;
+
+  constructor(service: Service, index: number) {
+    const { queue, limit, rateLimit } = service.settings;
+    this.service = service;
+    this.index = index;
+    this.name = `${service.name}-${index}`;
+    this.#codel =
+      queue?.order === 'codel'
+        ? new Codel({ targetMs: queue.target, intervalMs: queue.interval })
+        : undefined;
+    this.#limit = limit && new AdaptiveLimit(limit);
+    this.#gcra =
+      rateLimit?.kind === 'gcra'
+        ? new Gcra({ ratePerMs: rateLimit.calls / rateLimit.per, burst: rateLimit.calls })
+        : undefined;
+  }
+
+  get queued(): number {
+    return this.#queue.length;
+  }
+
+  get #nowUs(): number {
+    return this.service.world.timeline.nowUs;
+  }
+
+  accept(job: Job): void {
+    const { service } = this;
+    const { rateLimit } = service.settings;
+    if (this.isHanging) return;
+    if (this.isRefusing) this.#refuse(job, connectionRefused());
+    else if (service.happens(this.errorRate)) this.#refuse(job, broken());
+    else {
+      const waitMs = rateLimit ? this.#rateLimited() : 0;
+      if (waitMs > 0) this.#refuse(job, tooMany(rateLimit?.tellsWhen ? waitMs : undefined));
+      else if (this.#limit && this.#limit.inFlight >= this.#limit.limit) this.#refuse(job, this.#full());
+      else this.#enter(job);
+    }
+  }
+
+  #enter(job: Job): void {
+    const { settings, tally } = this.service;
+    if (this.busy < settings.workers && !this.#isStalled) {
+      this.#arrive(job);
+      this.#observe();
+      this.#start(job);
+    } else if (this.queued < (settings.queue?.max ?? Infinity) || this.#makeRoom(job.rank)) {
+      this.#queue.add(job);
+      this.#arrive(job);
+      if (this.queued > tally.queueMost) tally.queueMost = this.queued;
+      this.#observe();
+    } else this.#refuse(job, this.#full());
+  }
+
+  /** Somebody less important leaves the queue, if there is anybody. */
+  #makeRoom(rank: number): boolean {
+    const displaced = this.#queue.lessImportant(rank);
+    if (!displaced) return false;
+    this.#queue.remove(displaced);
+    this.#leave(displaced);
+    this.#limit?.onCancel();
+    this.#refuse(displaced, this.#full());
+    return true;
+  }
+
+  /** Its caller has left, and said so. */
+  cancel(job: Job): void {
+    if (!job.ahead) return;
+    this.#queue.remove(job);
+    this.#leave(job);
+    this.#limit?.onCancel();
+  }
+
+  /** Its own work is done; what is left is to call others, or to answer. */
+  served(job: Job): void {
+    if (this.#isStalled) {
+      // What stood still goes on where it was.
+      job.serve(this.stalledUntilUs - this.stalledFromUs);
+      return;
+    }
+    const { service } = this;
+    const { poison, caller } = job.call;
+    this.#account(job);
+    // Poison does its harm where the work is done, and not where it is only passed on.
+    const isLast = service.routeOf(job).calls.length === 0;
+    if (isLast && (poison || service.happens(caller.failing))) this.#finish(job, false, broken());
+    else this.#callNext(job);
+  }
+
+  calledOthers(job: Job, ok: boolean): void {
+    if (ok) this.#callNext(job);
+    else this.#finish(job, false, broken());
+  }
+
+  /** Something has changed for the better: goes on with what waits. */
+  wake(): void {
+    this.#startNext();
+  }
+
+  #callNext(job: Job): void {
+    const { calls } = this.service.routeOf(job);
+    const next = calls[job.callsMade];
+    if (!next) {
+      this.#finish(job, true, true);
+      return;
+    }
+    if (job.callsMade === 0 && !this.service.settings.holdsWorker) this.#freeWorker();
+    job.callsMade++;
+    next.call(job, job.call.poison);
+  }
+
+  #finish(job: Job, ok: boolean, given: unknown): void {
+    const { service } = this;
+    const { tally } = service;
+    const nowUs = this.#nowUs;
+    const isFree = job.callsMade > 0 && !service.settings.holdsWorker;
+    this.#leave(job);
+    this.#limit?.onEnd(nowUs / 1000, (nowUs - job.arrivedUs) / 1000, false);
+    tally.completed.add(nowUs);
+    if (ok && job.call.timesDone++ > 0) tally.duplicates++;
+    if (!isFree) this.#freeWorker();
+    this.#answer(job, ok, given);
+  }
+
+  #freeWorker(): void {
+    this.busy--;
+    this.#startNext();
+  }
+
+  #account(job: Job): void {
+    const { tally } = this.service;
+    const tookUs = this.#nowUs - job.startedUs;
+    tally.workedUs += tookUs;
+    if (!job.isOrphan) return;
+    tally.zombies.add(this.#nowUs);
+    tally.wastedUs += tookUs;
+  }
+
+  #startNext(): void {
+    const { queue, workers } = this.service.settings;
+    while (this.busy < workers && this.queued > 0 && !this.#isStalled) {
+      const codel = this.#observe();
+      if (codel?.overloaded) this.#dropLong(codel);
+      const job = this.#queue.next(queue?.order === 'lifo' || codel?.overloaded === true);
+      if (!job) return;
+      this.#queue.remove(job);
+      if (queue?.dropExpired && job.expiresAt <= this.#nowUs / 1000) {
+        this.#leave(job);
+        this.#limit?.onCancel();
+      } else this.#start(job);
+    }
+  }
+
+  #start(job: Job): void {
+    const { service } = this;
+    const { settings, tally } = service;
+    const nowUs = this.#nowUs;
+    const { poisonUs } = job.call.caller;
+    const ownUs = job.call.poison && poisonUs !== undefined ? poisonUs : service.routeOf(job).time();
+    const slowdownUs = settings.slowdown * 1000 * this.busy;
+    const timeUs = (ownUs + slowdownUs) / this.speed + this.extraUs + this.#debtUs;
+    this.#debtUs = 0;
+    this.busy++;
+    job.startedUs = nowUs;
+    tally.waits.add(nowUs, nowUs - job.arrivedUs);
+    job.serve(Math.round(timeUs));
+  }
+
+  #dropLong(codel: Codel): void {
+    for (const oldest of this.#queue.oldest()) {
+      for (let job = oldest; job && codel.drops((this.#nowUs - job.arrivedUs) / 1000); ) {
+        const behind: Job | undefined = job.behind === job ? undefined : (job.behind as Job);
+        this.#queue.remove(job);
+        this.#leave(job);
+        this.#limit?.onCancel();
+        this.#refuse(job, this.#full());
+        job = behind?.call ? behind : undefined;
+      }
+    }
+  }
+
+  #observe(): Codel | undefined {
+    const codel = this.#codel;
+    if (!codel) return undefined;
+    let longestUs = 0;
+    for (const job of this.#queue.oldest())
+      if (job) longestUs = Math.max(longestUs, this.#nowUs - job.arrivedUs);
+    codel.observe(this.#nowUs / 1000, longestUs / 1000);
+    return codel;
+  }
+
+  #rateLimited(): number {
+    const { rateLimit } = this.service.settings;
+    const nowUs = this.#nowUs;
+    if (this.#gcra) {
+      const waitMs = this.#gcra.peek(nowUs / 1000);
+      if (waitMs === 0) this.#gcra.reserve(nowUs / 1000, 0);
+      return waitMs;
+    }
+    const perUs = rateLimit!.per * 1000;
+    if (nowUs >= this.#windowEndsUs) {
+      this.#windowEndsUs = (Math.floor(nowUs / perUs) + 1) * perUs;
+      this.#inWindow = 0;
+    }
+    if (this.#inWindow >= rateLimit!.calls) return (this.#windowEndsUs - nowUs) / 1000;
+    this.#inWindow++;
+    return 0;
+  }
+
+  #refuse(job: Job, failure: object): void {
+    const { settings, tally } = this.service;
+    this.#debtUs += settings.refusalCost * 1000;
+    tally.refused.add(this.#nowUs);
+    this.#answer(job, false, failure);
+  }
+
+  #answer(job: Job, ok: boolean, given: unknown): void {
+    if (this.service.isLost()) return;
+    job.reply(ok, given, this.service.network());
+  }
+
+  #full(): object {
+    return overloaded(this.service.settings.retryAfter);
+  }
+
+  get #isStalled(): boolean {
+    return this.#nowUs < this.stalledUntilUs;
+  }
+
+  #arrive(job: Job): void {
+    job.arrivedUs = this.#nowUs;
+    this.#limit?.onStart();
+    this.#count(this.#nowUs, 1);
+  }
+
+  #leave(job: Job): void {
+    this.service.tally.stayedUs += this.#nowUs - job.arrivedUs;
+    this.#count(this.#nowUs, -1);
+  }
+
+  #count(nowUs: number, change: number): void {
+    this.service.tally.presentUs += this.present * (nowUs - this.#changedUs);
+    this.#changedUs = nowUs;
+    this.present += change;
+  }
+}

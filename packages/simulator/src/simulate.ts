@@ -1,0 +1,175 @@
+import type { CallSettings, Scenario } from '@holdfast/config';
+import { type Policy, type PolicySpec, policy } from 'holdfast';
+import { Cache } from './cache.ts';
+import { Caller } from './caller.ts';
+import { makeClients } from './clients.ts';
+import { plantCapacity, plantFault } from './faults.ts';
+import { Results } from './results.ts';
+import { Service } from './service.ts';
+import { CallerTally } from './tally.ts';
+import { World } from './world.ts';
+
+export interface SimulationOptions {
+  /** The name of the policy under test: of the scenario's own, or of `policies`. */
+  readonly policy: string;
+  /** Policies that scenarios may name, besides their own. */
+  readonly policies?: ReadonlyMap<string, PolicySpec> | undefined;
+  /** The first of the scenario's unless said. */
+  readonly seed?: number | undefined;
+  /** Instead of the scenario's, in ms. */
+  readonly durationMs?: number | undefined;
+  /** Makes a policy from its document; core's `policy` unless said. */
+  readonly make?: ((spec: PolicySpec, environment: Parameters<typeof policy>[1]) => Policy) | undefined;
+}
+
+/** Load has stopped: what is in flight has so long to end. */
+const drainMaxMs = 60_000;
+
+/** What scenarios call the policy that is compared. */
+const underTest = 'under-test';
+
+/** Runs a scenario by driving the machines of the policies directly. The same arguments give the same results. */
+export function simulate(scenario: Scenario, options: SimulationOptions): Results {
+  const stage = new Stage(scenario, options, false);
+  return withoutStacks(() => {
+    stage.start();
+    stage.world.timeline.run(stage.endUs, () => true);
+    stage.world.timeline.run(stage.endUs + drainMaxMs * 1000, () => stage.isOpen);
+    return stage.results();
+  });
+}
+
+/** The same through `policy.run`, its promises and signals: slower, and the same trace. */
+export async function simulateAsync(scenario: Scenario, options: SimulationOptions): Promise<Results> {
+  const stage = new Stage(scenario, options, true);
+  stage.start();
+  await stage.world.timeline.runPromised(stage.endUs, () => true);
+  await stage.world.timeline.runPromised(stage.endUs + drainMaxMs * 1000, () => stage.isOpen);
+  return stage.results();
+}
+
+/** An error for each attempt that timed out is part of the policy's work; where it was made says nothing here. */
+function withoutStacks<R>(run: () => R): R {
+  const before = Error.stackTraceLimit;
+  Error.stackTraceLimit = 0;
+  try {
+    return run();
+  } finally {
+    Error.stackTraceLimit = before;
+  }
+}
+
+/** A scenario, set up. */
+class Stage {
+  readonly world: World;
+  readonly endUs: number;
+  readonly #scenario: Scenario;
+  readonly #options: SimulationOptions;
+  readonly #services = new Map<string, Service>();
+  readonly #caches = new Map<string, Cache>();
+  readonly #clients = new Map<string, CallerTally>();
+  readonly #tiers = new Map<string, CallerTally>();
+  #callers = 0;
+
+  constructor(scenario: Scenario, options: SimulationOptions, isPromised: boolean) {
+    this.#scenario = scenario;
+    this.#options = options;
+    this.world = new World(options.seed ?? scenario.seeds[0] ?? 1, isPromised);
+    this.endUs = (options.durationMs ?? scenario.duration) * 1000;
+    for (const [name, settings] of Object.entries(scenario.services)) {
+      this.#services.set(name, new Service(this.world, name, settings));
+      if (settings.cache) this.#caches.set(name, new Cache(this.world, name, settings.cache));
+    }
+    for (const [name, service] of this.#services) {
+      const { calls, routes } = service.settings;
+      service.route.calls.push(...calls.map((call) => this.#tier(name, call)));
+      for (const [key, { calls: its }] of Object.entries(routes)) {
+        service.routes.get(key)!.calls.push(...its.map((call) => this.#tier(`${name}.${key}`, call)));
+      }
+    }
+  }
+
+  get isOpen(): boolean {
+    for (const { open } of this.#clients.values()) if (open > 0) return true;
+    return false;
+  }
+
+  start(): void {
+    const { world } = this;
+    for (const service of this.#services.values()) plantCapacity(world, service);
+    for (const fault of this.#scenario.faults) {
+      const cache = this.#caches.get(fault.service);
+      plantFault(world, fault, this.#services.get(fault.service)!, cache ? [cache] : [], this.endUs);
+    }
+    for (const [name, settings] of Object.entries(this.#scenario.clients)) {
+      const tally = new CallerTally();
+      const isShared = settings.state === 'shared';
+      const callers: Caller[] = [];
+      const spec = this.#specOf(settings.policy, settings.attemptTimeout);
+      this.#clients.set(name, tally);
+      const callerOf = (client: number): Caller => {
+        const index = isShared ? 0 : client;
+        callers[index] ??= new Caller(world, {
+          id: ++this.#callers,
+          policy: this.#make(spec, name, index),
+          service: this.#services.get(settings.to)!,
+          tally,
+          route: settings.route,
+          patienceMs: settings.patience,
+          leavesAfterMs: settings.leavesAfter,
+          priority: settings.priority,
+          failing: settings.failing,
+          poisonMs: settings.poisonTime,
+        });
+        return callers[index];
+      };
+      const cache = this.#caches.get(settings.to);
+      makeClients(world, { name, settings, callerOf, cache, untilUs: this.endUs }).start();
+    }
+  }
+
+  results(): Results {
+    return new Results({
+      scenario: this.#scenario,
+      policy: this.#options.policy,
+      durationMs: this.endUs / 1000,
+      endedAtMs: this.world.timeline.now(),
+      events: this.world.timeline.events,
+      hash: this.world.trace.hash,
+      clients: this.#clients,
+      tiers: this.#tiers,
+      services: this.#services,
+    });
+  }
+
+  #tier(from: string, { to, policy: name, attemptTimeout }: CallSettings): Caller {
+    const key = `${from} → ${to}`;
+    const tally = new CallerTally();
+    this.#tiers.set(key, tally);
+    return new Caller(this.world, {
+      id: ++this.#callers,
+      policy: this.#make(this.#specOf(name, attemptTimeout), key, 0),
+      service: this.#services.get(to)!,
+      tally,
+    });
+  }
+
+  #make(spec: PolicySpec, name: string, index: number): Policy {
+    const { timeline } = this.world;
+    const environment = { clock: timeline, random: this.world.random('policy', name, index) };
+    // Without its name: a simulated policy must not be listed among those in use.
+    const { name: _, ...fields } = spec;
+    return (this.#options.make ?? policy)(fields, environment);
+  }
+
+  /** A policy that has no limit for an attempt gets that of its caller. */
+  #specOf(name: string, attemptTimeout: number | undefined): PolicySpec {
+    const { policies, policy: tested } = this.#options;
+    const wanted = name === underTest ? tested : name;
+    const spec = this.#scenario.policies[wanted] ?? policies?.get(wanted);
+    if (!spec) throw new TypeError(`${this.#scenario.id} names a policy that is nowhere: ${wanted}.`);
+    return attemptTimeout !== undefined && spec.attemptTimeout === 'none'
+      ? { ...spec, attemptTimeout }
+      : spec;
+  }
+}

@@ -1,0 +1,46 @@
+import type { StopReason } from 'holdfast';
+import { Samples, Series } from './series.ts';
+
+/** What became of the work of one caller: a class of clients, or a tier that calls another. */
+export class CallerTally {
+  readonly begun = new Series();
+  /** By when it ended. */
+  readonly succeeded = new Series();
+  readonly failed = new Series();
+  /** The same by when it began. */
+  readonly won = new Series();
+  readonly lost = new Series();
+  readonly attempts = new Series();
+  /** Ended without a single attempt. */
+  readonly refused = new Series();
+  /** Of successes, with all waiting. */
+  readonly latency = new Samples();
+  readonly stops: Partial<Record<StopReason, number>> = {};
+  /** Poison is left out of these. */
+  lostGood = 0;
+  open = 0;
+}
+
+/** What one service went through. */
+export class ServiceTally {
+  readonly received = new Series();
+  readonly completed = new Series();
+  readonly refused = new Series();
+  /** Finished when nobody waited for it any more. */
+  readonly zombies = new Series();
+  readonly byInstance: Series[];
+  readonly waits = new Samples();
+  workedUs = 0;
+  /** Of that, for those who had given up. */
+  wastedUs = 0;
+  /** Done once more for work that had been done before. */
+  duplicates = 0;
+  /** For Little's law: calls × time, counted both ways. */
+  presentUs = 0;
+  stayedUs = 0;
+  queueMost = 0;
+
+  constructor(instances: number) {
+    this.byInstance = Array.from({ length: instances }, () => new Series());
+  }
+}

@@ -1,0 +1,119 @@
+import type { Alarm, Clock } from 'holdfast';
+import { EventHeap } from './event-heap.ts';
+
+/** What `epochMs` says at the start: the first day of 2026. */
+const epochMs = 1_767_225_600_000;
+
+/** Something to be handed over once the event that caused it has been dealt with. */
+export interface Delivery {
+  deliver(): void;
+}
+
+/**
+ * Virtual time in whole microseconds, as the clock that policies are given. An event is an alarm of core's; those of one
+ * time ring in the order of setting.
+ */
+export class Timeline implements Clock {
+  nowUs = 0;
+  events = 0;
+  readonly #heap = new EventHeap();
+  /** By slot. */
+  readonly #alarms: (Alarm | undefined)[] = [];
+  /** Reused from event to event; what is beyond `#deliveriesLeft` is old. */
+  readonly #deliveries: Delivery[] = [];
+  #deliveriesLeft = 0;
+  readonly #isPromised: boolean;
+
+  /** `isPromised`: what is delivered settles promises, which wait for the end of the event by themselves. */
+  constructor(isPromised: boolean) {
+    this.#isPromised = isPromised;
+  }
+
+  get pending(): number {
+    return this.#heap.size;
+  }
+
+  now(): number {
+    return this.nowUs / 1000;
+  }
+
+  epochMs(): number {
+    return Math.floor(epochMs + this.nowUs / 1000);
+  }
+
+  /** At `at` or later, as a clock must: a whole microsecond that is no earlier. */
+  set(alarm: Alarm, at: number): void {
+    let us = Math.ceil(at * 1000);
+    if (us / 1000 < at) us++;
+    this.setUs(alarm, us);
+  }
+
+  setUs(alarm: Alarm, us: number): void {
+    this.clear(alarm);
+    const at = us > this.nowUs ? us : this.nowUs;
+    const slot = this.#heap.add(at);
+    alarm.index = slot;
+    alarm.at = at / 1000;
+    this.#alarms[slot] = alarm;
+  }
+
+  clear(alarm: Alarm): void {
+    const slot = alarm.index;
+    if (slot < 0 || this.#alarms[slot] !== alarm) return;
+    alarm.index = -1;
+    this.#alarms[slot] = undefined;
+    this.#heap.remove(slot);
+  }
+
+  /** Hands something over when the present event is over, so that whatever that sets in motion meets a world in order. */
+  deliver(delivery: Delivery): void {
+    if (this.#isPromised) delivery.deliver();
+    else this.#deliveries[this.#deliveriesLeft++] = delivery;
+  }
+
+  /** Rings everything up to and including `untilUs`, while `goesOn` says so. */
+  run(untilUs: number, goesOn: () => boolean): void {
+    while (this.#heap.firstAt <= untilUs && goesOn()) {
+      this.#ringFirst();
+      this.#handOver();
+    }
+  }
+
+  /** The same for promises: all that an event set in motion has settled before the next. */
+  runPromised(untilUs: number, goesOn: () => boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const step = () => {
+        try {
+          if (this.#heap.firstAt > untilUs || !goesOn()) {
+            resolve();
+            return;
+          }
+          this.#ringFirst();
+        } catch (error) {
+          reject(error);
+          return;
+        }
+        // Node looks at its ticks only when no microtask is left, so a tick asked for by one comes after all of them.
+        queueMicrotask(nextStep);
+      };
+      const nextStep = () => process.nextTick(step);
+      nextStep();
+    });
+  }
+
+  #ringFirst(): void {
+    this.nowUs = this.#heap.firstAt;
+    this.events++;
+    const slot = this.#heap.takeFirst();
+    const alarm = this.#alarms[slot]!;
+    this.#alarms[slot] = undefined;
+    alarm.index = -1;
+    alarm.ring(this.nowUs / 1000);
+  }
+
+  #handOver(): void {
+    // A list that grows while it is walked.
+    for (let index = 0; index < this.#deliveriesLeft; index++) this.#deliveries[index]!.deliver();
+    this.#deliveriesLeft = 0;
+  }
+}

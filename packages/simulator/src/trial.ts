@@ -1,0 +1,89 @@
+import type { Bound, Metric, Scenario } from '@holdfast/config';
+import type { PolicySpec } from 'holdfast';
+import { type SimulationOptions, simulate } from './simulate.ts';
+
+/** A bound and what was measured of it. */
+export interface Finding {
+  readonly metric: Metric;
+  /** What is bounded, as a person would say it: `goodput of web at api from 30 s`. */
+  readonly what: string;
+  readonly atLeast: number | null;
+  readonly atMost: number | null;
+  /** The median over all seeds; null: never, or nothing to measure. */
+  readonly figure: number | null;
+  readonly met: boolean;
+}
+
+/** What one policy did in a scenario. */
+export interface Trial {
+  readonly policy: string;
+  /** Every bound was met; true where there are none. */
+  readonly pass: boolean;
+  readonly findings: readonly Finding[];
+  /** The harm that this policy must do, or the model is wrong. */
+  readonly damage: readonly Finding[];
+  /** Of each seed. */
+  readonly hashes: readonly string[];
+}
+
+export interface TrialOptions extends Pick<SimulationOptions, 'policies' | 'durationMs' | 'make'> {
+  readonly seeds?: readonly number[] | undefined;
+}
+
+/** Runs a scenario with one policy for several seeds, and compares the medians with what the scenario expects. */
+export function tryPolicy(scenario: Scenario, policy: string, options: TrialOptions = {}): Trial {
+  const { seeds = scenario.seeds, ...rest } = options;
+  const bounds = scenario.expect.filter(({ policies }) => concerns(policies, policy));
+  const damage = scenario.damage.filter(({ policies }) => concerns(policies, policy));
+  const figures = new Map<Bound, number[]>([...bounds, ...damage].map((bound) => [bound, []]));
+  const hashes: string[] = [];
+  for (const seed of seeds) {
+    const results = simulate(scenario, { ...rest, policy, seed });
+    hashes.push(results.hash);
+    for (const [bound, measured] of figures) measured.push(results.figure(bound.metric, bound));
+  }
+  const find = (bound: Bound) => finding(bound, median(figures.get(bound)!));
+  const findings = bounds.map(find);
+  return { policy, pass: findings.every(({ met }) => met), findings, damage: damage.map(find), hashes };
+}
+
+/** The policies that a scenario compares: those it names, or else its own. */
+export function comparedIn(scenario: Scenario): readonly string[] {
+  return scenario.compare.length > 0 ? scenario.compare : Object.keys(scenario.policies);
+}
+
+/** Where a spec of the scenario's own or of a library is meant, by name. */
+export type PolicyLibrary = ReadonlyMap<string, PolicySpec>;
+
+function concerns(policies: readonly string[] | undefined, policy: string): boolean {
+  return policies === undefined || policies.includes(policy);
+}
+
+function finding(bound: Bound, figure: number): Finding {
+  const { metric, atLeast, atMost } = bound;
+  return {
+    metric,
+    what: words(bound),
+    atLeast: atLeast ?? null,
+    atMost: atMost ?? null,
+    figure: Number.isFinite(figure) ? figure : null,
+    met: figure >= (atLeast ?? -Infinity) && figure <= (atMost ?? Infinity),
+  };
+}
+
+function words({ metric, clients, service, instance, from, until, step }: Bound): string {
+  const parts: string[] = [metric];
+  if (step !== 1000) parts.push(`in ${step} ms`);
+  if (clients !== undefined) parts.push(`of ${clients}`);
+  if (service !== undefined) parts.push(`at ${service}${instance === undefined ? '' : `-${instance}`}`);
+  if (from > 0) parts.push(`from ${from / 1000} s`);
+  if (until < Infinity) parts.push(`until ${until / 1000} s`);
+  return parts.join(' ');
+}
+
+function median(figures: readonly number[]): number {
+  const sorted = figures.map((each) => (Number.isNaN(each) ? Infinity : each)).sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  if (sorted.length % 2 === 1) return sorted[middle]!;
+  return (sorted[middle - 1]! + sorted[middle]!) / 2;
+}

@@ -1,0 +1,41 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { parsePolicies, parseScenario, type Scenario } from '@holdfast/config';
+import type { PolicySpec } from 'holdfast';
+
+const folder = path.join(import.meta.dirname, '../storms');
+
+/** The policies that storms are run with. */
+export const library: ReadonlyMap<string, PolicySpec> = parsePolicies(
+  readFileSync(path.join(folder, 'policies.yaml'), 'utf8'),
+  'policies.yaml',
+);
+
+/** Every scenario of the suite by its file. */
+export const storms: ReadonlyMap<string, Scenario> = new Map(
+  readdirSync(folder)
+    .filter((file) => /^s\d/.test(file))
+    .map((file) => [file, parseScenario(readFileSync(path.join(folder, file), 'utf8'), file)]),
+);
+
+/** A policy that tries once and has no opinion. */
+const once = '{ attempts: 1, patience: unlimited, attemptTimeout: none, budget: false, breaker: false }';
+
+/** A scenario of one service and one class of clients. */
+export function queueOf(service: string, rate: string, seconds: number, more = ''): Scenario {
+  return parseScenario(`
+id: queue
+duration: ${seconds}s
+services: { s: { ${service} } }
+clients: { c: { to: s, arrivals: { poisson: ${rate} } } }
+policies: { once: ${once} }
+${more}
+`);
+}
+
+/** How far the mean of independent samples is from what is expected, in standard errors. */
+export function zScore(samples: readonly number[], expected: number): number {
+  const mean = samples.reduce((sum, each) => sum + each, 0) / samples.length;
+  const variance = samples.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (samples.length - 1);
+  return (mean - expected) / Math.sqrt(variance / samples.length);
+}
