@@ -76,12 +76,16 @@ export interface HoldfastFetch {
 
 /** How one attempt is sent. */
 export interface Sender {
-  /** Settles with the head of the response. `caller` ends the body, too; the attempt's own signal must not. */
+  /**
+   * Settles with the head of the response. `caller` ends the body, too; the attempt's own signal must not. `said` is what
+   * the `Holdfast` header says, if it is sent.
+   */
   send(
     input: FetchInput,
-    init: RequestInit,
+    init: RequestInit | undefined,
     context: Context,
     caller: AbortSignal | undefined,
+    said: string | undefined,
     isFresh: boolean,
   ): Promise<Response>;
   close(): Promise<void>;
@@ -147,7 +151,7 @@ export function fetchOver(
     const isShared = endpoints !== undefined && origin === undefined;
     // Not a URL that could be sent anywhere from here: `fetch` knows best how to say so, or what it is relative to.
     if (origin === undefined && !isShared && !ownOrigin)
-      return sender.send(input, init as RequestInit, nowhere, undefined, false);
+      return sender.send(input, init as RequestInit, nowhere, undefined, undefined, false);
 
     const { plan } = policy;
     const around = surroundings();
@@ -217,17 +221,17 @@ export function fetchOver(
     const isFresh = !call.answered;
     call.answered = false;
     call.sent++;
-    const more: Record<string, string> = {};
-    if (key !== undefined) more['idempotency-key'] = key;
-    if (announcement) more.holdfast = announce(announcement, context.attempt, context.patienceLeft);
-    const sent = { ...init, headers: withHeaders(call.headers, more) } as SentInit;
+    const said = announcement && announce(announcement, context.attempt, context.patienceLeft);
+    const sent = (key === undefined && !init ? {} : { ...init }) as SentInit;
+    if (key !== undefined)
+      sent.headers = withHeaders(call.headers, { 'idempotency-key': key }) as HeadersInit;
     const body = typeof call.body === 'function' ? call.body() : call.body;
     if (body !== undefined) sent.body = body;
     if (body instanceof ReadableStream) sent.duplex = 'half';
     const to = call.endpoints
       ? call.endpoints.resolve(context.target as string, String(call.input))
       : call.input;
-    return sender.send(to, sent, context, caller, isFresh).then((response) => {
+    return sender.send(to, sent, context, caller, said, isFresh).then((response) => {
       call.answered = true;
       // Of two that raced, one is left over.
       discardLast(call, plan);

@@ -62,10 +62,12 @@ export function judgeOf<R extends Answer>(
     return { ...usual, class: 'transient' as const, retryAfterMs: readHint(headers, epochMs).retryAfterMs };
   }
 
-  const judge =
-    (plan: Plan): Classifier =>
-    (outcome, epochMs) => {
+  const judge = (plan: Plan): Classifier => {
+    // Where nobody else has a say, a status below 400 is good.
+    const trustsStatus = !classify && !listed && plan.judgesValues < 2;
+    return (outcome, epochMs) => {
       if (outcome.ok) {
+        if (trustsStatus && (outcome.value as R).status < 400) return 'ok';
         try {
           return judgeAnswer(outcome, epochMs);
         } catch (error) {
@@ -76,6 +78,7 @@ export function judgeOf<R extends Answer>(
       if (!unsent.has(Object(outcome.error))) return undefined;
       return { ...asJudgement(plan.classify(outcome, epochMs) ?? 'fatal'), unprocessed: true };
     };
+  };
 
   let known: Plan | undefined;
   let classifier: Classifier;
