@@ -16,6 +16,8 @@ interface Heading {
 interface OfWork extends Heading {
   /** The same for all notices of one piece of work, and of no other in this process. */
   readonly work: number;
+  /** There where the policy only observes: this is what it would have done. */
+  readonly observed?: true;
 }
 
 /** Everything that happens, as it happens: one typed stream for telemetry, logs, the console and the simulator. */
@@ -117,6 +119,12 @@ export const notices = definePart({
 const numbers = new WeakMap<Work, number>();
 let lastNumber = 0;
 
+/** When an attempt without guards was due: it does not keep that itself. */
+function startOf({ log, startedAt }: Work, attempt: number): number {
+  const before = log.findLast((each) => each.attempt < attempt)?.verdict;
+  return before?.kind === 'retry' ? before.at : startedAt;
+}
+
 function reporter(plan: Plan): Reporter {
   function heading(work: Work, now: number, attempt?: Attempt): OfWork {
     let number = numbers.get(work);
@@ -124,7 +132,8 @@ function reporter(plan: Plan): Reporter {
       number = ++lastNumber;
       numbers.set(work, number);
     }
-    return { policy: plan.name, target: attempt?.target ?? work.target?.name, at: now, work: number };
+    const of = { policy: plan.name, target: attempt?.target ?? work.target?.name, at: now, work: number };
+    return work.options?.observed ? { ...of, observed: true } : of;
   }
   return {
     isHeard,
@@ -137,7 +146,7 @@ function reporter(plan: Plan): Reporter {
       const { attempt: number } = attempt;
       const { given: outcome } = work;
       const last = verdict.kind === 'done' || verdict.kind === 'give_up';
-      const tookMs = now - ((attempt as Partial<Flight>).startedAt ?? work.startedAt);
+      const tookMs = now - ((attempt as Partial<Flight>).startedAt ?? startOf(work, number));
       publish({ ...from, type: 'attempt', attempt: number, class: judged.class, tookMs, outcome, last });
       if (judged.unreadableHint !== undefined) {
         publish({ ...from, type: 'unreadable_hint', attempt: number, hint: judged.unreadableHint });

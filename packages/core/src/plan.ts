@@ -49,6 +49,8 @@ export interface RunOptions {
   readonly cacheKey?: string | undefined;
   /** Carry patience and ownership to the runs inside this one. Needs `holdfast/ambient`. */
   readonly ambient?: boolean | undefined;
+  /** Said by the mode `observe` alone: what is told of this run is what would have been done. */
+  readonly observed?: boolean | undefined;
   /** Told before each wait, so that a person can be told. */
   readonly onWait?: ((wait: Wait) => void) | undefined;
 }

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
+import { type Notice, subscribe } from '../src/notices.ts';
 import type { Context } from '../src/plan.ts';
 import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
 import { type PolicySpec, policy } from '../src/whole-policy.ts';
@@ -103,6 +104,19 @@ describe('observe', () => {
     expect(made.counters.would).toEqual({ retry: 2, attempts_exhausted: 1 });
     await clock.advance('1m');
     expect(clock.pendingTimers).toBe(0);
+  });
+
+  test('tells nobody of waits that are not, and marks what it tells as observed', async () => {
+    const { clock, policy: made, call } = setup({ attempts: 2 });
+    const onWait = vi.fn();
+    const heard: Notice[] = [];
+    const stop = subscribe((notice) => heard.push(notice));
+    void made.try(call(down), { onWait });
+    await clock.advance('1s');
+    stop();
+    expect(onWait).not.toHaveBeenCalled();
+    expect(heard.map(({ type }) => type)).toEqual(['start', 'attempt', 'retry', 'attempt', 'gave_up']);
+    for (const notice of heard) expect(notice).toMatchObject({ observed: true });
   });
 
   test('an outer run may retry what an observing one has not', async () => {

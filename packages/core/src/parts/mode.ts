@@ -56,7 +56,7 @@ async function observe<T>(plan: Plan, operation: Operation<T>, options: RunOptio
     return real;
   }
 
-  const shadow = attemptRun(plan, replay, { ...options, ambient: false });
+  const shadow = attemptRun(plan, replay, { ...options, ambient: false, onWait: undefined, observed: true });
   // Refused or made to wait, the shadow has not called yet.
   const outcome = await (real ?? call(options.target ?? options.targets?.[0])).then(
     (value) => ({ ok: true as const, value }),

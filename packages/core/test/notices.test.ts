@@ -1,0 +1,134 @@
+import { type ChannelListener, channel } from 'node:diagnostics_channel';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { any } from '../src/classify/any.ts';
+import { type Notice, notices, subscribe } from '../src/notices.ts';
+import { retry } from '../src/parts/retry.ts';
+import { definePolicy } from '../src/policy.ts';
+import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
+import { type PolicySpec, policy } from '../src/whole-policy.ts';
+
+const down = new Error('down');
+const stops: (() => void)[] = [];
+afterEach(() => {
+  for (const stop of stops.splice(0)) stop();
+});
+
+function setup(spec: PolicySpec = {}) {
+  const clock = virtualClock();
+  const made = policy(
+    { name: 'told', retryOn: 'any', attempts: 2, backoff: { base: '100ms', jitter: 'none' }, ...spec },
+    { clock, random: seededRandom('notices') },
+  );
+  const heard: Notice[] = [];
+  stops.push(subscribe((notice) => heard.push(notice)));
+  const types = () => heard.map(({ type }) => type);
+  return { clock, policy: made, heard, types, call: (...beats: Beat[]) => scripted(clock, ...beats) };
+}
+
+describe('what is told', () => {
+  test('a piece of work from its start to its end, under one number', async () => {
+    const { clock, policy: made, heard, types, call } = setup();
+    void made.run(call(down, 'up'));
+    void made.run(call('fine'));
+    await clock.advance('1s');
+    const numbers = new Set(heard.map((notice) => 'work' in notice && notice.work));
+    expect(numbers.size).toBe(2);
+    expect(types()).toEqual(['start', 'start', 'attempt', 'retry', 'attempt', 'done', 'attempt', 'done']);
+    expect(heard.at(-1)).toMatchObject({ type: 'done', attempts: 2, tookMs: 100, at: 100 });
+  });
+
+  test('each attempt with its own time, with guards and without', async () => {
+    for (const define of [policy, definePolicy([retry, notices, any])]) {
+      const clock = virtualClock();
+      const heard: Notice[] = [];
+      const stop = subscribe((notice) => heard.push(notice));
+      const made = define({ retryOn: 'any', backoff: { base: '1s', jitter: 'none' } }, { clock });
+      void made.run(scripted(clock, after('20ms', down), after('30ms', down), after('40ms', 'up')));
+      await clock.advance('5s');
+      stop();
+      const took = heard.map((notice) => notice.type === 'attempt' && notice.tookMs).filter(Boolean);
+      expect(took).toEqual([20, 30, 40]);
+    }
+  });
+
+  test('a refusal, and why', async () => {
+    const { policy: made, heard, types } = setup({ breaker: { consecutive: 1 }, attempts: 1 });
+    await made.try(() => Promise.reject(down), { target: 'a' });
+    await made.try(() => 1, { target: 'a' });
+    expect(types()).toEqual(['start', 'breaker', 'attempt', 'gave_up', 'start', 'refused', 'gave_up']);
+    expect(heard.find(({ type }) => type === 'refused')).toMatchObject({
+      target: 'a',
+      because: 'breaker_open',
+    });
+    expect(heard.find(({ type }) => type === 'breaker')).toMatchObject({
+      policy: 'told',
+      target: 'a',
+      from: 'closed',
+      to: 'open',
+      because: 'consecutive_failures',
+    });
+  });
+
+  test('a hedge, and a call that has become a zombie', async () => {
+    const {
+      clock,
+      policy: made,
+      types,
+      call,
+    } = setup({
+      hedge: { after: '100ms', extraLoad: 1 },
+      bulkhead: true,
+    });
+    for (let n = 0; n < 20; n++) await made.run(() => n);
+    void made.run(call('hang', 'fast'));
+    await clock.advance('1m');
+    expect(types().filter((type) => type === 'hedge' || type === 'zombie')).toEqual(['hedge', 'zombie']);
+  });
+
+  test('a hint that nobody could read', async () => {
+    const { policy: made, heard } = setup({ retryOn: 'http', attempts: 1 });
+    await made.run(() => new Response(null, { status: 503, headers: { 'retry-after': 'soon' } }));
+    expect(heard.find(({ type }) => type === 'unreadable_hint')).toMatchObject({ hint: 'retry-after: soon' });
+  });
+});
+
+describe('who hears', () => {
+  test('Node’s diagnostics channel too', async () => {
+    const { policy: made } = setup();
+    const listener = vi.fn<ChannelListener>();
+    channel('holdfast:notice').subscribe(listener);
+    await made.run(() => 1);
+    channel('holdfast:notice').unsubscribe(listener);
+    await made.run(() => 1);
+    expect(listener.mock.calls.map(([notice]) => (notice as Notice).type)).toEqual([
+      'start',
+      'attempt',
+      'done',
+    ]);
+  });
+
+  test('nobody after the last has stopped', async () => {
+    const { policy: made, heard } = setup();
+    for (const stop of stops.splice(0)) stop();
+    await made.run(() => 1);
+    expect(heard).toEqual([]);
+  });
+
+  test('one who stops while being told does not silence the others', async () => {
+    const { policy: made, types } = setup();
+    const stop = subscribe(() => stop());
+    await made.run(() => 1);
+    expect(types()).toEqual(['start', 'attempt', 'done']);
+  });
+
+  test('whoever joins in the middle hears the rest', async () => {
+    const { clock, policy: made, call } = setup();
+    for (const stop of stops.splice(0)) stop();
+    void made.run(call(down, 'up'));
+    await clock.advance('50ms');
+    const late: Notice[] = [];
+    stops.push(subscribe((notice) => late.push(notice)));
+    await clock.advance('1s');
+    expect(late.map(({ type }) => type)).toEqual(['attempt', 'done']);
+  });
+});
