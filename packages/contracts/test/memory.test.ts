@@ -102,6 +102,25 @@ test('a replay ends with the settlement of what it released', async () => {
   expect((await triage.replays.get(id))?.counts).toMatchObject({ released: 1, succeeded: 1 });
 });
 
+test('a commit that outlasts its lease changes nothing', async () => {
+  const { broker, ledger, clock } = setup();
+  await broker.declare('orders');
+  await broker.publish('orders', [{ payload: 'a' }]);
+  const [delivery] = (await broker.lease('orders', { owner: 'w', limit: 1, leaseMs: 10 })).deliveries;
+  const slowly = () => clock.advance(20);
+  const settled = await broker.settle([
+    { lease: delivery!.lease, kind: 'ack', marks: ['h'], commit: slowly },
+  ]);
+  expect(settled).toMatchObject([{ took: false, because: 'lease_lost' }]);
+  expect(await ledger.isMarked([{ handler: 'h', eventId: delivery!.id }])).toEqual([false]);
+
+  const [begun] = await ledger.begin([{ scope: 's', key: 'k', fingerprint: 'f', leaseMs: 10 }]);
+  const { hold } = begun as Extract<typeof begun, { kind: 'acquired' }>;
+  const commit = () => clock.advance(20).then(() => 'late');
+  const completed = await ledger.complete([{ hold, record: undefined, keepMs: 1000, commit }]);
+  expect(completed).toMatchObject([{ took: false, because: 'lease_lost' }]);
+});
+
 test('the first rule that matches counts', async () => {
   const engine = setup();
   const event = await engine.triage.get(await parkOne(engine));

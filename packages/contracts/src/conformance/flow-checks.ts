@@ -129,6 +129,8 @@ export const flowChecks: readonly Check[] = [
   check('hands out a suspect alone, and counts deaths', ['suspects'], async (stage) => {
     const topic = await stage.topic();
     await stage.publish(topic, ['innocent', 'killer']);
+    const unharmed = await stage.broker.lease(topic, { owner: 'w', limit: 0, leaseMs: stage.unitMs });
+    expectLike(unharmed.suspects, 0, 'before anyone died');
     await stage.take(topic, 2, { leaseMs: 2 * stage.unitMs });
     await stage.pass(3);
     await stage.publish(topic, ['other']);
@@ -320,6 +322,16 @@ export const flowChecks: readonly Check[] = [
     ensure(first.cursor !== undefined, 'there is another page');
     const second = await stage.broker.history(topic, { limit: 2, cursor: first.cursor });
     expectLike(second, { items: [{ payload: 'c' }], cursor: undefined }, 'the last page');
+    const { firstSeenAt } = c!;
+    const since = await stage.broker.history(topic, { limit: 9, from: firstSeenAt, to: firstSeenAt + 1 });
+    ensure(
+      since.items.some(({ payload }) => payload === 'c'),
+      'from its time on',
+    );
+    const none = await stage.broker.history(topic, { limit: 9, to: a!.firstSeenAt });
+    expectLike(none.items, [], 'before the first there is none');
+    const later = await stage.broker.history(topic, { limit: 9, from: firstSeenAt + 1 });
+    expectLike(later.items, [], 'after the last there is none');
     await stage.pass(11);
     await stage.engine.sweep(1000);
     expectLike((await stage.broker.history(topic, { limit: 9 })).items, [], 'they have outlived their time');

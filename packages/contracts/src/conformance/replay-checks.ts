@@ -100,6 +100,32 @@ export const replayChecks: readonly Check[] = [
     );
   }),
 
+  check('watches the canary as long as was said', [], async (stage) => {
+    const { ids, filter } = await parkMany(stage, 4);
+    const canaryMs = 5 * stage.unitMs;
+    const replay = await begin(stage, { filter, canary: 2, canaryMs, rate: 1e6 });
+    const { clock } = stage.harness;
+    const releasedAt: number[] = [];
+    await run(stage, replay.id, async (events) => {
+      for (const _ of events) releasedAt.push(clock.epochMs());
+      const told = await stage.triage.resolve(events.map(({ id }) => ({ id: id!, operation: replay.id })));
+      expectLike(
+        told,
+        events.map(() => true),
+        'each success is news',
+      );
+    });
+    ensure(releasedAt[2]! - releasedAt[1]! >= canaryMs, 'the rest waits until the canary was watched');
+    expectLike(
+      await stage.triage.resolve([{ id: ids[0]!, operation: replay.id }]),
+      [false],
+      'told twice is no news',
+    );
+    const { endedAt, startedAt } = (await stage.triage.replays.get(replay.id))!;
+    ensure(endedAt !== undefined && endedAt >= startedAt + canaryMs, 'the operation says when it ended');
+    expectLike(await stopReplay(stage.triage, replay.id, act), false, 'what is over cannot be stopped');
+  }),
+
   check('stops by itself when replays fail again', [], async (stage) => {
     const { filter } = await parkMany(stage, 300);
     const replay = await begin(stage, { filter, canary: 0, rate: 50 });

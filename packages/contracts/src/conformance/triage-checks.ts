@@ -87,6 +87,7 @@ export const triageChecks: readonly Check[] = [
       { ids: both, stop: 'poison' },
       { ids: both, status: 'discarded' as const },
       { ids: both, from: parkedAt + 1e9 },
+      { ids: both, to: parkedAt },
     ]) {
       expectLike(await stage.triage.count(filter), 0, `none by ${JSON.stringify(filter)}`);
     }
@@ -134,6 +135,8 @@ export const triageChecks: readonly Check[] = [
       'the edited event',
     );
     expectLike(await stage.triage.edit('nobody', { payload: '' }, act), undefined, 'a stranger');
+    const { items } = await stage.triage.audit({ limit: 1 });
+    expectLike(items, [{ what: 'edit', subjects: [id], ...act }], 'the audit log');
     const nameless = stage.triage.edit(id, { payload: '' }, { who: 'ada', why: ' ' });
     await expectRejection(nameless, 'HOLDFAST_TRIAGE_NO_REASON', 'an edit without a reason');
   }),
