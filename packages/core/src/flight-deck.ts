@@ -68,8 +68,12 @@ export function land(flight: Flight, now: number, judged: Judgement): void {
   if (!flight.over) flight.release(now);
 }
 
-/** The error of an attempt whose time is up: its own limit, or the end of all patience. */
-export function expiryOf(flight: Flight, now: number, startedAt: number, cause: unknown): ExpiredError {
+/**
+ * The error of an attempt whose time is up: its own limit, or the end of all patience. Its cause is the last real error,
+ * past any of ours: one on top of the other they would grow with the attempts.
+ */
+export function expiryOf(flight: Flight, now: number, startedAt: number, given: unknown): ExpiredError {
+  const cause = given instanceof ExpiredError ? given.cause : given;
   return flight.endsAt < flight.patienceEndsAt
     ? new ExpiredError('HOLDFAST_ATTEMPT_TIMEOUT', `attempt ${flight.attempt}`, now - flight.startedAt, cause)
     : new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', now - startedAt, cause);

@@ -25,7 +25,10 @@ export interface Story {
   readonly tookMs: number;
   /** Why it ended; `undefined` when it succeeded. */
   readonly stop: StopReason | undefined;
-  /** The attempts after which something had to be decided; a first try that succeeds leaves none. */
+  /**
+   * The attempts after which something had to be decided; a first try that succeeds leaves none. Of more than a hundred,
+   * the first and the latest.
+   */
   readonly log: readonly StoryAttempt[];
   /** The story of the run inside this one that gave up on the same error. */
   readonly inner: Story | undefined;

@@ -142,6 +142,8 @@ export class Work implements History {
     if (asked) this.barred ??= ask(asked, 'not_replayable');
     const verdict = this.decide(now, judged);
     if (this.log === none) this.log = [];
+    // How it began and how it goes now: attempts may be unlimited, what is kept of them is not.
+    else if (this.log.length === logMax) this.log.splice(1, 1);
     const { attempt: number, target } = attempt;
     const { class: its, retryAfterMs } = judged;
     const endedAtMs = now - this.startedAt;
@@ -220,6 +222,9 @@ export class Work implements History {
     return this.given;
   }
 }
+
+/** More attempts than this are not kept in a story. */
+const logMax = 100;
 
 const okay: Judgement = { class: 'ok' };
 const none: StoryAttempt[] = [];

@@ -274,6 +274,45 @@ describe('a refusal', () => {
   });
 });
 
+describe('attempts without a limit', () => {
+  test('leave a story of limited length, with its beginning and its end', async () => {
+    const {
+      clock,
+      policy: made,
+      failing,
+    } = setup({
+      attempts: 'unlimited',
+      patience: '1h',
+      breaker: false,
+      backoff: { strategy: 'constant', base: '1s', jitter: 'none' },
+    });
+    const ending = made.try(failing());
+    await clock.advance('1h');
+    const { attempts, log, stop } = (await ending).story;
+    expect([attempts, stop, log.length]).toEqual([3600, 'patience_too_short', 100]);
+    expect(log.map(({ attempt }) => attempt)).toEqual([1, ...Array.from({ length: 99 }, (_, n) => 3502 + n)]);
+  });
+
+  test('and of timeouts no chain of causes: only the last real error', async () => {
+    const {
+      clock,
+      policy: made,
+      call,
+    } = setup({
+      attempts: 5,
+      attemptTimeout: '1s',
+      breaker: false,
+      patience: '1m',
+    });
+    const ending = made.try(call(down, heeding('hang')));
+    await clock.advance('1m');
+    expect(await ending).toMatchObject({
+      error: { code: 'HOLDFAST_ATTEMPT_TIMEOUT', cause: down },
+      story: { attempts: 5 },
+    });
+  });
+});
+
 describe('an alarm', () => {
   test.each([
     ['plain', definePolicy([retry, any])],
