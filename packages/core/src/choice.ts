@@ -47,6 +47,7 @@ export class Standing {
   inARow = 0;
   #latencyMs = 0;
   #settledAt = -Infinity;
+  #failedAt = -Infinity;
 
   /** A call has ended. A failure can only make it look slower; and while it is away, what was sent before says nothing new. */
   settle(now: number, durationMs: number, ok: boolean): void {
@@ -58,6 +59,7 @@ export class Standing {
     this.inARow = ok ? 0 : this.inARow + 1;
     if (this.share > SHARE_WELL) this.ejections = 0;
     this.#settledAt = now;
+    if (!ok) this.#failedAt = now;
   }
 
   /** Sends it away. It comes back like a newcomer, but on trial. */
@@ -67,23 +69,20 @@ export class Standing {
     this.share = SHARE_ON_TRIAL;
     this.inARow = 0;
     this.#latencyMs = 0;
-    this.#settledAt = -Infinity;
+    this.#settledAt = this.#failedAt = -Infinity;
   }
 
   /** A moving average, 0 while unknown. It fades while nobody calls, so that what was slow once is tried again. */
   latencyMs(now: number): number {
-    const idleSeconds = this.inARow > 0 ? 0 : this.#idleMs(now) / 1000;
+    const idleSeconds = this.inARow > 0 ? 0 : Math.max(0, now - this.#settledAt) / 1000;
     return this.#latencyMs / (1 + idleSeconds * idleSeconds);
   }
 
   /** How much worse it is than it looks: 1 when it has not failed lately. */
   penalty(now: number): number {
-    const fresh = Math.max(0, 1 - this.#idleMs(now) / FORGIVEN_MS);
+    // From the last failure: were it from the last call, the few that a recovered one gets would each renew it.
+    const fresh = Math.max(0, 1 - Math.max(0, now - this.#failedAt) / FORGIVEN_MS);
     return 1 + fresh * PENALTY * (this.inARow + 1 - this.share);
-  }
-
-  #idleMs(now: number): number {
-    return Math.max(0, now - this.#settledAt);
   }
 }
 
