@@ -30,7 +30,14 @@ const limits: readonly { name: string; code: string; maxBytes: number; aimBytes:
 ];
 
 /** Every entry that promises to run in a browser; only `holdfast/ambient` needs Node. */
-const browserEntries = ['holdfast', 'holdfast/testing', 'holdfast/explain', 'holdfast/lint'];
+const browserEntries = [
+  'holdfast',
+  'holdfast/testing',
+  'holdfast/explain',
+  'holdfast/lint',
+  '@holdfast/http',
+  '@holdfast/http/wire',
+];
 
 const complaints: string[] = [];
 for (const { name, code, maxBytes, aimBytes } of limits) {

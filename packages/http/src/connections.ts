@@ -50,6 +50,8 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
       const sent = { ...init, dispatcher: line } as RequestInit;
       if (caller) sent.signal = caller;
       const sending = send(input, sent);
+      if (!isOurs(context))
+        void sending.catch(() => {}).then(() => context.signal.removeEventListener('abort', line));
       // What is still on it then, such as the body of the response, comes to its end.
       if (fresh) void sending.catch(() => {}).then(() => fresh.close());
       return sending.catch((error: unknown) => {
@@ -71,6 +73,7 @@ class Line {
   declare readonly agent: Dispatcher;
   /** What the `Holdfast` header says. */
   declare readonly said: string | undefined;
+  declare origin: string | URL | undefined;
   declare started: boolean;
   declare controller: Dispatcher.DispatchController | undefined;
   declare reason: Error | undefined;
@@ -78,11 +81,11 @@ class Line {
   constructor(agent: Dispatcher, context: Context, said: string | undefined) {
     this.agent = agent;
     this.said = said;
+    this.origin = undefined;
     this.started = false;
     this.controller = undefined;
     this.reason = undefined;
-    // An attempt of ours makes a controller when its time is up, and takes one that is there already.
-    if ('controller' in context) (context as { controller: unknown }).controller = this;
+    if (isOurs(context)) context.controller = this;
     else context.signal.addEventListener('abort', this);
   }
 
@@ -106,7 +109,10 @@ class Line {
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
     const isOlder = typeof handler.onRequestStart !== 'function';
     // Here they are plain, and this request's own: through `fetch` a header costs ten times as much.
-    if (this.said !== undefined) (options.headers as Record<string, string>).holdfast = this.said;
+    // Where a redirect leads to another origin, that is not told.
+    this.origin ??= options.origin;
+    if (this.said !== undefined && options.origin === this.origin)
+      (options.headers as Record<string, string>).holdfast = this.said;
     // Those that came before undici 8 speak HTTP/1.1 only.
     return isOlder
       ? this.agent.dispatch(
@@ -115,6 +121,11 @@ class Line {
         )
       : this.agent.dispatch(options, new OnLine(this, handler));
   }
+}
+
+/** An attempt of ours makes a controller when its time is up, and takes one that is there already. */
+function isOurs(context: Context): context is Context & { controller: unknown } {
+  return 'controller' in context;
 }
 
 const { wrapHandler } = Dispatcher1Wrapper as unknown as {

@@ -1,4 +1,5 @@
-import { storyOf } from 'holdfast';
+import { getEventListeners } from 'node:events';
+import { policy, storyOf } from 'holdfast';
 import { describe, expect, expectTypeOf, test, vi } from 'vitest';
 import { createFetch, type FetchOptions, type HoldfastFetch } from '../src/index.ts';
 import { closing, freePort, serve } from './servers.ts';
@@ -258,5 +259,21 @@ describe('statuses', () => {
       headers: { 'Idempotency-Key': 'order-17' },
     });
     expect(response.status).toBe(409);
+  });
+});
+
+describe('a policy that only observes', () => {
+  test('changes nothing, counts what it would have done, and forgets the signal of the caller', async () => {
+    const server = await serve(503, 200);
+    const observing = policy({ ...quick, mode: 'observe' });
+    const caller = new AbortController();
+    const fetch = setup({ policy: observing });
+    const response = await fetch(server.url, { signal: caller.signal });
+    expect(response.status).toBe(503);
+    await vi.waitFor(() => expect(observing.counters.would.retry).toBeGreaterThan(0));
+    expect(server.seen).toHaveLength(1);
+    // The platform's own goes with its request.
+    const ours = getEventListeners(caller.signal, 'abort').filter((each) => 'dispatch' in each);
+    expect(ours).toEqual([]);
   });
 });

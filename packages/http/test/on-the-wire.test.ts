@@ -126,6 +126,17 @@ describe('the Holdfast header', () => {
     expect(stranger.seen[0]?.headers.holdfast).toBeUndefined();
   });
 
+  test('does not follow a redirect to another origin', async () => {
+    const elsewhere = await serve(200);
+    const server = await serve(
+      { status: 302, headers: { location: '/here' } },
+      { status: 302, headers: { location: elsewhere.url } },
+    );
+    await setup()(server.url);
+    expect(server.seen.map(({ headers }) => headers.holdfast !== undefined)).toEqual([true, true]);
+    expect(elsewhere.seen.map(({ headers }) => headers.holdfast)).toEqual([undefined]);
+  });
+
   test('in a browser goes to the own origin, and to those that are listed', async () => {
     vi.stubGlobal('location', { origin: 'https://shop.test' });
     const told: string[] = [];
