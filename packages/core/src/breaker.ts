@@ -22,7 +22,7 @@ export interface BreakerSettings {
   /** Calls in the window below which no ratio opens it. */
   readonly minimum: number;
   readonly failureRatio: number;
-  /** Opens after so many failures in a row, however far apart they are; 0 never does. */
+  /** Opens after so many failures in a row, however far apart they are, in heavy traffic after more; 0 never does. */
   readonly consecutive: number;
   /** A call is slow when it takes longer; Infinity: none is. */
   readonly slowOverMs: number;
@@ -52,6 +52,9 @@ const SLOW = 2;
 
 /** Matches no ticket that was ever given, nor the −1 of a refusal. */
 const NONE = -2;
+
+/** Each doubling of the calls in the window, from `minimum` on, makes a row of failures so much longer. */
+const ROW_GROWTH = 2;
 
 /** Holds even a probe without any time limit to the promise that no breaker sticks. */
 const LEASE_MAX_MS = 600_000;
@@ -207,12 +210,20 @@ export class Breaker {
 
   #cause(failed: boolean, slow: boolean): BreakerCause | undefined {
     const { consecutive, minimum, windowCalls, failureRatio, slowRatio } = this.#settings;
-    if (consecutive > 0 && this.#inARow >= consecutive) return 'consecutive_failures';
     const calls = this.#counts.total(CALLS);
+    if (consecutive > 0 && this.#inARow >= consecutive + this.#luck(calls)) return 'consecutive_failures';
     if (calls < Math.min(minimum, windowCalls || minimum)) return undefined;
     if (failed && this.#counts.total(FAILURES) >= failureRatio * calls) return 'failure_ratio';
     if (slow && this.#counts.total(SLOW) >= slowRatio * calls) return 'slow_ratio';
     return undefined;
+  }
+
+  /**
+   * How much longer a row has to be, so that chance does not bring it: among a thousand calls a second of which a third
+   * fail, five in a row come every second, and twenty-six never.
+   */
+  #luck(calls: number): number {
+    return ROW_GROWTH * Math.log2(Math.max(1, calls / this.#settings.minimum));
   }
 
   #admitProbe(now: number, leaseMs: number): number {

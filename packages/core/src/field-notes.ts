@@ -36,7 +36,8 @@ export const fieldNotes: Readonly<Record<string, string>> = {
   'breaker.window.calls': 'Counts the last so many calls, however old they are.',
   'breaker.minimum': 'Calls in the window below which no ratio opens it.',
   'breaker.failureRatio': 'The share of failed calls that opens it.',
-  'breaker.consecutive': 'Failures in a row that open it, whatever the ratio; 0: none do.',
+  'breaker.consecutive':
+    'Failures in a row that open it, whatever the ratio, and more of them in heavy traffic; 0: none do.',
   'breaker.slow': 'Whether slow calls open it as well.',
   'breaker.slow.over': 'A call that takes longer is slow.',
   'breaker.slow.ratio': 'The share of slow calls that opens it.',

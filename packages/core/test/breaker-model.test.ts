@@ -56,8 +56,9 @@ class Model {
         ? this.calls.slice(-windowCalls)
         : this.calls.filter((call) => call.row > row - 10);
       const enough = seen.length >= minimum;
-      const tail = this.calls.slice(-consecutive);
-      const inARow = consecutive > 0 && tail.length === consecutive && tail.every((call) => call.failed);
+      const needed = consecutive + Math.ceil(2 * Math.log2(Math.max(1, seen.length / minimum)));
+      const tail = this.calls.slice(-needed);
+      const inARow = consecutive > 0 && tail.length === needed && tail.every((call) => call.failed);
       const failures = seen.filter((call) => call.failed).length;
       const slows = seen.filter((call) => call.slow).length;
       if (inARow || (failed && enough && failures / seen.length >= failureRatio)) this.open(now);

@@ -77,6 +77,17 @@ describe('closed', () => {
     expect(changes).toEqual(['closed > open: consecutive_failures at 18000000']);
   });
 
+  test('in heavy traffic five failures in a row are chance, and twenty are not', () => {
+    const { calls, changes } = setup();
+    for (let second = 0; second < 30; second++) calls(second * 1_000, `${'.'.repeat(95)}xxxxx`);
+    calls(30_000, '.');
+    expect(changes).toEqual([]);
+    calls(30_000, 'x'.repeat(19));
+    expect(changes).toEqual([]);
+    calls(30_000, 'x');
+    expect(changes).toEqual(['closed > open: consecutive_failures at 30000']);
+  });
+
   test('a row of failures means nothing where it is switched off', () => {
     const { breaker, calls } = setup({ consecutive: 0 });
     calls(0, 'xxxxxxxxxxxxxxxxxxx');

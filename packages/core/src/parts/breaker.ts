@@ -14,7 +14,7 @@ export const breaker = definePart({
         window: either('30s', duration(undefined, undefined, 1), shape({ calls: count(100, 1) })),
         minimum: count(20, 1),
         failureRatio: number(0.5, 0, 1),
-        /** Failures in a row that open it, whatever the ratio; 0: none do. */
+        /** Failures in a row that open it, whatever the ratio, and more of them in heavy traffic; 0: none do. */
         consecutive: count(5, 0),
         slow: group({ over: duration('2s'), ratio: number(0.8, 0, 1) }, true),
         /** The shortest and the longest time it stays open. */
