@@ -161,10 +161,12 @@ describe('what is observed equals what is enforced on the same trace', () => {
               policy: made,
               call,
             } = setup({ ...(spec as PolicySpec), mode, patience: '2s' }, seed);
-            for (const { waitMs, tookMs, fails } of calls) {
-              await clock.advance(waitMs);
+            for (const [index, { waitMs, tookMs, fails }] of calls.entries()) {
+              // No two things at the same moment: which of them comes first is nobody's promise.
+              await clock.advance(waitMs + 0.013);
+              const ms = tookMs + (index + 1) * 0.000_71;
               // A new error each time: one object that several runs give up on would tell them of each other.
-              void made.try(call(after(tookMs, fails ? () => Promise.reject(new Error('down')) : 'up')));
+              void made.try(call(after(ms, fails ? () => Promise.reject(new Error('down')) : 'up')));
             }
             await clock.advance('1m');
             const { would: _, ...counters } = made.counters;
