@@ -1,4 +1,5 @@
 import { type Attempt, Flight } from './attempt.ts';
+import type { Breaker } from './breaker.ts';
 import type { RetryBudget } from './budget.ts';
 import { type Bulkhead, FULL, type Waiter } from './bulkhead.ts';
 import type { Facts } from './decide.ts';
@@ -10,6 +11,12 @@ import type { Target } from './target.ts';
 import { OVERFLOW } from './targets.ts';
 import type { Verdict } from './verdict.ts';
 import { SEND, type Step, WAIT, Work } from './work.ts';
+
+/** An attempt that patience left less for says nothing of its target. */
+const fairMs = 50;
+
+/** How soon at least, and by chance up to twice that, work that waits for a breaker looks how its probes are doing. */
+const lookMs = 50;
 
 const ranks: Record<Priority, number> = { critical: 0, default: 1, sheddable: 2 };
 
@@ -108,8 +115,11 @@ export class GuardedWork extends Work {
   }
 
   override learn(now: number, attempt: Attempt, judged: Judgement): void {
-    this.forget(attempt as Flight);
-    land(attempt as Flight, now, judged);
+    const flight = attempt as Flight;
+    this.forget(flight);
+    // Whoever comes with no patience must not close the door on the others.
+    const isFair = !flight.over || !isPatience(this.given) || now - flight.startedAt >= fairMs;
+    land(flight, now, isFair ? judged : { class: 'ignored' });
   }
 
   /** Time that ran out is a failure of the target that may well pass. */
@@ -162,7 +172,7 @@ export class GuardedWork extends Work {
     const mayWait = !this.current;
     if (target.throttle?.refuses(now, plan.random())) return this.refuse(now, target, 'throttled');
     if (target.breaker?.refuses(now)) {
-      const reopensAt = target.breaker.reopensAt(now);
+      const reopensAt = this.looksAgainAt(now, target.breaker);
       if (!plan.waitsForBreaker || !mayWait || reopensAt >= patienceEndsAt)
         return this.refuse(now, target, 'breaker_open', reopensAt);
       return this.pause(reopensAt, (later) => this.admit(later, target));
@@ -292,7 +302,14 @@ export class GuardedWork extends Work {
     if (this.options?.targets && plan.choose) return plan.choose(this, now, undefined) ? now : Infinity;
     const breaker = target?.breaker;
     if (!breaker?.refuses(now)) return now;
-    return plan.waitsForBreaker ? breaker.reopensAt(now) : Infinity;
+    return plan.waitsForBreaker ? this.looksAgainAt(now, breaker) : Infinity;
+  }
+
+  /** When to look again at a breaker that refuses. While it probes, that is soon: the probes may settle at any moment. */
+  private looksAgainAt(now: number, breaker: Breaker): number {
+    const at = breaker.reopensAt(now);
+    const isProbing = this.plan.waitsForBreaker && breaker.state(now) === 'half-open';
+    return isProbing ? Math.min(at, now + lookMs * (1 + this.plan.random())) : at;
   }
 
   /** From the bulkhead's queue: its turn has come. */
@@ -326,6 +343,10 @@ interface Refusal {
   readonly because: RefusalReason;
   /** When it may be different, as it looked then; Infinity while unknown. */
   readonly admitsAt: number;
+}
+
+function isPatience(given: unknown): boolean {
+  return given instanceof ExpiredError && given.code === 'HOLDFAST_PATIENCE_SPENT';
 }
 
 const race: Verdict = { kind: 'race' };

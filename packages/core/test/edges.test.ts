@@ -366,6 +366,70 @@ describe('a probe whose caller leaves', () => {
   });
 });
 
+describe('who waits for a breaker', () => {
+  test('goes on soon after the probes have succeeded, not when their leases end', async () => {
+    const {
+      clock,
+      policy: made,
+      failing,
+      call,
+    } = setup({
+      breaker: { consecutive: 1, openFor: '1s', probes: 1, whenOpen: 'wait' },
+      attemptTimeout: '5s',
+      attempts: 1,
+    });
+    await made.try(failing());
+    const waiting = [1, 2, 3].map((n) => made.try(call(after('20ms', n))));
+    await clock.advance('1500ms');
+    const endings = await Promise.all(waiting);
+    for (const ending of endings) {
+      expect(ending.ok).toBe(true);
+      expect(ending.story.tookMs).toBeLessThan(1250);
+    }
+    expect(clock.pendingTimers).toBe(0);
+  });
+});
+
+describe('who comes with hardly any patience', () => {
+  test('does not open the breaker for the others', async () => {
+    const { clock, policy: made, call } = setup({ breaker: { consecutive: 3 }, attempts: 1 });
+    for (let n = 0; n < 20; n++) void made.try(call(after('100ms', 'well')), { patience: '5ms' });
+    await clock.advance('1s');
+    expect(made.counters.timeouts).toBe(20);
+    await expect(made.run(() => 'open')).resolves.toBe('open');
+  });
+
+  test('while calls that hang do, whoever’s patience ends', async () => {
+    const {
+      clock,
+      policy: made,
+      call,
+    } = setup({
+      breaker: { consecutive: 3 },
+      attempts: 1,
+      attemptTimeout: 'none',
+    });
+    for (let n = 0; n < 3; n++) void made.try(call('hang'), { patience: '200ms' });
+    await clock.advance('250ms');
+    expect(await made.try(() => 1)).toMatchObject({ story: { stop: 'breaker_open' } });
+  });
+
+  test('and a limit of one’s own is a limit, however short', async () => {
+    const {
+      clock,
+      policy: made,
+      call,
+    } = setup({
+      breaker: { consecutive: 3 },
+      attempts: 1,
+      attemptTimeout: '10ms',
+    });
+    for (let n = 0; n < 3; n++) void made.try(call('hang'));
+    await clock.advance('250ms');
+    expect(await made.try(() => 1)).toMatchObject({ story: { stop: 'breaker_open' } });
+  });
+});
+
 describe('a caller who left before the start', () => {
   test('is counted like any other', async () => {
     const { policy: made } = setup();
