@@ -1,5 +1,5 @@
 /** The finest step in which anything is counted. */
-export const stepUs = 100_000;
+const stepUs = 100_000;
 
 /** A count over time. */
 export class Series {

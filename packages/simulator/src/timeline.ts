@@ -73,7 +73,7 @@ export class Timeline implements Clock {
 
   /** Rings everything up to and including `untilUs`, while `goesOn` says so. */
   run(untilUs: number, goesOn: () => boolean): void {
-    while (this.#heap.firstAt <= untilUs && goesOn()) {
+    while (this.#hasDue(untilUs) && goesOn()) {
       this.#ringFirst();
       this.#handOver();
     }
@@ -84,7 +84,7 @@ export class Timeline implements Clock {
     return new Promise((resolve, reject) => {
       const step = () => {
         try {
-          if (this.#heap.firstAt > untilUs || !goesOn()) {
+          if (!this.#hasDue(untilUs) || !goesOn()) {
             resolve();
             return;
           }
@@ -99,6 +99,10 @@ export class Timeline implements Clock {
       const nextStep = () => process.nextTick(step);
       nextStep();
     });
+  }
+
+  #hasDue(untilUs: number): boolean {
+    return this.#heap.size > 0 && this.#heap.firstAt <= untilUs;
   }
 
   #ringFirst(): void {

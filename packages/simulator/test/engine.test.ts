@@ -1,0 +1,196 @@
+import { parseScenario } from '@holdfast/config';
+import fc from 'fast-check';
+import { policies } from 'holdfast';
+import { Breaker, RetryBudget, Work } from 'holdfast/machines';
+import { describe, expect, test, vi } from 'vitest';
+import { EventHeap, simulate, simulateAsync } from '../src/index.ts';
+import { library, queueOf, shortened, storms } from './setup.ts';
+
+describe('the queue of events', () => {
+  test('gives them by time, then in the order of adding, whoever was taken out in between', () => {
+    const event = fc.record({ at: fc.nat(20), removed: fc.boolean() });
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 300 }), (events) => {
+        const heap = new EventHeap();
+        const slots = events.map(({ at }) => heap.add(at));
+        for (const [index, { removed }] of events.entries()) if (removed) heap.remove(slots[index]!);
+        const left = [...events.keys()].filter((index) => !events[index]!.removed);
+        const expected = left
+          .sort((a, b) => events[a]!.at - events[b]!.at || a - b)
+          .map((index) => slots[index]);
+        const given: number[] = [];
+        while (heap.size > 0) given.push(heap.takeFirst());
+        expect(given).toEqual(expected);
+      }),
+    );
+  });
+
+  test('gives a slot again when it is free', () => {
+    const heap = new EventHeap();
+    for (let round = 0; round < 10_000; round++) {
+      expect(heap.add(round)).toBeLessThan(2);
+      if (round > 0) heap.takeFirst();
+    }
+  });
+});
+
+describe('a run', () => {
+  const [first] = [...storms.values()].filter(({ id }) => id === 'S10');
+  const storm = shortened(first!);
+
+  test('gives the same report for the same seed, to the byte', () => {
+    const run = (seed: number) =>
+      JSON.stringify(simulate(storm, { policy: 'holdfast', policies: library, seed }).report());
+    expect(run(1)).toBe(run(1));
+    expect(run(1)).not.toBe(run(2));
+  });
+
+  test('meets the same arrivals whatever the policy', () => {
+    const offered = (policy: string) =>
+      simulate(storm, { policy, policies: library }).report().series.offered;
+    expect(offered('immediate3')).toEqual(offered('holdfast'));
+  });
+
+  test.each([
+    ['budget', 'budgetOnly', () => vi.spyOn(RetryBudget.prototype, 'tokens').mockReturnValue(100)],
+    ['breaker', 'holdfast', () => vi.spyOn(Breaker.prototype, 'settle').mockReturnValue()],
+    [
+      'verdict',
+      'holdfast',
+      () => vi.spyOn(Work.prototype, 'decide').mockReturnValue({ kind: 'give_up', because: 'not_retryable' }),
+    ],
+  ])('shows a mutant of the %s: there is no arithmetic of policies here', (_what, policy, mutate) => {
+    const run = () => simulate(storm, { policy, policies: library }).hash;
+    const before = run();
+    mutate();
+    expect(run()).not.toBe(before);
+  });
+
+  test('lists no policy among those in use', () => {
+    const named = parseScenario(`
+id: named
+duration: 1s
+services: { s: { time: 1ms } }
+clients: { c: { to: s, arrivals: { constant: 10/s } } }
+policies: { p: { name: only-simulated } }
+`);
+    simulate(named, { policy: 'p' });
+    expect(policies().some(({ name }) => name === 'only-simulated')).toBe(false);
+  });
+
+  test('names a policy that is nowhere', () => {
+    expect(() => simulate(storm, { policy: 'nobody' })).toThrow('nobody');
+  });
+});
+
+describe('both drivers leave the same trace', () => {
+  const compared = ['holdfast', 'holdfastTimed', 'fullJitter3'];
+  const cases = [...storms].flatMap(([file, scenario]) =>
+    compared
+      .filter((policy) => scenario.compare.includes(policy))
+      .map((policy) => [file, policy, shortened(scenario)] as const),
+  );
+  test.each(cases)('%s with %s', async (_file, policy, scenario) => {
+    const options = { policy, policies: library, durationMs: Math.min(scenario.duration, 12_000) };
+    const sync = simulate(scenario, options);
+    const async = await simulateAsync(scenario, options);
+    expect(async.hash).toBe(sync.hash);
+  });
+
+  test('with every guard in the way', async () => {
+    const scenario = parseScenario(`
+id: guards
+duration: 20s
+services: { s: { instances: 3, workers: 4, time: { exponential: 50ms }, queue: { max: 20 }, cancels: true } }
+clients: { c: { to: s, arrivals: { poisson: 250/s }, leavesAfter: 800ms, failing: 0.1 } }
+faults: [{ kind: hang, service: s, instance: 1, from: 5s, until: 10s }]
+policies:
+  p: { patience: 1s, throttle: true, hedge: true, limiter: { rate: 200/s, wait: 50ms }, bulkhead: { concurrent: 20, queue: 5 } }
+`);
+    const sync = simulate(scenario, { policy: 'p' });
+    expect((await simulateAsync(scenario, { policy: 'p' })).hash).toBe(sync.hash);
+    expect(Object.keys(sync.report().all.stops).length).toBeGreaterThanOrEqual(4);
+  });
+
+  test('fallback and cache speak in promises, and need the async one', async () => {
+    const scenario = queueOf('time: 1ms', '10/s', 2, 'compare: [once]');
+    const make = { ...scenario, policies: { p: { fallback: { to: 0 } } } };
+    expect(() => simulate(make as never, { policy: 'p' })).toThrow('async');
+    expect((await simulateAsync(make as never, { policy: 'p' })).figure('success')).toBe(1);
+  });
+});
+
+describe('a service', () => {
+  const one = (service: string, more = '', clients = '') =>
+    parseScenario(`
+id: one
+duration: 20s
+services: { s: { ${service} } }
+clients: { c: { to: s, arrivals: { constant: 20/s }${clients} } }
+policies: { once: { attempts: 1, patience: 5s, attemptTimeout: none, budget: false, breaker: false } }
+${more}
+`);
+  const run = (scenario: ReturnType<typeof one>) => simulate(scenario, { policy: 'once' });
+
+  test('keeps the work of a caller who has given up, unless it cancels or drops the expired', () => {
+    const slow = 'workers: 1, time: 100ms';
+    const patient = ', patience: 500ms';
+    const queueMost = (service: string) =>
+      run(one(service, '', patient)).record.services.get('s')!.tally.queueMost;
+    expect(run(one(slow, '', patient)).figure('zombies')).toBeGreaterThan(100);
+    expect(queueMost(slow)).toBeGreaterThan(150);
+    expect(queueMost(`${slow}, cancels: true`)).toBeLessThan(12);
+    expect(queueMost(`${slow}, queue: { dropExpired: true }`)).toBeLessThan(50);
+  });
+
+  test('pays for refusals where they have a price', () => {
+    const busy = 'workers: 1, time: 60ms, queue: { max: 1 }';
+    const free = run(one(busy)).figure('goodput');
+    expect(free).toBeGreaterThan(15);
+    expect(run(one(`${busy}, refusalCost: 20ms`)).figure('goodput')).toBeLessThan(free - 1);
+  });
+
+  test('works at the pace that its capacity has over time', () => {
+    const results = run(
+      one('workers: 1, time: 40ms, queue: { max: 2 }, capacity: [{ at: 10s, factor: 0.5 }]'),
+    );
+    expect(results.figure('goodput', { from: 2_000, until: 10_000 })).toBeCloseTo(20, 0);
+    expect(results.figure('goodput', { from: 12_000, until: 20_000 })).toBeCloseTo(12.5, 0);
+  });
+
+  test('goes on after a stall where it was', () => {
+    const stall = 'faults: [{ kind: stall, service: s, from: 5s, until: 6s }]';
+    const results = run(one('workers: 100, time: 10ms', stall));
+    expect(results.figure('goodput', { from: 5_100, until: 6_000 })).toBe(0);
+    expect(results.figure('success')).toBe(1);
+  });
+
+  test('serves the important first, and refuses the unimportant first', () => {
+    const scenario = parseScenario(`
+id: ranks
+duration: 20s
+services: { s: { workers: 1, time: 50ms, queue: { max: 5 } } }
+clients:
+  vip: { to: s, arrivals: { constant: 10/s }, priority: critical }
+  bulk: { to: s, arrivals: { constant: 30/s }, priority: sheddable }
+policies: { once: { attempts: 1, patience: 5s, attemptTimeout: none, budget: false, breaker: false } }
+`);
+    const results = run(scenario);
+    expect(results.figure('success', { clients: 'vip' })).toBe(1);
+    expect(results.figure('success', { clients: 'bulk' })).toBeLessThan(0.5);
+  });
+
+  test('with core’s adaptive limit refuses rather than lets everybody wait', () => {
+    const crowd = (limit: string) => queueOf(`workers: 10, time: { exponential: 50ms }${limit}`, '300/s', 60);
+    const without = run(crowd(''));
+    const limited = run(crowd(', limit: { initial: 20 }'));
+    expect(without.figure('p99', { from: 30_000 })).toBeGreaterThan(2);
+    expect(limited.figure('p99', { from: 30_000 })).toBeLessThan(1);
+    expect(limited.figure('goodput', { from: 30_000 })).toBeGreaterThan(150);
+  });
+
+  test.each(['window', 'gcra'])('with a rate limit (%s) says when to come back', (kind) => {
+    const results = run(one(`time: 1ms, rateLimit: { calls: 10, kind: ${kind} }`));
+    expect(results.figure('goodput')).toBeCloseTo(10, 0);
+  });
+});

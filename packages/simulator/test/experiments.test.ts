@@ -1,0 +1,192 @@
+import { parseScenario, type Scenario } from '@holdfast/config';
+import { describe, expect, test } from 'vitest';
+import { simulate } from '../src/index.ts';
+import { library } from './setup.ts';
+
+const bare = 'patience: unlimited, attemptTimeout: none, budget: false, breaker: false';
+
+describe('layers that all retry', () => {
+  /** A chain of `layers` callers, of which each makes `attempts`; the leaf fails with a chance of `p`. */
+  function chain(layers: number, attempts: number, p: number, seconds: number): Scenario {
+    const tiers = Array.from(
+      { length: layers - 1 },
+      (_, tier) => `t${tier}: { calls: [{ to: t${tier + 1} }] }`,
+    );
+    return parseScenario(`
+id: layers
+duration: ${seconds}s
+services: { ${[...tiers, `t${layers - 1}: {}`].join(', ')} }
+clients: { user: { to: t0, arrivals: { constant: 10/s } } }
+faults: [{ kind: errorRate, value: ${p}, service: t${layers - 1}, from: 0s }]
+policies: { p: { attempts: ${attempts}, backoff: false, ${bare} } }
+`);
+  }
+
+  test.each([
+    [3, 4, 64],
+    [4, 4, 256],
+    [3, 3, 27],
+    [5, 3, 243],
+  ])('%i layers of %i attempts make %i calls', (layers, attempts, calls) => {
+    const results = simulate(chain(layers, attempts, 1, 3), { policy: 'p' });
+    expect(results.figure('multiplication', { service: `t${layers - 1}` })).toBe(calls);
+  });
+
+  test('and fewer the likelier a call succeeds: (1 − pᵐ) / (1 − p)', () => {
+    const results = simulate(chain(3, 4, 0.9, 1500), { policy: 'p' });
+    expect(results.figure('multiplication', { service: 't2' })).toBeCloseTo((1 - 0.9 ** 64) / 0.1, 0);
+  });
+});
+
+describe('retries of a service that fails by chance', () => {
+  function failing(p: number, policy: string): Scenario {
+    return parseScenario(`
+id: brooker
+duration: 50s
+services: { s: { time: { exponential: 10ms }, network: { exponential: 10ms } } }
+clients: { c: { to: s, count: 100, arrivals: { poisson: 1000/s }, failing: ${p} } }
+policies: { p: { ${policy}, patience: unlimited, attemptTimeout: none, breaker: false } }
+`);
+  }
+
+  test.each([0.02, 0.1, 0.3, 0.5, 0.75])(
+    'three retries at p = %d: the load and success of the closed form',
+    (p) => {
+      const results = simulate(failing(p, 'attempts: 4, backoff: false, budget: false'), { policy: 'p' });
+      expect(results.figure('success')).toBeCloseTo(1 - p ** 4, 2);
+      expect(results.figure('multiplication') / ((1 - p ** 4) / (1 - p))).toBeCloseTo(1, 2);
+    },
+  );
+
+  test.each([0.05, 0.2, 0.5, 0.9])('a budget that successes pay for at p = %d', (p) => {
+    const results = simulate(failing(p, 'attempts: 4, budget: true'), { policy: 'p' });
+    const paid = (0.1 * (1 - p)) / (1 - 0.1 * (1 - p));
+    const load = 1 + Math.min(p + p ** 2 + p ** 3, paid);
+    expect(results.figure('multiplication', { from: 20_000 }) / load).toBeCloseTo(1, 1);
+  });
+
+  test('backoff does nothing for an open loop', () => {
+    const quick = simulate(failing(0.5, 'attempts: 4, backoff: false, budget: false'), { policy: 'p' });
+    const slow = simulate(failing(0.5, 'attempts: 4, backoff: { base: 100ms }, budget: false'), {
+      policy: 'p',
+    });
+    expect(quick.figure('multiplication')).toBeCloseTo(1.875, 1);
+    expect(slow.figure('multiplication')).toBeCloseTo(1.875, 1);
+  });
+});
+
+describe('the metastable queue', () => {
+  /** 30 workers of 100 ms, a stall of 10 s, a limit of 1 s (HotOS’21). */
+  function queue(rate: number, policy: string, server = ''): Scenario {
+    return parseScenario(`
+id: metastable
+duration: 220s
+services: { db: { workers: 30, time: { exponential: 100ms }${server} } }
+clients: { web: { to: db, arrivals: { poisson: ${rate}/s }, attemptTimeout: 1s } }
+faults: [{ kind: stall, service: db, from: 20s, until: 30s }]
+measure: { from: 5s }
+policies: { p: { ${policy} } }
+`);
+  }
+  const retry = `attempts: 2, backoff: false, ${bare}`;
+
+  test.each([
+    ['one retry', 280, retry, ''],
+    ['one retry with full jitter', 280, `attempts: 2, backoff: { base: 1s }, ${bare}`, ''],
+    ['one retry at 160 a second', 160, retry, ''],
+    ['a queue as long as the limit', 280, retry, ', queue: { max: 300 }'],
+    ['dropping only what has expired already', 280, retry, ', queue: { dropExpired: true }'],
+  ])('%s never recovers', (_name, rate, policy, server) => {
+    const results = simulate(queue(rate, policy, server), { policy: 'p', seed: 4 });
+    expect(results.figure('goodput', { from: 190_000 })).toBeLessThan(rate / 2);
+    expect(results.figure('metastable')).toBe(1);
+    expect(results.figure('recovery')).toBeGreaterThan(60);
+  });
+
+  test.each([
+    ['no retry', 280, `attempts: 1, ${bare}`, '', [100, 180]],
+    ['one retry at less than capacity ÷ 2', 140, retry, '', [60, 180]],
+    ['a short queue', 280, retry, ', queue: { max: 100 }', [0, 1]],
+    ['the newest first', 280, retry, ', queue: { order: lifo }', [0, 2]],
+    [
+      'a breaker',
+      280,
+      'attempts: 2, backoff: false, patience: unlimited, attemptTimeout: none, budget: false',
+      '',
+      [0, 20],
+    ],
+    ['the default policy', 280, '', '', [0, 20]],
+  ] as const)('%s recovers', (_name, rate, policy, server, [least, most]) => {
+    const results = simulate(queue(rate, policy, server), { policy: 'p', seed: 4 });
+    expect(results.figure('recovery')).toBeGreaterThanOrEqual(least);
+    expect(results.figure('recovery')).toBeLessThanOrEqual(most);
+    expect(results.figure('metastable')).toBe(0);
+  });
+});
+
+describe('loss each way', () => {
+  test.each([0.01, 0.05, 0.2])('of %d: f = 1 − (1 − q)², success 1 − fⁿ', (q) => {
+    const scenario = parseScenario(`
+id: loss
+duration: 60s
+services: { s: { time: 10ms } }
+clients: { c: { to: s, arrivals: { poisson: 1000/s }, attemptTimeout: 100ms } }
+faults: [{ kind: loss, value: ${q}, service: s, from: 0s }]
+policies: { p: { attempts: 4, backoff: false, ${bare} } }
+`);
+    const results = simulate(scenario, { policy: 'p' });
+    const f = 1 - (1 - q) ** 2;
+    expect(results.figure('success')).toBeCloseTo(1 - f ** 4, 2);
+    expect(results.figure('multiplication')).toBeCloseTo((1 - f ** 4) / (1 - f), 1);
+  });
+});
+
+describe('hedging', () => {
+  /** The tail of Dean and Barroso: P(L > 10 ms) = 2 %, P(L > 69 ms) = 0.1 %, a power law beyond. */
+  const leaf =
+    'mix: [{ share: 0.98, uniform: { from: 1ms, to: 10ms } }, { share: 0.02, pareto: { least: 10ms, alpha: 1.551, cap: 2s } }]';
+  const scenario = parseScenario(`
+id: hedge
+duration: 100s
+services: { leaf: { time: { ${leaf} } } }
+clients: { c: { to: leaf, arrivals: { poisson: 1000/s } } }
+policies:
+  never: { attempts: 1, ${bare} }
+  hedged: { attempts: 2, hedge: { after: 10ms, extraLoad: 0.05 }, ${bare} }
+`);
+
+  test('after 10 ms costs 2 % and takes the tail away', () => {
+    const never = simulate(scenario, { policy: 'never' });
+    const hedged = simulate(scenario, { policy: 'hedged' });
+    expect(never.figure('p999')).toBeGreaterThan(0.055);
+    expect(hedged.figure('p999')).toBeLessThan(0.025);
+    expect(hedged.figure('extra')).toBeCloseTo(0.02, 2);
+  });
+
+  test('of a service with free room has its price limited by the policy', () => {
+    const results = simulate(
+      parseScenario(`
+id: hedge
+duration: 30s
+services: { s: { time: 100ms } }
+clients: { c: { to: s, arrivals: { poisson: 500/s } } }
+policies: { p: { attempts: 2, hedge: { after: 10ms, extraLoad: 0.05 }, ${bare} } }
+`),
+      { policy: 'p' },
+    );
+    expect(results.figure('extra')).toBeLessThanOrEqual(0.051);
+  });
+});
+
+test('the throttle sends twice what a server takes, whatever is offered', () => {
+  const scenario = parseScenario(`
+id: throttle
+duration: 120s
+services: { s: { time: 10ms, rateLimit: { calls: 10, per: 100ms, tellsWhen: false } } }
+clients: { c: { to: s, arrivals: { poisson: 400/s } } }
+policies: { p: { attempts: 1, throttle: { window: 30s }, ${bare} } }
+`);
+  const results = simulate(scenario, { policy: 'p', policies: library });
+  expect(results.figure('attempts', { from: 60_000 }) / 60).toBeGreaterThan(190);
+  expect(results.figure('attempts', { from: 60_000 }) / 60).toBeLessThan(212);
+});
