@@ -11,6 +11,7 @@ import { beatOf, earn, outcomeOf, type Script, type Trace } from './trace.ts';
 /** A clock with no promises in it: an alarm rings when the loop comes to it. */
 class EventLoop implements Clock {
   readonly #alarms = new AlarmHeap();
+  readonly #soon: (() => void)[] = [];
   #now = 0;
 
   now = () => this.#now;
@@ -27,7 +28,14 @@ class EventLoop implements Clock {
       this.#now = first.at;
       this.#alarms.clear(first);
       first.ring(this.#now);
+      for (const each of this.#soon) each();
+      this.#soon.length = 0;
     }
+  }
+
+  /** After what is going on, at the same time. */
+  soon(event: () => void): void {
+    this.#soon.push(event);
   }
 
   at(time: number, event: (now: number) => void): Alarm {
@@ -90,10 +98,18 @@ class Performer extends Alarm implements Driver {
         this.perform(this.work.cancel(later, 'left')),
       );
     }
-    this.perform(this.work.begin(now));
+    this.go(this.work.begin(now));
   }
 
+  /** From a timer or a queue: the shell, too, calls after what is going on, and who is first counts at the same time. */
   perform(step: Step): void {
+    const { work, loop } = this;
+    const { current } = work;
+    if (step !== SEND) this.go(step);
+    else loop.soon(() => work.isLate(loop.now(), current as Attempt) || this.go(SEND));
+  }
+
+  go(step: Step): void {
     const { work, loop } = this;
     if (step === SEND) this.call(work.current as Attempt);
     if (step < DONE) {
@@ -125,7 +141,7 @@ class Performer extends Alarm implements Driver {
     if (work.isLate(now, attempt)) return;
     loop.clear(this);
     const { ok, value } = outcomeOf(beatOf(this.script, call).gives);
-    this.perform(
+    this.go(
       ok ? work.succeeded(now, attempt, value) : work.settled(now, attempt, { ok: false, error: value }),
     );
   }
