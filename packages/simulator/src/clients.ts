@@ -3,6 +3,7 @@ import { Alarm, type Random } from 'holdfast';
 import type { Cache } from './cache.ts';
 import type { Call, Caller, Origin } from './caller.ts';
 import { type Sampler, sampler } from './sampling.ts';
+import { StreamBank } from './stream-bank.ts';
 import type { World } from './world.ts';
 
 /** One class of clients: when they come, and what they do when they are answered. */
@@ -107,61 +108,70 @@ class Again extends Alarm {
 
 /** Clients that wait for their answer before they come again: a closed loop. */
 class Loops implements Clients {
-  readonly #world: World;
-  readonly #parts: ClientsParts;
+  readonly parts: ClientsParts;
+  readonly timeline: World['timeline'];
+  readonly #streams: StreamBank;
+  readonly #think: Sampler;
+  readonly #repeat: Sampler | undefined;
 
   constructor(world: World, parts: ClientsParts) {
-    this.#world = world;
-    this.#parts = parts;
+    const { name, settings } = parts;
+    this.parts = parts;
+    this.timeline = world.timeline;
+    this.#streams = new StreamBank(settings.count, world.random('think', name));
+    const random = () => this.#streams.draw();
+    this.#think = sampler(settings.arrivals.think, random);
+    this.#repeat = settings.repeat === undefined ? undefined : sampler(settings.repeat, random);
   }
 
   start(): void {
-    const { name, settings } = this.#parts;
-    const { think, burst, from } = settings.arrivals;
+    const { settings, callerOf } = this.parts;
+    const { burst, from } = settings.arrivals;
+    const calls = burst === undefined ? settings.calls : 1;
     for (let client = 0; client < settings.count; client++) {
-      const loop = new Loop(this.#world, this.#parts, client);
-      const firstUs = burst === undefined ? from * 1000 + loop.think() : burst * 1000;
-      this.#world.timeline.setUs(loop, firstUs);
+      const firstUs = burst === undefined ? from * 1000 + this.thinkUs(client) : burst * 1000;
+      this.timeline.setUs(new Loop(this, client, callerOf(client), calls), firstUs);
     }
-    if (think === undefined && burst === undefined) throw new TypeError(`${name} never come.`);
+  }
+
+  thinkUs(client: number): number {
+    this.#streams.current = client;
+    return this.#think();
+  }
+
+  /** How long until a client whose work has failed tries again; undefined: it does not. */
+  repeatUs(client: number): number | undefined {
+    this.#streams.current = client;
+    return this.#repeat?.();
   }
 }
 
 class Loop extends Alarm implements Origin {
-  readonly #world: World;
-  readonly #parts: ClientsParts;
-  readonly #caller: Caller;
-  readonly #think: Sampler;
-  readonly #repeat: Sampler | undefined;
-  #left: number;
+  declare readonly all: Loops;
+  declare readonly client: number;
+  declare readonly caller: Caller;
+  declare left: number;
 
-  constructor(world: World, parts: ClientsParts, client: number) {
+  constructor(all: Loops, client: number, caller: Caller, calls: number) {
     super();
-    const { name, settings } = parts;
-    const random = world.random('think', name, client);
-    this.#world = world;
-    this.#parts = parts;
-    this.#caller = parts.callerOf(client);
-    this.#think = sampler(settings.arrivals.think, random);
-    this.#repeat = settings.repeat === undefined ? undefined : sampler(settings.repeat, random);
-    this.#left = settings.arrivals.burst === undefined ? settings.calls : Math.min(1, settings.calls);
-  }
-
-  think(): number {
-    return this.#think();
+    this.all = all;
+    this.client = client;
+    this.caller = caller;
+    this.left = calls;
   }
 
   ring(): void {
-    if (this.#world.timeline.nowUs >= this.#parts.untilUs) return;
-    const { cache } = this.#parts;
-    if (cache) cache.call(this.#caller, this);
-    else this.#caller.call(this);
+    const { parts, timeline } = this.all;
+    if (timeline.nowUs >= parts.untilUs) return;
+    if (parts.cache) parts.cache.call(this.caller, this);
+    else this.caller.call(this);
   }
 
   ended(_call: Call, ok: boolean): void {
-    const { timeline } = this.#world;
-    const again = !ok && this.#repeat;
-    if (again) timeline.setUs(this, timeline.nowUs + again());
-    else if (--this.#left > 0) timeline.setUs(this, timeline.nowUs + this.#think());
+    const { all, client } = this;
+    const { timeline } = all;
+    const againUs = ok ? undefined : all.repeatUs(client);
+    if (againUs !== undefined) timeline.setUs(this, timeline.nowUs + againUs);
+    else if (--this.left > 0) timeline.setUs(this, timeline.nowUs + all.thinkUs(client));
   }
 }
