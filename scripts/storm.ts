@@ -101,25 +101,31 @@ function show(figure: number | null): string {
 }
 
 /** Spreads the jobs over all processors; the answers come in the order of the jobs. */
-async function runAll(all: readonly StormJob[]): Promise<Trial[]> {
+function runAll(all: readonly StormJob[]): Promise<Trial[]> {
   const answers: Trial[] = [];
   let next = 0;
-  const work = async () => {
-    const worker = new Worker(path.join(import.meta.dirname, 'storm-worker.ts'), {
-      execArgv: ['--conditions=holdfast-source', '--no-warnings'],
-    });
-    while (next < all.length) {
-      const index = next++;
-      answers[index] = await new Promise<Trial>((resolve, reject) => {
-        worker.once('message', resolve);
-        worker.once('error', reject);
-        worker.postMessage(all[index]);
+  let done = 0;
+  return new Promise((resolve, reject) => {
+    if (all.length === 0) resolve(answers);
+    for (let count = 0; count < Math.min(os.availableParallelism(), all.length); count++) {
+      const worker = new Worker(path.join(import.meta.dirname, 'storm-worker.ts'), {
+        execArgv: ['--conditions=holdfast-source', '--no-warnings'],
       });
-      worker.removeAllListeners();
-      if (process.stderr.isTTY) process.stderr.write(`\r${answers.filter(Boolean).length} of ${all.length} `);
+      let index = -1;
+      const give = () => {
+        index = next++;
+        if (index < all.length) worker.postMessage(all[index]);
+        else void worker.terminate();
+      };
+      worker.on('error', reject);
+      worker.on('message', (trial: Trial) => {
+        answers[index] = trial;
+        if (process.stderr.isTTY) process.stderr.write(`\r${++done} of ${all.length} `);
+        else done++;
+        if (done === all.length) resolve(answers);
+        give();
+      });
+      give();
     }
-    await worker.terminate();
-  };
-  await Promise.all(Array.from({ length: Math.min(os.availableParallelism(), all.length) }, work));
-  return answers;
+  });
 }
