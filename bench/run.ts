@@ -5,6 +5,7 @@ import type { Suite } from './suite.ts';
 const suites: Record<string, () => Promise<{ suite: Suite }>> = {
   core: () => import('./suites/core.ts'),
   http: () => import('./suites/http.ts'),
+  simulator: () => import('./suites/simulator.ts'),
   waiters: () => import('./suites/waiters.ts'),
 };
 
