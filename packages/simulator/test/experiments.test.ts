@@ -124,6 +124,31 @@ policies: { p: { ${policy} } }
   });
 });
 
+describe('the MongoDB experiment of OSDI’22', () => {
+  /** 30 workers, 3,000 calls a second at most, at a load of 0.375: a limit of 3 s and four more tries at once. */
+  function mongo(rate: number, factor: number, seconds: number): Scenario {
+    return parseScenario(`
+id: mongo
+duration: 110s
+services: { db: { workers: 30, time: { exponential: 10ms } } }
+clients: { c: { to: db, arrivals: { poisson: ${rate}/s }, attemptTimeout: 3s } }
+faults: [{ kind: capacityFactor, value: ${factor}, service: db, from: 20s, until: ${20 + seconds}s }]
+measure: { from: 5s }
+policies: { p: { attempts: 5, backoff: false, ${bare} } }
+`);
+  }
+
+  test.each([
+    ['78 % less capacity for 10 s', 1125, 0.22, 10, 0],
+    ['80 % less for 10 s', 1125, 0.2, 10, 1],
+    ['80 % less for 9 s', 1125, 0.2, 9, 0],
+    ['80 % less for 10 s at 30 % less load', 787, 0.2, 10, 0],
+  ])('%s', (_name, rate, factor, seconds, metastable) => {
+    const results = simulate(mongo(rate, factor, seconds), { policy: 'p', seed: 5 });
+    expect(results.figure('metastable')).toBe(metastable);
+  });
+});
+
 describe('loss each way', () => {
   test.each([0.01, 0.05, 0.2])('of %d: f = 1 − (1 − q)², success 1 − fⁿ', (q) => {
     const scenario = parseScenario(`
