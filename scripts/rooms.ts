@@ -15,7 +15,7 @@ const arrows: Record<string, readonly string[]> = {
   simulator: ['core', 'config'],
   gateway: ['http', 'server', 'config'],
   console: ['events'],
-  cli: ['console', 'gateway', 'simulator', 'assembly'],
+  cli: ['console', 'events', 'gateway', 'simulator', 'assembly', 'sqlite', 'postgres'],
 };
 
 /** An engine knows contracts, never another engine nor a room above it. */

@@ -36,7 +36,7 @@ const browserEntries = [
   'holdfast/explain',
   'holdfast/lint',
   '@holdfast/http',
-  '@holdfast/http/wire',
+  'holdfast/wire',
 ];
 
 const complaints: string[] = [];

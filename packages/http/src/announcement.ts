@@ -1,5 +1,5 @@
 import type { Plan, Priority, Surroundings } from 'holdfast';
-import { writeRequest } from './wire.ts';
+import { writeRequest } from 'holdfast/wire';
 
 /** Whom the `Holdfast` header is sent to: everybody, nobody, or some origins. */
 export type Announce = boolean | readonly string[];

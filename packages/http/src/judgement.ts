@@ -7,7 +7,7 @@ import {
   type Plan,
   readHint,
 } from 'holdfast';
-import type { HeaderSource } from './wire.ts';
+import type { HeaderSource } from 'holdfast/wire';
 
 /** What is judged: a `Response`, or the head of one. */
 export interface Answer {

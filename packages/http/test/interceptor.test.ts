@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import { policy, storyOf, surroundedBy, systemClock } from 'holdfast';
 import 'holdfast/ambient';
+import { readRequest } from 'holdfast/wire';
 import { Agent, type Dispatcher, fetch, request, stream } from 'undici';
 import { describe, expect, test, vi } from 'vitest';
 import { type InterceptorOptions, retryInterceptor } from '../src/index.ts';
-import { readRequest } from '../src/wire.ts';
 import { closing, freePort, serve, serveRaw } from './servers.ts';
 
 const quick = { backoff: () => 2, budget: { ratio: 1 }, breaker: false } as const;

@@ -1,9 +1,9 @@
 import { storyOf, surroundedBy, systemClock } from 'holdfast';
 import 'holdfast/ambient';
+import { readRequest } from 'holdfast/wire';
 import { describe, expect, test, vi } from 'vitest';
 import { createFetch as createBrowserFetch } from '../src/browser.ts';
 import { createFetch, type FetchOptions } from '../src/index.ts';
-import { readRequest } from '../src/wire.ts';
 import { closing, type Server, serve } from './servers.ts';
 
 const quick = { backoff: () => 2, budget: { ratio: 1 }, breaker: false } as const;
