@@ -12,6 +12,8 @@ export default defineConfig({
       'bench/**/*.test.ts',
       'scripts/**/*.test.ts',
     ],
+    // Servers that tests ask for are started once a run, and stopped after it.
+    globalSetup: 'scripts/services/vitest-setup.ts',
     // A test that reaches for the network or a real wait shows up as slow long before this.
     testTimeout: 20_000,
     restoreMocks: true,

@@ -1,0 +1,25 @@
+import { catalog, type ServiceName } from './services/catalog.ts';
+import { findOrStart, type OwnServer } from './services/start-service.ts';
+
+/** `npm run services`: starts every server, prints where it is, and keeps it until Ctrl-C. */
+
+const started: OwnServer[] = [];
+const until = Promise.withResolvers<NodeJS.Signals>();
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, until.resolve);
+
+for (const name of Object.keys(catalog) as ServiceName[]) {
+  const server = await findOrStart(name);
+  if (server.missing !== undefined) {
+    console.error(`# ${server.missing}`);
+    continue;
+  }
+  if ('stop' in server) started.push(server);
+  console.log(`export ${catalog[name].urlVariable}=${server.url}${server.pid ? ` # pid ${server.pid}` : ''}`);
+}
+console.error('# Ctrl-C stops them.');
+
+// Nothing else keeps this process alive.
+const alive = setInterval(() => {}, 2 ** 30);
+await until.promise;
+clearInterval(alive);
+await Promise.all(started.map((server) => server.stop()));

@@ -1,0 +1,70 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { openSync, readFileSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import type { LeashOrder, LeashReport, LeashSpec } from './leash.ts';
+
+/**
+ * Stands between us and a server, in a process of its own: when we are gone, however we went, our end of its input closes,
+ * and it stops the server and removes its folder.
+ */
+
+/** After this long an orderly end is not waited for any more. */
+const patienceMs = 10_000;
+
+const spec: LeashSpec = JSON.parse(process.argv[2] ?? '');
+const logFile = path.join(spec.folder, 'log');
+let server: ChildProcess | undefined;
+
+// Ours is a process group of its own, but who signals it by name should not get past the stopping either.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, letGo);
+
+let unread = '';
+process.stdin.setEncoding('utf8');
+process.stdin.on('data', (text: string) => {
+  const lines = (unread + text).split('\n');
+  unread = lines.pop() ?? '';
+  for (const line of lines) obey(line as LeashOrder);
+});
+process.stdin.on('end', letGo);
+start();
+
+function obey(order: LeashOrder): void {
+  if (order === 'start') start();
+  if (order === 'stop') server?.kill(spec.stopSignal);
+  if (order === 'kill') server?.kill('SIGKILL');
+}
+
+function start(): void {
+  const [program, ...options] = spec.command;
+  const log = openSync(logFile, 'a');
+  const child = spawn(program, options, { cwd: spec.folder, stdio: ['ignore', log, log], ...spec.user });
+  server = child;
+  child.on('error', (error) => report({ ended: error.message }));
+  child.on('spawn', () => report({ pid: child.pid! }));
+  child.on('exit', (code, signal) => {
+    server = undefined;
+    report({ ended: `it ended with ${code ?? signal}: ${lastLines()}` });
+  });
+}
+
+function letGo(): void {
+  if (server === undefined) leave();
+  server?.once('exit', leave);
+  server?.kill(spec.stopSignal);
+  setTimeout(() => server?.kill('SIGKILL'), patienceMs).unref();
+}
+
+function leave(): void {
+  rmSync(spec.folder, { recursive: true, force: true, maxRetries: 5 });
+  process.exit();
+}
+
+function lastLines(): string {
+  return readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-5).join('\n');
+}
+
+function report(what: LeashReport): void {
+  // Nobody may be there to hear it: then there is nobody to tell either.
+  process.stdout.on('error', () => {});
+  process.stdout.write(`${JSON.stringify(what)}\n`);
+}

@@ -1,0 +1,108 @@
+import { spawn } from 'node:child_process';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Place, Plan, SystemUser } from './recipe.ts';
+
+export interface LeashSpec {
+  readonly command: readonly [string, ...string[]];
+  readonly stopSignal: NodeJS.Signals;
+  readonly user: SystemUser | undefined;
+  /** Removed in the end. */
+  readonly folder: string;
+}
+
+export type LeashOrder = 'start' | 'stop' | 'kill';
+export type LeashReport = { readonly pid: number } | { readonly ended: string };
+
+/** A server that cannot outlive us. */
+export interface Leash {
+  /** Of the server. */
+  readonly pid: number;
+  /** `stop` is orderly, `kill` is a crash. Resolves when it has ended. */
+  end(how: 'stop' | 'kill'): Promise<void>;
+  /** After it has ended. */
+  start(): Promise<void>;
+  /** Stops the server and removes its folder. */
+  letGo(): Promise<void>;
+}
+
+const startPatienceMs = 60_000;
+const lookMs = 25;
+
+/** Starts the server and waits until it answers. Rejects with the last lines of its log if it does not. */
+export async function putOnLeash(plan: Plan, { folder, user }: Place): Promise<Leash> {
+  const { command, stopSignal } = plan;
+  const spec: LeashSpec = { command, stopSignal, user, folder };
+  const file = path.join(import.meta.dirname, 'leash-process.ts');
+  const holder = spawn(process.execPath, [file, JSON.stringify(spec)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    // A group of its own: Ctrl-C is for us, and we decide what it means for the server.
+    detached: true,
+  });
+  const gone = new Promise<void>((resolve) => holder.on('close', () => resolve()));
+  // A server must not keep a process alive that has nothing else to do.
+  holder.unref();
+  for (const stream of [holder.stdin, holder.stdout]) (stream as { unref?(): void }).unref?.();
+  holder.stdin.on('error', () => {}); // it has left, and `close` says so
+
+  let pid: number | undefined;
+  let ended: string | undefined;
+  let changed = Promise.withResolvers<void>();
+  createInterface(holder.stdout).on('line', (line) => {
+    const report: LeashReport = JSON.parse(line);
+    if ('pid' in report) [pid, ended] = [report.pid, undefined];
+    else ended = report.ended;
+    changed.resolve();
+    changed = Promise.withResolvers();
+  });
+
+  const order = (what: LeashOrder) => holder.stdin.write(`${what}\n`);
+
+  async function untilReady(): Promise<void> {
+    const giveUpAt = performance.now() + startPatienceMs;
+    while (pid === undefined || !(await plan.isReady())) {
+      if (ended !== undefined) throw new Error(`${path.basename(command[0])} did not start: ${ended}`);
+      if (performance.now() > giveUpAt) throw new Error(`${path.basename(command[0])} did not answer.`);
+      await new Promise((resolve) => setTimeout(resolve, lookMs));
+    }
+  }
+
+  async function letGo(): Promise<void> {
+    holder.stdin.end();
+    holder.ref();
+    await gone;
+  }
+
+  try {
+    await untilReady();
+  } catch (error) {
+    await letGo();
+    throw error;
+  }
+  return {
+    get pid() {
+      return pid!;
+    },
+
+    async end(how) {
+      order(how);
+      while (ended === undefined) await changed.promise;
+    },
+
+    async start() {
+      for (let triesLeft = 20; ; triesLeft--) {
+        [pid, ended] = [undefined, undefined];
+        order('start');
+        try {
+          return await untilReady();
+        } catch (error) {
+          // What a killed server leaves behind may need a moment to notice it.
+          if (triesLeft === 0) throw error;
+          await new Promise((resolve) => setTimeout(resolve, 4 * lookMs));
+        }
+      }
+    },
+
+    letGo,
+  };
+}

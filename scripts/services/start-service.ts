@@ -1,0 +1,120 @@
+import { spawnSync } from 'node:child_process';
+import { chown, mkdtemp, rm } from 'node:fs/promises';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { catalog, type ServiceName } from './catalog.ts';
+import { type Leash, putOnLeash } from './leash.ts';
+import type { Found, Programs, Recipe } from './recipe.ts';
+
+/** A server that is there. */
+export interface Server {
+  readonly url: string;
+  /** `undefined`: it is not ours. */
+  readonly pid: number | undefined;
+  readonly missing?: undefined;
+}
+
+/** A server of our own, to do with as we like. */
+export interface OwnServer extends Server {
+  readonly pid: number;
+  /** For good; its data is gone. */
+  stop(): Promise<void>;
+  /** The same data and address. `kill`: as after a crash. */
+  restart(how: 'stop' | 'kill'): Promise<void>;
+  /** Ends it until `start`. */
+  end(how: 'stop' | 'kill'): Promise<void>;
+  start(): Promise<void>;
+}
+
+/** Why there is none. */
+export interface Missing {
+  readonly missing: string;
+}
+
+export interface StartOptions {
+  /** Settings of the server itself, in its own words. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Where its data goes; the folder for temporary files unless given. */
+  readonly parent?: string;
+}
+
+/** The server that the environment names; else one of our own. */
+export async function findOrStart(name: ServiceName): Promise<Server | OwnServer | Missing> {
+  const url = process.env[catalog[name].urlVariable];
+  return url ? { url, pid: undefined } : startOwn(name);
+}
+
+/**
+ * Starts a server on loopback, on a free port, with its data in a folder that goes when it does. It ends with this process
+ * at the latest, however that ends.
+ */
+export async function startOwn(name: ServiceName, options: StartOptions = {}): Promise<OwnServer | Missing> {
+  const recipe = catalog[name];
+  const found = programsOf(recipe);
+  if (found.missing !== undefined) {
+    return { missing: `${name}: ${found.missing}, and ${recipe.urlVariable} is not set` };
+  }
+  const { url, leash } = await launch(recipe, found.programs, options);
+  return {
+    url,
+    get pid() {
+      return leash.pid;
+    },
+    stop: leash.letGo,
+    end: leash.end,
+    start: leash.start,
+    async restart(how) {
+      await leash.end(how);
+      await leash.start();
+    },
+  };
+}
+
+async function launch(
+  recipe: Recipe,
+  programs: Programs,
+  { settings = {}, parent = os.tmpdir() }: StartOptions,
+): Promise<{ url: string; leash: Leash }> {
+  const folder = await mkdtemp(path.join(parent, `holdfast-${recipe.name}-`));
+  try {
+    const user = recipe.user?.();
+    if (user) await chown(folder, user.uid, user.gid);
+    const place = { folder, port: await freePort(), user, settings };
+    const plan = await recipe.plan(programs, place);
+    return { url: plan.url, leash: await putOnLeash(plan, place) };
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** On a build machine that is ours alone, what is missing is installed. */
+function programsOf(recipe: Recipe): Found {
+  const found = recipe.find();
+  const mayInstall = process.env.CI === 'true' && process.getuid?.() === 0;
+  if (found.missing === undefined || !mayInstall) return found;
+  for (const options of [
+    ['update'],
+    ['install', '-y', '--no-install-recommends', ...recipe.debianPackages],
+  ]) {
+    const { status, error } = spawnSync('apt-get', ['-q', ...options], {
+      stdio: ['ignore', 'inherit', 'inherit'],
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    });
+    if (status !== 0)
+      return { missing: `${found.missing}, and apt-get ${options[0]} failed: ${error?.message ?? status}` };
+  }
+  return recipe.find();
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = net.createServer();
+    probe.on('error', reject);
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as net.AddressInfo;
+      probe.close(() => resolve(port));
+    });
+  });
+}
