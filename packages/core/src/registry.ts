@@ -1,4 +1,4 @@
-import type { BreakerState } from './breaker.ts';
+import type { Breaker, BreakerState } from './breaker.ts';
 import type { Counters } from './counters.ts';
 import { definePart } from './part.ts';
 import type { Plan } from './plan.ts';
@@ -36,6 +36,12 @@ export function breakerOf(policy: string, target?: string) {
   const plan = plans.get(policy);
   const found = plan?.everyTarget && [...plan.everyTarget()].find(({ name }) => name === target);
   return found?.breaker;
+}
+
+/** All breakers of a named policy, of the runs that name no target and of each target; none when there is no such policy. */
+export function breakersOf(policy: string): Breaker[] {
+  const targets = plans.get(policy)?.everyTarget?.() ?? [];
+  return [...targets].flatMap(({ breaker }) => breaker ?? []);
 }
 
 /** Lists policies that have a name in `policies`. */

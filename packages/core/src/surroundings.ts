@@ -43,8 +43,10 @@ export function surroundings(): Surroundings | undefined {
 export function surroundedBy<T>(inner: Surroundings, fn: () => T): T {
   if (!store) return fn();
   const outer = store.getStore();
-  const patienceEndsAt = Math.min(inner.patienceEndsAt ?? Infinity, outer?.patienceEndsAt ?? Infinity);
-  return store.run({ ...outer, ...inner, patienceEndsAt }, fn);
+  // As it is: an edge may make its signal only when somebody asks for it, and it is met here once an event.
+  if (!outer) return store.run(inner, fn);
+  const patienceEndsAt = Math.min(inner.patienceEndsAt ?? Infinity, outer.patienceEndsAt ?? Infinity);
+  return store.run({ ...outer, signal: outer.signal, ...inner, patienceEndsAt }, fn);
 }
 
 /** `operation` inside the limits of its own work; as it is without `holdfast/ambient`. */

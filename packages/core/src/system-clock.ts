@@ -13,8 +13,8 @@ const lateMs = 1;
  */
 export const systemClock: Clock = /* @__PURE__ */ createSystemClock();
 
-/** When the thread is free, and what has arrived has been heard. */
-function later(callback: () => void): void {
+/** When the thread is free, and what has arrived has been heard: for those who could otherwise hold it with promises alone. */
+export function later(callback: () => void): void {
   ((globalThis as { setImmediate?: typeof queueMicrotask }).setImmediate ?? setTimeout)(callback);
 }
 

@@ -27,8 +27,24 @@ describe('surroundings', () => {
       await Promise.resolve();
       return surroundings();
     });
-    expect(seen).toEqual({ attempt: 2, patienceEndsAt: Infinity });
+    expect(seen).toEqual({ attempt: 2 });
     expect(surroundings()).toBe(undefined);
+  });
+
+  test('an edge makes its signal when it is asked for, also from further inside', () => {
+    let made = 0;
+    class Edge implements Surroundings {
+      readonly attempt = 2;
+      get signal() {
+        made += 1;
+        return AbortSignal.abort('gone');
+      }
+    }
+    surroundedBy(new Edge(), () => {
+      expect(surroundings()).toMatchObject({ attempt: 2 });
+      expect(made).toBe(0);
+      surroundedBy({ priority: 'critical' }, () => expect(surroundings()?.signal?.reason).toBe('gone'));
+    });
   });
 
   test('shrink through nesting, and keep what is not said anew', () => {

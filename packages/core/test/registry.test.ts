@@ -3,7 +3,7 @@ import { definePart } from '../src/part.ts';
 import { breaker } from '../src/parts/breaker.ts';
 import { retry } from '../src/parts/retry.ts';
 import { definePolicy } from '../src/policy.ts';
-import { breakerOf, policies, registry } from '../src/registry.ts';
+import { breakerOf, breakersOf, policies, registry } from '../src/registry.ts';
 import { after, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
 import { type PolicySpec, policy } from '../src/whole-policy.ts';
 
@@ -135,5 +135,15 @@ describe('breakerOf', () => {
     expect(breakerOf('nobody')).toBe(undefined);
     definePolicy([breaker, registry])({ name });
     expect(breakerOf(name, 'never called')).toBe(undefined);
+  });
+});
+
+describe('breakersOf', () => {
+  test('gives those of every target, and none for a name that nobody has', async () => {
+    const { name, policy: made } = setup();
+    await made.run(() => 1);
+    await made.run(() => 1, { target: 'a' });
+    expect(breakersOf(name)).toEqual([breakerOf(name), breakerOf(name, 'a')]);
+    expect(breakersOf('nobody')).toEqual([]);
   });
 });

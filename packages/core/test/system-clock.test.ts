@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { Alarm } from '../src/clock.ts';
-import { systemClock, systemRandom } from '../src/system-clock.ts';
+import { later, systemClock, systemRandom } from '../src/system-clock.ts';
 
 class Bell extends Alarm {
   readonly onRing: (now: number) => void;
@@ -234,4 +234,16 @@ describe('real time', () => {
       expect(roll).toBeLessThan(1);
     }
   });
+});
+
+test('later lets go of the thread, so that others are heard first', async () => {
+  const order: string[] = [];
+  await new Promise<void>((resolve) => {
+    later(() => {
+      order.push('later');
+      resolve();
+    });
+    queueMicrotask(() => queueMicrotask(() => order.push('promises')));
+  });
+  expect(order).toEqual(['promises', 'later']);
 });
