@@ -26,6 +26,8 @@ export interface Waiter {
 export interface BulkheadSettings {
   readonly concurrent: number;
   readonly queueMax: number;
+  /** Permits on top that only critical calls get; none unless given. */
+  readonly reserved?: number;
 }
 
 /**
@@ -37,7 +39,7 @@ export interface BulkheadSettings {
  * permit in between. Who wants to know earlier sets an alarm and abandons.
  */
 export class Bulkhead {
-  /** Permits taken. Never above `concurrent` but for one that was just lowered. */
+  /** Permits taken. Never above `concurrent` and the reserve but for one that was just lowered. */
   inFlight = 0;
   queued = 0;
   /** Permits taken back from calls that did not end. */
@@ -45,8 +47,7 @@ export class Bulkhead {
   /** Serves the newest of a priority first: the better order while there is a standing queue (see `Codel`). */
   newestFirst = false;
 
-  #concurrent: number;
-  #queueMax: number;
+  #settings: BulkheadSettings;
   /** By priority. Each is a ring that is closed by its own end, so that nobody in it is a special case. */
   readonly #ends: readonly Waiter[] = [ring(), ring(), ring()];
   /** Nobody in the queue expires before this. */
@@ -54,32 +55,33 @@ export class Bulkhead {
   #serving = false;
 
   constructor(settings: BulkheadSettings) {
-    this.#concurrent = settings.concurrent;
-    this.#queueMax = settings.queueMax;
+    this.#settings = settings;
   }
 
   get settings(): BulkheadSettings {
-    return { concurrent: this.#concurrent, queueMax: this.#queueMax };
+    return this.#settings;
   }
 
-  /** Takes a permit if one is free and nobody waits for it. */
-  tryEnter(): boolean {
-    if (this.inFlight >= this.#concurrent || this.queued > 0) return false;
+  /** Takes a permit if one is free and nobody waits for it who goes first. */
+  tryEnter(priority = 1): boolean {
+    if (priority === 0 ? this.oldest(0) : this.queued > 0) return false;
+    if (this.inFlight >= this.#permits(priority)) return false;
     this.inFlight++;
     return true;
   }
 
   /** Takes a permit or a place in the queue. `waiter` is not told of what this answers: ADMITTED, QUEUED or FULL. */
   enter(now: number, waiter: Waiter): number {
-    if (this.tryEnter()) return ADMITTED;
-    if (this.queued < this.#queueMax) {
+    if (this.tryEnter(waiter.priority)) return ADMITTED;
+    const { queueMax } = this.#settings;
+    if (this.queued < queueMax) {
       this.#append(waiter);
       return QUEUED;
     }
     const expired = this.#takeExpired(now);
-    const displaced = this.queued < this.#queueMax ? undefined : this.#lessImportant(waiter.priority);
+    const displaced = this.queued < queueMax ? undefined : this.#lessImportant(waiter.priority);
     if (displaced) this.#remove(displaced);
-    const fits = this.queued < this.#queueMax;
+    const fits = this.queued < queueMax;
     if (fits) this.#append(waiter);
     // Told last, so that whatever they do meets a queue in order.
     for (const each of expired) each.expired(now);
@@ -108,8 +110,7 @@ export class Bulkhead {
 
   /** Changes the limits. Nobody loses a permit or a place: the numbers fall as calls end. */
   resize(now: number, settings: BulkheadSettings): void {
-    this.#concurrent = settings.concurrent;
-    this.#queueMax = settings.queueMax;
+    this.#settings = settings;
     this.#serve(now);
   }
 
@@ -119,13 +120,20 @@ export class Bulkhead {
     return end.behind === end ? undefined : end.behind;
   }
 
+  #permits(priority: number): number {
+    const { concurrent, reserved = 0 } = this.#settings;
+    return priority === 0 ? concurrent + reserved : concurrent;
+  }
+
   #serve(now: number): void {
     // A call that ends at once leaves while it is being admitted: the loop goes on instead of going deeper.
     if (this.#serving) return;
     this.#serving = true;
     try {
-      while (this.queued > 0 && this.inFlight < this.#concurrent) {
-        const end = this.#ends.find((each) => each.behind !== each)!;
+      while (this.queued > 0) {
+        const priority = this.#ends.findIndex((each) => each.behind !== each);
+        if (this.inFlight >= this.#permits(priority)) return;
+        const end = this.#ends[priority]!;
         const waiter = this.newestFirst ? end.ahead! : end.behind!;
         this.#remove(waiter);
         if (waiter.expiresAt <= now) {

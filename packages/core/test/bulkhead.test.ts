@@ -419,3 +419,34 @@ test('permits are conserved and order is kept, on any story', () => {
     { numRuns: 500 },
   );
 });
+
+describe('a reserve', () => {
+  test('is for the critical only, and they need not wait behind the others', () => {
+    const told: string[] = [];
+    const bulkhead = new Bulkhead({ concurrent: 1, queueMax: 4, reserved: 1 });
+    const enter = (name: string, priority: number) => bulkhead.enter(0, new Call(told, name, priority));
+    expect([enter('a', 1), enter('b', 1), enter('c', 0), enter('d', 0)]).toEqual([
+      ADMITTED,
+      QUEUED,
+      ADMITTED,
+      QUEUED,
+    ]);
+    bulkhead.leave(0);
+    expect(told).toEqual(['d admitted']);
+    bulkhead.leave(0);
+    expect(told).toEqual(['d admitted']);
+    bulkhead.leave(0);
+    expect(told).toEqual(['d admitted', 'b admitted']);
+  });
+
+  test('can be given and taken while calls are in flight', () => {
+    const { bulkhead, told, enter, fill } = setup(1, 2);
+    fill();
+    enter('critical', 0);
+    bulkhead.resize(0, { concurrent: 1, queueMax: 2, reserved: 1 });
+    expect(told).toEqual(['critical admitted']);
+    bulkhead.resize(0, { concurrent: 1, queueMax: 2 });
+    expect(bulkhead.tryEnter(0)).toBe(false);
+    expect(bulkhead.settings).toEqual({ concurrent: 1, queueMax: 2 });
+  });
+});
