@@ -49,12 +49,19 @@ export interface BreakerSnapshot {
 const CALLS = 0;
 const FAILURES = 1;
 const SLOW = 2;
+const FULL = 3;
 
 /** Matches no ticket that was ever given, nor the −1 of a refusal. */
 const NONE = -2;
 
 /** Each doubling of the calls in the window, from `minimum` on, makes a row of failures so much longer. */
 const ROW_GROWTH = 2;
+
+/** And it is so long that fewer such rows than this are to be expected among the calls of the window. */
+const UNLIKELY = 0.01;
+
+/** So many calls turned away allow for another look, before the open time has passed. */
+const REFUSALS_A_ROUND = 100;
 
 /** Holds even a probe without any time limit to the promise that no breaker sticks. */
 const LEASE_MAX_MS = 600_000;
@@ -68,10 +75,15 @@ const LEASE_MAX_MS = 600_000;
  *
  * Only a failed or slow call opens it: a success that fills the window to `minimum` does not.
  *
+ * A target that is full and says so is not sick: what it serves would be lost if it were cut off, and its refusals cost it
+ * little. So they open the breaker in a row, when it serves nothing, but not by their share.
+ *
  * It stays open for a quarter of the time that it has been failing, within `openForMs`, and half to all of that by
  * chance. So no outage is made longer by more than a quarter of its length, a long one is probed seldom, and
  * there is no period for a flapping server to lock into. (Doubling the time at each reopening serves 17 % of a server
- * that is up and down for 5 s in turn; this serves 45 % of the 50 % there are.)
+ * that is up and down for 5 s in turn; this serves 46 % of the 50 % there are.) That is for callers with few calls, of which
+ * there may be many. Who is turned away a hundred times may look again after the least open time: a caller with
+ * heavy traffic is back at once, and its probes are a small part of what it would send.
  *
  * Time passes lazily: nothing happens until somebody asks, and then as if it had happened on time.
  */
@@ -93,6 +105,9 @@ export class Breaker {
   #failingSince = 0;
   #openForMs = 0;
   #reopensAt = 0;
+  /** When it may be probed at the earliest, however many it has turned away. */
+  #soonestAt = 0;
+  #turnedAway = 0;
   #successes = 0;
   /** The tickets in flight and when their leases end; none unless it is half-open. */
   readonly #probes: Map<number, number> = new Map();
@@ -100,7 +115,7 @@ export class Breaker {
   constructor(settings: BreakerSettings, random: Random) {
     this.#settings = settings;
     this.#random = random;
-    this.#counts = new SlidingCounts(3, settings.windowMs, settings.windowCalls);
+    this.#counts = new SlidingCounts(4, settings.windowMs, settings.windowCalls);
   }
 
   get forced(): 'open' | 'closed' | undefined {
@@ -122,10 +137,18 @@ export class Breaker {
     return this.#ticket < 0 && !this.#hasRoom(now);
   }
 
-  /** What became of a call. A ticket that is no longer current, and the −1 of a refusal, count for nothing. */
-  settle(now: number, ticket: number, failed: boolean, durationMs: number): void {
+  /** A call was not made because it refused. */
+  turnAway(): void {
+    if (++this.#turnedAway >= REFUSALS_A_ROUND) this.#reopensAt = Math.min(this.#reopensAt, this.#soonestAt);
+  }
+
+  /**
+   * What became of a call. A ticket that is no longer current, and the −1 of a refusal, count for nothing. `full`: it failed
+   * because the target takes no more, and says so.
+   */
+  settle(now: number, ticket: number, failed: boolean, durationMs: number, full = false): void {
     const slow = durationMs > this.#settings.slowOverMs;
-    if (ticket === this.#ticket) this.#count(now, failed, slow);
+    if (ticket === this.#ticket) this.#count(now, failed, slow, full);
     else if (this.#takes(now, ticket)) {
       if (failed || slow) this.#open(now, 'probe_failed');
       else if (++this.#successes >= this.#settings.probes) this.#close(now, 'probes_succeeded');
@@ -193,14 +216,16 @@ export class Breaker {
     this.#failingSince = now - snapshot.failingForMs;
     this.#openForMs = Math.min(snapshot.reopensInMs, this.#settings.openForMs[1]);
     this.#reopensAt = now + this.#openForMs;
+    this.#soonestAt = this.#reopensAt;
   }
 
-  #count(now: number, failed: boolean, slow: boolean): void {
+  #count(now: number, failed: boolean, slow: boolean, full: boolean): void {
     this.#counts.turn(now);
     this.#counts.add(CALLS);
     if (failed) {
       this.#inARow++;
       this.#counts.add(FAILURES);
+      if (full) this.#counts.add(FULL);
     } else this.#inARow = 0;
     if (slow) this.#counts.add(SLOW);
     if (this.#forced || !(failed || slow)) return;
@@ -211,19 +236,29 @@ export class Breaker {
   #cause(failed: boolean, slow: boolean): BreakerCause | undefined {
     const { consecutive, minimum, windowCalls, failureRatio, slowRatio } = this.#settings;
     const calls = this.#counts.total(CALLS);
-    if (consecutive > 0 && this.#inARow >= consecutive + this.#luck(calls)) return 'consecutive_failures';
+    const failures = this.#counts.total(FAILURES);
+    if (consecutive > 0 && this.#inARow >= consecutive && !this.#isChance(calls, failures))
+      return 'consecutive_failures';
     if (calls < Math.min(minimum, windowCalls || minimum)) return undefined;
-    if (failed && this.#counts.total(FAILURES) >= failureRatio * calls) return 'failure_ratio';
+    if (failed && failures - this.#counts.total(FULL) >= failureRatio * calls) return 'failure_ratio';
     if (slow && this.#counts.total(SLOW) >= slowRatio * calls) return 'slow_ratio';
     return undefined;
   }
 
   /**
-   * How much longer a row has to be, so that chance does not bring it: among a thousand calls a second of which a third
-   * fail, five in a row come every second, and twenty-six never.
+   * Whether heavy traffic brings such a row by chance. Among a thousand calls a second of which a third fail, five in a
+   * row come every second, and twenty-six never; where four fifths fail, because the target takes no more, a row of eighty is
+   * no news either.
    */
-  #luck(calls: number): number {
-    return ROW_GROWTH * Math.log2(Math.max(1, calls / this.#settings.minimum));
+  #isChance(calls: number, failures: number): boolean {
+    const { consecutive, minimum } = this.#settings;
+    const before = calls - this.#inARow;
+    if (before < minimum) return false;
+    const share = (failures - this.#inARow) / before;
+    return (
+      this.#inARow < consecutive + ROW_GROWTH * Math.log2(calls / minimum) ||
+      calls * share ** this.#inARow > UNLIKELY
+    );
   }
 
   #admitProbe(now: number, leaseMs: number): number {
@@ -266,8 +301,11 @@ export class Breaker {
     if (this.#state === 'closed') this.#failingSince = at;
     const [least, most] = this.#settings.openForMs;
     const openForMs = Math.min(most, Math.max(least, (at - this.#failingSince) / 4));
-    this.#openForMs = openForMs * (0.5 + this.#random() / 2);
+    const chance = 0.5 + this.#random() / 2;
+    this.#openForMs = openForMs * chance;
     this.#reopensAt = at + this.#openForMs;
+    this.#soonestAt = at + least * chance;
+    this.#turnedAway = 0;
     this.#probes.clear();
     this.#ticket = NONE;
     this.#become('open', because, at);

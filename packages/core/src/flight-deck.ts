@@ -59,8 +59,8 @@ export function land(flight: Flight, now: number, judged: Judgement): void {
   target.inFlight--;
   if (outcome === 'ignored') breaker?.cancel(now, ticket);
   else {
-    breaker?.settle(now, ticket, !answered, tookMs);
-    autoTimeout?.settle(now, tookMs, answered, flight.over);
+    breaker?.settle(now, ticket, !answered, tookMs, outcome === 'throttled');
+    autoTimeout?.settle(tookMs, answered, flight.over);
     standing?.settle(now, tookMs, answered);
     if (answered) latency?.record(now, tookMs);
     if (throttle) throttle[answered ? 'accept' : 'reject'](now);

@@ -172,6 +172,7 @@ export class GuardedWork extends Work {
     const mayWait = !this.current;
     if (target.throttle?.refuses(now, plan.random())) return this.refuse(now, target, 'throttled');
     if (target.breaker?.refuses(now)) {
+      target.breaker.turnAway();
       const reopensAt = this.looksAgainAt(now, target.breaker);
       if (!plan.waitsForBreaker || !mayWait || reopensAt >= patienceEndsAt)
         return this.refuse(now, target, 'breaker_open', reopensAt);

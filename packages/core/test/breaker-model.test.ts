@@ -7,9 +7,11 @@ class Model {
   readonly settings: BreakerSettings;
   state: 'closed' | 'open' | 'half-open' = 'closed';
   period = 0;
-  calls: { row: number; failed: boolean; slow: boolean }[] = [];
+  calls: { row: number; failed: boolean; slow: boolean; full: boolean }[] = [];
   failingSince = 0;
   reopensAt = 0;
+  soonestAt = 0;
+  turnedAway = 0;
   successes = 0;
   probes = new Map<number, { period: number; endsAt: number }>();
 
@@ -43,23 +45,35 @@ class Model {
     if (this.state === 'half-open') this.probes.set(ticket, { period: this.period, endsAt: now + leaseMs });
   }
 
-  settle(now: number, ticket: number, period: number, failed: boolean, durationMs: number): void {
+  settle(
+    now: number,
+    ticket: number,
+    period: number,
+    failed: boolean,
+    durationMs: number,
+    full = false,
+  ): void {
     this.pass(now);
     if (period !== this.period) return;
     const slow = durationMs > this.settings.slowOverMs;
     if (this.state === 'closed') {
       const rowMs = this.settings.windowMs / 10;
       const row = Math.floor(now / rowMs);
-      this.calls.push({ row, failed, slow });
+      this.calls.push({ row, failed, slow, full });
       const { consecutive, windowCalls, minimum, failureRatio, slowRatio } = this.settings;
       const seen = windowCalls
         ? this.calls.slice(-windowCalls)
         : this.calls.filter((call) => call.row > row - 10);
       const enough = seen.length >= minimum;
-      const needed = consecutive + Math.ceil(2 * Math.log2(Math.max(1, seen.length / minimum)));
-      const tail = this.calls.slice(-needed);
-      const inARow = consecutive > 0 && tail.length === needed && tail.every((call) => call.failed);
-      const failures = seen.filter((call) => call.failed).length;
+      const lastGood = this.calls.findLastIndex((call) => !call.failed);
+      const tail = this.calls.length - 1 - lastGood;
+      const earlier = seen.slice(0, Math.max(0, seen.length - tail));
+      const share = earlier.filter((call) => call.failed).length / earlier.length;
+      const isChance =
+        earlier.length >= minimum &&
+        (tail < consecutive + 2 * Math.log2(seen.length / minimum) || seen.length * share ** tail > 0.01);
+      const inARow = consecutive > 0 && tail >= consecutive && !isChance;
+      const failures = seen.filter((call) => call.failed && !call.full).length;
       const slows = seen.filter((call) => call.slow).length;
       if (inARow || (failed && enough && failures / seen.length >= failureRatio)) this.open(now);
       else if (slow && enough && slows / seen.length >= slowRatio) this.open(now);
@@ -77,6 +91,8 @@ class Model {
     if (this.state === 'closed') this.failingSince = at;
     const [least, most] = this.settings.openForMs;
     this.reopensAt = at + Math.min(most, Math.max(least, (at - this.failingSince) / 4)) * 0.75;
+    this.soonestAt = at + least * 0.75;
+    this.turnedAway = 0;
     this.state = 'open';
     this.period++;
   }
@@ -140,7 +156,15 @@ const steps: fc.Arbitrary<Step>[] = [
       real.tickets.push({ ticket, period: model.period });
     }),
   ),
-  fc.tuple(fc.nat(), fc.boolean(), fc.nat(60)).map(([pick, failed, durationMs]) =>
+  fc.integer({ min: 1, max: 150 }).map((times) =>
+    step(`turn away ${times}`, (model, real) => {
+      for (let n = 0; n < times && !model.admits(real.now); n++) {
+        real.breaker.turnAway();
+        if (++model.turnedAway >= 100) model.reopensAt = Math.min(model.reopensAt, model.soonestAt);
+      }
+    }),
+  ),
+  fc.tuple(fc.nat(), fc.boolean(), fc.nat(60), fc.boolean()).map(([pick, failed, durationMs, full]) =>
     step(`settle ${pick} ${failed ? 'failed' : 'ok'} after ${durationMs}`, (model, real) => {
       // Sometimes one that has been settled already, as late and double results do come.
       const ticket = real.tickets[pick % real.tickets.length];
@@ -149,8 +173,8 @@ const steps: fc.Arbitrary<Step>[] = [
         (model.state === 'closed' && ticket.period === model.period && pick % 3 === 0)
       )
         return;
-      model.settle(real.now, ticket.ticket, ticket.period, failed, durationMs);
-      real.breaker.settle(real.now, ticket.ticket, failed, durationMs);
+      model.settle(real.now, ticket.ticket, ticket.period, failed, durationMs, full);
+      real.breaker.settle(real.now, ticket.ticket, failed, durationMs, full);
     }),
   ),
   fc.nat().map((pick) =>
@@ -162,7 +186,7 @@ const steps: fc.Arbitrary<Step>[] = [
       real.breaker.cancel(real.now, ticket.ticket);
     }),
   ),
-  fc.constantFrom('x', '.', 'xx', 'x.x.x', 'S.SSS').map((pattern) =>
+  fc.constantFrom('x', '.', 'xx', 'x.x.x', 'S.SSS', 'f', 'fff.', 'ff.f.').map((pattern) =>
     step(`calls ${pattern}`, (model, real) => {
       for (const each of pattern) {
         if (!model.admits(real.now)) return;
@@ -170,8 +194,9 @@ const steps: fc.Arbitrary<Step>[] = [
         model.admitted(real.now, ticket, 100);
         const { period } = model;
         const durationMs = each === 'S' ? 51 : 50;
-        model.settle(real.now, ticket, period, each === 'x', durationMs);
-        real.breaker.settle(real.now, ticket, each === 'x', durationMs);
+        const failed = each === 'x' || each === 'f';
+        model.settle(real.now, ticket, period, failed, durationMs, each === 'f');
+        real.breaker.settle(real.now, ticket, failed, durationMs, each === 'f');
       }
     }),
   ),
@@ -187,6 +212,8 @@ const reload = (settings: BreakerSettings) =>
     const snapshot: BreakerSnapshot = JSON.parse(JSON.stringify(real.breaker.save(real.now)));
     real.breaker = new Breaker(settings, () => 0.5);
     real.breaker.restore(snapshot, real.now);
+    model.soonestAt = model.reopensAt;
+    model.turnedAway = 0;
   });
 
 test.each([

@@ -21,14 +21,15 @@ function setup(settings: Partial<BreakerSettings> = {}, roll = 0) {
   const breaker = new Breaker({ ...defaults, ...settings }, () => roll);
   const changes: string[] = [];
   breaker.onChange = (from, to, because, at) => changes.push(`${from} > ${to}: ${because} at ${at}`);
-  const call = (now: number, failed: boolean, durationMs = 1) => {
+  const call = (now: number, failed: boolean, durationMs = 1, full = false) => {
     const ticket = breaker.admit(now, LEASE);
-    breaker.settle(now, ticket, failed, durationMs);
+    breaker.settle(now, ticket, failed, durationMs, full);
     return ticket;
   };
+  /** `.` succeeds, `x` fails, `f` fails because the target is full; `S` and `X` are slow. */
   const calls = (now: number, pattern: string) => {
     for (const each of pattern)
-      call(now, each === 'x' || each === 'X', each === 'S' || each === 'X' ? 2_001 : 2_000);
+      call(now, 'xXf'.includes(each), each === 'S' || each === 'X' ? 2_001 : 2_000, each === 'f');
   };
   /** Opens it at `now`; with roll 0 it reopens 500 ms later. */
   const trip = (now: number) => calls(now, 'xxxxx');
@@ -86,6 +87,34 @@ describe('closed', () => {
     expect(changes).toEqual([]);
     calls(30_000, 'x');
     expect(changes).toEqual(['closed > open: consecutive_failures at 30000']);
+  });
+
+  test('a target that is full and serves the rest is not cut off, however much it refuses', () => {
+    const { breaker, calls } = setup();
+    for (let i = 0; i < 1_000; i++) calls(i, 'ffff.');
+    expect(breaker.state(1_000)).toBe('closed');
+  });
+
+  test('a target that is full and serves nothing is', () => {
+    const { calls, changes } = setup();
+    calls(0, 'fffff');
+    expect(changes).toEqual(['closed > open: consecutive_failures at 0']);
+  });
+
+  test('refusals of the full do not hide that the rest fails', () => {
+    const { calls, changes } = setup({ consecutive: 0 });
+    for (let i = 0; i < 6; i++) calls(i, 'xxf.');
+    expect(changes).toEqual(['closed > open: failure_ratio at 5']);
+  });
+
+  test('where most calls fail a long row is no news', () => {
+    const { calls, changes } = setup({ failureRatio: 0.95 });
+    for (let i = 0; i < 200; i++) calls(i, 'xxx.');
+    for (let i = 200; i < 500; i++) calls(i, 'xxxxxxxxx.');
+    calls(500, 'x'.repeat(60));
+    expect(changes).toEqual([]);
+    calls(500, 'x'.repeat(60));
+    expect(changes).toEqual(['closed > open: consecutive_failures at 500']);
   });
 
   test('a row of failures means nothing where it is switched off', () => {
@@ -290,6 +319,28 @@ describe('half-open', () => {
     expect(breaker.refuses(510)).toBe(false);
     expect(breaker.admit(510, LEASE)).toBeGreaterThanOrEqual(0);
     expect(breaker.admit(510, LEASE)).toBe(-1);
+  });
+
+  test('a hundred calls turned away allow for a look after the least open time', () => {
+    const { breaker, trip, call } = setup();
+    trip(0);
+    // Failing for a minute, it stays open for 7.5 s.
+    for (let now = 500; now < 60_000; now = breaker.reopensAt(now)) call(now, true);
+    call(breaker.reopensAt(60_000), true);
+    const openedAt = breaker.reopensAt(60_000) - 7_500;
+    const reopensAt = breaker.reopensAt(60_000);
+    for (let i = 0; i < 99; i++) breaker.turnAway();
+    expect(breaker.reopensAt(60_000)).toBe(reopensAt);
+    breaker.turnAway();
+    expect(breaker.reopensAt(openedAt)).toBeLessThan(reopensAt - 5_000);
+  });
+
+  test('no number of calls turned away allows for one before it', () => {
+    const { breaker, trip } = setup();
+    trip(0);
+    for (let i = 0; i < 1_000; i++) breaker.turnAway();
+    expect(breaker.refuses(499)).toBe(true);
+    expect(breaker.refuses(500)).toBe(false);
   });
 
   test('closes after three successes in a row, and starts a clean window', () => {

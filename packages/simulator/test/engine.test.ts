@@ -84,7 +84,7 @@ policies: { p: { name: only-simulated } }
 });
 
 describe('both drivers leave the same trace', () => {
-  const compared = ['holdfast', 'holdfastTimed', 'fullJitter3'];
+  const compared = ['holdfast', 'holdfastLearning', 'fullJitter3'];
   const cases = [...storms].flatMap(([file, scenario]) =>
     compared
       .filter((policy) => scenario.compare.includes(policy))
