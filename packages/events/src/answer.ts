@@ -1,0 +1,54 @@
+import { type Duration, durationMs } from 'holdfast';
+
+const answered = Symbol.for('holdfast.answer');
+
+/** What a handler may answer instead of nothing, which is "done". Plain data; `Tx` is the transaction of the engine. */
+export type Answer<Tx = unknown> = { readonly [answered]: true } & (
+  | { readonly kind: 'done' }
+  | { readonly kind: 'commit'; readonly commit: Commit<Tx> }
+  | { readonly kind: 'retry'; readonly error: unknown }
+  | { readonly kind: 'retry_after'; readonly delayMs: number }
+  | { readonly kind: 'park'; readonly because: string; readonly error: unknown }
+  | { readonly kind: 'discard'; readonly because: string }
+  | { readonly kind: 'reroute'; readonly to: string }
+);
+
+export type Commit<Tx> = (tx: Tx) => void | Promise<void>;
+
+export function done(): Answer {
+  return { [answered]: true, kind: 'done' };
+}
+
+/** Done, and `effect` runs inside the transaction that settles the event: both happen, or neither. */
+export function commit<Tx>(effect: Commit<Tx>): Answer<Tx> {
+  return { [answered]: true, kind: 'commit', commit: effect };
+}
+
+/** Again later: the class of the error decides how; one that no pack knows counts as transient. */
+export function retry(error: unknown): Answer {
+  return { [answered]: true, kind: 'retry', error };
+}
+
+/** Again after `delay`, at no cost of an attempt. */
+export function retryAfter(delay: Duration): Answer {
+  return { [answered]: true, kind: 'retry_after', delayMs: durationMs(delay, 'retryAfter') };
+}
+
+/** Into the parking lot, with `because` as its stop reason. */
+export function park(because: string, error?: unknown): Answer {
+  return { [answered]: true, kind: 'park', because, error };
+}
+
+export function discard(because: string): Answer {
+  return { [answered]: true, kind: 'discard', because };
+}
+
+/** To the end of another topic, which must have been declared. */
+export function reroute(to: string): Answer {
+  return { [answered]: true, kind: 'reroute', to };
+}
+
+/** Whatever else a handler returns, as arrow functions happen to, means nothing. */
+export function isAnswer(given: unknown): given is Answer {
+  return typeof given === 'object' && given !== null && answered in given;
+}

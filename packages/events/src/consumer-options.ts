@@ -1,0 +1,188 @@
+import {
+  type Broker,
+  type Engine,
+  type Ledger,
+  type Ordering,
+  type TopicSettings,
+  type Triage,
+  timeOrderedId,
+} from '@holdfast/contracts';
+import {
+  type Clock,
+  type Duration,
+  durationMs,
+  OptionsError,
+  type Random,
+  systemClock,
+  systemRandom,
+} from 'holdfast';
+import type { ConsumerPolicySpec } from './consumer-policy.ts';
+import type { Handler } from './handler.ts';
+import { checkFormat, type PayloadFormat } from './payload-format.ts';
+import type { StandardSchema } from './standard-schema.ts';
+
+export interface ConsumerOptions<T = unknown, Tx = unknown> {
+  /** Where events are. Instead of it: `broker`, and what belongs to it. */
+  readonly engine?: Engine<Tx>;
+  readonly broker?: Broker<Tx>;
+  readonly ledger?: Ledger<Tx>;
+  /** Where the parking lot is, if it is not in the store of the broker. */
+  readonly triage?: Triage;
+  readonly topic: string;
+  readonly handler: Handler<T, Tx>;
+  /** Of the handler, with its version: what is marked as done is marked for this name. The topic unless given. */
+  readonly name?: string;
+  readonly schema?: StandardSchema<T>;
+  readonly format?: PayloadFormat;
+  /** Declares the topic so; as it is, or `none`, unless given. */
+  readonly ordering?: Ordering;
+  /** Settled events are kept so long, for `rebuild`. */
+  readonly keepSettled?: Duration;
+  /** Handlers at once; 10 unless given. */
+  readonly concurrency?: number;
+  readonly policy?: ConsumerPolicySpec;
+  /** `commit`, unless given: marks what was committed. `once`: looks up and marks every event. */
+  readonly effects?: 'commit' | 'once' | 'off';
+  /** Policies without which nothing can be done: while their breakers are open nothing is claimed. */
+  readonly dependsOn?: readonly string[];
+  /** The part of a claim that is for retries when both wait, 0–1; 0.25 unless given. */
+  readonly retriesShare?: number;
+  /** Aborts the signal of an attempt that takes longer. */
+  readonly attemptTimeout?: Duration;
+  /** How long a failing event keeps its key waiting, from when it was first seen; for ever unless given. */
+  readonly holdFor?: Duration;
+  /** `block`: a parked event keeps its key waiting until it is replayed or unblocked. */
+  readonly parkedKeys?: 'release' | 'block';
+  readonly keepParked?: Duration;
+  readonly lease?: Duration;
+  readonly deathsMax?: number;
+  readonly snoozesMax?: number;
+  /** Names of fields whose values are cut out of stored diagnostics. */
+  readonly redact?: readonly string[];
+  readonly grace?: Duration;
+  /** The most that is leased, or settled, at once. */
+  readonly batchMax?: number;
+  /** Settlements wait at most so long for others to share a write with. */
+  readonly settleWithin?: Duration;
+  /** Looks at least so often, whether or not the doorbell rings. */
+  readonly poll?: Duration;
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+/** What a consumer's parts read: everything said, in numbers. */
+export interface ConsumerSettings<T, Tx> {
+  readonly name: string;
+  readonly topic: string;
+  /** One name a start, never used again. */
+  readonly owner: string;
+  readonly broker: Broker<Tx>;
+  readonly ledger: Ledger<Tx> | undefined;
+  /** The ledger is asked about every event before its handler is. */
+  readonly looksUp: boolean;
+  readonly marks: {
+    readonly ofCommits: readonly string[] | undefined;
+    readonly ofAll: readonly string[] | undefined;
+  };
+  readonly marksApart: Ledger<Tx> | undefined;
+  readonly triageApart: Triage | undefined;
+  readonly handler: Handler<T, Tx>;
+  readonly schema: StandardSchema<T> | undefined;
+  readonly format: PayloadFormat;
+  readonly declared: Partial<TopicSettings>;
+  readonly concurrency: number;
+  readonly policy: ConsumerPolicySpec;
+  readonly dependsOn: readonly string[];
+  readonly retriesShare: number;
+  readonly attemptTimeoutMs: number;
+  readonly holdForMs: number;
+  readonly parkedKeys: 'release' | 'block';
+  readonly keepParkedMs: number | undefined;
+  readonly leaseMs: number;
+  readonly deathsMax: number;
+  readonly snoozesMax: number;
+  readonly redact: readonly string[];
+  readonly graceMs: number;
+  readonly batchMax: number;
+  readonly settleWithinMs: number;
+  readonly pollMs: number;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSettings<T, Tx> {
+  const { engine, topic, clock = systemClock, random = systemRandom } = options;
+  const broker = options.broker ?? engine?.broker;
+  const ledger = options.ledger ?? engine?.ledger;
+  if (!broker) throw new OptionsError('broker', broker, 'a broker, or an engine that has one');
+  if (typeof topic !== 'string' || topic === '')
+    throw new OptionsError('topic', topic, 'the name of a topic');
+  if (typeof options.handler !== 'function') throw new OptionsError('handler', options.handler, 'a function');
+  const name = options.name ?? topic;
+  const effects = oneOf('effects', options.effects ?? 'commit', ['commit', 'once', 'off']);
+  if (effects === 'once' && !ledger)
+    throw new OptionsError('ledger', ledger, 'a ledger, because effects are once');
+  const { keepSettled, keepParked, ordering } = options;
+  const ms = (path: string, value: Duration, least = 0) => atLeast(path, durationMs(value, path), least);
+  const named = [name];
+  return {
+    name,
+    topic,
+    owner: `${name}/${timeOrderedId(clock, random)()}`,
+    broker,
+    ledger,
+    looksUp: effects === 'once',
+    marks: {
+      ofCommits: effects === 'off' ? undefined : named,
+      ofAll: effects === 'once' ? named : undefined,
+    },
+    marksApart: engine && engine.features.marksWithSettlement !== true ? ledger : undefined,
+    triageApart:
+      options.triage ?? (engine && engine.features.parksInTriage !== true ? engine.triage : undefined),
+    handler: options.handler,
+    schema: options.schema,
+    format: checkFormat(options.format ?? 'json'),
+    declared: {
+      ...(ordering !== undefined && { ordering: oneOf('ordering', ordering, ['none', 'key']) }),
+      ...(keepSettled !== undefined && { keepSettledMs: ms('keepSettled', keepSettled) }),
+    },
+    concurrency: whole('concurrency', options.concurrency ?? 10, 1),
+    policy: options.policy ?? {},
+    dependsOn: [...(options.dependsOn ?? [])],
+    retriesShare: ratio('retriesShare', options.retriesShare ?? 0.25),
+    attemptTimeoutMs: ms('attemptTimeout', options.attemptTimeout ?? Infinity, 1),
+    holdForMs: ms('holdFor', options.holdFor ?? Infinity),
+    parkedKeys: oneOf('parkedKeys', options.parkedKeys ?? 'release', ['release', 'block']),
+    keepParkedMs: keepParked === undefined ? undefined : ms('keepParked', keepParked, 1),
+    leaseMs: ms('lease', options.lease ?? '30s', 1),
+    deathsMax: whole('deathsMax', options.deathsMax ?? 3, 1),
+    snoozesMax: whole('snoozesMax', options.snoozesMax ?? 100, 0),
+    redact: [...(options.redact ?? [])],
+    graceMs: ms('grace', options.grace ?? '20s'),
+    batchMax: whole('batchMax', options.batchMax ?? 1000, 1),
+    settleWithinMs: ms('settleWithin', options.settleWithin ?? '5ms'),
+    pollMs: ms('poll', options.poll ?? '1s', 1),
+    clock,
+    random,
+  };
+}
+
+function whole(path: string, value: number, least: number): number {
+  if (Number.isInteger(value) && value >= least) return value;
+  throw new OptionsError(path, value, `a whole number from ${least}`);
+}
+
+function ratio(path: string, value: number): number {
+  if (value >= 0 && value <= 1) return value;
+  throw new OptionsError(path, value, 'a number from 0 to 1');
+}
+
+function atLeast(path: string, ms: number, least: number): number {
+  if (ms >= least) return ms;
+  throw new OptionsError(path, ms, `at least ${least} ms`);
+}
+
+function oneOf<W extends string>(path: string, value: W, words: readonly W[]): W {
+  if (words.includes(value)) return value;
+  throw new OptionsError(path, value, words.join(' or '));
+}

@@ -1,0 +1,99 @@
+import {
+  any,
+  aws,
+  type Clock,
+  definePolicy,
+  grpc,
+  http,
+  kafka,
+  network,
+  OptionsError,
+  type Pack,
+  type Policy,
+  type Random,
+  retry,
+  type SpecOfParts,
+  sql,
+} from 'holdfast';
+
+/**
+ * Optimistic locks that were lost: by our own error, and by the names that libraries give theirs. Tried again, the handler
+ * reads anew.
+ */
+export const conflict: Pack = {
+  pack: 'conflict',
+  classify: (outcome) =>
+    !outcome.ok && conflicts.test(`${nameOf(outcome.error)} ${codeOf(outcome.error)}`)
+      ? 'transient'
+      : undefined,
+};
+
+const conflicts =
+  /Optimistic\w*Lock|StaleObject|StaleState|VersionError|WrongExpectedVersion|ConcurrencyE|ConditionalCheckFailed|HOLDFAST_CONFLICT/;
+
+/** Calls that one of our own policies refused or ended for its time: another time scale, another chance. */
+export const ownRefusals: Pack = {
+  pack: 'holdfast',
+  classify(outcome) {
+    if (outcome.ok) return undefined;
+    const code = codeOf(outcome.error);
+    if (refusals.test(code)) {
+      const { retryAfterMs = 0 } = outcome.error as { retryAfterMs?: number };
+      // A breaker that is held open has no time to name: it is asked again now and then.
+      return { class: 'throttled', retryAfterMs: Math.min(retryAfterMs, refusedMaxMs), unprocessed: true };
+    }
+    return /^HOLDFAST_(ATTEMPT_TIMEOUT|PATIENCE_SPENT)$/.test(code) ? 'transient' : undefined;
+  },
+};
+
+const refusedMaxMs = 60_000;
+const refusals = /^HOLDFAST_(BREAKER_OPEN|BULKHEAD_FULL|RATE_LIMITED|THROTTLED)$/;
+
+/** Nothing was called: this costs no attempt. */
+export function isRefusal(error: unknown): boolean {
+  return refusals.test(codeOf(error));
+}
+
+const parts = [retry, network, http, sql, grpc, aws, kafka, any, conflict, ownRefusals] as const;
+const make = /* @__PURE__ */ definePolicy(parts);
+
+type Whole = SpecOfParts<typeof parts>;
+
+/** How a consumer retries. Patience is the event's own, given when it is published. */
+export type ConsumerPolicySpec = Omit<Whole, 'patience'>;
+
+const defaults: Whole = {
+  patience: 'unlimited',
+  attempts: 6,
+  retryOn: ['holdfast', 'conflict', 'network', 'http', 'sql', 'grpc', 'aws', 'kafka'],
+};
+const defaultBackoff = { base: '500ms', factor: 2, cap: '60s', jitter: 'full' } as const;
+
+export function consumerPolicy(
+  spec: ConsumerPolicySpec,
+  environment: { clock: Clock; random: Random },
+): Policy<Whole> {
+  if ('patience' in spec) {
+    throw new OptionsError(
+      'policy.patience',
+      spec.patience,
+      'nothing: it is the patience of each event that counts',
+    );
+  }
+  const { backoff } = spec;
+  const isGroup = backoff === undefined || backoff === true || typeof backoff === 'object';
+  const said = isGroup ? { ...defaultBackoff, ...(typeof backoff === 'object' && backoff) } : backoff;
+  return make({ ...defaults, ...spec, backoff: said }, environment);
+}
+
+/** How the store itself is asked again: whatever it says, for as long as the answer is of use. */
+export const storePolicy = /* @__PURE__ */ definePolicy([retry, any]);
+
+function nameOf(error: unknown): string {
+  const thrown = Object(error) as { name?: unknown; constructor?: { name?: unknown } };
+  return `${thrown.name} ${thrown.constructor?.name}`;
+}
+
+function codeOf(error: unknown): string {
+  return String((Object(error) as { code?: unknown }).code);
+}

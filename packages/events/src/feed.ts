@@ -1,0 +1,242 @@
+import type { Broker, Leased, LeaseRequest, Ledger, Ordering } from '@holdfast/contracts';
+import { type Clock, detached, type Policy } from 'holdfast';
+import { BatchSize } from './batch-size.ts';
+import { Bell } from './bell.ts';
+import type { Brake } from './brake.ts';
+import type { Crew } from './crew.ts';
+import type { ConsumerStatus } from './event-notices.ts';
+import type { Heartbeat } from './heartbeat.ts';
+import type { Settler } from './settler.ts';
+import type { Inhabitant, Solitude } from './solitude.ts';
+import type { StandingOrders } from './standing-orders.ts';
+import { type Batch, Task, type TaskSettings } from './task.ts';
+
+export interface FeedSettings<T, Tx> extends TaskSettings {
+  readonly name: string;
+  readonly topic: string;
+  readonly owner: string;
+  readonly clock: Clock;
+  readonly broker: Broker<Tx>;
+  readonly crew: Crew<T, Tx>;
+  readonly settler: Settler<Tx>;
+  readonly heartbeat: Heartbeat;
+  readonly brake: Brake;
+  readonly orders: StandingOrders;
+  readonly solitude: Solitude;
+  /** Asks the store again, for as long as a lease lasts. */
+  readonly store: Policy;
+  /** Asked before the handler is, where every event is handled once. */
+  readonly ledger: Ledger<Tx> | undefined;
+  readonly batchMax: number;
+  readonly leaseMs: number;
+  readonly pollMs: number;
+  readonly retriesShare: number;
+  concurrency(): number;
+  /** Settlements that the store has answered so far. */
+  finished(): number;
+  onStatus(status: ConsumerStatus): void;
+  onLeased(leased: Leased): void;
+  onFailure(what: string, delayMs: number): void;
+}
+
+/** How long suspects are run one after the other before the rest has its turn. */
+const suspectsTurnMs = 1000;
+
+/**
+ * Takes events in hand, as many as suit. Everything is driven by `look`, which may be called at any time and for any
+ * reason: it sees what is in hand, and does what can be done.
+ */
+export class Feed<T, Tx> implements Inhabitant {
+  readonly #settings: FeedSettings<T, Tx>;
+  readonly #size: BatchSize;
+  readonly #wake: Bell;
+  #isLeaving = false;
+  #ordering: Ordering = 'none';
+  #silence: (() => void) | undefined;
+  /** There may be something to lease. */
+  #isHungry = true;
+  #leasing: Promise<void> | undefined;
+  /** Lanes of the latest lease. */
+  #lanes = 0;
+  /** Since when, and since how many, it has had work without a break. */
+  #measured: { readonly at: number; readonly finished: number } | undefined;
+  #soloSince: number | undefined;
+  suspects = 0;
+  nextDueInMs: number | undefined;
+
+  constructor(settings: FeedSettings<T, Tx>) {
+    this.#settings = settings;
+    this.#size = new BatchSize(settings.batchMax);
+    this.#wake = new Bell(settings.clock, () => this.ring());
+  }
+
+  get isEmptyHanded(): boolean {
+    const { crew, settler } = this.#settings;
+    return !this.#leasing && crew.isGone && settler.unsettled === 0;
+  }
+
+  begin(ordering: Ordering): void {
+    const { broker, topic, solitude } = this.#settings;
+    this.#ordering = ordering;
+    solitude.enter(this);
+    this.#silence = broker.doorbell(topic, () => this.ring());
+    // Nobody's patience but that of the events counts here.
+    detached(() => this.goOn());
+  }
+
+  /** Takes nothing more; what a lease still brings is given back. */
+  async end(): Promise<void> {
+    this.#silence?.();
+    this.#wake.clear();
+    this.#isLeaving = true;
+    await this.#leasing;
+  }
+
+  /** Something may be due. It may be rung for nothing. */
+  ring(): void {
+    this.#isHungry = true;
+    this.goOn();
+  }
+
+  goOn(): void {
+    const { clock, solitude } = this.#settings;
+    if (this.#leasing || this.#isLeaving || solitude.isWantedBeside(this)) return;
+    if (this.suspects > 0) this.#goOnAlone(clock.now());
+    else if (this.#isHungry) {
+      const now = clock.now();
+      const limit = this.#room(now);
+      if (limit > 0) this.#lease({ limit }, now);
+    }
+  }
+
+  /** How many more to take in hand now. */
+  #room(now: number): number {
+    const { brake, crew, settler, batchMax, pollMs, onStatus } = this.#settings;
+    const admitted = brake.names.length > 0 ? brake.room(now) : Infinity;
+    if (admitted === 0) {
+      onStatus('braked');
+      this.#wake.within(Math.min(pollMs, Math.max(1, brake.reopensAt(now) - now)));
+      return 0;
+    }
+    onStatus('running');
+    const concurrency = this.#settings.concurrency();
+    const target = this.#size.target(concurrency);
+    const room = Math.min(target, admitted) - crew.queued - crew.running;
+    const isIdle = crew.queued === 0 && crew.running < concurrency;
+    // Asking for one at a time, as each is begun, would cost a write each.
+    if (!isIdle && room * 2 < target) return 0;
+    return settler.unsettled < 2 * batchMax ? room : 0;
+  }
+
+  /** Suspects: one at a time, with nothing else in the hands of this process. */
+  #goOnAlone(now: number): void {
+    const { solitude, settler, leaseMs, onStatus } = this.#settings;
+    onStatus('alone');
+    this.#soloSince ??= now;
+    const isAlone = solitude.tryBeAlone(this);
+    const turnMs = isAlone ? suspectsTurnMs : leaseMs;
+    if (now - this.#soloSince > turnMs) this.#leaveSuspects();
+    else if (isAlone) this.#lease({ limit: 1, suspects: true }, now);
+    else {
+      this.#wake.within(this.#soloSince + turnMs - now + 1);
+      void settler.flush();
+    }
+  }
+
+  /** The rest has its turn; the next ordinary lease says whether there are more. */
+  #leaveSuspects(): void {
+    this.suspects = 0;
+    this.#soloSince = undefined;
+    this.#isHungry = true;
+    this.#settings.onStatus('running');
+    this.#settings.solitude.giveBack(this);
+  }
+
+  #lease(request: Pick<LeaseRequest, 'limit' | 'suspects'>, now: number): void {
+    const { crew, solitude } = this.#settings;
+    this.#isHungry = false;
+    this.#measure(now);
+    this.#leasing = this.#leaseOnce(request, now).finally(() => {
+      this.#leasing = undefined;
+      crew.hire();
+      this.goOn();
+      if (this.isEmptyHanded) solitude.emptied();
+    });
+  }
+
+  async #leaseOnce(request: Pick<LeaseRequest, 'limit' | 'suspects'>, sentAt: number): Promise<void> {
+    const { broker, topic, owner, leaseMs, retriesShare, pollMs, onLeased } = this.#settings;
+    const { limit } = request;
+    const runs = this.#ordering === 'key' && { runMax: this.#runMax(limit) };
+    const leased = await this.#ask('lease', () =>
+      broker.lease(topic, { owner, leaseMs, retriesShare, ...request, ...runs }),
+    );
+    if (!leased) return this.#wake.within(pollMs);
+    onLeased(leased);
+    await this.#receive(leased, sentAt);
+
+    const { deliveries, suspects, nextDueInMs } = leased;
+    // While one is in hand there is no other company for it.
+    this.suspects = request.suspects ? Math.max(suspects, deliveries.length) : suspects;
+    this.nextDueInMs = nextDueInMs;
+    if (request.suspects && deliveries.length === 0) this.#leaveSuspects();
+    else if (deliveries.length === limit) this.#isHungry = true;
+    else this.#wake.within(Math.min(pollMs, nextDueInMs ?? Infinity));
+    if (deliveries.length === 0) this.#measured = undefined;
+  }
+
+  /** A lease may bring a run of one key. It is as long as the workers have keys, so that none is idle for the sake of another. */
+  #runMax(limit: number): number {
+    const concurrency = this.#settings.concurrency();
+    return this.#lanes < concurrency ? limit : Math.max(1, Math.ceil(limit / concurrency));
+  }
+
+  async #receive({ deliveries, controlsVersion }: Leased, sentAt: number): Promise<void> {
+    const { crew, settler, heartbeat, leaseMs } = this.#settings;
+    const tasks: Task<T>[] = [];
+    const batch: Batch = { tasks, leaseEndsAt: sentAt + leaseMs, open: deliveries.length };
+    for (const delivery of deliveries) tasks.push(new Task<T>(delivery, this.#settings, batch, sentAt));
+    if (tasks.length > 0) heartbeat.watch(batch);
+    const isReady = await this.#prepare(tasks, controlsVersion);
+    if (isReady && !this.#isLeaving) this.#lanes = crew.enqueue(tasks, this.#ordering);
+    else for (const task of tasks) settler.add(task, { lease: task.delivery.lease, kind: 'return' });
+  }
+
+  /** Reads what has to be known before any of them is handled. False: the store does not answer. */
+  async #prepare(tasks: readonly Task<T>[], controlsVersion: number): Promise<boolean> {
+    const { orders, ledger, name } = this.#settings;
+    if (!orders.isCurrent(controlsVersion)) {
+      const read = await this.#ask('controls', () => orders.read());
+      if (!read) return false;
+    }
+    if (!ledger || tasks.length === 0) return true;
+    const marks = tasks.map(({ id }) => ({ handler: name, eventId: id }));
+    const marked = await this.#ask('ledger', () => ledger.isMarked(marks));
+    marked?.forEach((isMarked, index) => {
+      tasks[index]!.isRepeated = isMarked;
+    });
+    return marked !== undefined;
+  }
+
+  /** The answer of the store, asked as often as it takes; `undefined` when it has none in good time. */
+  async #ask<R extends object>(what: string, question: () => Promise<R>): Promise<R | undefined> {
+    const { store, onFailure } = this.#settings;
+    const ending = await store.try(question, {
+      // Not cut off: a lease that is on its way would be held by nobody.
+      barred: () => (this.#isLeaving ? 'cancelled' : undefined),
+      onWait: ({ delayMs }) => onFailure(what, delayMs),
+    });
+    return ending.ok ? (ending.value as R) : undefined;
+  }
+
+  #measure(now: number): void {
+    const finished = this.#settings.finished();
+    const { at = now, finished: before = finished } = this.#measured ?? {};
+    if (now - at < measuredMinMs && this.#measured) return;
+    this.#size.measured(finished - before, now - at);
+    this.#measured = { at: now, finished };
+  }
+}
+
+/** What happens in less says little about how fast it is. */
+const measuredMinMs = 0.05;

@@ -1,0 +1,136 @@
+import type { Broker, Ledger, Settled, Settlement, Triage } from '@holdfast/contracts';
+import { TopicError } from '@holdfast/contracts';
+import { Alarm, type Clock, type Policy } from 'holdfast';
+import type { Judge } from './judge.ts';
+import { OVER, SETTLING, type Task } from './task.ts';
+
+export interface SettlerSettings<Tx> {
+  readonly broker: Broker<Tx>;
+  readonly clock: Clock;
+  readonly judge: Judge<Tx>;
+  /** Asks the store again, for as long as leases last. */
+  readonly store: Policy;
+  readonly settleWithinMs: number;
+  readonly batchMax: number;
+  /** Where marks are not written with settlements they are written before them. */
+  readonly marksApart: Ledger<Tx> | undefined;
+  /** Where the parking lot is elsewhere it is told of replays that succeeded, before they are acknowledged. */
+  readonly triageApart: Triage | undefined;
+  /** What the store has made of a settlement. */
+  onSettled(task: Task, settlement: Settlement<Tx>, settled: Settled): void;
+  onBatch(type: 'settling' | 'settled', count: number): void;
+  onFailure(what: string, delayMs: number): void;
+}
+
+interface Decided<Tx> {
+  readonly task: Task;
+  readonly settlement: Settlement<Tx>;
+}
+
+/** Gathers settlements for a moment, so that many share one write, and sees to it that each is made or lost with its lease. */
+export class Settler<Tx> extends Alarm {
+  readonly #settings: SettlerSettings<Tx>;
+  #gathered: Decided<Tx>[] = [];
+  #sending: Promise<void> | undefined;
+  #sent = 0;
+
+  constructor(settings: SettlerSettings<Tx>) {
+    super();
+    this.#settings = settings;
+  }
+
+  /** Settlements that the store has not answered. */
+  get unsettled(): number {
+    return this.#gathered.length + this.#sent;
+  }
+
+  add(task: Task, settlement: Settlement<Tx>): void {
+    task.end(SETTLING);
+    const { clock, settleWithinMs, batchMax } = this.#settings;
+    const count = this.#gathered.push({ task, settlement });
+    if (count === 1) clock.set(this, clock.now() + settleWithinMs);
+    else if (count >= batchMax) void this.flush();
+  }
+
+  ring(): void {
+    void this.flush();
+  }
+
+  /** Resolves when everything added so far has been answered, or has outlived its lease. One batch at a time, in order. */
+  flush(): Promise<void> {
+    this.#sending ??= this.#sendAll().finally(() => {
+      this.#sending = undefined;
+    });
+    return this.#sending;
+  }
+
+  async #sendAll(): Promise<void> {
+    while (this.#gathered.length > 0) {
+      const batch = this.#gathered;
+      this.#gathered = [];
+      this.#settings.clock.clear(this);
+      this.#sent = batch.length;
+      await this.#send(batch);
+      this.#sent = 0;
+    }
+  }
+
+  async #send(batch: readonly Decided<Tx>[]): Promise<void> {
+    const { broker, store, marksApart, onBatch, onFailure } = this.#settings;
+    onBatch('settling', batch.length);
+    const settlements = batch.map(({ settlement }) => (marksApart ? unmarked(settlement) : settlement));
+    const ending = await store.try(
+      async () => {
+        await this.#tellApart(batch);
+        return broker.settle(settlements);
+      },
+      { onWait: ({ delayMs }) => onFailure('settle', delayMs) },
+    );
+    if (!ending.ok) onFailure('settle', Infinity);
+    for (const [index, decided] of batch.entries()) {
+      this.#heard(decided, ending.ok ? ending.value[index]! : lost);
+    }
+    onBatch('settled', batch.length);
+  }
+
+  #heard({ task, settlement }: Decided<Tx>, settled: Settled): void {
+    const { judge, onSettled } = this.#settings;
+    const isOpen = task.phase !== OVER;
+    if (isOpen && settled.because === 'commit_failed') {
+      this.add(task, judge.failed(task, settled.error));
+    } else if (isOpen && settled.because === 'topic_unknown') {
+      const to = settlement.kind === 'reroute' ? settlement.to : task.topic;
+      this.add(task, judge.failed(task, new TopicError(to, 'was never declared')));
+    } else {
+      task.end(OVER);
+      if (isOpen) task.batch.open -= 1;
+      onSettled(task, settlement, settled);
+    }
+    task.whenSettled?.(settled.took);
+    task.whenSettled = undefined;
+  }
+
+  async #tellApart(batch: readonly Decided<Tx>[]): Promise<void> {
+    const { marksApart, triageApart } = this.#settings;
+    const acked = batch.filter(({ settlement }) => settlement.kind === 'ack');
+    if (marksApart) {
+      const marks = acked.flatMap(({ task, settlement }) =>
+        (settlement.marks ?? []).map((handler) => ({ handler, eventId: task.id })),
+      );
+      if (marks.length > 0) await marksApart.mark(marks);
+    }
+    if (triageApart) {
+      const replayed = acked.flatMap(({ task: { id, delivery } }) =>
+        delivery.replay === undefined ? [] : [{ id, operation: delivery.replay }],
+      );
+      if (replayed.length > 0) await triageApart.resolve(replayed);
+    }
+  }
+}
+
+function unmarked<Tx>({ marks: _, ...settlement }: Settlement<Tx>): Settlement<Tx> {
+  return settlement as Settlement<Tx>;
+}
+
+/** Nobody knows what became of it: if it did not take effect, the event comes back when its lease ends. */
+const lost: Settled = { took: false, repeated: false, because: 'lease_lost', error: undefined };

@@ -1,0 +1,53 @@
+import type { Controls } from '@holdfast/contracts';
+
+/** What operators have imposed on the consumers of one topic, as far as those obey it: the engine does the rest. */
+export class StandingOrders {
+  readonly #controls: Controls;
+  readonly #topic: string;
+  #version: number | undefined;
+  #skipped: ReadonlySet<string> = new Set();
+  /** By type; of all types under `undefined`. */
+  #reroutes: ReadonlyMap<string | undefined, string> = new Map();
+  concurrencyMax: number | undefined;
+
+  constructor(controls: Controls, topic: string) {
+    this.#controls = controls;
+    this.#topic = topic;
+  }
+
+  isCurrent(version: number): boolean {
+    return version === this.#version;
+  }
+
+  async read(): Promise<this> {
+    const { version, controls } = await this.#controls.standing();
+    const skipped = new Set<string>();
+    const reroutes = new Map<string | undefined, string>();
+    this.concurrencyMax = undefined;
+    for (const { control } of controls) {
+      if (control.topic !== this.#topic) continue;
+      if (control.kind === 'skip') skipped.add(control.eventId);
+      if (control.kind === 'reroute') reroutes.set(control.type, control.to);
+      if (control.kind === 'concurrency') this.concurrencyMax = control.concurrencyMax;
+    }
+    this.#skipped = skipped;
+    this.#reroutes = reroutes;
+    this.#version = version;
+    return this;
+  }
+
+  /** None at all: the usual case, and the one that must cost nothing. */
+  get areSilent(): boolean {
+    return this.#skipped.size === 0 && this.#reroutes.size === 0;
+  }
+
+  skips(id: string): boolean {
+    return this.#skipped.has(id);
+  }
+
+  /** Where an event of this type goes instead of the handler. A reroute to this very topic would never end. */
+  destinationOf(type: string | undefined): string | undefined {
+    const to = this.#reroutes.get(type) ?? this.#reroutes.get(undefined);
+    return to === this.#topic ? undefined : to;
+  }
+}
