@@ -1,1 +1,40 @@
-export {};
+import type { Request, RequestHandler, Response } from 'express';
+import { type Clock, systemClock } from 'holdfast';
+import { exchangeIn } from './exchange.ts';
+import { goThrough } from './go-through.ts';
+import { NodeExchange } from './node-exchange.ts';
+import { inOrder, type Part } from './part.ts';
+
+export { contextOf } from './exchange.ts';
+export { sendAnswer } from './node-answer.ts';
+
+/** Middleware for Express 5: for an application, a router or one route. */
+export function guard(parts: readonly Part[], environment: { readonly clock?: Clock } = {}): RequestHandler {
+  const ordered = inOrder(parts);
+  const { clock = systemClock } = environment;
+  return (request, response, next) => {
+    const made = exchangeIn(request) as ExpressExchange | undefined;
+    const exchange = made ?? new ExpressExchange(request, response, clock);
+    goThrough(ordered, exchange, () => next(), next);
+  };
+}
+
+class ExpressExchange extends NodeExchange {
+  readonly #request: Request;
+
+  constructor(request: Request, response: Response, clock: Clock) {
+    super(request, response, clock);
+    this.#request = request;
+  }
+
+  /** Known to the middleware of a route only: before that, all routes count as one. */
+  override get route(): string | undefined {
+    const { route, baseUrl } = this.#request;
+    return typeof route?.path === 'string' ? baseUrl + route.path : undefined;
+  }
+
+  /** Not as routers cut it. */
+  override get url(): string {
+    return this.#request.originalUrl;
+  }
+}

@@ -1,1 +1,132 @@
-export {};
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type Clock, systemClock } from 'holdfast';
+import type { Answer, AnswerHeaders } from './answer.ts';
+import { exchangeIn, type RequestBody, tooLarge } from './exchange.ts';
+import { goThrough } from './go-through.ts';
+import { NodeExchange } from './node-exchange.ts';
+import { inOrder, type Part } from './part.ts';
+
+export { contextOf } from './exchange.ts';
+
+export interface FastifyGuardOptions {
+  readonly parts: readonly Part[];
+  /** When parts act that need no body: `preHandler` for those that must come after authentication. */
+  readonly at?: 'onRequest' | 'preHandler';
+  readonly clock?: Clock;
+}
+
+/** A plugin for Fastify 5: the routes of the scope in which it is registered are behind the parts. */
+export function guard(app: FastifyInstance, options: FastifyGuardOptions, done: () => void): void {
+  const { at = 'onRequest', clock = systemClock } = options;
+  const ordered = inOrder(options.parts);
+  const early = ordered.filter(({ needsBody }) => !needsBody);
+  const late = ordered.filter(({ needsBody }) => needsBody);
+  const exchangeFor = (request: FastifyRequest, reply: FastifyReply) =>
+    (exchangeIn(request.raw) as FastifyExchange | undefined) ?? new FastifyExchange(request, reply, clock);
+
+  const enter = (parts: readonly Part[]) => (request: FastifyRequest, reply: FastifyReply, next: Next) =>
+    goThrough(parts, exchangeFor(request, reply), next, (error) => next(error as Error));
+
+  if (early.length > 0 && at === 'onRequest') app.addHook('onRequest', enter(early));
+  if (late.length > 0) {
+    app.addHook('preParsing', (request, reply, payload, next) => {
+      exchangeFor(request, reply).tap(payload);
+      next(null, payload);
+    });
+  }
+  if (ordered.some(({ name }) => name === 'deadline')) {
+    // Where a body was parsed, what is ambient was lost on the way.
+    app.addHook('preValidation', (request, reply, next) => exchangeFor(request, reply).around(next));
+  }
+  if (early.length > 0 && at === 'preHandler') app.addHook('preHandler', enter(early));
+  if (late.length > 0) app.addHook('preHandler', enter(late));
+  if (ordered.some(({ name }) => name === 'degrade' || name === 'idempotency')) {
+    app.addHook('onSend', (request, _reply, payload, next) => {
+      const exchange = exchangeIn(request.raw) as FastifyExchange | undefined;
+      if (exchange?.isHeld) exchange.show(payload, next);
+      else next(null, payload);
+    });
+  }
+  done();
+}
+
+// As `fastify-plugin` does: the hooks are for the scope that registers it, not for one of the plugin's own.
+(guard as unknown as Record<symbol, unknown>)[Symbol.for('skip-override')] = true;
+(guard as unknown as Record<symbol, unknown>)[Symbol.for('fastify.display-name')] = '@holdfast/server';
+
+type Next = (error?: Error) => void;
+type SendOn = (error: Error | null, payload?: unknown) => void;
+
+class FastifyExchange extends NodeExchange {
+  readonly #reply: FastifyReply;
+  readonly #route: string | undefined;
+  #chunks: Uint8Array[] = [];
+  #length = 0;
+
+  constructor(request: FastifyRequest, reply: FastifyReply, clock: Clock) {
+    super(request.raw, reply.raw, clock, request);
+    this.#reply = reply;
+    this.#route = request.routeOptions.url;
+  }
+
+  override get route(): string | undefined {
+    return this.#route;
+  }
+
+  override get status(): number {
+    return this.#reply.statusCode;
+  }
+
+  override setHeader(name: string, value: string): void {
+    this.#reply.header(name, value);
+  }
+
+  /** Hears the body as it passes to the parser of the framework: nothing is read twice. */
+  tap(payload: NodeJS.ReadableStream): void {
+    payload.on('data', (chunk: Uint8Array | string) => {
+      const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+      this.#length += bytes.length;
+      this.#chunks.push(bytes);
+    });
+    // The parser lets it flow when it listens as well.
+    payload.pause();
+  }
+
+  override async readBody(bytesMax: number): Promise<RequestBody> {
+    if (this.#length > bytesMax) return tooLarge;
+    return this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#length);
+  }
+
+  override send({ status, headers, body }: Answer): void {
+    const reply = this.#reply.code(status).headers(headers as Record<string, string>);
+    reply.send(body instanceof Uint8Array ? Buffer.from(body) : (body ?? undefined));
+  }
+
+  /** An answer is seen by a hook of the framework, a refusal as well. */
+  override prepare(): void {}
+
+  override refuse(answer: Answer): void {
+    this.send(answer);
+  }
+
+  show(payload: unknown, sendOn: SendOn): void {
+    const reply = this.#reply;
+    const headers = reply.getHeaders() as AnswerHeaders;
+    this.reviewed({ status: reply.statusCode, headers, body: bodyOf(payload) }).then((instead) => {
+      if (!instead) return sendOn(null, payload);
+      for (const name of ['content-length', 'content-type', 'content-encoding']) reply.removeHeader(name);
+      reply.code(instead.status).headers(instead.headers as Record<string, string>);
+      const { body } = instead;
+      sendOn(null, body instanceof Uint8Array ? Buffer.from(body) : (body ?? ''));
+    }, sendOn);
+  }
+
+  protected override answerInstead(answer: Answer): void {
+    if (!this.#reply.sent) this.send(answer);
+  }
+}
+
+function bodyOf(payload: unknown): string | Uint8Array | undefined {
+  if (payload === undefined || payload === null) return '';
+  return typeof payload === 'string' || payload instanceof Uint8Array ? payload : undefined;
+}

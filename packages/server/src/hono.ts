@@ -1,1 +1,113 @@
-export {};
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Clock, systemClock } from 'holdfast';
+import type { Context, MiddlewareHandler } from 'hono';
+import { toResponse } from './answer.ts';
+import { carry, exchangeIn, type RequestBody, tooLarge } from './exchange.ts';
+import { enterAll, inOrder, type Part } from './part.ts';
+import { WebExchange } from './web.ts';
+
+export { contextOf } from './exchange.ts';
+
+/** Middleware for Hono 4. On `@hono/node-server` it knows the socket: its address, and when it closes. */
+export function guard(
+  parts: readonly Part[],
+  environment: { readonly clock?: Clock } = {},
+): MiddlewareHandler {
+  const ordered = inOrder(parts);
+  const { clock = systemClock } = environment;
+  return (context, next) => {
+    const made = exchangeIn(context) as HonoExchange | undefined;
+    const exchange = made ?? new HonoExchange(context, clock);
+    const answer = enterAll(ordered, exchange);
+    if (answer === undefined) return exchange.pass(next);
+    if (!(answer instanceof Promise)) return exchange.settle(toResponse(answer));
+    return answer.then((late) => (late ? exchange.settle(toResponse(late)) : exchange.pass(next)));
+  };
+}
+
+interface NodeBindings {
+  readonly incoming?: IncomingMessage;
+  readonly outgoing?: ServerResponse;
+}
+
+class HonoExchange extends WebExchange {
+  readonly #context: Context;
+
+  constructor(context: Context, clock: Clock) {
+    const { incoming } = (context.env ?? {}) as NodeBindings;
+    super(context.req.raw, { peer: incoming?.socket.remoteAddress ?? '', native: context }, clock);
+    this.#context = context;
+    carry(context, this);
+  }
+
+  override get method(): string {
+    return this.#context.req.method;
+  }
+
+  override header(name: string): string | undefined {
+    return this.#context.req.header(name);
+  }
+
+  override headerLines(name: string): readonly string[] {
+    const { incoming } = (this.#context.env ?? {}) as NodeBindings;
+    return incoming ? (incoming.headersDistinct[name] ?? []) : super.headerLines(name);
+  }
+
+  override async readBody(bytesMax: number): Promise<RequestBody> {
+    const { req } = this.#context;
+    const [cached] = Object.values(req.bodyCache);
+    if (cached !== undefined) return readAlready(await cached);
+    const body = await this.readUpTo(bytesMax);
+    // From here on Hono's own readers find it.
+    if (body !== tooLarge) Object.assign(req.bodyCache, { arrayBuffer: Promise.resolve(body) });
+    return body;
+  }
+
+  /** To the next middleware, and back with its answer. */
+  async pass(next: () => Promise<void>): Promise<Response | undefined> {
+    const context = this.#context;
+    if (!this.isHeld) {
+      const instead = this.patienceEndsAt < Infinity ? this.insteadOfHandler : undefined;
+      const passed = this.around(next);
+      const early = instead ? await Promise.race([passed, instead]) : await passed;
+      return early instanceof Response ? early : this.#passed();
+    }
+    await this.around(next);
+    const response = await this.review(context.res);
+    if (response !== context.res) context.res = response;
+    return this.#passed();
+  }
+
+  async settle(response: Response): Promise<Response> {
+    return this.finish(await this.review(response));
+  }
+
+  /** What Hono is told before it has a response is lost where a handler makes its own: so it is told now. */
+  #passed(): undefined {
+    const context = this.#context;
+    const { res } = context;
+    const finished = this.finish(res);
+    if (finished !== res) context.res = finished;
+  }
+
+  /** The end is the socket's, where there is one. */
+  protected override finished(): void {
+    if (!this.#outgoing) super.finished();
+  }
+
+  get #outgoing(): ServerResponse | undefined {
+    return ((this.#context.env ?? {}) as NodeBindings).outgoing;
+  }
+
+  protected override watchEnd(): void {
+    const outgoing = this.#outgoing;
+    if (outgoing) outgoing.once('close', () => this.ended(outgoing.writableFinished));
+    else super.watchEnd();
+  }
+}
+
+function readAlready(body: unknown): RequestBody {
+  if (typeof body === 'string') return body;
+  if (body instanceof ArrayBuffer) return new Uint8Array(body);
+  return body instanceof Uint8Array ? body : JSON.stringify(body);
+}

@@ -1,1 +1,45 @@
-export {};
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Clock, systemClock } from 'holdfast';
+import { exchangeIn } from './exchange.ts';
+import { goThrough } from './go-through.ts';
+import { sendAnswer } from './node-answer.ts';
+import { NodeExchange } from './node-exchange.ts';
+import { inOrder, type Part } from './part.ts';
+
+export { contextOf } from './exchange.ts';
+export { sendAnswer } from './node-answer.ts';
+
+export type NodeHandler = (request: IncomingMessage, response: ServerResponse) => unknown;
+
+export interface NodeGuardOptions {
+  readonly clock?: Clock;
+  /** Hears of what a function of yours threw inside a part; the client gets a 500. Without it, the process warns. */
+  readonly onError?: (error: unknown, request: IncomingMessage) => void;
+}
+
+/** A handler for `http.createServer`, behind parts. */
+export function guard(
+  parts: readonly Part[],
+  handler: NodeHandler,
+  options: NodeGuardOptions = {},
+): (request: IncomingMessage, response: ServerResponse) => void {
+  const ordered = inOrder(parts);
+  const { clock = systemClock, onError = warn } = options;
+  return (request, response) => {
+    const made = exchangeIn(request) as NodeExchange | undefined;
+    const exchange = made ?? new NodeExchange(request, response, clock);
+    goThrough(
+      ordered,
+      exchange,
+      () => handler(request, response),
+      (error) => {
+        sendAnswer(response, { status: 500, headers: {}, body: null });
+        onError(error, request);
+      },
+    );
+  };
+}
+
+function warn(error: unknown): void {
+  process.emitWarning(error instanceof Error ? error : new Error(String(error)));
+}

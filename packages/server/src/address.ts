@@ -1,0 +1,83 @@
+import { BlockList, isIP } from 'node:net';
+import { OptionsError } from 'holdfast';
+import type { Exchange } from './exchange.ts';
+
+/** Who is inside: proxies whose `X-Forwarded-For` is believed, callers whose priority counts. */
+export interface Peers {
+  has(address: string): boolean;
+}
+
+const rememberedMax = 1000;
+
+/** Addresses (`'10.1.2.3'`, `'::1'`) and networks (`'10.0.0.0/8'`). */
+export function peers(...ranges: readonly string[]): Peers {
+  const list = new BlockList();
+  for (const range of ranges) {
+    const [address = '', prefix] = range.split('/');
+    const family = familyOf(address);
+    const bits = prefix === undefined ? undefined : Number(prefix);
+    const bitsMax = family === 'ipv4' ? 32 : 128;
+    if (!family || (bits !== undefined && !(Number.isInteger(bits) && bits >= 0 && bits <= bitsMax))) {
+      throw new OptionsError('peers', range, 'an address or a network such as "10.0.0.0/8"');
+    }
+    if (bits === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, bits, family);
+  }
+  // Looking through networks costs as much as the rest of a limiter, and the same few proxies always call.
+  const remembered = new Map<string, boolean>();
+  return {
+    has(address) {
+      const known = remembered.get(address);
+      if (known !== undefined) return known;
+      const plain = unmapped(address);
+      const family = familyOf(plain);
+      const found = family !== undefined && list.check(plain, family);
+      if (remembered.size >= rememberedMax) remembered.clear();
+      remembered.set(address, found);
+      return found;
+    },
+  };
+}
+
+/**
+ * The client's address: the socket's, or what the nearest proxy that is not ours says, read from the right. Whatever a
+ * stranger wrote further to the left is not looked at.
+ */
+export function clientAddress(exchange: Exchange, proxies: Peers | undefined): string {
+  const peer = unmapped(exchange.peer);
+  if (!proxies?.has(peer)) return peer;
+  const hops = exchange.headerLines('x-forwarded-for').join(',').split(',');
+  let client = peer;
+  for (const hop of hops.toReversed()) {
+    const address = unmapped(hop.trim());
+    if (isIP(address) === 0) break;
+    client = address;
+    if (!proxies.has(address)) break;
+  }
+  return client;
+}
+
+/** What stands for an address in a limiter. Who has one IPv6 address has 2⁶⁴ of them: the network counts. */
+export function addressKey(address: string): string {
+  if (!address.includes(':')) return address;
+  const [head = '', tail] = address.split('%')[0]!.split('::');
+  const groups = head === '' ? [] : head.split(':');
+  if (tail !== undefined) {
+    const behind = tail === '' ? 0 : tail.split(':').length;
+    while (groups.length + behind < 8) groups.push('0');
+    groups.push(...tail.split(':'));
+  }
+  return `${groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group || '0', 16).toString(16))
+    .join(':')}::/64`;
+}
+
+function unmapped(address: string): string {
+  return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
+}
+
+function familyOf(address: string): 'ipv4' | 'ipv6' | undefined {
+  const version = isIP(address);
+  return version === 0 ? undefined : version === 4 ? 'ipv4' : 'ipv6';
+}

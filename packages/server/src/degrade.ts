@@ -1,0 +1,125 @@
+import { type Clock, systemClock } from 'holdfast';
+import { callback, count, duration, readTable, type SpecOf } from 'holdfast/fields';
+import { type Answer, type HandlerAnswer, headerOf } from './answer.ts';
+import type { Exchange } from './exchange.ts';
+import type { Part } from './part.ts';
+
+const fields = {
+  staleFor: duration('60s'),
+  fallback: callback<(exchange: Exchange, failed: HandlerAnswer) => Answer | undefined>(),
+  scope: callback<(exchange: Exchange) => string | undefined>(),
+  isFailure: callback<(answer: HandlerAnswer) => boolean>(),
+  bytesMax: count(16 * 1024 * 1024, 0),
+  answerMax: count(256 * 1024, 0),
+};
+
+export type DegradeOptions = SpecOf<typeof fields>;
+
+export interface DegradePart extends Part {
+  readonly counts: { stale: number; fallback: number };
+  /** What the kept answers take. */
+  readonly bytes: number;
+}
+
+interface Kept {
+  readonly answer: Answer;
+  readonly at: number;
+  readonly bytes: number;
+}
+
+/**
+ * Something instead of nothing: when a GET fails, the last good answer, if it is young enough, or a fallback; both say what
+ * they are. Answers to requests with an Authorization are kept only where `scope` says whose they are.
+ */
+export function degrade(
+  options: DegradeOptions = {},
+  environment: { readonly clock?: Clock } = {},
+): DegradePart {
+  const settings = readTable(fields, options, 'degrade.');
+  const { staleFor, fallback, scope: scopeOf, bytesMax, answerMax } = settings;
+  const isFailure = settings.isFailure ?? (({ status }) => status >= 500);
+  const { clock = systemClock } = environment;
+  // In the order in which they were last kept: the oldest goes first.
+  const kept = new Map<string, Kept>();
+  const counts = { stale: 0, fallback: 0 };
+  let bytes = 0;
+
+  function forget(key: string): void {
+    bytes -= kept.get(key)?.bytes ?? 0;
+    kept.delete(key);
+  }
+
+  function keep(key: string, answer: Answer): void {
+    forget(key);
+    const size = key.length + (answer.body?.length ?? 0) + 200;
+    if (size > bytesMax) return;
+    kept.set(key, { answer, at: clock.now(), bytes: size });
+    bytes += size;
+    for (const [oldest] of kept) {
+      if (bytes <= bytesMax) break;
+      forget(oldest);
+    }
+  }
+
+  function stale(key: string): Answer | undefined {
+    const found = kept.get(key);
+    if (!found) return undefined;
+    const ageMs = clock.now() - found.at;
+    if (ageMs > staleFor) {
+      forget(key);
+      return undefined;
+    }
+    counts.stale++;
+    return marked(found.answer, 'stale', { age: String(Math.floor(ageMs / 1000)) });
+  }
+
+  return {
+    name: 'degrade',
+    counts,
+    get bytes() {
+      return bytes;
+    },
+    enter(exchange) {
+      const { method } = exchange;
+      if (method !== 'GET' && method !== 'HEAD') return undefined;
+      const scope = scopeOf?.(exchange);
+      const isPrivate =
+        exchange.header('authorization') !== undefined || exchange.header('cookie') !== undefined;
+      const key = isPrivate && scope === undefined ? undefined : `${method} ${exchange.url}\n${scope ?? ''}`;
+      exchange.holdAnswer(answerMax, (answer) => {
+        if (!isFailure(answer)) {
+          if (key !== undefined && isKeepable(answer)) keep(key, withoutRest(answer));
+          return undefined;
+        }
+        const old = key === undefined ? undefined : stale(key);
+        if (old) return old;
+        const instead = fallback?.(exchange, answer);
+        if (!instead) return undefined;
+        counts.fallback++;
+        return marked(instead, 'fallback', {});
+      });
+      return undefined;
+    },
+  };
+}
+
+function isKeepable({ status, headers, body }: HandlerAnswer): boolean {
+  if (status !== 200 || body === undefined) return false;
+  if (headerOf(headers, 'vary')?.includes('*') || headers['set-cookie'] !== undefined) return false;
+  return !/no-store|private/.test(headerOf(headers, 'cache-control') ?? '');
+}
+
+/** Only what describes the content: the rest was said to one caller at one time. */
+function withoutRest({ status, headers, body }: HandlerAnswer): Answer {
+  const kept = Object.entries(headers).filter(([name]) =>
+    /^(content-|etag|last-modified|link|vary)/.test(name),
+  );
+  return { status, headers: Object.fromEntries(kept), body: body ?? null };
+}
+
+function marked(answer: Answer, how: string, more: Record<string, string>): Answer {
+  return {
+    ...answer,
+    headers: { ...answer.headers, 'x-degraded': how, 'cache-control': 'no-store', ...more },
+  };
+}

@@ -1,0 +1,219 @@
+import { type Clock, type Priority, type Surroundings, surroundedBy, surroundings } from 'holdfast';
+import type { HeaderSource } from 'holdfast/wire';
+import type { Answer, HandlerAnswer } from './answer.ts';
+import type { IdempotentRequest } from './idempotent-request.ts';
+
+/** What handlers can ask about the request that they serve. */
+export interface RequestContext {
+  /** Aborts when the client has gone, or its patience is over. */
+  readonly signal: AbortSignal;
+  /** In ms; Infinity where nobody said. */
+  readonly patienceLeft: number;
+  /** Which attempt of the caller this is; `undefined` where it does not say. */
+  readonly attempt: number | undefined;
+  /** True: the caller repeats this request by itself, so calls made for it should be made once. */
+  readonly ownedUpstream: boolean;
+  readonly priority: Priority;
+  /** There where `idempotency()` holds a key for this request. */
+  readonly idempotent: IdempotentRequest | undefined;
+}
+
+/** `completed`: the whole answer was sent; otherwise the client left before. */
+export type EndListener = (now: number, completed: boolean) => void;
+
+/** May give another answer instead of the handler's. Nothing has been sent yet, nor will be before it is done. */
+export type AnswerHolder = (answer: HandlerAnswer) => Answer | undefined | Promise<Answer | undefined>;
+
+/** Said of a body that is longer than was asked for. */
+export const tooLarge: unique symbol = Symbol('too large');
+
+export type RequestBody = string | Uint8Array | typeof tooLarge;
+
+/**
+ * One request with its answer, as the parts see it, whatever server it came in by. A part never meets a framework's
+ * objects, and an adapter never decides anything.
+ */
+export abstract class Exchange implements RequestContext, Surroundings {
+  readonly clock: Clock;
+  /** The framework's request, for functions of the user's: an IncomingMessage, a FastifyRequest, a Hono context. */
+  abstract readonly native: unknown;
+  abstract readonly method: string;
+  /** As it was sent, with the query. */
+  abstract readonly url: string;
+  /** The template of the route, where the framework knows it by now. */
+  abstract readonly route: string | undefined;
+  /** The address at the other end of the socket; empty where it is not known. */
+  abstract readonly peer: string;
+  abstract readonly headers: HeaderSource;
+  /** Of the answer, once it is known. */
+  abstract readonly status: number;
+
+  patienceEndsAt: number = Infinity;
+  attempt: number | undefined = undefined;
+  ownedUpstream: boolean = false;
+  priority: Priority = 'default';
+  idempotent: IdempotentRequest | undefined = undefined;
+  /** What is done for it derives its own keys from this. */
+  idempotencyKey: string | undefined = undefined;
+  /** Handlers run inside it: what they call inherits patience, signal, ownership and key. */
+  isAmbient: boolean = false;
+  /** The answer has been sent, or the client has gone. */
+  isOver: boolean = false;
+
+  #controller: AbortController | undefined;
+  #abortReason: unknown;
+  #endListeners: EndListener[] | undefined;
+  #holders: { readonly holder: AnswerHolder; readonly bodyMax: number }[] | undefined;
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  /** All lines of one header, as they came. */
+  abstract headerLines(name: string): readonly string[];
+  abstract setHeader(name: string, value: string): void;
+  /** The whole body, at most so many bytes of it. Handlers can read it as if nobody had. */
+  abstract readBody(bytesMax: number): RequestBody | Promise<RequestBody>;
+  /** Answers although the handler has not: whatever it answers later goes nowhere. */
+  protected abstract answerInstead(answer: Answer): void;
+  /** Is told when the first listener is there. */
+  protected abstract watchEnd(): void;
+
+  header(name: string): string | undefined {
+    const { headers } = this;
+    const value =
+      typeof headers.get === 'function' ? headers.get(name) : (headers as Record<string, string>)[name];
+    return value ?? undefined;
+  }
+
+  get path(): string {
+    const { url } = this;
+    const query = url.indexOf('?');
+    return query < 0 ? url : url.slice(0, query);
+  }
+
+  /** Made when it is first read: most handlers never do. */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason);
+      else this.onEnd(() => {});
+    }
+    return this.#controller.signal;
+  }
+
+  /** It ended as requests to something overloaded do. */
+  get wasOverloaded(): boolean {
+    const { status } = this;
+    return status === 503 || status === 504 || status === 429;
+  }
+
+  get patienceLeft(): number {
+    return Math.max(0, this.patienceEndsAt - this.clock.now());
+  }
+
+  abort(reason: unknown): void {
+    if (this.#abortReason !== undefined) return;
+    this.#abortReason = reason;
+    this.#controller?.abort(reason);
+  }
+
+  onEnd(listener: EndListener): void {
+    if (!this.#endListeners) {
+      this.#endListeners = [];
+      this.watchEnd();
+    }
+    this.#endListeners.push(listener);
+  }
+
+  /** Lets `holder` see the answer before it is sent. The last to ask is the first to see it. */
+  holdAnswer(bodyMax: number, holder: AnswerHolder): void {
+    this.#holders ??= [];
+    this.#holders.push({ holder, bodyMax });
+  }
+
+  get isHeld(): boolean {
+    return this.#holders !== undefined;
+  }
+
+  /** How much of an answer's body somebody wants to see. */
+  get heldBodyMax(): number {
+    return Math.max(0, ...(this.#holders ?? []).map(({ bodyMax }) => bodyMax));
+  }
+
+  /** Shows an answer to all who asked, once; gives what is to be sent instead, if anything. */
+  async reviewed(answer: HandlerAnswer): Promise<Answer | undefined> {
+    const holders = this.#holders ?? [];
+    this.#holders = undefined;
+    let instead: Answer | undefined;
+    for (const { holder, bodyMax } of holders.toReversed()) {
+      const current = instead ? { ...instead, body: instead.body ?? '' } : answer;
+      const tooLong = current.body !== undefined && current.body.length > bodyMax;
+      instead = (await holder(tooLong ? { ...current, body: undefined } : current)) ?? instead;
+    }
+    return instead;
+  }
+
+  /** Calls `next` inside of what this request gives on. */
+  around<T>(next: () => T): T {
+    if (!this.isAmbient) return next();
+    const outer = surroundings();
+    if (outer === this) return next();
+    if (!outer) return surroundedBy(this, next);
+    const { patienceEndsAt, signal, ownedUpstream, attempt, priority, idempotencyKey } = this;
+    return surroundedBy({ patienceEndsAt, signal, ownedUpstream, attempt, priority, idempotencyKey }, next);
+  }
+
+  /** The client's patience is over. An answer that somebody waits to see is left to come: what it says is not lost. */
+  expire(answer: Answer, reason: unknown): void {
+    if (!this.isOver && !this.isHeld) this.answerInstead(answer);
+    this.abort(reason);
+  }
+
+  protected ended(completed: boolean): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    const now = this.clock.now();
+    for (const listener of this.#endListeners ?? []) listener(now, completed);
+    if (!completed) this.abort(new ClientGoneError());
+  }
+}
+
+const exchangeOf: unique symbol = Symbol('holdfast');
+
+interface Carrier {
+  [exchangeOf]?: Exchange;
+  /** Of frameworks that wrap the request. */
+  readonly raw?: Carrier;
+}
+
+/** Lets whoever has `carrier` find the exchange. */
+export function carry(carrier: object, exchange: Exchange): void {
+  (carrier as Carrier)[exchangeOf] = exchange;
+}
+
+export function exchangeIn(carrier: object): Exchange | undefined {
+  return (carrier as Carrier)[exchangeOf];
+}
+
+/**
+ * What the parts know about a request: of node:http, of Express, of Fastify, or the context of Hono. `undefined` where it
+ * is behind none.
+ */
+export function contextOf(request: object): RequestContext | undefined {
+  const { raw, [exchangeOf]: own } = request as Carrier;
+  return own ?? raw?.[exchangeOf];
+}
+
+/** Why the signal of a request aborted: nobody waits for the answer any more. */
+export class ClientGoneError extends Error {
+  readonly code = 'HOLDFAST_CLIENT_GONE';
+
+  constructor() {
+    super('The client has gone.');
+  }
+
+  override get name(): string {
+    return this.code;
+  }
+}

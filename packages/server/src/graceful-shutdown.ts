@@ -1,0 +1,89 @@
+import type { Server, ServerResponse } from 'node:http';
+import { type Clock, systemClock } from 'holdfast';
+import { anything, callback, duration, list, readTable, type SpecOf } from 'holdfast/fields';
+import type { HealthPart } from './health.ts';
+import { pause, within } from './pause.ts';
+
+const fields = {
+  health: anything<HealthPart>(),
+  drainDelay: duration('5s'),
+  patience: duration('25s'),
+  signals: list(anything<NodeJS.Signals>(), ['SIGTERM', 'SIGINT']),
+  before: callback<() => unknown>(),
+  after: callback<() => unknown>(),
+  exit: anything<boolean>(),
+};
+
+export type GracefulShutdownOptions = SpecOf<typeof fields>;
+
+export interface GracefulShutdown {
+  /** As a signal would; the same promise for all who ask. Gives how many requests had to be cut off. */
+  shutdown(): Promise<number>;
+  /** Aborts when it begins, for loops and consumers of the same process. */
+  readonly signal: AbortSignal;
+  /** Takes the listeners for signals away. */
+  dispose(): void;
+}
+
+/**
+ * Ends a server without a failed request: not ready, so that balancers look elsewhere; a while of serving on, in which
+ * connections are closed after their next answer; no new connections; until what runs is done, or patience is over.
+ */
+export function gracefulShutdown(
+  server: Server,
+  options: GracefulShutdownOptions = {},
+  environment: { readonly clock?: Clock } = {},
+): GracefulShutdown {
+  const settings = readTable(fields, options, 'gracefulShutdown.');
+  const { clock = systemClock } = environment;
+  const controller = new AbortController();
+  let ending: Promise<number> | undefined;
+  let running = 0;
+
+  server.prependListener('request', (_request: unknown, response: ServerResponse) => {
+    running++;
+    response.once('close', () => running--);
+    if (ending) response.setHeader('connection', 'close');
+  });
+
+  async function end(): Promise<number> {
+    settings.health?.drain();
+    controller.abort();
+    await settings.before?.();
+    await pause(clock, settings.drainDelay);
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    server.closeIdleConnections();
+    await within(clock, settings.patience, closed);
+    const cutOff = running;
+    server.closeAllConnections();
+    await closed;
+    await settings.after?.();
+    return cutOff;
+  }
+
+  function shutdown(): Promise<number> {
+    ending ??= end();
+    return ending;
+  }
+
+  const onSignal = () => {
+    shutdown().then(
+      (cutOff) => {
+        if (settings.exit ?? true) process.exit(cutOff > 0 ? 1 : 0);
+      },
+      (error: unknown) => {
+        console.error(error);
+        if (settings.exit ?? true) process.exit(1);
+      },
+    );
+  };
+  for (const signal of settings.signals) process.on(signal, onSignal);
+
+  return {
+    shutdown,
+    signal: controller.signal,
+    dispose() {
+      for (const signal of settings.signals) process.off(signal, onSignal);
+    },
+  };
+}

@@ -1,0 +1,266 @@
+import { hash } from 'node:crypto';
+import type { Begun, Claim, Completion, Hold, Ledger, Settled } from '@holdfast/contracts';
+import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
+import { anything, count, duration, list, readTable, type SpecOf, word } from 'holdfast/fields';
+import { readResponse } from 'holdfast/wire';
+import type { Answer, HandlerAnswer } from './answer.ts';
+import { type Exchange, tooLarge } from './exchange.ts';
+import { readKey } from './idempotency-key.ts';
+import { HeldKey, type HoldSettings } from './idempotent-request.ts';
+import type { Part } from './part.ts';
+import { pause } from './pause.ts';
+import { problem } from './problem.ts';
+import { requestFingerprint, storeKey } from './request-fingerprint.ts';
+import { defaultLine, StoreLine } from './store-line.ts';
+import { decodeAnswer, encodeAnswer, isReplayable } from './stored-answer.ts';
+import 'holdfast/ambient';
+
+const mebibyte = 1024 * 1024;
+
+const fields = {
+  ledger: anything<Ledger>(),
+  scope: anything<((exchange: Exchange) => string | undefined) | 'public'>(),
+  required: anything<boolean>(),
+  methods: list(anything<string>(), ['POST', 'PATCH']),
+  wait: duration('0ms'),
+  whenLost: word('tell', 'tell', 'reexecute'),
+  transactional: anything<boolean>(),
+  lease: duration('30s', undefined, 100),
+  heldMax: duration('15m'),
+  keep: duration('24h'),
+  liveMax: count(10_000, 1),
+  bodyMax: count(mebibyte, 0),
+  answerMax: count(mebibyte, 0),
+  replay: list(anything<string>(), []),
+  timeout: duration('45ms'),
+};
+
+type Fields = Omit<typeof fields, 'ledger' | 'scope'>;
+
+export interface IdempotencyOptions extends SpecOf<Fields> {
+  readonly ledger: Ledger<never>;
+  /** Whose key it is, from what has been verified; `'public'` where the keys of all callers may meet. */
+  readonly scope: ((exchange: Exchange) => string | undefined) | 'public';
+}
+
+export interface IdempotencyPart extends Part {
+  readonly counts: IdempotencyCounts;
+}
+
+export interface IdempotencyCounts {
+  executed: number;
+  replayed: number;
+  /** Refused for the key's sake: missing, invalid, reused, running, unknown, too many. */
+  refused: number;
+  /** Refused because the ledger was away. */
+  failedClosed: number;
+  /** Answers that could not be recorded: their keys are of unknown outcome when the lease ends. */
+  unrecorded: number;
+}
+
+/** Refusals that a handler makes before it does anything: they say nothing about the next try. */
+const refusals = new Set([401, 403, 408, 409, 425, 429]);
+
+const scopeLengthMax = 128;
+const pollMs = [50, 250] as const;
+const repeatMs = 250;
+const waitersMax = 100;
+const again = { 'retry-after': '1' };
+
+const storeAway = problem('store-unavailable', again);
+const inProgress = problem('in-progress', again);
+
+/** A request with the same key is executed once, and answered each time. */
+export function idempotency(
+  options: IdempotencyOptions,
+  environment: { readonly clock?: Clock; readonly random?: Random } = {},
+): IdempotencyPart {
+  const settings = readTable(fields, options as SpecOf<typeof fields>, 'idempotency.');
+  const { clock = systemClock, random = systemRandom } = environment;
+  const {
+    scope: scopeOf,
+    keep: keepMs,
+    lease: leaseMs,
+    liveMax,
+    bodyMax,
+    answerMax,
+    timeout: timeoutMs,
+  } = settings;
+  const ledger = demandLedger(settings.ledger);
+  demandScope(scopeOf);
+  const mayReexecute = settings.transactional === true || settings.whenLost === 'reexecute';
+  const alsoReplayed = settings.replay.map((name) => demandReplayable(name.toLowerCase()));
+  const holdSettings: HoldSettings = {
+    leaseMs,
+    keepMs,
+    heldMaxMs: settings.heldMax,
+    mayReexecute,
+    alsoReplayed,
+  };
+  const methods = new Set(settings.methods);
+  const required = settings.required ?? true;
+  const counts: IdempotencyCounts = { executed: 0, replayed: 0, refused: 0, failedClosed: 0, unrecorded: 0 };
+  const waiters = new Map<string, number>();
+
+  const line = { ...defaultLine, timeoutMs };
+  const begins = new StoreLine<Claim, Begun>(
+    (claims) => ledger.begin(claims),
+    line,
+    clock,
+    (begun) => {
+      // Nobody waits for it any more, and nothing was done with it.
+      if (begun.kind === 'acquired') settleLater(releases, begun.hold);
+    },
+  );
+  const completions = new StoreLine<Completion, Settled>((all) => ledger.complete(all), line, clock);
+  const releases = new StoreLine<Hold, boolean>((holds) => ledger.release(holds), line, clock);
+
+  /** Goes on asking until the lease is over: what was done is worth more than one try. */
+  async function settleLater<Ask, Result>(to: StoreLine<Ask, Result>, ask: Ask): Promise<void> {
+    const until = clock.now() + leaseMs;
+    while (clock.now() < until) {
+      await pause(clock, repeatMs);
+      if ((await to.ask(ask)) !== undefined) return;
+    }
+    counts.unrecorded++;
+  }
+
+  async function settle(held: HeldKey<unknown>, answer: HandlerAnswer): Promise<Answer | undefined> {
+    held.end();
+    if (held.isCommitted) return undefined;
+    const { hold } = held;
+    if (leavesNothing(held, answer)) {
+      if ((await releases.ask(hold)) === undefined) settleLater(releases, hold);
+      return undefined;
+    }
+    const { status, headers, body } = answer;
+    const record = body === undefined ? undefined : encodeAnswer({ status, headers, body }, alsoReplayed);
+    const completion = { hold, record, keepMs };
+    const settled = await completions.ask(completion);
+    if (settled === undefined) settleLater(completions, completion);
+    if (settled === undefined || settled.took) return undefined;
+    counts.unrecorded++;
+    // Another request has the key: its answer is the one that counts, and the client can have it soon. Where nobody
+    // takes over, this was the only execution, and its answer is the truth.
+    return mayReexecute ? inProgress : undefined;
+  }
+
+  function execute(
+    exchange: Exchange,
+    key: string,
+    claim: Claim,
+    begun: Begun & { kind: 'acquired' },
+  ): undefined {
+    counts.executed++;
+    const held = new HeldKey(key, claim, begun, ledger, exchange, holdSettings);
+    exchange.idempotent = held;
+    exchange.idempotencyKey = key;
+    exchange.isAmbient = true;
+    exchange.holdAnswer(answerMax, (answer) => settle(held, answer));
+  }
+
+  async function begin(exchange: Exchange, key: string, claim: Claim): Promise<Answer | undefined> {
+    let begun = await begins.ask(claim);
+    if (begun?.kind === 'running' && settings.wait > 0) begun = await waitFor(exchange, claim, begun);
+    if (begun === undefined) {
+      counts.failedClosed++;
+      return storeAway;
+    }
+    if (begun.kind === 'acquired') {
+      // The client may have left meanwhile: nothing was done yet, and nobody would hear of it.
+      if (!exchange.isOver) return execute(exchange, key, claim, begun);
+      settleLater(releases, begun.hold);
+      return storeAway;
+    }
+    if (begun.kind === 'done' && begun.record !== undefined) {
+      counts.replayed++;
+      return decodeAnswer(begun.record);
+    }
+    counts.refused++;
+    if (begun.kind === 'running') return inProgress;
+    if (begun.kind === 'mismatch') return problem('key-reused');
+    if (begun.kind === 'unknown') return problem('outcome-unknown');
+    if (begun.kind === 'full') return problem('too-many-keys', { 'retry-after': '60' });
+    return problem('response-not-stored');
+  }
+
+  /** Looks again and again, as long as the route says and the client waits. */
+  async function waitFor(exchange: Exchange, claim: Claim, running: Begun): Promise<Begun | undefined> {
+    const waiting = waiters.get(claim.key) ?? 0;
+    if (waiting >= waitersMax) return running;
+    waiters.set(claim.key, waiting + 1);
+    try {
+      const until = Math.min(clock.now() + settings.wait, exchange.patienceEndsAt);
+      let begun: Begun | undefined = running;
+      for (let step: number = pollMs[0]; begun?.kind === 'running'; step = Math.min(step * 1.5, pollMs[1])) {
+        const delayMs = step * (0.75 + random() / 2);
+        if (clock.now() + delayMs > until || exchange.isOver) return running;
+        await pause(clock, delayMs);
+        begun = await begins.ask(claim);
+      }
+      return begun;
+    } finally {
+      const left = waiters.get(claim.key)! - 1;
+      if (left > 0) waiters.set(claim.key, left);
+      else waiters.delete(claim.key);
+    }
+  }
+
+  function refuse(answer: Answer): Answer {
+    counts.refused++;
+    return answer;
+  }
+
+  return {
+    name: 'idempotency',
+    needsBody: true,
+    counts,
+    enter(exchange) {
+      if (!methods.has(exchange.method)) return undefined;
+      const read = readKey(exchange.headerLines('idempotency-key'));
+      if (read === 'missing') return required ? refuse(problem('key-missing')) : undefined;
+      if (read === 'invalid') return refuse(problem('key-invalid'));
+      const scope = scopeOf === 'public' ? scopeOf : scopeOf(exchange);
+      if (!scope) return refuse(problem('scope-unknown'));
+
+      const go = (body: Awaited<ReturnType<Exchange['readBody']>>) => {
+        if (body === tooLarge) return refuse(problem('content-too-large', { connection: 'close' }));
+        const claim: Claim = {
+          scope: scope.length <= scopeLengthMax ? scope : hash('sha256', scope, 'base64url'),
+          key: storeKey(scope, exchange, read.key),
+          fingerprint: requestFingerprint(exchange, body),
+          leaseMs,
+          keepMs,
+          liveMax,
+          whenLost: mayReexecute ? 'takeOver' : 'tell',
+        };
+        return begin(exchange, read.key, claim);
+      };
+      const body = exchange.readBody(bodyMax);
+      return body instanceof Promise ? body.then(go) : go(body);
+    },
+  };
+}
+
+/** Whether the key may be free again, as if it had never been used. */
+function leavesNothing(held: HeldKey<unknown>, { status, headers }: HandlerAnswer): boolean {
+  if (status < 400) return false;
+  return held.nothingWasDone || refusals.has(status) || readResponse(headers).retry === 'safe';
+}
+
+function demandLedger(ledger: Ledger | undefined): Ledger {
+  if (typeof ledger?.begin === 'function') return ledger;
+  throw new OptionsError('idempotency.ledger', ledger, 'a Ledger');
+}
+
+function demandScope(
+  scope: unknown,
+): asserts scope is 'public' | ((exchange: Exchange) => string | undefined) {
+  if (scope === 'public' || typeof scope === 'function') return;
+  throw new OptionsError('idempotency.scope', scope, 'a function that tells whose key it is, or "public"');
+}
+
+function demandReplayable(name: string): string {
+  if (isReplayable(name)) return name;
+  throw new OptionsError('idempotency.replay', name, 'headers that are not meant for one caller alone');
+}

@@ -1,0 +1,112 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from 'holdfast';
+import type { Answer } from './answer.ts';
+import { carry, Exchange, type RequestBody, tooLarge } from './exchange.ts';
+import { holdBack, mute, readWhole, sendAnswer } from './node-answer.ts';
+
+/** What is left of a request whose body somebody has read: parsed by Express, or as it was. */
+interface Parsed {
+  readonly body?: unknown;
+  readonly rawBody?: unknown;
+}
+
+/** An exchange on `node:http`, without a conversion. */
+export class NodeExchange extends Exchange {
+  readonly native: unknown;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  #isHeldBack = false;
+
+  constructor(request: IncomingMessage, response: ServerResponse, clock: Clock, native: unknown = request) {
+    super(clock);
+    this.request = request;
+    this.response = response;
+    this.native = native;
+    carry(request, this);
+  }
+
+  get method(): string {
+    return this.request.method!;
+  }
+
+  get url(): string {
+    return this.request.url!;
+  }
+
+  get route(): string | undefined {
+    return undefined;
+  }
+
+  get peer(): string {
+    return this.request.socket.remoteAddress ?? '';
+  }
+
+  get headers(): IncomingMessage['headers'] {
+    return this.request.headers;
+  }
+
+  get status(): number {
+    return this.response.statusCode;
+  }
+
+  override header(name: string): string | undefined {
+    return this.request.headers[name] as string | undefined;
+  }
+
+  headerLines(name: string): readonly string[] {
+    // One line, as nearly always, needs no look at the others. Several are joined by a comma.
+    const value = this.request.headers[name];
+    if (value === undefined) return [];
+    return typeof value === 'string' && !value.includes(',')
+      ? [value]
+      : (this.request.headersDistinct[name] ?? []);
+  }
+
+  setHeader(name: string, value: string): void {
+    this.response.setHeader(name, value);
+  }
+
+  async readBody(bytesMax: number): Promise<RequestBody> {
+    const { request } = this;
+    if (request.readableEnded) return readAlready(request as Parsed);
+    return (await readWhole(request, bytesMax)) ?? tooLarge;
+  }
+
+  send(answer: Answer): void {
+    sendAnswer(this.response, answer);
+  }
+
+  protected answerInstead(answer: Answer): void {
+    const { response } = this;
+    if (response.headersSent) return;
+    this.send(answer);
+    mute(response);
+  }
+
+  protected watchEnd(): void {
+    const { response } = this;
+    response.once('close', () => this.ended(response.writableFinished));
+  }
+
+  /** The handler is next. */
+  prepare(): void {
+    if (!this.isHeld || this.#isHeldBack) return;
+    this.#isHeldBack = true;
+    holdBack(this.response, this.heldBodyMax, (answer) => this.reviewed(answer));
+  }
+
+  /** Answers instead of the handler, once those have seen it who asked. */
+  refuse(answer: Answer): void {
+    if (this.isHeld && !this.#isHeldBack) {
+      const shown = { ...answer, body: answer.body ?? '' };
+      this.reviewed(shown).then((instead) => this.send(instead ?? answer));
+    } else this.send(answer);
+  }
+}
+
+function readAlready(request: Parsed): RequestBody {
+  const { rawBody, body } = request;
+  if (typeof rawBody === 'string' || rawBody instanceof Uint8Array) return rawBody;
+  if (typeof body === 'string' || body instanceof Uint8Array) return body;
+  return body === undefined ? '' : JSON.stringify(body);
+}

@@ -1,0 +1,37 @@
+import type { Answer } from './answer.ts';
+import type { Exchange } from './exchange.ts';
+
+/** In which order parts act, outermost first. Order is semantics, so it is not left to the list. */
+const order = ['health', 'deadline', 'rateLimit', 'degrade', 'shed', 'bulkhead', 'idempotency'] as const;
+
+export type PartName = (typeof order)[number];
+
+/** Something that stands before a handler. It may answer instead, or have an eye on what follows. */
+export interface Part {
+  readonly name: PartName;
+  /** It has to see the body. */
+  readonly needsBody?: boolean;
+  /** `undefined`: go on. A promise only where it has to wait. */
+  enter(exchange: Exchange): Answer | undefined | Promise<Answer | undefined>;
+}
+
+export function inOrder(parts: readonly Part[]): readonly Part[] {
+  return parts.toSorted((a, b) => order.indexOf(a.name) - order.indexOf(b.name));
+}
+
+/** Goes through the parts, in one go where none has to wait. `undefined`: the handler's turn. */
+export function enterAll(
+  parts: readonly Part[],
+  exchange: Exchange,
+  from = 0,
+): Answer | undefined | Promise<Answer | undefined> {
+  for (let index = from; index < parts.length; index++) {
+    const answer = parts[index]!.enter(exchange);
+    if (answer === undefined) continue;
+    if (answer instanceof Promise) {
+      return answer.then((late) => late ?? enterAll(parts, exchange, index + 1));
+    }
+    return answer;
+  }
+  return undefined;
+}

@@ -1,0 +1,58 @@
+import type { Random } from 'holdfast';
+import { type Retry, writeResponse } from 'holdfast/wire';
+import type { Answer, AnswerHeaders } from './answer.ts';
+
+const registered = 'https://iana.org/assignments/http-problem-types#';
+const own = 'urn:holdfast:problem:';
+
+/** Every refusal there is: its status, what is said about repeating it, and its sentence. */
+const problems = {
+  'quota-exceeded': [429, 'safe', 'The quota is used up.'],
+  'temporary-reduced-capacity': [503, 'safe', 'The server has no capacity for this request now.'],
+  'patience-spent': [504, 'safe', 'The caller would be gone before this request could be answered.'],
+  'too-slow': [504, 'unknown', 'The request was not answered within the time that the caller waits.'],
+  'key-missing': [400, 'never', 'This request needs an Idempotency-Key.'],
+  'key-invalid': [400, 'never', 'The Idempotency-Key must be one string of 1 to 255 visible characters.'],
+  'key-reused': [422, 'never', 'This Idempotency-Key was used for another request.'],
+  'in-progress': [409, 'safe', 'A request with this Idempotency-Key is being processed.'],
+  'outcome-unknown': [
+    409,
+    'never',
+    'A request with this Idempotency-Key was begun, and its outcome is unknown.',
+  ],
+  'response-not-stored': [409, 'never', 'This request was processed, and its response was not kept.'],
+  'too-many-keys': [429, 'safe', 'There are too many live keys of this caller.'],
+  'scope-unknown': [403, 'never', 'Nobody can tell whose Idempotency-Key this is.'],
+  'content-too-large': [413, 'never', 'A request with an Idempotency-Key may not be this long.'],
+  'store-unavailable': [503, 'safe', 'Whether this request was processed before cannot be told now.'],
+} as const satisfies Record<string, readonly [status: number, retry: Retry, title: string]>;
+
+export type ProblemName = keyof typeof problems;
+
+const registeredNames: readonly string[] = ['quota-exceeded', 'temporary-reduced-capacity'];
+
+/** An answer as RFC 9457 wants it. It says nothing of the inside: no stack, no host, no key. */
+export function problem(
+  name: ProblemName,
+  headers: AnswerHeaders = {},
+  members: Readonly<Record<string, unknown>> = {},
+): Answer {
+  const [status, retry, title] = problems[name];
+  const type = (registeredNames.includes(name) ? registered : own) + name;
+  return {
+    status,
+    headers: {
+      'content-type': 'application/problem+json',
+      'cache-control': 'no-store',
+      holdfast: writeResponse({ retry })!,
+      ...headers,
+    },
+    body: JSON.stringify({ type, title, status, ...members }),
+  };
+}
+
+/** Whole seconds, never fewer than `waitMs`, and up to half as many more: callers must not come back as one. */
+export function retryAfter(waitMs: number, random: Random, capMs = 3_600_000): string {
+  const seconds = Math.max(1, Math.min(waitMs, capMs) / 1000);
+  return String(Math.ceil(seconds * (1 + random() / 2)));
+}

@@ -1,0 +1,180 @@
+import { hash } from 'node:crypto';
+import type { Counters } from '@holdfast/contracts';
+import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
+import {
+  anything,
+  callback,
+  count,
+  duration,
+  type Field,
+  group,
+  list,
+  type Rate,
+  rate,
+  readTable,
+  type SettingsOf,
+  type SpecOf,
+  shape,
+  word,
+} from 'holdfast/fields';
+import { addressKey, clientAddress, type Peers } from './address.ts';
+import type { Answer } from './answer.ts';
+import type { Exchange } from './exchange.ts';
+import { LocalLimits } from './local-limits.ts';
+import type { Part } from './part.ts';
+import { problem, retryAfter } from './problem.ts';
+import { legacyFields, RateFields, type RatePolicy, type Taken } from './rate-policy.ts';
+import { SharedLimits } from './shared-limits.ts';
+
+/** A rate, and how many it is about: of `'100/m'` a hundred may pass at once. */
+const quota: Field<Rate, { readonly ratePerMs: number; readonly times: number }> = {
+  kind: 'a rate such as "100/m"',
+  fallback: '100/m',
+  read(value, path) {
+    const ratePerMs = rate().read(value, path);
+    if (ratePerMs === undefined) return undefined;
+    return { ratePerMs, times: Math.max(1, Math.floor(Number.parseFloat(value as Rate))) };
+  },
+};
+
+const limitFields = { name: anything<string>(), rate: quota, burst: count(undefined, 1) };
+
+const fields = {
+  limits: list(shape(limitFields), [{}]),
+  key: callback<(exchange: Exchange) => string | undefined>(),
+  perRoute: anything<boolean>(),
+  cost: callback<(exchange: Exchange) => number>(),
+  proxies: anything<Peers>(),
+  counters: anything<Counters>(),
+  whenAway: word('share', 'share', 'open', 'closed'),
+  nodes: count(1, 1),
+  timeout: duration('25ms'),
+  lease: group({ tokensMax: count(20, 1), for: duration('100ms') }, false),
+  keysMax: count(100_000, 2),
+  reportOnly: anything<boolean>(),
+  legacy: anything<boolean>(),
+  retryAfterCap: duration('1h'),
+};
+
+export type RateLimitOptions = SpecOf<typeof fields>;
+
+export interface RateLimitCounts {
+  allowed: number;
+  refused: number;
+  /** Of a limit that only reports: it would have been refused. */
+  wouldRefuse: number;
+}
+
+export interface RateLimitPart extends Part {
+  readonly counts: RateLimitCounts;
+  /** Asks that the shared store did not answer in time. */
+  readonly missed: number;
+  /** Keys that are remembered in this process. */
+  readonly keys: number;
+}
+
+/** Longer keys are kept as their hash, so that memory is bounded by their number. */
+const keyLengthMax = 96;
+
+/** So many a time for each caller and route: 100 a minute unless said. */
+export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvironment = {}): RateLimitPart {
+  const settings = readTable(fields, options, 'rateLimit.');
+  const { clock = systemClock, random = systemRandom } = environment;
+  const { key: keyOf, cost: costOf, proxies, counters, keysMax, reportOnly, legacy } = settings;
+  const perRoute = settings.perRoute ?? true;
+  const policies = settings.limits.map(toPolicy);
+  const texts = new RateFields(policies);
+  const local = new LocalLimits(policies, keysMax);
+  const shared =
+    counters &&
+    new SharedLimits(
+      policies,
+      counters,
+      {
+        timeoutMs: settings.timeout,
+        whenAway: settings.whenAway,
+        nodes: settings.nodes,
+        keysMax,
+        lease: settings.lease && { tokensMax: settings.lease.tokensMax, forMs: settings.lease.for },
+      },
+      clock,
+    );
+  const counts: RateLimitCounts = { allowed: 0, refused: 0, wouldRefuse: 0 };
+
+  function nameOf(exchange: Exchange): string {
+    const caller = keyOf?.(exchange) ?? addressKey(clientAddress(exchange, proxies));
+    const route = perRoute ? exchange.route : undefined;
+    const name = route === undefined ? caller : `${caller} ${route}`;
+    if (name.length <= keyLengthMax && !name.includes('}')) return name;
+    return hash('sha256', name, 'base64url');
+  }
+
+  function settle(exchange: Exchange, taken: Taken): Answer | undefined {
+    const { waitMs, tokens } = taken;
+    if (waitMs > 0 && reportOnly) counts.wouldRefuse++;
+    if (reportOnly) return undefined;
+    const limit = texts.limit(tokens, waitMs);
+    const old = legacy ? legacyFields(policies[0]!, tokens[0]!) : undefined;
+    if (waitMs === 0) {
+      counts.allowed++;
+      exchange.setHeader('ratelimit-policy', texts.policy);
+      exchange.setHeader('ratelimit', limit);
+      for (const name in old) exchange.setHeader(name, old[name] as string);
+      return undefined;
+    }
+    counts.refused++;
+    return problem(
+      'quota-exceeded',
+      {
+        'ratelimit-policy': texts.policy,
+        ratelimit: limit,
+        // More than the whole limit never passes: there is nothing to wait for.
+        ...(waitMs < Infinity && { 'retry-after': retryAfter(waitMs, random, settings.retryAfterCap) }),
+        ...old,
+      },
+      { 'violated-policies': taken.violated },
+    );
+  }
+
+  return {
+    name: 'rateLimit',
+    counts,
+    get missed() {
+      return shared?.line.missed ?? 0;
+    },
+    get keys() {
+      return local.size;
+    },
+    enter(exchange) {
+      const key = nameOf(exchange);
+      const cost = costOf ? costOf(exchange) : 1;
+      const now = clock.now();
+      if (!shared) return settle(exchange, local.take(key, cost, now));
+      const taken = shared.take(key, cost, now);
+      return taken instanceof Promise
+        ? taken.then((late) => settle(exchange, late))
+        : settle(exchange, taken);
+    },
+  };
+}
+
+export interface RateEnvironment {
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+function toPolicy(
+  { name, rate: { ratePerMs, times }, burst }: SettingsOf<typeof limitFields>,
+  index: number,
+  all: readonly unknown[],
+): RatePolicy {
+  const called = name ?? (all.length === 1 ? 'default' : `limit${index + 1}`);
+  if (!/^[a-z0-9_.-]{1,64}$/i.test(called)) {
+    throw new OptionsError(
+      `rateLimit.limits[${index}].name`,
+      called,
+      'a name of letters, digits, ".", "_" and "-"',
+    );
+  }
+  return { name: called, ratePerMs, burst: burst ?? times };
+}

@@ -1,0 +1,13 @@
+import type { Random } from 'holdfast';
+import type { Answer } from './answer.ts';
+import { problem } from './problem.ts';
+
+/** Written once: a refusal must cost less than the work that it refuses. */
+const answers: readonly Answer[] = ['1', '2', '3'].map((seconds) =>
+  problem('temporary-reduced-capacity', { 'retry-after': seconds }),
+);
+
+/** No capacity: come back in one to three seconds. Nothing was processed. */
+export function noCapacity(random: Random): Answer {
+  return answers[Math.floor(random() * answers.length)]!;
+}

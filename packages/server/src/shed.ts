@@ -1,0 +1,130 @@
+import { type Clock, type Priority, type Random, systemClock, systemRandom } from 'holdfast';
+import { anything, callback, count, duration, number, readTable, type SpecOf } from 'holdfast/fields';
+import { AdaptiveLimit } from 'holdfast/machines';
+import { readRequest } from 'holdfast/wire';
+import { addressKey, clientAddress, type Peers } from './address.ts';
+import { Cohorts } from './cohorts.ts';
+import type { Exchange } from './exchange.ts';
+import { Gate } from './gate.ts';
+import type { Part } from './part.ts';
+import { Pressure, type Readings } from './pressure.ts';
+import { noCapacity } from './refusals.ts';
+
+const fields = {
+  initial: count(20, 1),
+  floor: count(4, 1),
+  ceiling: count(1_000, 1),
+  reserve: number(0.1, 0, 1),
+  queueMax: count(50, 0),
+  queueTimeout: duration('100ms'),
+  priority: callback<(exchange: Exchange) => Priority | undefined>(),
+  tenant: callback<(exchange: Exchange) => string | undefined>(),
+  inside: anything<Peers>(),
+  proxies: anything<Peers>(),
+};
+
+export type ShedOptions = SpecOf<typeof fields>;
+
+export interface ShedPart extends Part {
+  /** Requests that may be at work now. */
+  readonly limit: number;
+  readonly inFlight: number;
+  readonly queued: number;
+  readonly refused: Readonly<Record<Priority, number>>;
+  /** Levels that may wait for a permit: 384 of them, those of the critical first. */
+  readonly threshold: number;
+}
+
+export interface ShedEnvironment {
+  readonly clock?: Clock;
+  readonly random?: Random;
+  /** The process's own unless given. */
+  readonly readings?: Readings;
+}
+
+/**
+ * As much as can be done, and the most important of it. How many requests may be at work is found from what comes back;
+ * the rest waits a moment in a short queue, by priority, or is refused at once.
+ */
+export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {}): ShedPart {
+  const settings = readTable(fields, options, 'shed.');
+  const { clock = systemClock, random = systemRandom, readings } = environment;
+  const { priority: priorityOf, tenant: tenantOf, inside, proxies, queueMax } = settings;
+  const adaptive = new AdaptiveLimit(settings);
+  const gate = new Gate({ ...sizes(), queueTimeoutMs: settings.queueTimeout }, clock);
+  const cohorts = new Cohorts(clock, random);
+  const pressure = new Pressure(readings);
+  const refused: Record<Priority, number> = { critical: 0, default: 0, sheddable: 0 };
+
+  function sizes() {
+    const concurrent = adaptive.limit;
+    return { concurrent, queueMax, reserved: Math.ceil(concurrent * settings.reserve) };
+  }
+
+  function admit(exchange: Exchange, now: number): void {
+    adaptive.onStart();
+    exchange.onEnd((endedAt, completed) => {
+      const { limit } = adaptive;
+      if (completed) adaptive.onEnd(endedAt, endedAt - now, exchange.wasOverloaded);
+      else adaptive.onCancel();
+      if (adaptive.limit !== limit) gate.resize(endedAt, sizes());
+      gate.leave(endedAt);
+    });
+  }
+
+  function refuse(exchange: Exchange) {
+    refused[exchange.priority]++;
+    cohorts.drop();
+    return noCapacity(random);
+  }
+
+  function mayWait(exchange: Exchange, now: number): boolean {
+    const tenant = tenantOf?.(exchange) ?? addressKey(clientAddress(exchange, proxies));
+    return cohorts.mayWait(exchange.priority, tenant, now);
+  }
+
+  return {
+    name: 'shed',
+    refused,
+    get limit() {
+      return adaptive.limit;
+    },
+    get inFlight() {
+      return gate.bulkhead.inFlight;
+    },
+    get queued() {
+      return gate.bulkhead.queued;
+    },
+    get threshold() {
+      return cohorts.threshold;
+    },
+    enter(exchange) {
+      const given = priorityOf?.(exchange);
+      if (given) exchange.priority = given;
+      else if (inside?.has(exchange.peer)) {
+        exchange.priority = readRequest(exchange.headers).priority ?? exchange.priority;
+      }
+      const now = clock.now();
+      if (pressure.isHigh(now)) {
+        // No permit is short here: the thread or the heap is, and only fewer requests help.
+        cohorts.drop();
+        if (!mayWait(exchange, now)) return refuse(exchange);
+      }
+      if (gate.tryEnter(exchange, now)) {
+        admit(exchange, now);
+        return undefined;
+      }
+      const admitted = mayWait(exchange, now) && gate.enter(exchange, now);
+      if (admitted === false) return refuse(exchange);
+      if (admitted === true) {
+        admit(exchange, now);
+        return undefined;
+      }
+      return admitted.then((later) => {
+        if (!later) return refuse(exchange);
+        admit(exchange, clock.now());
+        return undefined;
+      });
+    },
+  };
+}

@@ -1,0 +1,117 @@
+import { memoryEngine } from '@holdfast/contracts/memory';
+import { describe, expect, test } from 'vitest';
+import { type IdempotencyOptions, idempotency } from '../src/index.ts';
+import { frameworks, type Handler, plain, reply } from './frameworks.ts';
+
+const mebibyte = 1024 * 1024;
+
+async function setup(options: Partial<IdempotencyOptions> = {}, handler?: Handler, serve = plain.serve) {
+  let executions = 0;
+  const engine = memoryEngine();
+  const order: Handler = () =>
+    reply(201, `order ${++executions}`, {
+      location: `/orders/${executions}`,
+      'set-cookie': 'session=secret',
+    });
+  const part = idempotency({ ledger: engine.ledger, scope: () => 'tenant', ...options });
+  const server = await serve([part], handler ?? order);
+  const post = (headers: Record<string, string> = {}, body = 'one book', path = '/orders') =>
+    fetch(server.origin + path, {
+      method: 'POST',
+      body,
+      headers: { 'content-type': 'text/plain', ...headers },
+    });
+  return {
+    ...engine,
+    part,
+    server,
+    post,
+    executions: () => executions,
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  };
+}
+
+const typeOf = async (answer: Response) => ((await answer.json()) as { type: string }).type.split(':').at(-1);
+
+describe.each(frameworks)('idempotency on $name', ({ serve }) => {
+  test('executes once, and replays what may be replayed', async () => {
+    await using it = await setup({}, undefined, serve);
+    const key = { 'idempotency-key': '"abc-1"' };
+    const [first, second] = [await it.post(key), await it.post(key)];
+    expect([first.status, await first.text()]).toEqual([201, 'order 1']);
+    expect([second.status, await second.text()]).toEqual([201, 'order 1']);
+    expect(first.headers.get('idempotent-replayed')).toBe(null);
+    expect(second.headers.get('idempotent-replayed')).toBe('true');
+    expect(second.headers.get('location')).toBe('/orders/1');
+    expect(second.headers.get('content-type')).toContain('text/plain');
+    expect(first.headers.get('set-cookie')).toBe('session=secret');
+    expect(second.headers.get('set-cookie')).toBe(null);
+    expect(it.executions()).toBe(1);
+  });
+
+  test('the handler can read the body that was looked at', async () => {
+    await using it = await setup({}, ({ body }) => reply(200, `got ${body.length}`), serve);
+    const long = 'ü'.repeat(200_000);
+    expect(await (await it.post({ 'idempotency-key': 'long' }, long)).text()).toBe('got 200000');
+    expect(await (await it.post({ 'idempotency-key': 'none' }, '')).text()).toBe('got 0');
+  });
+
+  test('one that runs is not run beside', async () => {
+    const begun = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    await using it = await setup(
+      {},
+      async () => {
+        begun.resolve();
+        await release.promise;
+        return reply(200, 'done');
+      },
+      serve,
+    );
+    const key = { 'idempotency-key': 'k' };
+    const first = it.post(key);
+    await begun.promise;
+    const second = await it.post(key);
+    expect([second.status, second.headers.get('retry-after'), await typeOf(second)]).toEqual([
+      409,
+      '1',
+      'in-progress',
+    ]);
+    release.resolve();
+    expect(await (await first).text()).toBe('done');
+    expect((await it.post(key)).headers.get('idempotent-replayed')).toBe('true');
+  });
+
+  test('a longer answer, or a failure, is not executed again either', async () => {
+    const answers = [reply(200, 'x'.repeat(mebibyte + 1)), reply(500, 'it broke')];
+    let next = 0;
+    await using it = await setup({}, () => answers[next++]!, serve);
+    const long = await it.post({ 'idempotency-key': 'long' });
+    expect((await long.text()).length).toBe(mebibyte + 1);
+    const again = await it.post({ 'idempotency-key': 'long' });
+    expect([again.status, await typeOf(again)]).toEqual([409, 'response-not-stored']);
+    expect((await it.post({ 'idempotency-key': 'broken' })).status).toBe(500);
+    const broken = await it.post({ 'idempotency-key': 'broken' });
+    expect([broken.status, await broken.text()]).toEqual([500, 'it broke']);
+    expect(next).toBe(2);
+  });
+
+  test('a failure that left nothing behind frees the key', async () => {
+    let calls = 0;
+    await using it = await setup(
+      {},
+      ({ context }) => {
+        if (++calls === 1) return reply(503, '', { holdfast: 'retry=safe' });
+        if (calls === 2) context.idempotent!.nothingDone();
+        if (calls === 2) throw new Error('no connection');
+        return reply(200, 'done');
+      },
+      serve,
+    );
+    const key = { 'idempotency-key': 'k' };
+    expect((await it.post(key)).status).toBe(503);
+    expect((await it.post(key)).status).toBe(500);
+    expect(await (await it.post(key)).text()).toBe('done');
+    expect(calls).toBe(3);
+  });
+});

@@ -1,0 +1,59 @@
+import { parseList } from 'structured-headers';
+import { describe, expect, test } from 'vitest';
+import { rateLimit } from '../src/index.ts';
+import { frameworks, plain, reply } from './frameworks.ts';
+
+const hello = () => reply(200, 'hello');
+
+describe.each(frameworks)('a limit on $name', ({ serve }) => {
+  test('lets so many pass, says how many are left, then refuses', async () => {
+    await using server = await serve([rateLimit({ limits: { rate: '2/m' } })], hello);
+    const answers = [];
+    for (let time = 0; time < 3; time++) answers.push(await fetch(server.origin));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429]);
+    expect(answers.map(({ headers }) => headers.get('ratelimit'))).toEqual([
+      '"default";r=1;t=30',
+      '"default";r=0;t=30',
+      '"default";r=0;t=30',
+    ]);
+    for (const { headers } of answers) expect(headers.get('ratelimit-policy')).toBe('"default";q=2;w=60');
+    const refused = answers[2]!;
+    expect(refused.headers.get('content-type')).toContain('application/problem+json');
+    expect(refused.headers.get('holdfast')).toBe('retry=safe');
+    expect(await refused.json()).toEqual({
+      type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
+      title: 'The quota is used up.',
+      status: 429,
+      'violated-policies': ['default'],
+    });
+  });
+
+  test('only reports where it is told to', async () => {
+    const limit = rateLimit({ limits: { rate: '1/m' }, reportOnly: true });
+    await using server = await serve([limit], hello);
+    for (let time = 0; time < 3; time++) {
+      const { status, headers } = await fetch(server.origin);
+      expect([status, headers.get('ratelimit')]).toEqual([200, null]);
+    }
+    expect(limit.counts).toEqual({ allowed: 0, refused: 0, wouldRefuse: 2 });
+  });
+});
+
+test('the fields are what the draft says they are', async () => {
+  const limits = [
+    { name: 'burst', rate: '10/s' as const },
+    { name: 'daily', rate: '1000/h' as const },
+  ];
+  await using server = await plain.serve([rateLimit({ limits })], hello);
+  const { headers } = await fetch(server.origin);
+  const told = (name: string) =>
+    parseList(headers.get(name)!).map(([item, parameters]) => [item, Object.fromEntries(parameters)]);
+  expect(told('ratelimit-policy')).toEqual([
+    ['burst', { q: 10, w: 1 }],
+    ['daily', { q: 1000, w: 3600 }],
+  ]);
+  expect(told('ratelimit')).toEqual([
+    ['burst', { r: 9, t: 1 }],
+    ['daily', { r: 999, t: 4 }],
+  ]);
+});
