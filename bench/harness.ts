@@ -33,6 +33,7 @@ interface Taken {
   readonly wallNs: number;
 }
 
+/** Enough for functions; what goes through sockets needs longer rounds, or chance decides. */
 const ROUND_MS = 25;
 const WARM_UP_ROUNDS = 4;
 /** Run like the others and not counted: what the warm-up of later cases made the compiler forget comes back. */
@@ -45,13 +46,17 @@ const OURS = 'ours';
  * Times cases in this process. All of them are warmed up before the first is measured, so the compiler has seen every
  * kind of policy by then, as it has in a program that uses several.
  */
-export async function timeCases(cases: readonly Case[], rounds: number): Promise<TimedResult[]> {
+export async function timeCases(
+  cases: readonly Case[],
+  rounds: number,
+  roundMs: number = ROUND_MS,
+): Promise<TimedResult[]> {
   const fields = cases.map((each) => ({ subject: each, contestants: contestantsOf(each) }));
-  for (const { contestants } of fields) await warmUp(contestants);
+  for (const { contestants } of fields) await warmUp(contestants, roundMs);
 
   const results: TimedResult[] = [];
   for (const { subject, contestants } of fields) {
-    for (const contestant of contestants) await calibrate(contestant);
+    for (const contestant of contestants) await calibrate(contestant, roundMs);
     for (let round = -SETTLING_ROUNDS; round < rounds; round++) {
       for (const contestant of orderOf(contestants, Math.abs(round))) {
         const { cpuNs, wallNs } = await take(contestant.loop, contestant.times);
@@ -94,20 +99,20 @@ function contestantsOf({ floor, ours, peers }: Case): Contestant[] {
   }));
 }
 
-async function warmUp(contestants: readonly Contestant[]): Promise<void> {
+async function warmUp(contestants: readonly Contestant[], roundMs: number): Promise<void> {
   for (let round = 0; round < WARM_UP_ROUNDS; round++) {
-    for (const contestant of orderOf(contestants, round)) await calibrate(contestant);
+    for (const contestant of orderOf(contestants, round)) await calibrate(contestant, roundMs);
   }
 }
 
 /** Finds how many times fill a round: a contestant that waits for timers gets few, so that it cannot make the run long. */
-async function calibrate(contestant: Contestant): Promise<void> {
+async function calibrate(contestant: Contestant, wantedMs: number): Promise<void> {
   for (let times = 1; ; ) {
     const { wallNs } = await take(contestant.loop, times);
-    const roundMs = (wallNs * times) / 1e6;
-    const fill = Math.ceil((times * ROUND_MS) / Math.max(roundMs, ROUND_MS / 100));
+    const tookMs = (wallNs * times) / 1e6;
+    const fill = Math.ceil((times * wantedMs) / Math.max(tookMs, wantedMs / 100));
     contestant.times = Math.min(fill, TIMES_MAX);
-    if (roundMs >= ROUND_MS / 2 || times >= TIMES_MAX) return;
+    if (tookMs >= wantedMs / 2 || times >= TIMES_MAX) return;
     times = contestant.times;
   }
 }

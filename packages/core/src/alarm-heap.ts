@@ -1,17 +1,30 @@
 import type { Alarm } from './clock.ts';
 
-/** Alarms by time, and by the order of setting where the time is the same. */
+/** So many places may be empty, and as many again as are taken, before the heap is tidied. */
+const EMPTY_MAX = 64;
+
+/**
+ * Alarms by time, and by the order of setting where the time is the same.
+ *
+ * Most alarms are limits that are cleared long before they ring. Clearing one leaves its place empty, and what is compared is
+ * kept beside the alarms: so neither setting nor clearing touches other alarms, which are cold by then.
+ */
 export class AlarmHeap {
-  readonly #heap: Alarm[] = [];
+  readonly #alarms: (Alarm | undefined)[] = [];
+  readonly #times: number[] = [];
+  readonly #orders: number[] = [];
   /** Of the alarm set last. */
   order = 0;
-
-  get size(): number {
-    return this.#heap.length;
-  }
+  /** How many are set. */
+  size = 0;
 
   get first(): Alarm | undefined {
-    return this.#heap[0];
+    while (this.#alarms.length > 0 && !this.#alarms[0]) {
+      this.#move(this.#alarms.length - 1, 0);
+      this.#pop();
+      this.#sink(0);
+    }
+    return this.#alarms[0];
   }
 
   set(alarm: Alarm, at: number): void {
@@ -19,42 +32,71 @@ export class AlarmHeap {
     // Compared so that NaN is overdue: rung at once rather than never.
     alarm.at = at > 0 ? at : 0;
     alarm.order = ++this.order;
-    this.#place(alarm, this.#heap.length);
+    this.size++;
+    let index = this.#alarms.length;
+    // Of those with the same time it is the last: only a later one has to make room.
+    for (
+      let parent = (index - 1) >> 1;
+      index > 0 && alarm.at < this.#times[parent]!;
+      parent = (index - 1) >> 1
+    ) {
+      this.#move(parent, index);
+      index = parent;
+    }
+    this.#put(index, alarm, alarm.at, alarm.order);
   }
 
   clear(alarm: Alarm): void {
     const { index } = alarm;
-    if (index < 0 || this.#heap[index] !== alarm) return;
+    if (index < 0 || this.#alarms[index] !== alarm) return;
     alarm.index = -1;
-    const last = this.#heap.pop() as Alarm;
-    if (last !== alarm) this.#place(last, index);
+    this.#alarms[index] = undefined;
+    this.size--;
+    if (index === this.#alarms.length - 1) this.#pop();
+    else if (this.#alarms.length > 2 * this.size + EMPTY_MAX) this.#tidy();
   }
 
-  /** Puts an alarm where `index` is free, moving others up or down until the order is right. */
-  #place(alarm: Alarm, free: number): void {
-    const heap = this.#heap;
-    let index = free;
-    while (index > 0) {
-      const parent = (index - 1) >> 1;
-      if (!isBefore(alarm, heap[parent]!)) break;
-      put(heap, heap[parent]!, index);
-      index = parent;
-    }
-    for (let child = 2 * index + 1; child < heap.length; child = 2 * index + 1) {
-      if (child + 1 < heap.length && isBefore(heap[child + 1]!, heap[child]!)) child++;
-      if (!isBefore(heap[child]!, alarm)) break;
-      put(heap, heap[child]!, index);
+  /** Lets the later of two children come up, until the order is right. */
+  #sink(from: number): void {
+    const { length } = this.#alarms;
+    const [alarm, time, order] = [this.#alarms[from], this.#times[from]!, this.#orders[from]!];
+    let index = from;
+    for (let child = 2 * index + 1; child < length; child = 2 * index + 1) {
+      if (child + 1 < length && this.#isBefore(child + 1, this.#times[child]!, this.#orders[child]!)) child++;
+      if (!this.#isBefore(child, time, order)) break;
+      this.#move(child, index);
       index = child;
     }
-    put(heap, alarm, index);
+    if (index < length) this.#put(index, alarm, time, order);
   }
-}
 
-function put(heap: Alarm[], alarm: Alarm, index: number): void {
-  heap[index] = alarm;
-  alarm.index = index;
-}
+  #tidy(): void {
+    let taken = 0;
+    for (let index = 0; index < this.#alarms.length; index++)
+      if (this.#alarms[index]) this.#move(index, taken++);
+    while (this.#alarms.length > taken) this.#pop();
+    for (let index = taken >> 1; index >= 0; index--) this.#sink(index);
+  }
 
-function isBefore(a: Alarm, b: Alarm): boolean {
-  return a.at < b.at || (a.at === b.at && a.order < b.order);
+  #isBefore(index: number, time: number, order: number): boolean {
+    const its = this.#times[index]!;
+    return its < time || (its === time && this.#orders[index]! < order);
+  }
+
+  #move(from: number, to: number): void {
+    this.#put(to, this.#alarms[from], this.#times[from]!, this.#orders[from]!);
+  }
+
+  #put(index: number, alarm: Alarm | undefined, time: number, order: number): void {
+    this.#alarms[index] = alarm;
+    this.#times[index] = time;
+    this.#orders[index] = order;
+    if (alarm) alarm.index = index;
+  }
+
+  #pop(): void {
+    this.#alarms.pop();
+    this.#times.pop();
+    this.#orders.pop();
+  }
 }

@@ -194,18 +194,22 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
     this.handler.onRequestStart?.(this, context);
   }
 
+  /** The short way to its end: a good response to the first attempt. True: it is the caller's now. */
+  accepted(sending: Sending, status: number): boolean {
+    const { plan, first } = this;
+    if (!first || this.made || status >= 400 || plan.judgesValues >= 2 || !this.settings.trustsStatus)
+      return false;
+    const now = plan.clock.now();
+    sending.isInFlight = false;
+    land(first, now, okay);
+    plan.counters.succeeded++;
+    first.on.budget?.success(now);
+    this.commit(sending);
+    return true;
+  }
+
   /** The head of a response has come. True: it is the caller's now. */
   answered(sending: Sending, answer: Answer): boolean {
-    const { plan, first } = this;
-    if (first && !this.made && answer.status < 400 && plan.judgesValues < 2 && this.settings.trustsStatus) {
-      const now = plan.clock.now();
-      sending.isInFlight = false;
-      land(first, now, okay);
-      plan.counters.succeeded++;
-      first.on.budget?.success(now);
-      this.commit(sending);
-      return true;
-    }
     const step = this.settled(sending, { ok: true, value: answer });
     if (step === undefined) return false;
     if (step === DONE || (step === STOP && this.work.given === answer)) {

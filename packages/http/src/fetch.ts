@@ -291,13 +291,21 @@ function isRequest(input: FetchInput): input is Request {
 /** Origins by how they were written, so that a URL is parsed once for each. */
 const origins = new Map<string, string>();
 const originsMax = 1000;
+/** The latest that was looked up: most callers have one, and to compare with it is cheaper than to hash a new string. */
+let lastStart = '\0';
+let lastOrigin = '';
 
 /** The origin of an absolute URL of the web; undefined for all others. */
 export function originOf(url: string): string | undefined {
   const end = url.indexOf('/', 8);
   const start = end < 0 ? url : url.slice(0, end);
+  if (start === lastStart) return lastOrigin;
   const known = origins.get(start);
-  if (known !== undefined) return known;
+  if (known !== undefined) {
+    lastStart = start;
+    lastOrigin = known;
+    return known;
+  }
   if (!/^https?:/i.test(url) || !URL.canParse(url)) return undefined;
   const { origin } = new URL(url);
   // Only what ends with the host says the same of every URL that begins like it.

@@ -83,16 +83,22 @@ export class Sending implements Dispatcher.DispatchHandler {
       this.exchange.handler.onResponseStart?.(controller, status, headers, message);
       return;
     }
-    const answer = { status, headers };
-    this.answer = answer;
-    this.message = message;
-    if (this.exchange.answered(this, answer)) {
+    if (
+      this.exchange.accepted(this, status) ||
+      this.exchange.answered(this, this.heard(status, headers, message))
+    ) {
       this.state = PASSED;
       this.exchange.handler.onResponseStart?.(controller, status, headers, message);
     } else if (this.state === WAITING) {
       this.state = HELD;
       if (isLong(headers)) controller.pause();
     }
+  }
+
+  private heard(status: number, headers: Headers, message: string | undefined): Answer {
+    this.message = message;
+    this.answer = { status, headers };
+    return this.answer;
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
