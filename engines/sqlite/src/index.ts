@@ -1,1 +1,2 @@
-export {};
+export { openSqlite, type SqliteEngine, type SqliteOptions, sqliteFeatures } from './open-sqlite.ts';
+export { SqliteError } from './sqlite-errors.ts';

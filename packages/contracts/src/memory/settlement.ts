@@ -110,6 +110,8 @@ function setAside(room: Room, row: Row, settlement: AnySettlement & { kind: 'par
 function reroute({ storage }: Room, row: Row, to: string, now: number): void {
   const target = storage.topics.get(to)!;
   storage.topics.get(row.envelope.topic)!.rows.delete(row.envelope.id);
+  // An id is in a topic once: the one that is there stands.
+  if (target !== storage.topics.get(row.envelope.topic) && target.rows.has(row.envelope.id)) return;
   Object.assign(row, {
     envelope: { ...row.envelope, topic: to },
     order: storage.next(),

@@ -1,0 +1,104 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { type Broker, checkEvents, type SizeLimits } from '@holdfast/contracts';
+import { OptionsError } from 'holdfast';
+import type { ControlBoard } from './controls.ts';
+import type { Doorbells } from './doorbells.ts';
+import type { Leases } from './leases.ts';
+import { Publisher } from './publisher.ts';
+import type { Settlements } from './settlements.ts';
+import type { Store } from './store.ts';
+import type { Topics } from './topics.ts';
+import type { waitingRoom } from './waiting-room.ts';
+
+/** Settlements that share a transaction at most. */
+const settledTogether = 1000;
+
+export interface BrokerParts {
+  readonly store: Store;
+  readonly limits: SizeLimits;
+  readonly topics: Topics;
+  readonly board: ControlBoard;
+  readonly bells: Doorbells;
+  readonly leases: Leases;
+  readonly settlements: Settlements;
+  readonly room: ReturnType<typeof waitingRoom>;
+}
+
+export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
+  const { store, limits, topics, board, bells, leases, settlements, room } = parts;
+  const publisher = new Publisher(store.database, store.newId);
+  /** Of connections that are the callers' own. */
+  const publishers = new WeakMap<DatabaseSync, Publisher>([[store.database, publisher]]);
+
+  return {
+    limits,
+    controls: board,
+
+    async declare(name, settings = {}) {
+      return store.write(() => topics.declare(name, settings));
+    },
+
+    async topics() {
+      return topics.names();
+    },
+
+    async publish(name, events) {
+      checkEvents(events, limits);
+      return store.write((now) => {
+        const published = publisher.publish(name, events, now);
+        bells.ringAfterCommit(name);
+        return published;
+      });
+    },
+
+    publishWithin(tx, name, events) {
+      checkEvents(events, limits);
+      if (!tx.isTransaction) throw new OptionsError('tx', 'a connection', 'one with a transaction under way');
+      const own = publishers.get(tx) ?? new Publisher(tx, store.newId);
+      publishers.set(tx, own);
+      const published = own.publish(name, events, store.now());
+      // What another connection commits is seen as the work of another process.
+      if (tx === store.database) bells.ringAfterCommit(name);
+      return published;
+    },
+
+    lease: (name, request) => leases.lease(name, request),
+
+    async settle(batch) {
+      if (batch.length <= settledTogether) return store.write((now) => settlements.settle(batch, now));
+      const parts = [];
+      for (let at = 0; at < batch.length; at += settledTogether) {
+        const part = batch.slice(at, at + settledTogether);
+        parts.push(store.write((now) => settlements.settle(part, now)));
+      }
+      return (await Promise.all(parts)).flat();
+    },
+
+    extend: (batch, leaseMs) => leases.extend(batch, leaseMs),
+
+    async counts(name) {
+      await leases.catchUp();
+      return room.counts(name);
+    },
+
+    async waiting(name, request) {
+      await leases.catchUp();
+      return room.waiting(name, request);
+    },
+
+    async retryNow(name, ids) {
+      await leases.catchUp();
+      return store.write((now) => ids.map((id) => room.retryNow(name, id, now)));
+    },
+
+    async unblock(name, ids) {
+      return store.write(() => ids.map((id) => room.unblock(name, id)));
+    },
+
+    doorbell: (name, ring) => bells.add(name, ring),
+
+    async history(name, range) {
+      return room.history(name, range);
+    },
+  };
+}

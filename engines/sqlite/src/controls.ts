@@ -1,0 +1,179 @@
+import {
+  type Control,
+  type Controls,
+  controlId,
+  demandReason,
+  type StandingControl,
+} from '@holdfast/contracts';
+import type { Doorbells } from './doorbells.ts';
+import { isHead, lineOf, moment } from './publisher.ts';
+import type { Store } from './store.ts';
+
+/** What is imposed on one topic, as a lease has to obey it. */
+export interface Orders {
+  readonly isPaused: boolean;
+  /** The quarantine that holds an event, if one does. */
+  holder(tenant: string | null, key: string | null): string | undefined;
+  readonly tenants: ReadonlyMap<string, string>;
+  readonly keys: ReadonlyMap<string, string>;
+}
+
+/** Events that one transaction takes out of quarantine. */
+const releasedTogether = 1000;
+
+/** Controls as stored, and what they mean for a topic. */
+export class ControlBoard implements Controls {
+  readonly #store: Store;
+  readonly #bells: Doorbells;
+  readonly #room;
+  readonly #all;
+  readonly #put;
+  readonly #remove;
+  readonly #ended;
+  readonly #changed;
+  readonly #released;
+  readonly #unheld;
+  readonly #setReleasing;
+  readonly #orphan;
+  /** Of the version they were read at; another version means other controls. */
+  #known: { version: number; controls: StandingControl[]; orders: Map<string, Orders> } | undefined;
+
+  constructor(store: Store, bells: Doorbells) {
+    this.#store = store;
+    this.#bells = bells;
+    store.onRollback(() => {
+      this.#known = undefined;
+    });
+    this.#room = store.prepare('SELECT controls_version, controls_end_at, is_releasing FROM holdfast_room');
+    this.#all = store.prepare('SELECT * FROM holdfast_control ORDER BY since, id');
+    this.#put = store.prepare('INSERT OR REPLACE INTO holdfast_control VALUES (?, ?, ?, ?, ?, ?)');
+    this.#remove = store.prepare('DELETE FROM holdfast_control WHERE id = ? RETURNING control');
+    this.#ended = store.prepare('SELECT id FROM holdfast_control WHERE until <= ?');
+    this.#changed = store.prepare(`
+      UPDATE holdfast_room SET controls_version = controls_version + 1,
+        controls_end_at = (SELECT min(until) FROM holdfast_control)`);
+    this.#setReleasing = store.prepare('UPDATE holdfast_room SET is_releasing = ?');
+    this.#orphan = store.prepare(`
+      SELECT control FROM holdfast_held WHERE control NOT IN (SELECT id FROM holdfast_control) LIMIT 1`);
+    this.#released = store.prepare(`
+      INSERT INTO holdfast_line
+      SELECT topic, ${lineOf}, due_at, seq FROM holdfast_event event
+      WHERE seq IN (SELECT seq FROM holdfast_held WHERE control = ? ORDER BY seq LIMIT ?) AND ${isHead}`);
+    this.#unheld = store.prepare(`
+      DELETE FROM holdfast_held WHERE control = ?1
+        AND seq IN (SELECT seq FROM holdfast_held WHERE control = ?1 ORDER BY seq LIMIT ?2)`);
+  }
+
+  async impose(control: Control, act: StandingControl['act'], forMs?: number): Promise<StandingControl> {
+    demandReason(act);
+    return this.#store.write((since) => {
+      const until = forMs === undefined ? undefined : moment(since + forMs);
+      const standing = { id: controlId(control), control, act, since, until };
+      this.#put.run(standing.id, JSON.stringify(control), act.who, act.why, since, until ?? null);
+      this.#noteChange(control.topic);
+      return standing;
+    });
+  }
+
+  async lift(id: string, act: StandingControl['act']): Promise<boolean> {
+    demandReason(act);
+    return this.#store.write((now) => {
+      this.#endOverdue(now);
+      return this.#lift(id);
+    });
+  }
+
+  async standing(): Promise<{ version: number; controls: readonly StandingControl[] }> {
+    if (this.isBehind(this.#store.now())) await this.#store.write((now) => this.catchUp(now));
+    const { version, controls } = this.#read();
+    return { version, controls };
+  }
+
+  version(): number {
+    return Number(this.#room.get()?.controls_version);
+  }
+
+  /** There is something to write before the controls are as they should be. */
+  isBehind(now: number): boolean {
+    const { controls_end_at, is_releasing } = this.#room.get() ?? {};
+    return is_releasing === 1 || (controls_end_at !== null && Number(controls_end_at) <= now);
+  }
+
+  /** Within a transaction: ends what has outlived its time, and takes a part of what it held back. */
+  catchUp(now: number): void {
+    if (!this.isBehind(now)) return;
+    this.#endOverdue(now);
+    const orphan = this.#orphan.get()?.control as string | undefined;
+    if (orphan === undefined) {
+      this.#setReleasing.run(0);
+      return;
+    }
+    this.#released.run(orphan, releasedTogether);
+    this.#unheld.run(orphan, releasedTogether);
+  }
+
+  /** What a topic is under. */
+  ordersFor(topic: string): Orders {
+    const { controls, orders } = this.#read();
+    const found = orders.get(topic) ?? ordersOf(controls, topic);
+    orders.set(topic, found);
+    return found;
+  }
+
+  #read() {
+    const version = this.version();
+    if (this.#known?.version !== version) {
+      const controls = this.#all.all().map(toStanding);
+      this.#known = { version, controls, orders: new Map() };
+    }
+    return this.#known;
+  }
+
+  #endOverdue(now: number): void {
+    for (const { id } of this.#ended.all(now)) this.#lift(String(id));
+  }
+
+  #lift(id: string): boolean {
+    const row = this.#remove.get(id);
+    if (!row) return false;
+    const control = JSON.parse(String(row.control)) as Control;
+    if (control.kind === 'quarantine') this.#setReleasing.run(1);
+    this.#noteChange(control.topic);
+    return true;
+  }
+
+  #noteChange(topic: string): void {
+    this.#changed.run();
+    this.#bells.ringAfterCommit(topic);
+  }
+}
+
+function ordersOf(controls: readonly StandingControl[], topic: string): Orders {
+  const tenants = new Map<string, string>();
+  const keys = new Map<string, string>();
+  let isPaused = false;
+  for (const { id, control } of controls) {
+    if (control.topic !== topic) continue;
+    if (control.kind === 'pause') isPaused = true;
+    if (control.kind !== 'quarantine') continue;
+    if ('tenant' in control) tenants.set(control.tenant, id);
+    else keys.set(control.key, id);
+  }
+  return {
+    isPaused,
+    tenants,
+    keys,
+    holder: (tenant, key) =>
+      (tenant === null ? undefined : tenants.get(tenant)) ?? (key === null ? undefined : keys.get(key)),
+  };
+}
+
+function toStanding(row: Record<string, unknown>): StandingControl {
+  return {
+    id: String(row.id),
+    control: JSON.parse(String(row.control)),
+    act: { who: String(row.who), why: String(row.why) },
+    since: Number(row.since),
+    until: row.until === null ? undefined : Number(row.until),
+  };
+}

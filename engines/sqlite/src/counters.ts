@@ -1,0 +1,71 @@
+import type { Counters, RateAnswer, RateRequest } from '@holdfast/contracts';
+import { gcraTake, gcraWait } from 'holdfast/machines';
+import type { Store } from './store.ts';
+
+/** Keys that a sweep looks at for each one that it may remove. */
+const looksForEach = 10;
+
+/** One number a key. */
+export class SqliteCounters implements Counters {
+  readonly #store: Store;
+  readonly #tat;
+  readonly #put;
+  readonly #forget;
+  readonly #lastOf;
+  readonly #clear;
+  /** How far the sweep has looked; it starts again at the end. */
+  #sweptTo = '';
+
+  constructor(store: Store) {
+    this.#store = store;
+    this.#tat = store.prepare('SELECT tat FROM holdfast_rate WHERE key = ?');
+    this.#put = store.prepare('INSERT OR REPLACE INTO holdfast_rate VALUES (?, ?)');
+    this.#forget = store.prepare('DELETE FROM holdfast_rate WHERE key = ?');
+    this.#lastOf = store.prepare(
+      'SELECT max(key) AS last FROM (SELECT key FROM holdfast_rate WHERE key > ? ORDER BY key LIMIT ?)',
+    );
+    this.#clear = store.prepare(`
+      DELETE FROM holdfast_rate WHERE key IN (
+        SELECT key FROM holdfast_rate WHERE key > ? AND key <= ? AND tat <= ? LIMIT ?)`);
+  }
+
+  async take(requests: readonly RateRequest[]): Promise<readonly RateAnswer[]> {
+    return this.#store.write((now) => requests.map((request) => this.#answer(request, now)));
+  }
+
+  async forget(keys: readonly string[]): Promise<void> {
+    await this.#store.write(() => {
+      for (const key of keys) this.#forget.run(key);
+    });
+  }
+
+  /** Within a transaction: forgets at most so many limits that are full again. */
+  sweep(now: number, limit: number): number {
+    const last = this.#lastOf.get(this.#sweptTo, limit * looksForEach)?.last;
+    const from = this.#sweptTo;
+    this.#sweptTo = typeof last === 'string' ? last : '';
+    return typeof last === 'string' ? Number(this.#clear.run(from, last, now, limit).changes) : 0;
+  }
+
+  #answer(request: RateRequest, now: number): RateAnswer {
+    const takes = request.map((take) => ({ ...take, cost: take.cost ?? 1, tat: this.#read(take.key) }));
+    const waitMs = Math.max(0, ...takes.map((take) => gcraWait(take, take.tat, now, take.cost)));
+    const allowed = waitMs === 0;
+    const left = takes.map((take) => {
+      const { key, ratePerMs, burst, cost } = take;
+      // Read again: a request may name a key twice.
+      let tat = this.#read(key);
+      if (allowed && cost > 0) {
+        tat = gcraTake(take, tat, now, cost);
+        this.#put.run(key, tat);
+      }
+      const fullInMs = Math.max(0, tat - now);
+      return { tokens: Math.max(0, burst - fullInMs * ratePerMs), fullInMs };
+    });
+    return { allowed, waitMs, left };
+  }
+
+  #read(key: string): number {
+    return Number(this.#tat.get(key)?.tat ?? 0);
+  }
+}

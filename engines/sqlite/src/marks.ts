@@ -1,0 +1,125 @@
+import type { Mark } from '@holdfast/contracts';
+import { moment } from './publisher.ts';
+import type { Store } from './store.ts';
+
+/** Digits of a time-ordered id that change every three days: what begins with the same is forgotten together. */
+const prefixLength = 5;
+const timeOrdered = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const hourMs = 3_600_000;
+
+/** That a handler is done with an event: unique, and forgotten by the bucket. */
+export class Marks {
+  readonly #keepMs: number;
+  /** By name; forgotten when a transaction is undone, for it may have made them. */
+  readonly #handlers = new Map<string, number>();
+  /** By handler and prefix: until when the file keeps the bucket. */
+  readonly #buckets = new Map<string, number>();
+  readonly #handler;
+  readonly #addHandler;
+  readonly #put;
+  readonly #putMany;
+  readonly #putOdd;
+  readonly #find;
+  readonly #findOdd;
+  readonly #keepBucket;
+  readonly #overdue;
+  readonly #forget;
+  readonly #forgetBucket;
+  readonly #forgetOdd;
+
+  constructor(store: Store, keepMs: number) {
+    this.#keepMs = keepMs;
+    store.onRollback(() => this.forgetWritten());
+    this.#handler = store.prepare('SELECT id FROM holdfast_handler WHERE name = ?');
+    this.#addHandler = store.prepare('INSERT INTO holdfast_handler (name) VALUES (?)');
+    this.#put = store.prepare('INSERT OR IGNORE INTO holdfast_mark VALUES (?, ?)');
+    this.#putMany = store.prepare(`
+      INSERT OR IGNORE INTO holdfast_mark
+      SELECT ?1, id FROM holdfast_event WHERE seq IN (SELECT value FROM json_each(?2)) AND fence < ?3`);
+    this.#putOdd = store.prepare('INSERT OR IGNORE INTO holdfast_odd_mark VALUES (?, ?, ?)');
+    this.#find = store.prepare('SELECT 1 FROM holdfast_mark WHERE handler = ? AND event_id = ?');
+    this.#findOdd = store.prepare('SELECT 1 FROM holdfast_odd_mark WHERE handler = ? AND event_id = ?');
+    this.#keepBucket = store.prepare(`
+      INSERT INTO holdfast_mark_bucket VALUES (?1, ?2, ?3)
+      ON CONFLICT DO UPDATE SET removed_at = max(removed_at, ?3)`);
+    this.#overdue = store.prepare(
+      'SELECT handler, prefix FROM holdfast_mark_bucket WHERE removed_at <= ? LIMIT 1',
+    );
+    this.#forget = store.prepare(`
+      DELETE FROM holdfast_mark WHERE handler = ?1 AND event_id IN (
+        SELECT event_id FROM holdfast_mark WHERE handler = ?1 AND event_id >= ?2 AND event_id < ?2 || 'g' LIMIT ?3)`);
+    this.#forgetBucket = store.prepare('DELETE FROM holdfast_mark_bucket WHERE handler = ? AND prefix = ?');
+    this.#forgetOdd = store.prepare(`
+      DELETE FROM holdfast_odd_mark WHERE (handler, event_id) IN (
+        SELECT handler, event_id FROM holdfast_odd_mark WHERE removed_at <= ? LIMIT ?)`);
+  }
+
+  has({ handler, eventId }: Mark): boolean {
+    const id = this.#handlers.get(handler) ?? this.#handler.get(handler)?.id;
+    if (id === undefined) return false;
+    const find = timeOrdered.test(eventId) ? this.#find : this.#findOdd;
+    return find.get(id, eventId) !== undefined;
+  }
+
+  /** Within a transaction. True for the first only. */
+  write({ handler, eventId }: Mark, now: number): boolean {
+    const id = this.#handlerId(handler);
+    if (!timeOrdered.test(eventId)) {
+      return this.#putOdd.run(id, eventId, moment(now + this.#keepMs)).changes === 1;
+    }
+    this.#keep(id, eventId.slice(0, prefixLength), now);
+    return this.#put.run(id, eventId).changes === 1;
+  }
+
+  /** The same for all of `seqs` that lease `n` has in hand. False, and nothing done, if their ids do not allow it. */
+  writeMany(handler: string, eventIds: readonly string[], seqs: string, n: number, now: number): boolean {
+    if (!eventIds.every((id) => timeOrdered.test(id))) return false;
+    const id = this.#handlerId(handler);
+    let prefix = '';
+    for (const eventId of eventIds) {
+      if (prefix !== '' && eventId.startsWith(prefix)) continue;
+      prefix = eventId.slice(0, prefixLength);
+      this.#keep(id, prefix, now);
+    }
+    this.#putMany.run(id, seqs, n);
+    return true;
+  }
+
+  /** Within a transaction: forgets at most so many, and says how many. */
+  sweep(now: number, limit: number): number {
+    let swept = Number(this.#forgetOdd.run(now, limit).changes);
+    while (swept < limit) {
+      const bucket = this.#overdue.get(now);
+      if (!bucket) break;
+      const { handler, prefix } = bucket;
+      const gone = Number(this.#forget.run(handler!, prefix!, limit - swept).changes);
+      swept += gone;
+      if (swept < limit) this.#forgetBucket.run(handler!, prefix!);
+    }
+    return swept;
+  }
+
+  /** What was written may have been undone: from now on the file is asked again. */
+  forgetWritten(): void {
+    this.#handlers.clear();
+    this.#buckets.clear();
+  }
+
+  #handlerId(name: string): number {
+    const known = this.#handlers.get(name);
+    if (known !== undefined) return known;
+    const id = this.#handler.get(name)?.id ?? this.#addHandler.run(name).lastInsertRowid;
+    this.#handlers.set(name, Number(id));
+    return Number(id);
+  }
+
+  /** A bucket outlives the last mark in it; told once in a while, not with every mark. */
+  #keep(handler: number, prefix: string, now: number): void {
+    const name = `${handler}/${prefix}`;
+    const neededUntil = now + this.#keepMs;
+    if ((this.#buckets.get(name) ?? 0) >= neededUntil) return;
+    const until = moment(neededUntil + Math.min(hourMs, this.#keepMs / 8));
+    this.#keepBucket.run(handler, prefix, until);
+    this.#buckets.set(name, until);
+  }
+}

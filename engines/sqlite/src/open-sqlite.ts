@@ -1,0 +1,175 @@
+import { DatabaseSync } from 'node:sqlite';
+import { defaultSizeLimits, type Engine, type Features, type SizeLimits } from '@holdfast/contracts';
+import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
+import { sqliteBroker } from './broker.ts';
+import { ControlBoard } from './controls.ts';
+import { SqliteCounters } from './counters.ts';
+import { Doorbells } from './doorbells.ts';
+import { leases } from './leases.ts';
+import { SqliteLedger } from './ledger.ts';
+import { Marks } from './marks.ts';
+import { ParkedSearch } from './parked-search.ts';
+import { ParkingLot } from './parking-lot.ts';
+import { migrate } from './schema.ts';
+import { Settlements } from './settlements.ts';
+import { told } from './sqlite-errors.ts';
+import { Store } from './store.ts';
+import { topics } from './topics.ts';
+import { sqliteTriage } from './triage.ts';
+import { waitingRoom } from './waiting-room.ts';
+
+export interface SqliteOptions {
+  /** Made if it is not there. It may hold other tables, too: ours begin with `holdfast_`. */
+  readonly file: string;
+  /** What an answer survives: `process`, a killed process; `power`, also a power cut. `process` unless given. */
+  readonly durability?: 'process' | 'power';
+  readonly clock?: Clock;
+  readonly random?: Random;
+  /** What an event may be; a batch is a transaction, so it is at most 1,000 events unless given. */
+  readonly limits?: Partial<SizeLimits>;
+  /** How long marks are kept: longer than the longest retry and the parking lot together. 60 days unless given. */
+  readonly keepMarksMs?: number;
+  /** How long parked events are kept; 30 days unless given. */
+  readonly keepParkedMs?: number;
+  /** How long the audit log is kept; 365 days unless given. */
+  readonly keepAuditMs?: number;
+  /** How long another process may keep the file locked before a write is refused; 10 s unless given. */
+  readonly busyMaxMs?: number;
+  /** Called before each commit; what it throws prevents it, and the one before it has been made. For tests of crashes. */
+  readonly beforeWrite?: () => void;
+}
+
+/** Every contract, in one file. */
+export interface SqliteEngine extends Required<Engine<DatabaseSync>> {
+  /**
+   * Runs `work` in a transaction of the engine's connection, for what is to be written together with a `publishWithin`. It
+   * is synchronous, like the transaction; what it throws undoes it.
+   */
+  transaction<T>(work: (database: DatabaseSync) => T): Promise<T>;
+}
+
+export const sqliteFeatures: Features = {
+  ordering: true,
+  parkedHoldsKey: true,
+  anyDelay: true,
+  publishOnce: true,
+  atomicPublish: true,
+  retriesShare: true,
+  suspects: true,
+  waitingList: true,
+  quarantine: true,
+  sharedControls: true,
+  doorbell: true,
+  retention: true,
+  marksWithSettlement: true,
+  sharedTransaction: true,
+  parksInTriage: true,
+  durable: true,
+};
+
+const dayMs = 24 * 60 * 60 * 1000;
+/** How long the thread may stand still for the lock of another process; after that it is asked for again later. */
+const busyTimeoutMs = 5;
+/** Only while the file is opened: it is the one time at which there is nothing else to do. */
+const openTimeoutMs = 5000;
+
+/** Opens a file for events, keys, parked events and rate limits. Many processes may have it open. */
+export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> {
+  const { file, durability = 'process', clock = systemClock, random = systemRandom } = options;
+  const { keepMarksMs = 60 * dayMs, keepParkedMs = 30 * dayMs, keepAuditMs = 365 * dayMs } = options;
+  const { busyMaxMs = 10_000, beforeWrite = () => {} } = options;
+  if (typeof file !== 'string' || file === '') throw new OptionsError('file', file, 'the path of a file');
+  if (durability !== 'process' && durability !== 'power') {
+    throw new OptionsError('durability', durability, `'process' or 'power'`);
+  }
+  for (const [name, value] of Object.entries({ keepMarksMs, keepParkedMs, keepAuditMs, busyMaxMs })) {
+    if (!(value >= 0 && value < Infinity)) throw new OptionsError(name, value, 'a number of ms from 0');
+  }
+
+  const store = new Store(connect(file, durability), { file, clock, random, busyMaxMs, beforeWrite });
+  const limits = { ...defaultSizeLimits, batchMax: 1000, ...options.limits };
+  const bells = new Doorbells(store);
+  const declared = topics(store);
+  const board = new ControlBoard(store, bells);
+  const given = leases(store, declared, board, bells);
+  const marks = new Marks(store, keepMarksMs);
+  const lot = new ParkingLot(store, keepParkedMs);
+  const settlements = new Settlements(store, declared, given, marks, lot, bells);
+  const room = waitingRoom(store, declared, board, bells);
+  const ledger = new SqliteLedger(store, marks);
+  const counters = new SqliteCounters(store);
+  const removeSettled = store.prepare(`
+    DELETE FROM holdfast_settled WHERE seq IN (SELECT seq FROM holdfast_settled WHERE removed_at <= ? LIMIT ?)`);
+
+  return {
+    name: 'sqlite',
+    durability,
+    features: sqliteFeatures,
+    broker: sqliteBroker({ store, limits, topics: declared, board, bells, leases: given, settlements, room }),
+    ledger,
+    triage: sqliteTriage(store, lot, new ParkedSearch(store)),
+    counters,
+
+    async sweep(limit) {
+      const sweeps: ((now: number, left: number) => number)[] = [
+        (now, left) => Number(removeSettled.run(now, left).changes),
+        (now, left) => ledger.sweep(now, left),
+        (now, left) => marks.sweep(now, left),
+        (now, left) => counters.sweep(now, left),
+        (now, left) => lot.sweep(now, left),
+        (now, left) => lot.sweepAudit(now - keepAuditMs, left),
+      ];
+      return store.write((now) => {
+        let swept = 0;
+        for (const sweep of sweeps) if (swept < limit) swept += sweep(now, limit - swept);
+        return swept;
+      });
+    },
+
+    async transaction(work) {
+      // A savepoint, so that what it throws undoes this alone: others may share the transaction.
+      const outcome = await store.write(() => {
+        store.database.exec('SAVEPOINT holdfast_work');
+        try {
+          const answer = work(store.database);
+          if (answer instanceof Promise) {
+            throw new OptionsError('work', 'a promise', 'a function that is done when it returns');
+          }
+          return { answer };
+        } catch (error) {
+          if (!store.database.isTransaction) throw error;
+          store.database.exec('ROLLBACK TO holdfast_work');
+          return { error };
+        } finally {
+          if (store.database.isTransaction) store.database.exec('RELEASE holdfast_work');
+        }
+      });
+      if ('error' in outcome) throw outcome.error;
+      return outcome.answer;
+    },
+
+    async close() {
+      bells.stop();
+      store.close();
+    },
+  };
+}
+
+function connect(file: string, durability: 'process' | 'power'): DatabaseSync {
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(file, { timeout: openTimeoutMs });
+    database.exec(`
+      PRAGMA journal_mode = WAL;
+      PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'};
+      PRAGMA wal_autocheckpoint = 4000;
+      PRAGMA cache_size = -65536;
+      PRAGMA temp_store = MEMORY`);
+    migrate(database);
+    database.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+    return database;
+  } catch (error) {
+    database?.close();
+    throw told(error, file);
+  }
+}

@@ -1,0 +1,180 @@
+import type { SQLInputValue } from 'node:sqlite';
+import type { ParkedFilter, ParkedGroup } from '@holdfast/contracts';
+import { later } from 'holdfast';
+import type { Store } from './store.ts';
+
+type Row = Record<string, unknown>;
+
+/** Where an event is among the parked ones: when it was parked, and its id. */
+export type Place = readonly [parkedAt: number, id: string];
+
+interface Where {
+  readonly sql: string;
+  readonly values: readonly SQLInputValue[];
+}
+
+/** Rows that one statement looks at; then others have a turn. A million are looked at in two hundred short steps. */
+const lookedAtTogether = 5000;
+const isAscii = /^\p{ASCII}*$/u;
+const beginning: Place = [-Number.MAX_SAFE_INTEGER, ''];
+const end: Place = [Number.MAX_SAFE_INTEGER, ''];
+
+/** Finds parked events by a filter, in steps that are short however many there are. */
+export class ParkedSearch {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+    // SQLite knows upper and lower case of ASCII only.
+    const options = { deterministic: true };
+    store.database.function('holdfast_lower', options, (text) => String(text).toLowerCase());
+  }
+
+  /** The latest first, at most `limit` of them from `after` on. */
+  async list(filter: ParkedFilter, columns: string, after: Place | undefined, limit: number): Promise<Row[]> {
+    const found: Row[] = [];
+    await this.#look(filter, after, (span) => {
+      const sql = `SELECT ${columns} FROM holdfast_parked WHERE ${span.sql} ORDER BY parked_at DESC, id DESC LIMIT ?`;
+      found.push(...this.#store.prepare(sql).all(...span.values, limit - found.length));
+      return found.length < limit;
+    });
+    return found;
+  }
+
+  async count(filter: ParkedFilter): Promise<number> {
+    let count = 0;
+    await this.#look(filter, undefined, (span) => {
+      const sql = `SELECT count(*) AS count FROM holdfast_parked WHERE ${span.sql}`;
+      count += Number(this.#store.prepare(sql).get(...span.values)?.count);
+      return true;
+    });
+    return count;
+  }
+
+  /** All of them, the largest first; what the latest of a group says is left for later. */
+  async groups(filter: ParkedFilter): Promise<Omit<ParkedGroup, 'reason' | 'message'>[]> {
+    const groups = new Map<string, { count: number; firstAt: number; lastAt: number; topics: Set<string> }>();
+    await this.#look(filter, undefined, (span) => {
+      const sql = `
+        SELECT fingerprint, count(*) AS count, min(parked_at) AS first_at, max(parked_at) AS last_at,
+          json_group_array(DISTINCT topic) AS topics
+        FROM holdfast_parked WHERE ${span.sql} GROUP BY fingerprint`;
+      for (const row of this.#store.prepare(sql).all(...span.values)) {
+        const fingerprint = String(row.fingerprint);
+        const lastAt = Number(row.last_at);
+        const group = groups.get(fingerprint) ?? { count: 0, firstAt: 0, lastAt, topics: new Set() };
+        group.count += Number(row.count);
+        group.firstAt = Number(row.first_at);
+        for (const topic of JSON.parse(String(row.topics))) group.topics.add(topic);
+        groups.set(fingerprint, group);
+      }
+      return true;
+    });
+    return [...groups]
+      .map(([fingerprint, group]) => ({ fingerprint, ...group, topics: [...group.topics] }))
+      .sort((a, b) => b.count - a.count || (a.fingerprint < b.fingerprint ? -1 : 1));
+  }
+
+  /**
+   * One step forward, the earliest first: up to `limit` that match, and where the look ended. `undefined` there: at the
+   * end. For those who write, within their transaction.
+   */
+  step(
+    filter: ParkedFilter,
+    after: Place | undefined,
+    limit: number,
+  ): { rows: Row[]; to: Place | undefined } {
+    const start = after ?? beginning;
+    const axis = axisOf(filter);
+    const to = this.#boundary(axis, '>', start, '');
+    const { sql, values } = both(axis, rest(filter), between(start, to ?? end));
+    const found = this.#store.prepare(`
+      SELECT number, parked_at, id FROM holdfast_parked WHERE ${sql} ORDER BY parked_at, id LIMIT ?`);
+    const rows = found.all(...values, limit);
+    const last = rows.at(-1);
+    return { rows, to: last && rows.length === limit ? [Number(last.parked_at), String(last.id)] : to };
+  }
+
+  /** Looks at all that the filter may mean, from the latest on, until `look` has enough. */
+  async #look(filter: ParkedFilter, after: Place | undefined, look: (span: Where) => boolean): Promise<void> {
+    const axis = axisOf(filter);
+    const others = rest(filter);
+    let start: Place | undefined = after ?? end;
+    while (start) {
+      const stop: Place | undefined = filter.ids ? undefined : this.#boundary(axis, '<', start, 'DESC');
+      const span = both(axis, others, {
+        sql: '(parked_at, id) < (?, ?) AND (parked_at, id) >= (?, ?)',
+        values: [...start, ...(stop ?? beginning)],
+      });
+      if (!look(span)) return;
+      start = stop;
+      if (start) await new Promise<void>(later);
+    }
+  }
+
+  /** Where a statement has looked at enough; `undefined`: the end comes before that. */
+  #boundary(axis: Where, beyond: '<' | '>', start: Place, direction: '' | 'DESC'): Place | undefined {
+    const row = this.#store
+      .prepare(`
+        SELECT parked_at, id FROM holdfast_parked WHERE ${axis.sql} AND (parked_at, id) ${beyond} (?, ?)
+        ORDER BY parked_at ${direction}, id ${direction} LIMIT 1 OFFSET ${lookedAtTogether - 1}`)
+      .get(...axis.values, ...start);
+    return row && [Number(row.parked_at), String(row.id)];
+  }
+}
+
+/** What an index is ordered by before the time of parking. */
+function axisOf({ status = 'parked', fingerprint, from, to }: ParkedFilter): Where {
+  return all([
+    ['status = ?', status],
+    ['fingerprint = ?', fingerprint],
+    ['parked_at >= ?', from],
+    ['parked_at < ?', to],
+  ]);
+}
+
+function rest(filter: ParkedFilter): Where {
+  const { ids, isFree, text } = filter;
+  const equal = all([
+    ['topic = ?', filter.topic],
+    ['type = ?', filter.type],
+    ['key = ?', filter.key],
+    ['tenant = ?', filter.tenant],
+    ['operation = ?', filter.operation],
+    ['reason = ?', filter.reason],
+    ['stop = ?', filter.stop],
+    ['id IN (SELECT value FROM json_each(?))', ids && JSON.stringify(ids)],
+  ]);
+  const free = isFree ? { sql: 'operation IS NULL', values: [] } : undefined;
+  return both(equal, free, text === undefined ? undefined : containing(text.toLowerCase()));
+}
+
+function containing(text: string): Where {
+  const lower = isAscii.test(text) ? 'lower' : 'holdfast_lower';
+  const places = [
+    'message',
+    `coalesce(key, '')`,
+    `CASE typeof(payload) WHEN 'text' THEN payload ELSE '' END`,
+  ];
+  return {
+    sql: `(${places.map((place) => `instr(${lower}(${place}), ?)`).join(' OR ')})`,
+    values: places.map(() => text),
+  };
+}
+
+function between(after: Place, to: Place): Where {
+  return { sql: '(parked_at, id) > (?, ?) AND (parked_at, id) <= (?, ?)', values: [...after, ...to] };
+}
+
+function all(conditions: readonly (readonly [sql: string, value: SQLInputValue | undefined])[]): Where {
+  const given = conditions.filter(([, value]) => value !== undefined);
+  return {
+    sql: given.map(([sql]) => sql).join(' AND ') || 'true',
+    values: given.map(([, value]) => value as SQLInputValue),
+  };
+}
+
+function both(...wheres: readonly (Where | undefined)[]): Where {
+  const given = wheres.filter((where): where is Where => where !== undefined);
+  return { sql: given.map(({ sql }) => sql).join(' AND '), values: given.flatMap(({ values }) => values) };
+}

@@ -1,0 +1,154 @@
+import {
+  type Act,
+  demandNarrow,
+  demandReason,
+  firstMemo,
+  type ParkedFilter,
+  type ReplayOperation,
+  type ReplayRequest,
+  type ReplayStage,
+  type Replays,
+  replayed,
+} from '@holdfast/contracts';
+import type { ParkedSearch, Place } from './parked-search.ts';
+import { type ParkingLot, toParked } from './parking-lot.ts';
+import type { Store } from './store.ts';
+
+/** Replay operations as rows. */
+export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearch): Replays {
+  const add = store.prepare(`
+    INSERT INTO holdfast_operation (id, request, who, why, stage, version, started_at, memo)
+    VALUES (?, ?, ?, ?, 'selecting', 1, ?, ?)`);
+  const find = store.prepare('SELECT * FROM holdfast_operation WHERE id = ?');
+  const list = store.prepare(
+    'SELECT * FROM holdfast_operation WHERE number < ? ORDER BY number DESC LIMIT ?',
+  );
+  const move = store.prepare(`
+    UPDATE holdfast_operation SET version = version + 1, stage = coalesce(?3, stage), stopped = coalesce(?4, stopped),
+      memo = coalesce(?5, memo), ended_at = coalesce(?6, ended_at) WHERE id = ?1 AND version = ?2 RETURNING *`);
+  const take = store.prepare(
+    'UPDATE holdfast_parked SET operation = ? WHERE number IN (SELECT value FROM json_each(?))',
+  );
+  const noteSelected = store.prepare(
+    'UPDATE holdfast_operation SET selected = selected + ?2, selected_to = ?3 WHERE id = ?1',
+  );
+  const giveBack = store.prepare(`
+    UPDATE holdfast_parked SET operation = NULL WHERE number IN (
+      SELECT number FROM holdfast_parked WHERE operation = ? AND status = 'parked' LIMIT ?)`);
+  const noteGivenBack = store.prepare('UPDATE holdfast_operation SET selected = selected - ? WHERE id = ?');
+  const selected = store.prepare(`
+    SELECT * FROM holdfast_parked WHERE operation = ? AND status = 'parked' ORDER BY parked_at, number LIMIT ?`);
+  const noteReplaying = store.prepare(`
+    UPDATE holdfast_parked SET status = 'replaying'
+    WHERE operation = ?1 AND status = 'parked' AND number IN (SELECT value FROM json_each(?2))`);
+  const noteReleased = store.prepare('UPDATE holdfast_operation SET released = released + ? WHERE id = ?');
+
+  function get(id: string): ReplayOperation | undefined {
+    const row = find.get(id);
+    return row && toOperation(row);
+  }
+
+  /** Within a transaction: looks a bounded way on, and takes what it finds. */
+  function selectSome(id: string, limit: number): { count: number; isOver: boolean } {
+    const row = find.get(id);
+    if (row?.stage !== 'selecting' || row.selected_to === 'all') return { count: 0, isOver: true };
+    const { request, startedAt } = toOperation(row);
+    const to = Math.min(request.filter.to ?? Infinity, startedAt + 1);
+    const filter: ParkedFilter = { ...request.filter, status: 'parked', isFree: true, to };
+    const after = row.selected_to === null ? undefined : (JSON.parse(String(row.selected_to)) as Place);
+    const step = search.step(filter, after, limit);
+    take.run(id, JSON.stringify(step.rows.map(({ number }) => number)));
+    noteSelected.run(id, step.rows.length, step.to ? JSON.stringify(step.to) : 'all');
+    return { count: step.rows.length, isOver: step.to === undefined };
+  }
+
+  return {
+    async begin(request, act) {
+      demandNarrow(request.filter);
+      demandReason(act);
+      return store.write((now) => {
+        const id = store.newId();
+        add.run(id, JSON.stringify(request), act.who, act.why, now, JSON.stringify(firstMemo));
+        lot.audit('replay', [id], act, now);
+        return get(id)!;
+      });
+    },
+
+    async get(id) {
+      return get(id);
+    },
+
+    async list({ limit, cursor }) {
+      const rows = list.all(cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(cursor), limit + 1);
+      const shown = rows.slice(0, limit);
+      return {
+        items: shown.map(toOperation),
+        cursor: rows.length > limit ? String(shown.at(-1)?.number) : undefined,
+      };
+    },
+
+    async move(id, version, { stage, stopped, memo, act }) {
+      return store.write((now) => {
+        const endedAt = stage === 'done' || stage === 'stopped' ? now : null;
+        const memoText = memo === undefined ? null : JSON.stringify(memo);
+        const row = move.get(id, version, stage ?? null, stopped ?? null, memoText, endedAt);
+        if (row && act) lot.audit('replay_stopped', [id], act, now);
+        return row && toOperation(row);
+      });
+    },
+
+    async select(id, limit) {
+      for (;;) {
+        const { count, isOver } = await store.write(() => selectSome(id, limit));
+        if (count > 0 || isOver) return count;
+      }
+    },
+
+    async unselect(id, limit) {
+      return store.write(() => {
+        const count = Number(giveBack.run(id, limit).changes);
+        noteGivenBack.run(count, id);
+        return count;
+      });
+    },
+
+    async release(id, limit, publish) {
+      const operation = get(id);
+      if (!operation) return 0;
+      const rows = selected.all(id, limit);
+      const events = rows.map(toParked);
+      for (const [topic, some] of Map.groupBy(events, (event) => operation.request.to ?? event.topic)) {
+        await publish(
+          topic,
+          some.map((event) => replayed(event, id)),
+        );
+      }
+      await store.write(() => {
+        // Without those that have been heard of meanwhile: their outcome has counted them.
+        const { changes } = noteReplaying.run(id, JSON.stringify(rows.map(({ number }) => number)));
+        noteReleased.run(Number(changes), id);
+      });
+      return rows.length;
+    },
+  };
+}
+
+function toOperation(row: Record<string, unknown>): ReplayOperation {
+  return {
+    id: String(row.id),
+    request: JSON.parse(String(row.request)) as ReplayRequest,
+    act: { who: String(row.who), why: String(row.why) } as Act,
+    stage: row.stage as ReplayStage,
+    version: Number(row.version),
+    startedAt: Number(row.started_at),
+    endedAt: row.ended_at === null ? undefined : Number(row.ended_at),
+    stopped: (row.stopped as string | null) ?? undefined,
+    counts: {
+      selected: Number(row.selected),
+      released: Number(row.released),
+      succeeded: Number(row.succeeded),
+      failedAgain: Number(row.failed_again),
+    },
+    memo: JSON.parse(String(row.memo)),
+  };
+}

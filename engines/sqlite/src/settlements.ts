@@ -1,0 +1,385 @@
+import type { DatabaseSync } from 'node:sqlite';
+import {
+  commitFailed,
+  type Diagnosis,
+  LEASE_LOST,
+  messageMax,
+  REPEATED,
+  type Settled,
+  type Settlement,
+  TOOK,
+  TOPIC_UNKNOWN,
+} from '@holdfast/contracts';
+import { OptionsError } from 'holdfast';
+import type { Doorbells } from './doorbells.ts';
+import { fromToken, type Token, toEnvelope } from './event-row.ts';
+import type { Leases } from './leases.ts';
+import type { Marks } from './marks.ts';
+import type { ParkingLot } from './parking-lot.ts';
+import { isHead, lineOf, moment } from './publisher.ts';
+import type { Store } from './store.ts';
+import { nextCountSql, seqsOf, type Topic, type Topics } from './topics.ts';
+
+type AnySettlement = Settlement<DatabaseSync>;
+
+/** Acknowledgements of one lease under the same marks, which are made by a few statements for all. */
+interface Group {
+  readonly n: number;
+  readonly topic: string;
+  readonly marks: readonly string[];
+  readonly indexes: number[];
+  readonly seqs: number[];
+  hasTrials: boolean;
+}
+
+/** What has to be known of an event in hand before it is settled. */
+interface InHand {
+  readonly seq: number;
+  readonly n: number;
+  readonly topic: Topic;
+  readonly id: string;
+  readonly lane: string | null;
+  readonly attempts: number;
+  readonly replay: string | null;
+  readonly hasTrial: boolean;
+}
+
+const noMarks: readonly string[] = [];
+
+const envelopeColumns = `seq, topic, id, payload, type, key, tenant, headers, correlation_id, idempotency_key,
+  origin_topic, first_seen_at, expires_at, replay`;
+
+/** What becomes of leased events. All of it happens inside a transaction of the store's. */
+export class Settlements {
+  readonly #store: Store;
+  readonly #topics: Topics;
+  readonly #leases: Leases;
+  readonly #marks: Marks;
+  readonly #lot: ParkingLot;
+  readonly #bells: Doorbells;
+  readonly #lease;
+  readonly #inHand;
+  readonly #envelope;
+  readonly #ackMany;
+  readonly #ackManyLanes;
+  readonly #keepMany;
+  readonly #forgetTrials;
+  readonly #promoteMany;
+  readonly #remove;
+  readonly #retry;
+  readonly #story;
+  readonly #snooze;
+  readonly #return;
+  readonly #block;
+  readonly #lineUp;
+  readonly #count;
+  readonly #move;
+  readonly #moveTrial;
+
+  constructor(store: Store, topics: Topics, leases: Leases, marks: Marks, lot: ParkingLot, bells: Doorbells) {
+    this.#store = store;
+    this.#topics = topics;
+    this.#leases = leases;
+    this.#marks = marks;
+    this.#lot = lot;
+    this.#bells = bells;
+    const ofSeqs = 'seq IN (SELECT value FROM json_each(?1)) AND fence < ?2 AND replay IS NULL';
+    this.#lease = store.prepare('SELECT topic, ends_at, has_kept FROM holdfast_lease WHERE n = ?');
+    this.#ackMany = store.prepare(`DELETE FROM holdfast_event WHERE ${ofSeqs}`);
+    this.#ackManyLanes = store.prepare(`DELETE FROM holdfast_event WHERE ${ofSeqs} RETURNING lane, seq`);
+    this.#keepMany = store.prepare(`
+      INSERT INTO holdfast_settled SELECT ${envelopeColumns}, ?3, ?4, ?5 FROM holdfast_event
+      WHERE seq IN (SELECT value FROM json_each(?1)) AND fence < ?2`);
+    this.#forgetTrials = store.prepare(
+      'DELETE FROM holdfast_trial WHERE seq IN (SELECT value FROM json_each(?))',
+    );
+    // The event behind one that has gone is the head now, unless it is in hand or blocks; freed is [lane, seq] of each.
+    this.#promoteMany = store.prepare(`
+      INSERT OR IGNORE INTO holdfast_line
+      SELECT event.topic, ${lineOf}, event.due_at, event.seq
+      FROM json_each(?2) freed CROSS JOIN holdfast_event event ON event.seq = (
+        SELECT next.seq FROM holdfast_event next WHERE next.topic = ?1 AND next.lane = freed.value ->> 0
+        ORDER BY next.seq LIMIT 1)
+      WHERE event.seq > freed.value ->> 1 AND event.hand IS NULL AND event.blocking = 0`);
+    this.#inHand = store.prepare(`
+      SELECT event.id, event.lane, event.attempts, event.replay FROM holdfast_event event
+      JOIN holdfast_lease lease ON lease.n = ?2
+      WHERE event.seq = ?1 AND event.fence < ?2 AND coalesce(event.kept_until, lease.ends_at) > ?3`);
+    this.#envelope = store.prepare('SELECT * FROM holdfast_event WHERE seq = ?');
+    this.#remove = store.prepare('DELETE FROM holdfast_event WHERE seq = ?');
+    const free = 'fence = ?2, kept_until = NULL, hand = NULL';
+    this.#retry = store.prepare(`
+      UPDATE holdfast_event SET ${free}, attempts = attempts + 1, deaths = 0, due_at = ?3, next_delay_ms = ?4,
+        lane = CASE WHEN ?5 THEN lane END WHERE seq = ?1`);
+    this.#story = store.prepare('INSERT OR REPLACE INTO holdfast_trial VALUES (?, ?, ?)');
+    this.#snooze = store.prepare(`
+      UPDATE holdfast_event SET ${free}, snoozes = snoozes + 1, deaths = 0, due_at = ?3, next_delay_ms = ?4
+      WHERE seq = ?1`);
+    this.#return = store.prepare(`UPDATE holdfast_event SET ${free} WHERE seq = ?1`);
+    this.#block = store.prepare(`UPDATE holdfast_event SET ${free}, deaths = 0, blocking = 1 WHERE seq = ?1`);
+    this.#lineUp = store.prepare(`
+      INSERT INTO holdfast_line
+      SELECT topic, ${lineOf}, due_at, seq FROM holdfast_event event WHERE seq = ? AND ${isHead}`);
+    this.#count = store.prepare(nextCountSql);
+    this.#move = store.prepare(`
+      UPDATE OR IGNORE holdfast_event SET ${free}, seq = ?3, topic = ?4, origin_topic = coalesce(origin_topic, ?5),
+        lane = CASE WHEN ?6 THEN key END, due_at = ?7, attempts = 0, snoozes = 0, deaths = 0, next_delay_ms = NULL
+      WHERE seq = ?1`);
+    this.#moveTrial = store.prepare('UPDATE holdfast_trial SET seq = ?2 WHERE seq = ?1');
+  }
+
+  settle(batch: readonly AnySettlement[], now: number): Settled[] {
+    const answers: Settled[] = new Array(batch.length).fill(LEASE_LOST);
+    const tokens = batch.map(({ lease }) => fromToken(lease.token));
+    const settled = new Map<number, number>();
+    const { groups, others } = sortOut(batch, tokens);
+    for (const group of groups) {
+      if (this.#ackTogether(group, batch, now)) {
+        for (const index of group.indexes) answers[index] = TOOK;
+        add(settled, group.n, group.indexes.length);
+      } else others.push(...group.indexes);
+    }
+    for (const index of others.sort((a, b) => a - b)) {
+      const token = tokens[index];
+      if (!token) continue;
+      answers[index] = this.#settleOne(batch[index]!, token, now);
+      if (answers[index].took) add(settled, token.n, 1);
+    }
+    for (const [n, count] of settled) this.#leases.settled(n, count);
+    return answers;
+  }
+
+  /** All of them or, with false, none: then something about one of them is out of the ordinary. */
+  #ackTogether(
+    { n, topic: name, marks, indexes, seqs, hasTrials }: Group,
+    batch: readonly AnySettlement[],
+    now: number,
+  ): boolean {
+    const lease = this.#lease.get(n);
+    const topic = this.#topics.find(name);
+    if (!lease || !topic || topic.id !== lease.topic) return false;
+    if (lease.has_kept === 1 || Number(lease.ends_at) <= now) return false;
+    const json = JSON.stringify(seqs);
+    this.#store.prepare('SAVEPOINT holdfast_acks').run();
+    const ids = marks.length === 0 ? [] : indexes.map((index) => batch[index]!.lease.id);
+    const isMarked = marks.every((handler) => this.#marks.writeMany(handler, ids, json, n, now));
+    if (isMarked && topic.keepSettledMs > 0) {
+      this.#keepMany.run(json, n, 'ack', now, moment(now + topic.keepSettledMs));
+    }
+    let acked = 0;
+    let lanes: Record<string, unknown>[] = [];
+    if (isMarked && topic.ordering === 'key') {
+      lanes = this.#ackManyLanes.all(json, n);
+      acked = lanes.length;
+    } else if (isMarked) acked = Number(this.#ackMany.run(json, n).changes);
+    const isAll = acked === seqs.length;
+    if (!isAll) this.#undoTo('holdfast_acks');
+    this.#store.prepare('RELEASE holdfast_acks').run();
+    if (!isAll) return false;
+    if (hasTrials) this.#forgetTrials.run(json);
+    this.#promote(topic, lanes);
+    return true;
+  }
+
+  #settleOne(settlement: AnySettlement, token: Token, now: number): Settled {
+    const event = this.#find(settlement, token, now);
+    if (!event) return LEASE_LOST;
+    const target = settlement.kind === 'reroute' ? this.#topics.find(settlement.to) : undefined;
+    if (settlement.kind === 'reroute' && !target) return TOPIC_UNKNOWN;
+    const { commit, marks = noMarks } = { commit: undefined, ...settlement };
+    if (!commit) {
+      for (const handler of marks) this.#marks.write({ handler, eventId: event.id }, now);
+      this.#placeAnew(event, settlement, target, now);
+      return TOOK;
+    }
+    return this.#withCommit(event, marks, commit, now, () => this.#placeAnew(event, settlement, target, now));
+  }
+
+  /** Mark, then commit, then the new state; if `commit` throws, nothing of it. */
+  #withCommit(
+    event: InHand,
+    marks: readonly string[],
+    commit: (tx: DatabaseSync) => unknown,
+    now: number,
+    place: () => void,
+  ): Settled {
+    this.#store.prepare('SAVEPOINT holdfast_commit').run();
+    let isFirst = true;
+    for (const handler of marks) {
+      isFirst = this.#marks.write({ handler, eventId: event.id }, now) && isFirst;
+    }
+    const failure = isFirst ? this.#tryCommit(commit) : undefined;
+    if (failure) this.#undoTo('holdfast_commit');
+    else place();
+    this.#store.prepare('RELEASE holdfast_commit').run();
+    return failure ?? (isFirst ? TOOK : REPEATED);
+  }
+
+  #undoTo(savepoint: string): void {
+    this.#store.prepare(`ROLLBACK TO ${savepoint}`).run();
+    this.#marks.forgetWritten();
+  }
+
+  #tryCommit(commit: (tx: DatabaseSync) => unknown): Settled | undefined {
+    const { database } = this.#store;
+    try {
+      const answer = commit(database);
+      if (!(answer instanceof Promise)) return undefined;
+      // It goes on after this transaction, so what it writes cannot be part of it; nor does anyone wait for it.
+      answer.catch(() => {});
+      throw new OptionsError('commit', 'a promise', 'a function that is done when it returns');
+    } catch (error) {
+      if (!database.isTransaction) throw error;
+      return commitFailed(error);
+    }
+  }
+
+  #find({ lease }: AnySettlement, { n, seq, hasTrial }: Token, now: number): InHand | undefined {
+    const row = this.#inHand.get(seq, n, now);
+    const topic = row && this.#topics.find(lease.topic);
+    if (!topic || row.id !== lease.id) return undefined;
+    const { from, to } = seqsOf(topic);
+    if (seq < from || seq > to) return undefined;
+    return {
+      seq,
+      n,
+      topic,
+      id: lease.id,
+      lane: row.lane as string | null,
+      attempts: Number(row.attempts),
+      replay: row.replay as string | null,
+      hasTrial,
+    };
+  }
+
+  #placeAnew(event: InHand, settlement: AnySettlement, target: Topic | undefined, now: number): void {
+    const { seq, n, topic } = event;
+    switch (settlement.kind) {
+      case 'ack':
+      case 'discard':
+        this.#finish(event, settlement.kind, now);
+        return;
+      case 'retry': {
+        const { delayMs, error, story, holdsKey = true } = settlement;
+        this.#retry.run(seq, n, moment(now + delayMs), delayMs, holdsKey ? 1 : 0);
+        this.#story.run(seq, JSON.stringify(error), JSON.stringify(story));
+        if (!holdsKey) this.#promote(topic, [event]);
+        break;
+      }
+      case 'snooze':
+        this.#snooze.run(seq, n, moment(now + settlement.delayMs), settlement.delayMs);
+        break;
+      case 'return':
+        this.#return.run(seq, n);
+        break;
+      case 'park':
+        this.#setAside(event, settlement, now);
+        return;
+      case 'reroute':
+        this.#reroute(event, target!, now);
+        return;
+    }
+    this.#lineUp.run(seq);
+    this.#bells.ringAfterCommit(topic.name);
+  }
+
+  #finish(event: InHand, how: 'ack' | 'discard', now: number): void {
+    const { seq, n, topic, id, replay } = event;
+    if (topic.keepSettledMs > 0) {
+      this.#keepMany.run(JSON.stringify([seq]), n, how, now, moment(now + topic.keepSettledMs));
+    }
+    if (replay !== null) this.#lot.resolve(id, replay);
+    this.#leave(event);
+  }
+
+  #setAside(event: InHand, settlement: AnySettlement & { kind: 'park' }, now: number): void {
+    const { error, stop, story, keepMs, holdsKey = false } = settlement;
+    const diagnosis: Diagnosis = {
+      reason: error?.type ?? stop,
+      message: (error?.message ?? '').slice(0, messageMax),
+      stop,
+      finalAttempt: event.attempts + 1,
+      error,
+      story,
+    };
+    const envelope = toEnvelope(this.#envelope.get(event.seq)!, event.topic.name);
+    this.#lot.park({ ...envelope, diagnosis, ...(keepMs !== undefined && { keepMs }) }, now);
+    if (holdsKey && event.lane !== null) this.#block.run(event.seq, event.n);
+    else this.#leave(event);
+  }
+
+  #reroute(event: InHand, target: Topic, now: number): void {
+    const { seq, n, topic, hasTrial } = event;
+    const moved = seqsOf(target).from + Number(this.#count.get(1)?.last);
+    const isNew = this.#move.run(
+      seq,
+      n,
+      moved,
+      target.id,
+      topic.name,
+      target.ordering === 'key' ? 1 : 0,
+      now,
+    );
+    // The target has an event of this id already: that one it is.
+    if (isNew.changes === 0) this.#remove.run(seq);
+    else if (hasTrial) this.#moveTrial.run(seq, moved);
+    this.#promote(topic, [event]);
+    this.#lineUp.run(moved);
+    this.#bells.ringAfterCommit(target.name);
+  }
+
+  /** It is gone, and who waited for it need not any longer. */
+  #leave(event: InHand): void {
+    this.#remove.run(event.seq);
+    if (event.hasTrial) this.#forgetTrials.run(JSON.stringify([event.seq]));
+    this.#promote(event.topic, [event]);
+  }
+
+  #promote(topic: Topic, freed: readonly { lane?: unknown; seq?: unknown }[]): void {
+    const lanes = new Map<unknown, number>();
+    for (const { lane, seq } of freed) {
+      if (lane === null) continue;
+      lanes.set(lane, Math.min(lanes.get(lane) ?? Infinity, Number(seq)));
+    }
+    if (lanes.size === 0) return;
+    const { changes } = this.#promoteMany.run(topic.id, JSON.stringify([...lanes]));
+    if (Number(changes) > 0) this.#bells.ringAfterCommit(topic.name);
+  }
+}
+
+/** Plain acknowledgements by lease and marks, and the rest. An event that is named twice makes all of it the rest. */
+function sortOut(batch: readonly AnySettlement[], tokens: readonly (Token | undefined)[]) {
+  const groups = new Map<string, Group>();
+  const others: number[] = [];
+  let last: Group | undefined;
+  for (const [index, settlement] of batch.entries()) {
+    const token = tokens[index];
+    if (!token || settlement.kind !== 'ack' || settlement.commit) {
+      others.push(index);
+      continue;
+    }
+    const { n, seq, hasTrial } = token;
+    const { lease, marks = noMarks } = settlement;
+    if (last?.n !== n || !isSame(last.marks, marks)) {
+      const name = JSON.stringify([n, marks]);
+      last = groups.get(name) ?? { n, topic: lease.topic, marks, indexes: [], seqs: [], hasTrials: false };
+      groups.set(name, last);
+    }
+    last.indexes.push(index);
+    last.seqs.push(seq);
+    last.hasTrials ||= hasTrial;
+  }
+  const isMixed = groups.size > 1 || (groups.size > 0 && others.length > 0);
+  if (isMixed && new Set(tokens.map((token) => token?.seq)).size < batch.length) {
+    return { groups: [], others: [...batch.keys()] };
+  }
+  return { groups: [...groups.values()], others };
+}
+
+function isSame(a: readonly string[], b: readonly string[]): boolean {
+  return a === b || (a.length === b.length && a.every((name, index) => name === b[index]));
+}
+
+function add(counts: Map<number, number>, n: number, count: number): void {
+  counts.set(n, (counts.get(n) ?? 0) + count);
+}

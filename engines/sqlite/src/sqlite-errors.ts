@@ -1,0 +1,43 @@
+import { HoldfastError } from 'holdfast';
+
+/** What the file or its system refuses. Nothing of what was asked has been stored. */
+export class SqliteError extends HoldfastError {
+  constructor(
+    code: 'BUSY' | 'FULL' | 'CLOSED' | 'SCHEMA_TOO_NEW' | 'FAILED',
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(`HOLDFAST_SQLITE_${code}`, message, options);
+  }
+}
+
+/** The primary result codes of SQLite that mean something else than "failed". */
+const busy = 5;
+const locked = 6;
+const ioError = 10;
+const full = 13;
+
+export function isBusy(error: unknown): boolean {
+  const code = resultCode(error);
+  return code === busy || code === locked;
+}
+
+/** What a caller is told: our own errors as they are, the driver's in a sentence. */
+export function told(error: unknown, file: string): unknown {
+  const code = resultCode(error);
+  if (code === undefined) return error;
+  const { message } = error as Error;
+  if (code === full || /no space|disk.*full/i.test(message)) {
+    return new SqliteError('FULL', `there is no space left for ${file}: nothing of this was stored`, {
+      cause: error,
+    });
+  }
+  const what = code === ioError ? 'cannot be read or written' : 'refused';
+  return new SqliteError('FAILED', `${file} ${what}: ${message}`, { cause: error });
+}
+
+function resultCode(error: unknown): number | undefined {
+  const { code, errcode } = (error ?? {}) as { code?: unknown; errcode?: unknown };
+  // Extended codes carry the primary one in their last byte.
+  return code === 'ERR_SQLITE_ERROR' && typeof errcode === 'number' ? errcode & 0xff : undefined;
+}

@@ -1,0 +1,238 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { timeOrderedId } from '@holdfast/contracts';
+import { Alarm, type Clock, HoldfastError, later, type Random } from 'holdfast';
+import { backoff } from 'holdfast/machines';
+import { isBusy, SqliteError, told } from './sqlite-errors.ts';
+
+export interface StoreSettings {
+  readonly file: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** How long another process may keep the file before writes are refused. */
+  readonly busyMaxMs: number;
+  readonly beforeWrite: () => void;
+}
+
+interface Job {
+  readonly work: (now: number) => unknown;
+  readonly resolve: (answer: never) => void;
+  readonly reject: (error: unknown) => void;
+  answer: unknown;
+  refusal: unknown;
+  /** It has failed together with others: a transaction of its own tells whose fault it was. */
+  isAlone: boolean;
+}
+
+/** After so long a transaction takes no more jobs: those left have the next one, and others a turn in between. */
+const transactionMs = 4;
+
+/** Looks again for the lock of another process: soon at first, and never all at once. */
+const busyDelay = backoff({ strategy: 'exponential', base: 1, factor: 2, cap: 20, jitter: 'equal' });
+
+/**
+ * One connection and its one writer. What is written in one turn of the event loop shares a transaction; so a thousand
+ * publishers wait for one commit, and a lone one for no timer.
+ */
+export class Store {
+  readonly database: DatabaseSync;
+  readonly clock: Clock;
+  readonly newId: () => string;
+  readonly #settings: StoreSettings;
+  readonly #statements = new Map<string, StatementSync>();
+  readonly #begin: StatementSync;
+  readonly #commit: StatementSync;
+  readonly #rollbacks: (() => void)[] = [];
+  readonly #retry = new Retry(() => this.#flush());
+  #queue: Job[] = [];
+  #afterCommit: (() => void)[] = [];
+  #isScheduled = false;
+  #busySince: number | undefined;
+  #busyTries = 0;
+  #isClosed = false;
+
+  constructor(database: DatabaseSync, settings: StoreSettings) {
+    this.database = database;
+    this.clock = settings.clock;
+    this.#settings = settings;
+    this.newId = timeOrderedId(settings.clock, settings.random);
+    this.#begin = database.prepare('BEGIN IMMEDIATE');
+    this.#commit = database.prepare('COMMIT');
+  }
+
+  now(): number {
+    return this.clock.epochMs();
+  }
+
+  /** Prepared once, however often it is asked for. */
+  prepare(sql: string): StatementSync {
+    const known = this.#statements.get(sql);
+    if (known) return known;
+    const statement = this.database.prepare(sql);
+    this.#statements.set(sql, statement);
+    return statement;
+  }
+
+  /** The same, with rows as arrays: many columns are read twice as fast. */
+  prepareRows(sql: string): StatementSync {
+    const statement = this.database.prepare(sql);
+    statement.setReturnArrays(true);
+    return statement;
+  }
+
+  /**
+   * Does `work` in a transaction, which others may share, and resolves when it is committed. What it throws of ours is a
+   * refusal: it must not have written anything by then.
+   */
+  write<T>(work: (now: number) => T): Promise<T> {
+    if (this.#isClosed) return Promise.reject(closed(this.#settings.file));
+    return new Promise<T>((resolve, reject) => {
+      this.#queue.push({ work, resolve, reject, answer: undefined, refusal: undefined, isAlone: false });
+      if (this.#isScheduled) return;
+      this.#isScheduled = true;
+      later(() => this.#flush());
+    });
+  }
+
+  /** Reads several things as of one moment. */
+  read<T>(work: (now: number) => T): T {
+    if (this.#isClosed) throw closed(this.#settings.file);
+    try {
+      this.database.exec('BEGIN');
+      try {
+        return work(this.now());
+      } finally {
+        this.database.exec('COMMIT');
+      }
+    } catch (error) {
+      throw told(error, this.#settings.file);
+    }
+  }
+
+  /** Called once the transaction that is under way is committed; not if it is undone. */
+  afterCommit(callback: () => void): void {
+    this.#afterCommit.push(callback);
+  }
+
+  /** Called when a transaction was undone: what was remembered of it must be forgotten. */
+  onRollback(callback: () => void): void {
+    this.#rollbacks.push(callback);
+  }
+
+  /** Writes what waits, then closes. */
+  close(): void {
+    if (this.#isClosed) return;
+    if (this.#queue.length > 0) this.#flush();
+    this.#isClosed = true;
+    this.clock.clear(this.#retry);
+    for (const job of this.#queue.splice(0)) job.reject(closed(this.#settings.file));
+    this.database.close();
+  }
+
+  #flush(): void {
+    this.#isScheduled = false;
+    if (this.#isClosed || this.#queue.length === 0 || !this.#tryBegin()) return;
+    const jobs: Job[] = [];
+    try {
+      this.#runJobs(jobs);
+      this.#settings.beforeWrite();
+      this.#commit.run();
+      this.#queue.splice(0, jobs.length);
+      this.#finish(jobs);
+    } catch (error) {
+      this.#undo();
+      // One bad job must not take its neighbours with it.
+      if (jobs.length > 1) for (const job of jobs) job.isAlone = true;
+      else this.#queue.shift()?.reject(told(error, this.#settings.file));
+    }
+    this.#goOn();
+  }
+
+  #runJobs(jobs: Job[]): void {
+    const endsAt = this.clock.now() + transactionMs;
+    const now = this.now();
+    for (const job of this.#queue) {
+      if (jobs.length > 0 && (job.isAlone || jobs[0]!.isAlone || this.clock.now() >= endsAt)) return;
+      jobs.push(job);
+      run(job, now);
+    }
+  }
+
+  #finish(jobs: readonly Job[]): void {
+    for (const { resolve, reject, answer, refusal } of jobs) {
+      if (refusal === undefined) resolve(answer as never);
+      else reject(refusal);
+    }
+    const callbacks = this.#afterCommit;
+    if (callbacks.length === 0) return;
+    this.#afterCommit = [];
+    for (const callback of callbacks) callback();
+  }
+
+  #undo(): void {
+    // Some errors have ended the transaction already.
+    if (this.database.isTransaction) this.database.exec('ROLLBACK');
+    this.#afterCommit = [];
+    for (const callback of this.#rollbacks) callback();
+  }
+
+  #goOn(): void {
+    if (this.#queue.length === 0 || this.#isScheduled) return;
+    this.#isScheduled = true;
+    later(() => this.#flush());
+  }
+
+  /** False: another process is writing, and an alarm is set to look again. */
+  #tryBegin(): boolean {
+    try {
+      this.#begin.run();
+    } catch (error) {
+      this.#waitOrRefuse(error);
+      return false;
+    }
+    this.#busySince = undefined;
+    this.#busyTries = 0;
+    return true;
+  }
+
+  #waitOrRefuse(error: unknown): void {
+    const { busyMaxMs, file, random } = this.#settings;
+    const now = this.clock.now();
+    this.#busySince ??= now;
+    if (isBusy(error) && now - this.#busySince < busyMaxMs) {
+      this.#isScheduled = true;
+      this.#busyTries += 1;
+      this.clock.set(this.#retry, now + busyDelay(this.#busyTries, 0, random(), 0));
+      return;
+    }
+    const refusal = isBusy(error)
+      ? new SqliteError('BUSY', `another process has kept ${file} locked for ${busyMaxMs} ms`, {
+          cause: error,
+        })
+      : told(error, file);
+    this.#busySince = undefined;
+    this.#busyTries = 0;
+    for (const job of this.#queue.splice(0)) job.reject(refusal);
+  }
+}
+
+class Retry extends Alarm {
+  readonly ring: () => void;
+  constructor(ring: () => void) {
+    super();
+    this.ring = ring;
+  }
+}
+
+function run(job: Job, now: number): void {
+  job.refusal = undefined;
+  try {
+    job.answer = job.work(now);
+  } catch (error) {
+    if (!(error instanceof HoldfastError)) throw error;
+    job.refusal = error;
+  }
+}
+
+function closed(file: string): SqliteError {
+  return new SqliteError('CLOSED', `${file} was closed by this process`);
+}

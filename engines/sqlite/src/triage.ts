@@ -1,0 +1,178 @@
+import {
+  type Act,
+  type AuditEntry,
+  demandReason,
+  editDiff,
+  type PageRequest,
+  type ParkedFilter,
+  type Triage,
+  TriageError,
+} from '@holdfast/contracts';
+import type { ParkedSearch, Place } from './parked-search.ts';
+import { type ParkingLot, summaryColumns, toSummary } from './parking-lot.ts';
+import { moment } from './publisher.ts';
+import { sqliteReplays } from './replays.ts';
+import type { Store } from './store.ts';
+
+/** Parked events and what people do about them. */
+export function sqliteTriage(store: Store, lot: ParkingLot, search: ParkedSearch): Triage {
+  const discard = store.prepare(`
+    UPDATE holdfast_parked SET status = 'discarded', discarded = ?2
+    WHERE id = ?1 AND status = 'parked' AND operation IS NULL`);
+  const restore = store.prepare(`
+    UPDATE holdfast_parked SET status = 'parked', discarded = NULL WHERE id = ?1 AND status = 'discarded'`);
+  const keep = store.prepare(`
+    UPDATE holdfast_parked SET removed_at = ?2 WHERE id = ?1 AND status = 'parked' AND operation IS NULL`);
+  const edit = store.prepare(`
+    UPDATE holdfast_parked SET payload = ?2, headers = ?3, original_payload = ?4, original_headers = ?5, edits = ?6,
+      is_edited = 1 WHERE id = ?1`);
+  const rules = store.prepare('SELECT rule FROM holdfast_rule ORDER BY number');
+  const setRule = store.prepare(`
+    INSERT INTO holdfast_rule (name, rule) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET rule = excluded.rule`);
+  const removeRule = store.prepare('DELETE FROM holdfast_rule WHERE name = ?');
+  const audit = store.prepare('SELECT * FROM holdfast_audit WHERE number < ? ORDER BY number DESC LIMIT ?');
+
+  /** Changes the events that may be changed, notes the act, and says which they were. */
+  function change(
+    what: AuditEntry['what'],
+    ids: readonly string[],
+    act: Act,
+    isChanged: (id: string, now: number) => boolean,
+  ): Promise<boolean[]> {
+    demandReason(act);
+    return store.write((now) => {
+      const changed = ids.map((id) => isChanged(id, now));
+      const subjects = ids.filter((_, index) => changed[index]);
+      if (subjects.length > 0) lot.audit(what, subjects, act, now);
+      return changed;
+    });
+  }
+
+  /** What the latest event of a group says. */
+  async function latestOf(filter: ParkedFilter, fingerprint: string) {
+    const [row] = await search.list({ ...filter, fingerprint }, 'reason, message', undefined, 1);
+    return { reason: String(row?.reason ?? ''), message: String(row?.message ?? '') };
+  }
+
+  return {
+    async put(events) {
+      return store.write((now) => events.map((event) => lot.park(event, now)));
+    },
+
+    async get(id) {
+      return store.read(() => lot.find(id));
+    },
+
+    async list(filter, { limit, cursor }) {
+      const rows = await search.list(
+        filter,
+        summaryColumns,
+        cursor === undefined ? cursor : placeOf(cursor),
+        limit + 1,
+      );
+      const items = rows.slice(0, limit).map((row) => toSummary(row, store.now()));
+      const last = items.at(-1);
+      const isLast = rows.length <= limit || last === undefined;
+      return { items, cursor: isLast ? undefined : JSON.stringify([last.parkedAt, last.id]) };
+    },
+
+    count: (filter) => search.count(filter),
+
+    async groups(filter, { limit, cursor }) {
+      const groups = await search.groups(filter);
+      const [count, fingerprint] = cursor === undefined ? [Infinity, ''] : placeOf(cursor);
+      const left = groups.filter(
+        (group) => group.count < count || (group.count === count && group.fingerprint > fingerprint),
+      );
+      const shown = left.slice(0, limit);
+      const items = [];
+      for (const group of shown) items.push({ ...group, ...(await latestOf(filter, group.fingerprint)) });
+      const last = shown.at(-1);
+      const isLast = left.length <= limit || last === undefined;
+      return { items, cursor: isLast ? undefined : JSON.stringify([last.count, last.fingerprint]) };
+    },
+
+    async edit(id, changes, act) {
+      demandReason(act);
+      return store.write((now) => {
+        const event = lot.find(id);
+        if (!event) return undefined;
+        if (event.operation !== undefined) throw new TriageError('BUSY', `a replay has event ${id}`);
+        const { payload, headers, edits, original = { payload, headers } } = event;
+        const edited = { payload, headers, ...changes };
+        const notes = [...edits, { ...act, at: now, changes: editDiff(event, edited) }];
+        edit.run(
+          ...[id, edited.payload, JSON.stringify(edited.headers)],
+          ...[original.payload, JSON.stringify(original.headers), JSON.stringify(notes)],
+        );
+        lot.audit('edit', [id], act, now);
+        return lot.find(id);
+      });
+    },
+
+    async discard(ids, act) {
+      const note = JSON.stringify({ who: act.who, why: act.why });
+      return change('discard', ids, act, (id) => discard.run(id, note).changes === 1);
+    },
+
+    async restore(ids, act) {
+      return change('restore', ids, act, (id) => restore.run(id).changes === 1);
+    },
+
+    async keep(ids, keepMs, act) {
+      return change('keep', ids, act, (id, now) => keep.run(id, moment(now + keepMs)).changes === 1);
+    },
+
+    async resolve(replayed) {
+      return store.write(() => replayed.map(({ id, operation }) => lot.resolve(id, operation)));
+    },
+
+    replays: sqliteReplays(store, lot, search),
+
+    async rules() {
+      return rules.all().map(({ rule }) => JSON.parse(String(rule)));
+    },
+
+    async setRule(rule, act) {
+      demandReason(act);
+      await store.write((now) => {
+        setRule.run(rule.name, JSON.stringify(rule));
+        lot.audit('rule_set', [rule.name], act, now);
+      });
+    },
+
+    async removeRule(name, act) {
+      demandReason(act);
+      return store.write((now) => {
+        if (removeRule.run(name).changes === 0) return false;
+        lot.audit('rule_removed', [name], act, now);
+        return true;
+      });
+    },
+
+    async audit({ limit, cursor }: PageRequest) {
+      const rows = audit.all(cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(cursor), limit + 1);
+      const shown = rows.slice(0, limit);
+      return {
+        items: shown.map(toEntry),
+        cursor: rows.length > limit ? String(shown.at(-1)?.number) : undefined,
+      };
+    },
+  };
+}
+
+function placeOf(cursor: string): Place {
+  return JSON.parse(cursor);
+}
+
+function toEntry(row: Record<string, unknown>): AuditEntry {
+  return {
+    id: String(row.id),
+    at: Number(row.at),
+    what: row.what as AuditEntry['what'],
+    who: String(row.who),
+    why: String(row.why),
+    subjects: JSON.parse(String(row.subjects)),
+    count: Number(row.count),
+  };
+}

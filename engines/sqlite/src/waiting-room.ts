@@ -1,0 +1,199 @@
+import type {
+  HistoryRange,
+  Page,
+  PageRequest,
+  SettledEvent,
+  TopicCounts,
+  Waiting,
+  WaitingState,
+} from '@holdfast/contracts';
+import type { ControlBoard, Orders } from './controls.ts';
+import type { Doorbells } from './doorbells.ts';
+import { toEnvelope, toTrials } from './event-row.ts';
+import { isHead, lineOf } from './publisher.ts';
+import type { Store } from './store.ts';
+import { seqsOf, type Topic, type Topics } from './topics.ts';
+
+type Row = Record<string, unknown>;
+
+/** What people see of events on their way, and the little they can do about them. */
+export function waitingRoom(store: Store, topics: Topics, board: ControlBoard, bells: Doorbells) {
+  const lines = store.prepare(`
+    SELECT
+      count(*) FILTER (WHERE line < 2 AND due_at <= ?2) AS ready, count(*) FILTER (WHERE line < 2 AND due_at > ?2) AS delayed,
+      count(*) FILTER (WHERE line = 2) AS suspect,
+      min(due_at) FILTER (WHERE line < 2) AS first_due_at
+    FROM holdfast_line WHERE topic = ?1`);
+  const freeLines = store.prepare(`
+    SELECT
+      count(*) FILTER (WHERE line < 2 AND line.due_at <= ?2) AS ready,
+      count(*) FILTER (WHERE line < 2 AND line.due_at > ?2) AS delayed,
+      count(*) FILTER (WHERE line = 2) AS suspect,
+      min(line.due_at) FILTER (WHERE line < 2) AS first_due_at
+    FROM holdfast_line line CROSS JOIN holdfast_event event ON event.seq = line.seq
+    WHERE line.topic = ?1 AND coalesce(event.tenant NOT IN (SELECT value FROM json_each(?3)), true)
+      AND coalesce(event.key NOT IN (SELECT value FROM json_each(?4)), true)`);
+  const lined = store.prepare('SELECT count(*) AS count FROM holdfast_line WHERE topic = ?');
+  const held = store.prepare('SELECT count(*) AS count FROM holdfast_held WHERE topic = ?');
+  const leased = store.prepare(
+    'SELECT coalesce(sum(in_hand), 0) AS count FROM holdfast_lease WHERE topic = ?',
+  );
+  const inLanes = store.prepare(`
+    SELECT count(*) - count(DISTINCT lane) AS count FROM holdfast_event WHERE topic = ? AND lane IS NOT NULL`);
+  const followersInHand = store.prepare(`
+    SELECT count(*) AS count FROM holdfast_lease lease, json_each(lease.seqs) each
+    CROSS JOIN holdfast_event event ON event.seq = each.value WHERE lease.topic = ? AND event.hand = lease.n AND NOT ${isHead}`);
+  const blocking = store.prepare(`
+    SELECT count(*) AS count, count(*) FILTER (WHERE NOT ${isHead}) AS followers
+    FROM holdfast_event event WHERE topic = ? AND blocking = 1`);
+
+  const page = store.prepare(`
+    SELECT event.*, trial.last_error, trial.story, NOT ${isHead} AS is_behind
+    FROM holdfast_event event LEFT JOIN holdfast_trial trial ON trial.seq = event.seq
+    WHERE event.seq > ? AND event.seq <= ? ORDER BY event.seq LIMIT ?`);
+  const owners = store.prepare(`
+    SELECT each.value AS seq, lease.owner FROM holdfast_lease lease, json_each(lease.seqs) each
+    CROSS JOIN holdfast_event event ON event.seq = each.value AND event.fence < lease.n
+    WHERE lease.topic = ? AND each.value BETWEEN ? AND ?`);
+
+  const find = store.prepare(
+    `SELECT event.*, NOT ${isHead} AS is_behind FROM holdfast_event event WHERE id = ? AND topic = ?`,
+  );
+  const isInHand = store.prepare(`
+    SELECT 1 FROM holdfast_lease lease, json_each(lease.seqs) each
+    WHERE lease.topic = ?1 AND each.value = ?2 AND lease.n > ?3`);
+  const makeDue = store.prepare('UPDATE holdfast_event SET due_at = ? WHERE seq = ?');
+  const moveUp = store.prepare(`
+    UPDATE holdfast_line SET due_at = ?1 WHERE topic = ?2 AND due_at = ?3 AND seq = ?4
+      AND line = (SELECT ${lineOf} FROM holdfast_event event WHERE seq = ?4)`);
+  const remove = store.prepare('DELETE FROM holdfast_event WHERE seq = ?');
+  const forgetTrial = store.prepare('DELETE FROM holdfast_trial WHERE seq = ?');
+  const promote = store.prepare(`
+    INSERT OR IGNORE INTO holdfast_line SELECT topic, ${lineOf}, due_at, seq FROM holdfast_event event
+    WHERE seq = (SELECT seq FROM holdfast_event WHERE topic = ?1 AND lane = ?2 ORDER BY seq LIMIT 1)
+      AND seq > ?3 AND hand IS NULL AND blocking = 0`);
+  const settled = store.prepare(`
+    SELECT * FROM holdfast_settled
+    WHERE seq > ? AND seq <= ? AND removed_at > ? AND first_seen_at >= ? AND first_seen_at < ? ORDER BY seq LIMIT ?`);
+
+  function countsOf(topic: Topic, orders: Orders, now: number): TopicCounts {
+    const quarantine = [orders.tenants, orders.keys].map((names) => JSON.stringify([...names.keys()]));
+    const hasQuarantine = orders.tenants.size + orders.keys.size > 0;
+    const line = hasQuarantine
+      ? freeLines.get(topic.id, now, quarantine[0]!, quarantine[1]!)!
+      : lines.get(topic.id, now)!;
+    const [ready, delayed, suspect] = [Number(line.ready), Number(line.delayed), Number(line.suspect)];
+    const heldInLine = hasQuarantine ? number(lined, topic) - ready - delayed - suspect : 0;
+    const { count: blocked, followers } = blocking.get(topic.id)!;
+    const behind =
+      topic.ordering === 'key'
+        ? number(inLanes, topic) - number(followersInHand, topic) - Number(followers)
+        : 0;
+    const firstDueAt = line.first_due_at === null ? undefined : Number(line.first_due_at);
+    return {
+      ready,
+      delayed,
+      behind,
+      held: number(held, topic) + heldInLine,
+      leased: number(leased, topic),
+      suspect,
+      blocking: Number(blocked),
+      oldestReadyMs: firstDueAt === undefined ? 0 : Math.max(0, now - firstDueAt),
+      nextDueInMs: firstDueAt === undefined ? undefined : Math.max(0, firstDueAt - now),
+    };
+  }
+
+  function number(statement: typeof held, topic: Topic): number {
+    return Number(statement.get(topic.id)?.count);
+  }
+
+  function stateOf(row: Row, isLeased: boolean, orders: Orders, now: number): WaitingState {
+    if (row.blocking === 1) return 'blocking';
+    if (isLeased) return 'leased';
+    if (row.is_behind === 1) return 'behind';
+    if (orders.holder(row.tenant as string | null, row.key as string | null) !== undefined) return 'held';
+    if (Number(row.deaths) > 0) return 'suspect';
+    return Number(row.due_at) > now ? 'delayed' : 'ready';
+  }
+
+  return {
+    counts(name: string): TopicCounts {
+      return store.read((now) => countsOf(topics.open(name), board.ordersFor(name), now));
+    },
+
+    waiting(name: string, { limit, cursor }: PageRequest): Page<Waiting> {
+      return store.read((now) => {
+        const topic = topics.open(name);
+        const orders = board.ordersFor(name);
+        const { from, to } = seqsOf(topic);
+        const rows = page.all(cursor === undefined ? from : Number(cursor), to, limit + 1);
+        const shown = rows.slice(0, limit);
+        const [first, last] = [shown[0], shown.at(-1)];
+        if (!first || !last) return { items: [], cursor: undefined };
+        const inHand = new Map(
+          owners.all(topic.id, first.seq!, last.seq!).map(({ seq, owner }) => [seq, String(owner)]),
+        );
+        const items = shown.map((row) => {
+          const { id, type, key, tenant, firstSeenAt } = toEnvelope(row, name);
+          const owner = inHand.get(row.seq!);
+          const state = stateOf(row, owner !== undefined, orders, now);
+          return {
+            id,
+            type,
+            key,
+            tenant,
+            firstSeenAt,
+            ...toTrials(row),
+            state,
+            dueAt: Number(row.due_at),
+            owner,
+          };
+        });
+        return { items, cursor: rows.length > limit ? String(last.seq) : undefined };
+      });
+    },
+
+    /** Within a transaction. */
+    retryNow(name: string, id: string, now: number): boolean {
+      const topic = topics.open(name);
+      const row = find.get(id, topic.id);
+      if (!row || row.blocking === 1 || Number(row.due_at) <= now) return false;
+      if (isInHand.get(topic.id, row.seq!, row.fence!)) return false;
+      // Where it waits by its due time it moves up; behind a head or under quarantine it does not.
+      moveUp.run(now, topic.id, row.due_at!, row.seq!);
+      makeDue.run(now, row.seq!);
+      bells.ringAfterCommit(name);
+      return true;
+    },
+
+    /** Within a transaction. */
+    unblock(name: string, id: string): boolean {
+      const topic = topics.open(name);
+      const row = find.get(id, topic.id);
+      if (row?.blocking !== 1) return false;
+      remove.run(row.seq!);
+      forgetTrial.run(row.seq!);
+      promote.run(topic.id, row.lane!, row.seq!);
+      bells.ringAfterCommit(name);
+      return true;
+    },
+
+    history(name: string, { limit, cursor, from = 0, to }: HistoryRange): Page<SettledEvent> {
+      return store.read((now) => {
+        const topic = topics.open(name);
+        const span = seqsOf(topic);
+        const after = cursor === undefined ? span.from : Number(cursor);
+        const rows = settled.all(after, span.to, now, from, to ?? Number.MAX_SAFE_INTEGER, limit + 1);
+        const shown = rows.slice(0, limit);
+        return {
+          items: shown.map((row) => ({
+            ...toEnvelope(row, name),
+            how: row.how as SettledEvent['how'],
+            settledAt: Number(row.settled_at),
+          })),
+          cursor: rows.length > limit ? String(shown.at(-1)?.seq) : undefined,
+        };
+      });
+    },
+  };
+}

@@ -1,0 +1,14 @@
+import { conformance } from '@holdfast/contracts/conformance';
+import { sqliteFeatures } from '@holdfast/sqlite';
+import { describe, test } from 'vitest';
+import { sqliteHarness } from './sqlite-harness.ts';
+
+conformance({
+  name: 'sqlite',
+  contracts: ['broker', 'ledger', 'triage', 'counters'],
+  features: sqliteFeatures,
+  means: ['reopen', 'dieAfterWrites', 'effect'],
+  create: sqliteHarness,
+  describe,
+  test,
+});
