@@ -1,0 +1,194 @@
+import {
+  type Broker,
+  type Lease,
+  type Page,
+  type SettledEvent,
+  type SizeLimits,
+  TopicError,
+  type TopicSettings,
+  type Waiting,
+  type WaitingState,
+} from '@holdfast/contracts';
+import { postgresControls } from './controls.ts';
+import type { Database, PostgresTransaction, Row } from './database.ts';
+import type { Doorbell } from './doorbell.ts';
+import { envelopeColumns, envelopeOf, jsonOf, numberOf, textOf } from './envelope-columns.ts';
+import { handsOf } from './hands.ts';
+import { leasedOf, leaseText, leaseValues } from './lease.ts';
+import { publicationOf, publishedOf, publishText } from './publish.ts';
+import { settle, valuesOf } from './settle.ts';
+
+export interface BrokerParts {
+  readonly database: Database;
+  readonly doorbell: Doorbell;
+  readonly channel: string;
+  readonly limits: SizeLimits;
+  readonly keepParkedMs: number;
+  newId(): string;
+}
+
+const declareText = `INSERT INTO {schema}.topic AS t (name, ordering, keep_settled_ms)
+  VALUES ($1, coalesce($2, 'none'), ceil(coalesce($3::double precision, 0))::bigint)
+  ON CONFLICT (name) DO UPDATE SET ordering = coalesce($2, t.ordering),
+    keep_settled_ms = coalesce(ceil($3::double precision)::bigint, t.keep_settled_ms)
+  WHERE coalesce($2, t.ordering) = t.ordering OR NOT EXISTS (SELECT FROM {schema}.event e WHERE e.topic = t.topic)
+  RETURNING ordering, keep_settled_ms`;
+const historyText = `SELECT seq, how, settled_at, ${envelopeColumns} FROM {schema}.settled
+  WHERE topic = ({schema}.topic_of($1)).topic AND seq > $2 AND removed_at > {schema}.now_ms()
+    AND first_seen_at >= coalesce($3, first_seen_at) AND first_seen_at < coalesce($4, first_seen_at + 1)
+  ORDER BY seq LIMIT $5`;
+
+/** Events in PostgreSQL: each operation is one call of a function of the schema, and so one transaction. */
+export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> {
+  const { database, doorbell, limits, keepParkedMs, newId } = parts;
+
+  function wake(topic: string, isAsleep: boolean): void {
+    doorbell.ring(topic);
+    if (isAsleep) doorbell.notify(topic);
+  }
+
+  return {
+    limits,
+    controls: postgresControls(database, (topic) => wake(topic, true)),
+
+    async declare(name, { ordering, keepSettledMs } = {}): Promise<TopicSettings> {
+      const [row] = await database.rows(declareText, [name, ordering ?? null, keepSettledMs ?? null]);
+      if (row) return { ordering: row[0] as TopicSettings['ordering'], keepSettledMs: row[1] as number };
+      throw new TopicError(name, `is ordered by ${ordering === 'key' ? 'none' : 'key'}, and holds events`);
+    },
+
+    async topics() {
+      const rows = await database.rows('SELECT name FROM {schema}.topic ORDER BY topic');
+      return rows.map(([name]) => name as string);
+    },
+
+    async publish(topic, events) {
+      const publication = publicationOf(topic, events, limits, newId);
+      const rows = await database.rows(publishText, publication.values);
+      wake(topic, rows[0]![1] === true);
+      return publishedOf(publication, rows);
+    },
+
+    async publishWithin(tx, topic, events) {
+      const publication = publicationOf(topic, events, limits, newId);
+      const rows = await database.rowsWithin(tx, publishText, publication.values);
+      // Heard when the transaction commits, also here.
+      if (rows[0]![1] === true) await tx.query('SELECT pg_notify($1, $2)', [parts.channel, topic]);
+      return publishedOf(publication, rows);
+    },
+
+    async lease(topic, request) {
+      return leasedOf(topic, await database.rows(leaseText, leaseValues(topic, request)));
+    },
+
+    settle: (batch) => settle(database, batch, { keepParkedMs, wake }),
+
+    async extend(leases, leaseMs) {
+      const extended = leases.map(() => false);
+      for (const [topic, places] of Map.groupBy(leases.keys(), (place) => leases[place]!.topic)) {
+        for (const [place, isGood] of await extendOf(topic, leases, places, leaseMs))
+          extended[place] = isGood;
+      }
+      return extended;
+    },
+
+    async counts(topic) {
+      const [row] = await database.rows(
+        `SELECT ready, delayed, behind, held, leased, suspect, blocking, oldest_ready_ms, next_due_in_ms
+         FROM {schema}.counts($1)`,
+        [topic],
+      );
+      const [ready, delayed, behind, held, leased, suspect, blocking, oldestReadyMs, nextDueInMs] =
+        row as number[];
+      return {
+        ...{ ready, delayed, behind, held, leased, suspect, blocking },
+        oldestReadyMs,
+        nextDueInMs: numberOf(nextDueInMs),
+      } as Awaited<ReturnType<Broker['counts']>>;
+    },
+
+    async waiting(topic, { limit, cursor = '0' }) {
+      const rows = await database.rows('SELECT * FROM {schema}.waiting($1, $2, $3)', [
+        topic,
+        cursor,
+        limit + 1,
+      ]);
+      return pageOf(rows, limit, waitingOf);
+    },
+
+    async retryNow(topic, ids) {
+      const [row] = await database.rows('SELECT {schema}.retry_now($1, $2)', [topic, ids]);
+      wake(topic, true);
+      return among(ids, row);
+    },
+
+    async unblock(topic, ids) {
+      const [row] = await database.rows('SELECT {schema}.unblock($1, $2)', [topic, ids]);
+      wake(topic, true);
+      return among(ids, row);
+    },
+
+    doorbell: (topic, ring) => doorbell.listen(topic, ring),
+
+    async history(topic, { from, to, limit, cursor = '0' }) {
+      const values = [
+        topic,
+        cursor,
+        from === undefined ? null : Math.ceil(from),
+        to === undefined ? null : Math.ceil(to),
+      ];
+      const rows = await database.rows(historyText, [...values, limit + 1]);
+      return pageOf(rows, limit, (row) => settledOf(topic, row));
+    },
+  };
+
+  async function extendOf(
+    topic: string,
+    leases: readonly Lease[],
+    places: readonly number[],
+    leaseMs: number,
+  ): Promise<[number, boolean][]> {
+    const hands = handsOf(leases, places);
+    if (hands.seqs.length === 0) return [];
+    const [row] = await database.rows('SELECT {schema}.extend($1, $2, $3, $4, $5)', [
+      ...valuesOf(topic, hands),
+      leaseMs,
+    ]);
+    return hands.places.map((place, index) => [place, (row![0] as boolean[])[index]!]);
+  }
+}
+
+/** Rows that begin with their place; one more than the page has says that there is another page. */
+function pageOf<T>(rows: readonly Row[], limit: number, read: (row: Row) => T): Page<T> {
+  const shown = rows.slice(0, limit);
+  return { items: shown.map(read), cursor: rows.length > limit ? String(shown.at(-1)?.[0]) : undefined };
+}
+
+function among(ids: readonly string[], row: Row | undefined): boolean[] {
+  const found = new Set(row?.[0] as string[]);
+  // Named twice, it was done once.
+  return ids.map((id) => found.delete(id));
+}
+
+function waitingOf(row: Row): Waiting {
+  return {
+    id: row[1] as string,
+    type: textOf(row[2]),
+    key: textOf(row[3]),
+    tenant: textOf(row[4]),
+    firstSeenAt: row[5] as number,
+    attempts: row[6] as number,
+    snoozes: row[7] as number,
+    deaths: row[8] as number,
+    nextDelayMs: numberOf(row[9]),
+    lastError: jsonOf(row[10]),
+    story: jsonOf<Waiting['story']>(row[11]) ?? [],
+    state: row[12] as WaitingState,
+    dueAt: row[13] as number,
+    owner: textOf(row[14]),
+  };
+}
+
+function settledOf(topic: string, row: Row): SettledEvent {
+  return { ...envelopeOf(row, topic, 3), how: row[1] as SettledEvent['how'], settledAt: row[2] as number };
+}

@@ -1,0 +1,97 @@
+import { OptionsError } from 'holdfast';
+import pg from 'pg';
+import type { Database, PostgresPool } from './database.ts';
+import type { Listener } from './doorbell.ts';
+
+export interface ConnectionOptions {
+  readonly url?: string;
+  readonly pool?: PostgresPool;
+  readonly durability?: 'process' | 'power';
+  readonly connectionsMax?: number;
+}
+
+/** How the engine gets at connections, and what they promise. */
+export interface Connections {
+  readonly pool: PostgresPool;
+  /** After `checkDurability`. */
+  durability(): 'process' | 'power';
+  /** Rejects when the connections of a given pool promise something else than was asked for. */
+  checkDurability(database: Database): Promise<void>;
+  openListener(): Promise<Listener>;
+  close(): Promise<void>;
+}
+
+const connectWithinMs = 10_000;
+
+export function connectionsOf(options: ConnectionOptions): Connections {
+  const { url, pool, durability, connectionsMax = 10 } = options;
+  if ((url === undefined) === (pool === undefined)) throw new OptionsError('url', url, 'either url or pool');
+  if (durability !== undefined && durability !== 'process' && durability !== 'power') {
+    throw new OptionsError('durability', durability, 'process or power');
+  }
+  if (!(Number.isInteger(connectionsMax) && connectionsMax > 0)) {
+    throw new OptionsError('connectionsMax', connectionsMax, 'a whole number above 0');
+  }
+  return url === undefined
+    ? connectionsOfPool(pool!, durability)
+    : ownConnections(url, durability ?? 'power', connectionsMax);
+}
+
+function ownConnections(url: string, durability: 'process' | 'power', connectionsMax: number): Connections {
+  const config: pg.ClientConfig = {
+    connectionString: url,
+    application_name: 'holdfast',
+    connectionTimeoutMillis: connectWithinMs,
+    keepAlive: true,
+    options: `-c synchronous_commit=${durability === 'power' ? 'on' : 'off'}`,
+  };
+  const pool = new pg.Pool({ ...config, max: connectionsMax });
+  // An idle connection that is lost is replaced when one is needed; who is using one hears of it there.
+  pool.on('error', () => {});
+  return {
+    pool: pool as unknown as PostgresPool,
+    durability: () => durability,
+    checkDurability: async () => {},
+    close: () => pool.end(),
+
+    async openListener() {
+      const client = new pg.Client(config);
+      client.on('error', () => {}); // followed by `end`
+      await client.connect();
+      return listenerOf(client, () => client.end());
+    },
+  };
+}
+
+function connectionsOfPool(pool: PostgresPool, wanted: 'process' | 'power' | undefined): Connections {
+  let found: 'process' | 'power' = 'power';
+  return {
+    pool,
+    durability: () => found,
+
+    async checkDurability(database) {
+      const [row] = await database.rows(`SELECT current_setting('synchronous_commit')`);
+      found = row![0] === 'off' ? 'process' : 'power';
+      if (wanted !== undefined && wanted !== found) {
+        throw new OptionsError('durability', wanted, `${found}, as the connections of the pool say`);
+      }
+    },
+
+    async openListener() {
+      const client = await pool.connect();
+      client.on('error', () => {});
+      return listenerOf(client as unknown as pg.Client, async () => client.release(true));
+    },
+
+    close: async () => {}, // whose pool it is ends it
+  };
+}
+
+function listenerOf(client: pg.Client, close: () => Promise<void>): Listener {
+  return {
+    onNotification: (heard) => void client.on('notification', ({ payload = '' }) => heard(payload)),
+    onEnd: (ended) => void client.on('end', ended),
+    listen: async (channel) => void (await client.query(`LISTEN ${pg.escapeIdentifier(channel)}`)),
+    close,
+  };
+}

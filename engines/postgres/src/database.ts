@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from 'holdfast';
+import pg from 'pg';
+import { isCollision, translated } from './postgres-errors.ts';
+
+/** The part of a `pg` client that we use, and what a handler's `commit` gets. */
+export interface PostgresTransaction {
+  query(text: string, values?: unknown[]): Promise<{ rows: unknown[]; rowCount: number | null }>;
+}
+
+/** The part of a `pg` pool that we use. */
+export interface PostgresPool {
+  connect(): Promise<PostgresTransaction & PoolMember>;
+  query(config: object): Promise<{ rows: unknown[]; rowCount: number | null }>;
+}
+
+interface PoolMember {
+  /** `true`: it is broken, and not given to anyone again. */
+  release(destroy?: boolean): void;
+  on(event: 'error', listener: () => void): unknown;
+  off(event: 'error', listener: () => void): unknown;
+}
+
+/** A row as an array, in the order of the columns. */
+export type Row = readonly unknown[];
+
+/** Collisions of two transactions are tried again so often. */
+const triesMax = 5;
+
+/** Statements on a pool: prepared once a connection, answered in arrays, with our own reading of values. */
+export class Database {
+  /** The schema, quoted. */
+  readonly schema: string;
+  readonly clock: Clock;
+  readonly #pool: PostgresPool;
+  readonly #statements = new Map<string, { readonly name: string; readonly text: string }>();
+
+  constructor(pool: PostgresPool, schema: string, clock: Clock) {
+    this.#pool = pool;
+    this.schema = pg.escapeIdentifier(schema);
+    this.clock = clock;
+  }
+
+  /** One statement, which is one transaction. `{schema}` stands for the schema. */
+  async rows(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
+    const config = this.#config(text, values);
+    for (let tries = 1; ; tries++) {
+      try {
+        return (await this.#pool.query(config)).rows as Row[];
+      } catch (error) {
+        if (!isCollision(error) || tries === triesMax) throw translated(error);
+      }
+    }
+  }
+
+  /** The same, inside a transaction of someone's. */
+  async rowsWithin(
+    tx: PostgresTransaction,
+    text: string,
+    values: readonly unknown[] = [],
+  ): Promise<readonly Row[]> {
+    const { rows } = await (tx as unknown as PostgresPool).query(this.#config(text, values));
+    return rows as Row[];
+  }
+
+  async transaction<T>(work: (tx: PostgresTransaction) => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#attempt(work);
+      } catch (error) {
+        if (!isCollision(error) || tries === triesMax) throw translated(error);
+      }
+    }
+  }
+
+  async #attempt<T>(work: (tx: PostgresTransaction) => Promise<T>): Promise<T> {
+    const client = await this.#pool.connect();
+    let isBroken = false;
+    const onError = () => {
+      isBroken = true; // the query that is under way rejects with it
+    };
+    client.on('error', onError);
+    try {
+      await client.query('BEGIN');
+      const result = await work(client);
+      await client.query('COMMIT');
+      return result;
+    } catch (error) {
+      await client.query('ROLLBACK').catch(onError);
+      throw error;
+    } finally {
+      client.off('error', onError);
+      client.release(isBroken);
+    }
+  }
+
+  #config(text: string, values: readonly unknown[]): object {
+    let statement = this.#statements.get(text);
+    if (statement === undefined) {
+      const full = text.replaceAll('{schema}', this.schema);
+      // By what it says: engines that share a pool share its prepared statements.
+      const name = `holdfast_${createHash('sha256').update(full).digest('base64url').slice(0, 32)}`;
+      statement = { name, text: full };
+      this.#statements.set(text, statement);
+    }
+    return { ...statement, values, rowMode: 'array', types };
+  }
+}
+
+const numbers = new Set([20, 21, 23, 700, 701, 1700]);
+
+/** Ours, whatever parsers the application has set: 64-bit numbers are counts and times, which JavaScript can hold. */
+const types = {
+  getTypeParser(oid: number, format?: 'text' | 'binary') {
+    return numbers.has(oid) ? Number : pg.types.getTypeParser(oid, format as 'text');
+  },
+};

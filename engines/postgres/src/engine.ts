@@ -1,0 +1,141 @@
+import {
+  type Broker,
+  type Counters,
+  defaultSizeLimits,
+  type Engine,
+  type Features,
+  type Ledger,
+  type SizeLimits,
+  type Triage,
+  timeOrderedId,
+} from '@holdfast/contracts';
+import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
+import { auditOf } from './audit.ts';
+import { postgresBroker } from './broker.ts';
+import { connectionsOf } from './connections.ts';
+import { postgresCounters } from './counters.ts';
+import { Database, type PostgresPool, type PostgresTransaction } from './database.ts';
+import { Doorbell } from './doorbell.ts';
+import { postgresLedger } from './ledger.ts';
+import { dropBuckets, makeBuckets } from './mark-buckets.ts';
+import { migrate } from './migrate.ts';
+import { sweepRows } from './sweep.ts';
+import { postgresTriage } from './triage.ts';
+import { type PostgresWarning, vacuumWatch } from './vacuum-watch.ts';
+
+export interface PostgresOptions {
+  /** `postgres://user@host/database`; or `pool`. */
+  readonly url?: string;
+  /** A pool of your own: its connections decide the durability, and it is not closed with the engine. */
+  readonly pool?: PostgresPool;
+  /** Everything of ours lives in it; `holdfast` unless given. */
+  readonly schema?: string;
+  /**
+   * What an answer survives. `power`, unless given: anything (`synchronous_commit = on`). `process`: the death of any of your
+   * processes, but not a crash of the server, which may undo the last half second (`synchronous_commit = off`).
+   */
+  readonly durability?: 'process' | 'power';
+  /** Connections of the pool that is made for `url`; 10 unless given. One more listens where there is a doorbell. */
+  readonly connectionsMax?: number;
+  readonly limits?: Partial<SizeLimits>;
+  /** How long marks are kept: longer than the longest retry and the parking lot together; 60 days unless given. */
+  readonly keepMarksMs?: number;
+  /** How long parked events are kept; 30 days unless given. */
+  readonly keepParkedMs?: number;
+  /** A transaction that is open for longer is worth a warning; a minute unless given. Looked at by `sweep`. */
+  readonly longTransactionMs?: number;
+  /** Told what an operator should know; unless given, `process.emitWarning`. */
+  readonly onWarning?: (warning: PostgresWarning) => void;
+  /** For ids and for pauses of our own: times of events are the server's. */
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+/** Every contract, in one database. */
+export interface PostgresEngine extends Engine<PostgresTransaction> {
+  readonly durability: 'process' | 'power';
+  readonly broker: Broker<PostgresTransaction>;
+  readonly ledger: Ledger<PostgresTransaction>;
+  readonly triage: Triage;
+  readonly counters: Counters;
+}
+
+export const postgresFeatures: Features = {
+  ordering: true,
+  parkedHoldsKey: true,
+  anyDelay: true,
+  publishOnce: true,
+  atomicPublish: true,
+  retriesShare: true,
+  suspects: true,
+  waitingList: true,
+  quarantine: true,
+  sharedControls: true,
+  doorbell: true,
+  retention: true,
+  marksWithSettlement: true,
+  sharedTransaction: true,
+  parksInTriage: true,
+  durable: true,
+};
+
+const dayMs = 24 * 60 * 60 * 1000;
+/** The longest name that PostgreSQL does not cut. */
+const nameBytesMax = 63;
+
+/** Connects, brings the schema up to date, and gives the engine. Rejects with a sentence when any of it is impossible. */
+export async function openPostgres(options: PostgresOptions): Promise<PostgresEngine> {
+  const { schema = 'holdfast', clock = systemClock, random = systemRandom } = options;
+  const { keepMarksMs = 60 * dayMs, keepParkedMs = 30 * dayMs, longTransactionMs = 60_000 } = options;
+  const { onWarning = emitWarning } = options;
+  checkSchema(schema);
+  const connections = connectionsOf(options);
+  const database = new Database(connections.pool, schema, clock);
+  try {
+    await migrate(database, schema);
+    await makeBuckets(database, schema);
+    await connections.checkDurability(database);
+  } catch (error) {
+    await connections.close();
+    throw error;
+  }
+
+  const newId = timeOrderedId(clock, random);
+  const writeAudit = auditOf(database, newId);
+  const channel = `holdfast_${schema}`.slice(0, nameBytesMax);
+  const doorbell = new Doorbell(database, channel, connections.openListener);
+  const watchVacuum = vacuumWatch(database, longTransactionMs, onWarning);
+  const limits: SizeLimits = { ...defaultSizeLimits, ...options.limits };
+
+  return {
+    name: 'postgres',
+    durability: connections.durability(),
+    features: postgresFeatures,
+    broker: postgresBroker({ database, doorbell, channel, limits, keepParkedMs, newId }),
+    ledger: postgresLedger(database),
+    triage: postgresTriage({ database, keepParkedMs, writeAudit, newId }),
+    counters: postgresCounters(database),
+
+    async sweep(limit) {
+      await watchVacuum();
+      await makeBuckets(database, schema);
+      const dropped = await dropBuckets(database, schema, keepMarksMs);
+      return dropped + (await sweepRows(database, limit, keepMarksMs, writeAudit));
+    },
+
+    async close() {
+      await doorbell.close();
+      await connections.close();
+    },
+  };
+}
+
+function checkSchema(schema: string): void {
+  if (schema === '' || Buffer.byteLength(schema) > nameBytesMax || schema.includes('\0')) {
+    throw new OptionsError('schema', schema, `a name of 1 to ${nameBytesMax} bytes`);
+  }
+}
+
+function emitWarning({ message, code }: PostgresWarning): void {
+  process.emitWarning(message, { type: 'HoldfastWarning', code });
+}

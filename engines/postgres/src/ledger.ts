@@ -1,0 +1,176 @@
+import {
+  type Begun,
+  type Completion,
+  commitFailed,
+  type Hold,
+  LEASE_LOST,
+  type Ledger,
+  type Mark,
+  type Payload,
+  type Settled,
+  TOOK,
+} from '@holdfast/contracts';
+import type { Database, PostgresTransaction, Row } from './database.ts';
+import { payloadColumns, payloadOf } from './payload-columns.ts';
+
+const dayMs = 24 * 60 * 60 * 1000;
+
+const beginText =
+  'SELECT place, kind, token, attempt, record, record_bytes FROM {schema}.begin_keys($1, $2, $3, $4, $5, $6, $7)';
+const held = `k.scope = g.scope AND k.key = g.key AND k.token = g.token AND NOT done AND lease_ends_at > {schema}.now_ms()`;
+const given = 'unnest($1::text[], $2::text[], $3::bigint[]) AS g(scope, key, token)';
+const releaseText = `DELETE FROM {schema}.ledger_key k USING ${given} WHERE ${held} RETURNING k.token`;
+const extendText = `UPDATE {schema}.ledger_key k SET lease_ends_at = {schema}.now_ms() + ceil($4::double precision)::bigint
+  FROM ${given} WHERE ${held} RETURNING k.token`;
+const lockText = `SELECT 1 FROM {schema}.ledger_key k, ${given} WHERE ${held} FOR UPDATE OF k`;
+const completeText = `UPDATE {schema}.ledger_key k SET done = true, record = g.record, record_bytes = g.bytes,
+    removed_at = {schema}.now_ms() + ceil(g.keep)::bigint
+  FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bytea[], $6::double precision[])
+    AS g(scope, key, token, record, bytes, keep)
+  WHERE k.scope = g.scope AND k.key = g.key AND k.token = g.token AND NOT done AND ($7 OR lease_ends_at > {schema}.now_ms())
+  RETURNING k.token`;
+const marked = 'unnest($1::text[], $2::text[]) WITH ORDINALITY AS m(handler, id, place)';
+const markText = `INSERT INTO {schema}.mark SELECT {schema}.mark_bucket(id), m.handler, id, {schema}.now_ms()
+  FROM ${marked} ORDER BY m.handler COLLATE "C", id COLLATE "C" ON CONFLICT DO NOTHING RETURNING handler, event_id`;
+const isMarkedText = `SELECT EXISTS (SELECT FROM {schema}.mark k WHERE k.bucket = {schema}.mark_bucket(id) AND k.handler = m.handler
+  AND k.event_id = id) FROM ${marked} ORDER BY place`;
+
+/** A record that is text with a NUL in it is kept as bytes behind this one, other bytes behind a zero. */
+const textFlag = 1;
+
+export function postgresLedger(database: Database): Ledger<PostgresTransaction> {
+  async function completeWithCommit(completion: Completion<PostgresTransaction>): Promise<Settled> {
+    const { hold, commit } = completion;
+    return database.transaction(async (tx) => {
+      if ((await database.rowsWithin(tx, lockText, holdColumns([hold]))).length === 0) return LEASE_LOST;
+      await tx.query('SAVEPOINT holdfast_effect');
+      try {
+        const record = await commit!(tx);
+        // Under the lock nobody can have taken it over, whatever the time.
+        await database.rowsWithin(tx, completeText, [
+          ...completionColumns([{ ...completion, record }]),
+          true,
+        ]);
+        return TOOK;
+      } catch (error) {
+        await tx.query('ROLLBACK TO SAVEPOINT holdfast_effect');
+        return commitFailed(error);
+      }
+    });
+  }
+
+  return {
+    async begin(claims) {
+      if (claims.length === 0) return [];
+      const rows = await database.rows(beginText, [
+        claims.map(({ scope }) => scope),
+        claims.map(({ key }) => key),
+        claims.map(({ fingerprint }) => fingerprint),
+        claims.map(({ leaseMs }) => leaseMs),
+        claims.map(({ whenLost }) => whenLost === 'takeOver'),
+        claims.map(({ keepMs = dayMs }) => keepMs),
+        claims.map(({ liveMax = Infinity }) => (liveMax === Infinity ? null : liveMax)),
+      ]);
+      const begun: Begun[] = [];
+      for (const row of rows) begun[(row[0] as number) - 1] = begunOf(row, claims[(row[0] as number) - 1]!);
+      return begun;
+    },
+
+    async complete(completions) {
+      const settled: Settled[] = completions.map(() => LEASE_LOST);
+      const plain = completions.filter(({ commit }) => !commit);
+      if (plain.length > 0) {
+        const rows = await database.rows(completeText, [...completionColumns(plain), false]);
+        const tokens = new Set(rows.map(([token]) => token));
+        for (const [place, { hold, commit }] of completions.entries()) {
+          // Named twice, it was completed once.
+          if (!commit && tokens.delete(tokenOf(hold))) settled[place] = TOOK;
+        }
+      }
+      for (const [place, completion] of completions.entries()) {
+        if (completion.commit) settled[place] = await completeWithCommit(completion);
+      }
+      return settled;
+    },
+
+    async release(holds) {
+      return toldOf(holds, await database.rows(releaseText, holdColumns(holds)));
+    },
+
+    async extend(holds, leaseMs) {
+      return toldOf(holds, await database.rows(extendText, [...holdColumns(holds), leaseMs]));
+    },
+
+    async mark(marks) {
+      const rows = await database.rows(markText, markColumns(marks));
+      const fresh = new Set(rows.map(([handler, id]) => `${handler}\0${id}`));
+      // The first of a batch only.
+      return marks.map(({ handler, eventId }) => fresh.delete(`${handler}\0${eventId}`));
+    },
+
+    async isMarked(marks) {
+      return (await database.rows(isMarkedText, markColumns(marks))).map(([isThere]) => isThere as boolean);
+    },
+  };
+}
+
+function begunOf(
+  [, kind, token, attempt, record, bytes]: Row,
+  { scope, key }: { scope: string; key: string },
+): Begun {
+  switch (kind) {
+    case 'acquired':
+      return { kind, hold: { scope, key, token: String(token) }, attempt: attempt as number };
+    case 'running':
+      return { kind, retryAfterMs: token as number };
+    case 'done':
+      return { kind, record: recordOf(record, bytes) };
+    default:
+      return { kind: kind as 'mismatch' | 'unknown' | 'full' };
+  }
+}
+
+function completionColumns(completions: readonly Completion<PostgresTransaction>[]): unknown[] {
+  const records = completions.map(({ record }) => recordColumns(record));
+  return [
+    ...holdColumns(completions.map(({ hold }) => hold)),
+    records.map(([record]) => record),
+    records.map(([, bytes]) => bytes),
+    completions.map(({ keepMs }) => keepMs),
+  ];
+}
+
+function recordColumns(record: Payload | undefined): unknown[] {
+  if (record === undefined) return [null, null];
+  const { body, bytes, bytesAreText } = payloadColumns(record);
+  return [body, bytes && Buffer.concat([Buffer.of(bytesAreText ? textFlag : 0), bytes])];
+}
+
+function recordOf(record: unknown, bytes: unknown): Payload | undefined {
+  if (record === null && bytes === null) return undefined;
+  const flagged = bytes as Uint8Array | null;
+  return payloadOf(record, flagged?.subarray(1), flagged?.[0] === textFlag);
+}
+
+/** A token that we never gave holds nothing. */
+function tokenOf({ token }: Hold): number | undefined {
+  const number = Number(token);
+  return Number.isSafeInteger(number) && number > 0 ? number : undefined;
+}
+
+function holdColumns(holds: readonly Hold[]): unknown[] {
+  return [
+    holds.map(({ scope }) => scope),
+    holds.map(({ key }) => key),
+    holds.map((hold) => tokenOf(hold) ?? 0),
+  ];
+}
+
+function toldOf(holds: readonly Hold[], rows: readonly Row[]): boolean[] {
+  const told = new Set(rows.map(([token]) => token));
+  return holds.map((hold) => told.has(tokenOf(hold)));
+}
+
+function markColumns(marks: readonly Mark[]): unknown[] {
+  return [marks.map(({ handler }) => handler), marks.map(({ eventId }) => eventId)];
+}

@@ -1,0 +1,70 @@
+import { TopicError } from '@holdfast/contracts';
+import { HoldfastError } from 'holdfast';
+
+/** The server cannot be reached, or went away in the middle: what was asked may or may not have been done. Ask again. */
+export class PostgresUnavailableError extends HoldfastError {
+  constructor(cause: unknown) {
+    super('HOLDFAST_POSTGRES_UNAVAILABLE', `PostgreSQL cannot be reached: ${messageOf(cause)}`, { cause });
+  }
+}
+
+/** The server has no room left: on disk, in memory, for connections. Nothing was stored. */
+export class PostgresFullError extends HoldfastError {
+  constructor(cause: unknown) {
+    super('HOLDFAST_POSTGRES_FULL', `PostgreSQL has no room left: ${messageOf(cause)}`, { cause });
+  }
+}
+
+/** The schema in the database was made by a version of this package that ours cannot work with. */
+export class PostgresSchemaError extends HoldfastError {
+  constructor(schema: string, found: number, wanted: number) {
+    super(
+      'HOLDFAST_POSTGRES_SCHEMA',
+      `schema ${JSON.stringify(schema)} is at version ${found}, and this package works with version ${wanted}`,
+    );
+  }
+}
+
+/** SQLSTATE of our own functions: a topic that was never declared. */
+const unknownTopic = 'HF404';
+const systemCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+]);
+
+/** What the driver threw, in words that a caller can act on; anything else as it is. */
+export function translated(error: unknown): unknown {
+  const { code = '', message = '' } = (error ?? {}) as { code?: string; message?: string };
+  if (code === unknownTopic) return new TopicError(message, 'was never declared');
+  if (isUnavailable(code, message)) return new PostgresUnavailableError(error);
+  if (code.startsWith('53')) return new PostgresFullError(error);
+  return error;
+}
+
+/** Nothing was done, and the same may succeed at once. */
+export function isCollision(error: unknown): boolean {
+  const { code } = (error ?? {}) as { code?: string };
+  return code === '40001' || code === '40P01';
+}
+
+function isUnavailable(code: string, message: string): boolean {
+  // 08: connection; 57P01 to 57P03: the server is going, or not there yet; 25006: a standby that was the primary.
+  if (/^(08|57P0[1-3]|25006)/.test(code) || systemCodes.has(code)) return true;
+  // The driver has no codes for these.
+  return (
+    code === '' &&
+    /^Connection terminated|timeout exceeded when trying to connect|^Client has encountered a connection error/.test(
+      message,
+    )
+  );
+}
+
+function messageOf(error: unknown): string {
+  const { message, code } = (error ?? {}) as { message?: string; code?: string };
+  return message || code || String(error);
+}

@@ -1,0 +1,219 @@
+export const leasing = `
+-- Leases that have ended unsettled make suspects.
+CREATE FUNCTION end_leases(t int, now bigint) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT
+  SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+#variable_conflict use_column
+DECLARE
+  dead bigint[];
+  tokens bigint[];
+  names text[];
+BEGIN
+  WITH ended AS (
+    DELETE FROM hand WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM hand WHERE topic = t AND ends_at <= now ORDER BY ends_at LIMIT 20 FOR UPDATE SKIP LOCKED))
+    RETURNING token, seqs
+  ) SELECT array_agg(seq), array_agg(DISTINCT token) INTO dead, tokens FROM ended, unnest(seqs) AS u(seq);
+  IF dead IS NULL THEN RETURN; END IF;
+  WITH suspects AS (
+    UPDATE event SET suspect = true, deaths = deaths + 1 WHERE topic = t AND seq = ANY (dead)
+    RETURNING seq, due_at, lane
+  ), placed AS (
+    INSERT INTO ready SELECT t, 2, due_at, seq FROM suspects WHERE lane IS NULL
+  ) SELECT array_agg(DISTINCT lane) INTO names FROM suspects WHERE lane IS NOT NULL;
+  IF names IS NOT NULL THEN PERFORM advance_lanes(t, lanes_at_rest(t, names, tokens)); END IF;
+END $$;
+
+-- Those of which nothing is in hand any more: runs share a hand.
+CREATE FUNCTION lanes_at_rest(t int, names text[], tokens bigint[]) RETURNS text[] LANGUAGE sql STABLE
+  SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off AS $$
+  SELECT ARRAY(
+    SELECT n FROM unnest(names) AS u(n) WHERE n NOT IN (
+      SELECT e.lane FROM hand h, unnest(h.seqs) AS s(seq), event e
+      WHERE h.token = ANY (tokens) AND h.has_runs AND e.topic = t AND e.seq = s.seq AND e.lane IS NOT NULL))
+$$;
+
+-- Controls that end by themselves.
+CREATE FUNCTION end_controls(now bigint) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+  names text[];
+BEGIN
+  WITH ended AS (DELETE FROM control WHERE until <= now RETURNING topic, kind)
+  SELECT array_agg(topic) INTO names FROM ended;
+  IF names IS NULL THEN RETURN; END IF;
+  UPDATE control_sheet SET version = version + 1;
+  UPDATE topic SET releasing = true WHERE name = ANY (names);
+END $$;
+
+-- Puts back into line what no quarantine holds any more; true when nothing is left to look at.
+CREATE FUNCTION release_held(t topic) RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT
+  SET jit = off SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+  moved int;
+BEGIN
+  WITH free AS (
+    SELECT r.ctid FROM ready r JOIN event e ON e.topic = r.topic AND e.seq = r.seq
+    WHERE r.topic = t.topic AND r.line >= 10 AND NOT EXISTS (
+      SELECT FROM control c WHERE c.topic = t.name AND c.kind = 'quarantine' AND (c.tenant = e.tenant OR c.key = e.key))
+    LIMIT 5000 FOR UPDATE OF r SKIP LOCKED
+  ), back AS (
+    UPDATE ready SET line = line - 10 WHERE ctid = ANY (ARRAY(SELECT ctid FROM free)) RETURNING 1
+  ) SELECT count(*) INTO moved FROM back;
+  IF moved > 0 THEN RETURN false; END IF;
+  UPDATE topic SET releasing = false WHERE topic = t.topic;
+  RETURN true;
+END $$;
+
+-- Claims the oldest due of one line. What a quarantine holds is moved out of the way, so that it is walked over once.
+CREATE FUNCTION claim(t topic, from_line int, most int, now bigint, has_quarantine boolean) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+#variable_conflict use_column
+DECLARE
+  found bigint[];
+  kept bigint[] := '{}';
+  held bigint[];
+BEGIN
+  IF NOT has_quarantine THEN
+    WITH taken AS (
+      DELETE FROM ready WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM ready WHERE topic = t.topic AND line = from_line AND due_at <= now
+        ORDER BY topic, line, due_at, seq LIMIT most FOR UPDATE SKIP LOCKED))
+      RETURNING due_at, seq
+    ) SELECT array_agg(seq ORDER BY due_at, seq) INTO found FROM taken;
+    RETURN coalesce(found, '{}');
+  END IF;
+  FOR look IN 1..20 LOOP
+    found := ARRAY(
+      SELECT seq FROM ready WHERE topic = t.topic AND line = from_line AND due_at <= now
+      ORDER BY topic, line, due_at, seq LIMIT most - cardinality(kept) FOR UPDATE SKIP LOCKED);
+    held := ARRAY(
+      SELECT e.seq FROM event e JOIN control c ON c.topic = t.name AND c.kind = 'quarantine'
+        AND (c.tenant = e.tenant OR c.key = e.key)
+      WHERE e.topic = t.topic AND e.seq = ANY (found));
+    UPDATE ready SET line = line + 10 WHERE topic = t.topic AND line = from_line AND due_at <= now AND seq = ANY (held);
+    DELETE FROM ready WHERE topic = t.topic AND line = from_line AND due_at <= now AND seq = ANY (found) AND seq <> ALL (held);
+    kept := kept || ARRAY(SELECT s FROM unnest(found) AS u(s) WHERE s <> ALL (held));
+    EXIT WHEN cardinality(held) = 0 OR cardinality(kept) >= most;
+  END LOOP;
+  RETURN kept;
+END $$;
+
+-- The first row tells what stands besides (in extras); then the deliveries, oldest due first.
+CREATE FUNCTION lease(topic_name text, who text, most int, lease_ms double precision, run_max int, share double precision, alone boolean)
+RETURNS TABLE (token bigint, seq bigint, id text, body text, bytes bytea, bytes_are_text boolean, type text, key text, tenant text,
+  extras text, origin text, replay text, first_seen_at bigint, expires_at bigint, patience_left bigint, trials text)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+#variable_conflict use_column
+DECLARE
+  t topic := topic_of(topic_name);
+  now bigint := now_ms();
+  is_paused boolean;
+  has_quarantine boolean;
+  suspects int;
+  next_due bigint;
+  retries_due int;
+  firsts_due int;
+  of_retries int := 0;
+  chosen bigint[] := '{}';
+  heads bigint[];
+  tokens bigint[];
+  per_hand int := 200;
+  was_asleep boolean;
+BEGIN
+  IF EXISTS (SELECT FROM control WHERE until <= now) THEN PERFORM end_controls(now); END IF;
+  IF EXISTS (SELECT FROM hand WHERE topic = t.topic AND ends_at <= now) THEN PERFORM end_leases(t.topic, now); END IF;
+  IF t.ordering = 'key' AND EXISTS (SELECT FROM lane WHERE topic = t.topic AND head IS NULL) THEN
+    PERFORM advance_lanes(t.topic, ARRAY(
+      SELECT lane FROM lane WHERE topic = t.topic AND head IS NULL LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED));
+  END IF;
+  IF t.releasing THEN PERFORM release_held(t); END IF;
+  SELECT coalesce(bool_or(kind = 'pause'), false), coalesce(bool_or(kind = 'quarantine'), false)
+    INTO is_paused, has_quarantine FROM control WHERE control.topic = t.name;
+
+  IF most > 0 AND NOT is_paused THEN
+    IF alone THEN
+      chosen := claim(t, 2, 1, now, has_quarantine);
+    ELSE
+      retries_due := (SELECT count(*) FROM (
+        SELECT FROM ready WHERE topic = t.topic AND line = 1 AND due_at <= now LIMIT most) AS r);
+      IF retries_due > 0 THEN
+        firsts_due := (SELECT count(*) FROM (
+          SELECT FROM ready WHERE topic = t.topic AND line = 0 AND due_at <= now LIMIT most) AS f);
+        IF retries_due + firsts_due <= most THEN
+          of_retries := retries_due;
+        ELSIF share IS NULL OR most = 1 THEN
+          of_retries := (SELECT count(*) FILTER (WHERE line = 1) FROM (
+            (SELECT line, due_at, seq FROM ready WHERE topic = t.topic AND line = 0 AND due_at <= now
+              ORDER BY due_at, seq LIMIT most)
+            UNION ALL
+            (SELECT line, due_at, seq FROM ready WHERE topic = t.topic AND line = 1 AND due_at <= now
+              ORDER BY due_at, seq LIMIT most)
+            ORDER BY due_at, seq LIMIT most) AS merged);
+        ELSE
+          of_retries := least(retries_due,
+            greatest(least(most - 1, greatest(1, floor(most * share)::int)), most - firsts_due));
+        END IF;
+        IF of_retries > 0 THEN chosen := claim(t, 1, of_retries, now, has_quarantine); END IF;
+      END IF;
+      IF cardinality(chosen) < most THEN
+        chosen := chosen || claim(t, 0, most - cardinality(chosen), now, has_quarantine);
+      END IF;
+      IF of_retries > 0 THEN
+        chosen := ARRAY(SELECT seq FROM event WHERE topic = t.topic AND seq = ANY (chosen) ORDER BY due_at, seq);
+      END IF;
+    END IF;
+  END IF;
+
+  IF t.ordering = 'key' AND run_max > 1 AND NOT alone AND cardinality(chosen) > 0 THEN
+    heads := chosen;
+    -- A run ends at the first that cannot run: what is after it may not overtake.
+    chosen := ARRAY(
+      SELECT seq FROM (
+        SELECT run.seq, head.due_at, head.seq AS head_seq
+        FROM event head, LATERAL (
+          SELECT head.seq AS seq UNION ALL
+          SELECT f.seq FROM (
+            SELECT e.seq, bool_and(NOT e.suspect AND NOT e.blocking AND e.due_at <= now) OVER (ORDER BY e.seq) AS may
+            FROM (SELECT * FROM event WHERE topic = t.topic AND lane = head.lane AND seq <> head.seq ORDER BY seq LIMIT run_max - 1) AS e
+          ) AS f WHERE f.may
+        ) AS run
+        WHERE head.topic = t.topic AND head.seq = ANY (heads)
+      ) AS runs ORDER BY due_at, head_seq, seq LIMIT most);
+    -- Heads for which there is no room go back in line.
+    INSERT INTO ready SELECT t.topic, line_of(suspect, attempts), due_at, seq FROM event
+      WHERE topic = t.topic AND seq = ANY (heads) AND seq <> ALL (chosen);
+    per_hand := greatest(1, cardinality(chosen));
+  END IF;
+
+  suspects := (SELECT count(*) FROM (SELECT FROM ready WHERE topic = t.topic AND line = 2 LIMIT 1) AS s);
+  IF cardinality(chosen) < most AND NOT is_paused THEN
+    next_due := least(
+      (SELECT due_at FROM ready WHERE topic = t.topic AND line = 0 ORDER BY due_at LIMIT 1),
+      (SELECT due_at FROM ready WHERE topic = t.topic AND line = 1 ORDER BY due_at LIMIT 1));
+  END IF;
+  -- Half-empty hands mean that this consumer will soon sleep; full ones, that nobody need be woken.
+  SELECT asleep INTO was_asleep FROM bell WHERE topic = t.topic;
+  IF was_asleep IS NULL OR (was_asleep <> (cardinality(chosen) < most) AND NOT alone) THEN
+    INSERT INTO bell VALUES (t.topic, cardinality(chosen) < most)
+      ON CONFLICT (topic) DO UPDATE SET asleep = excluded.asleep;
+  END IF;
+
+  RETURN QUERY SELECT NULL::bigint, NULL::bigint, NULL, NULL, NULL::bytea, NULL::boolean, NULL, NULL, NULL,
+    json_build_array(suspects, CASE WHEN next_due IS NOT NULL THEN greatest(0, next_due - now) END, (SELECT version FROM control_sheet))::text,
+    NULL, NULL, NULL::bigint, NULL::bigint, NULL::bigint, NULL;
+  IF cardinality(chosen) = 0 THEN RETURN; END IF;
+
+  tokens := ARRAY(SELECT nextval('hand_token') FROM generate_series(0, (cardinality(chosen) - 1) / per_hand));
+  INSERT INTO hand (token, topic, owner, ends_at, has_runs, seqs)
+    SELECT tokens[n + 1], t.topic, who, now + ceil(lease_ms)::bigint, heads IS NOT NULL,
+      chosen[n * per_hand + 1 : (n + 1) * per_hand]
+    FROM generate_series(0, cardinality(tokens) - 1) AS g(n);
+  RETURN QUERY SELECT tokens[(c.place - 1) / per_hand + 1], e.seq, e.id, e.body, e.bytes, e.bytes_are_text, e.type, e.key,
+    e.tenant, e.extras, e.origin, e.replay, e.first_seen_at, e.expires_at, 
+    CASE WHEN e.expires_at IS NOT NULL THEN greatest(0, e.expires_at - now) END,
+    CASE WHEN e.suspect OR e.attempts > 0 OR e.snoozes > 0 THEN json_build_array(
+      e.attempts, e.snoozes, e.deaths, e.suspect, e.next_delay_ms, e.last_error::json, e.story::json)::text END
+  FROM unnest(chosen) WITH ORDINALITY AS c(seq, place) JOIN event e ON e.topic = t.topic AND e.seq = c.seq
+  ORDER BY c.place;
+END $$;
+`;

@@ -1,0 +1,69 @@
+export const publishing = `
+CREATE FUNCTION topic_of(wanted text) RETURNS topic LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
+DECLARE
+  t topic;
+BEGIN
+  SELECT * INTO t FROM topic WHERE name = wanted;
+  IF NOT FOUND THEN RAISE EXCEPTION '%', wanted USING ERRCODE = 'HF404'; END IF;
+  RETURN t;
+END $$;
+
+-- An array that is null is null for every event. Answers with the places of those that are stored already, and whether someone sleeps.
+CREATE FUNCTION publish(topic_name text, ids text[], bodies text[], all_bytes bytea[], byte_texts boolean[], types text[],
+  keys text[], tenants text[], all_extras text[], origins text[], seen bigint[], replays text[], delays double precision[],
+  dues double precision[], patiences double precision[], OUT duplicates int[], OUT asleep boolean)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+#variable_conflict use_column
+DECLARE
+  t topic := topic_of(topic_name);
+  now bigint := now_ms();
+  is_ordered boolean := t.ordering = 'key';
+  made text[] := '{}';
+  stored text[];
+  known text[];
+BEGIN
+  IF is_ordered AND keys IS NOT NULL THEN made := enter_lanes(t.topic, keys); END IF;
+  WITH put AS (
+    INSERT INTO event (topic, id, first_seen_at, due_at, expires_at, body, bytes, bytes_are_text, type, key, tenant,
+      lane, extras, origin, replay)
+    SELECT t.topic, id, coalesce(seen, now), coalesce(ceil(due)::bigint, now + coalesce(ceil(delay)::bigint, 0)),
+      now + ceil(patience)::bigint, body, byte, coalesce(byte_text, false), type, key, tenant,
+      CASE WHEN is_ordered THEN key END, extra, origin, replay
+    FROM unnest(ids, bodies, all_bytes, byte_texts, types, keys, tenants, all_extras, origins, seen, replays, delays, dues, patiences)
+      WITH ORDINALITY AS given(id, body, byte, byte_text, type, key, tenant, extra, origin, seen, replay, delay, due, patience, place)
+    ORDER BY place
+    ON CONFLICT (topic, id) DO NOTHING
+    RETURNING seq, id, due_at, lane
+  ), placed AS (
+    INSERT INTO ready SELECT t.topic, 0, due_at, seq FROM put WHERE lane IS NULL
+  )
+  SELECT array_agg(id) INTO stored FROM put;
+  IF cardinality(made) > 0 THEN PERFORM advance_lanes(t.topic, made); END IF;
+  IF coalesce(cardinality(stored), 0) < cardinality(ids) THEN
+    -- The replay of an event that is parked and blocks its key takes the place that it has held.
+    WITH back AS (
+      UPDATE event SET blocking = false, first_seen_at = coalesce(seen, now), body = given.body, bytes = byte,
+        bytes_are_text = coalesce(byte_text, false), type = given.type, tenant = given.tenant, extras = extra,
+        origin = given.origin, replay = given.replay, attempts = 0, snoozes = 0, deaths = 0, suspect = false,
+        next_delay_ms = NULL, last_error = NULL, story = NULL, expires_at = now + ceil(patience)::bigint,
+        due_at = coalesce(ceil(due)::bigint, now + coalesce(ceil(delay)::bigint, 0))
+      FROM unnest(ids, bodies, all_bytes, byte_texts, types, tenants, all_extras, origins, seen, replays, delays, dues, patiences)
+        AS given(id, body, byte, byte_text, type, tenant, extra, origin, seen, replay, delay, due, patience)
+      WHERE event.topic = t.topic AND event.id = given.id AND blocking
+      RETURNING event.id, event.seq, event.lane, event.due_at
+    ), placed AS (
+      INSERT INTO ready SELECT t.topic, 0, back.due_at, back.seq FROM back JOIN lane ON lane.topic = t.topic
+        AND lane.lane = back.lane AND lane.head = back.seq
+    )
+    SELECT array_agg(id) INTO known FROM back;
+    stored := coalesce(stored, '{}') || coalesce(known, '{}');
+    -- The first of a batch is stored, a second one of the same id is not.
+    duplicates := ARRAY(
+      SELECT place::int FROM (
+        SELECT id, place, row_number() OVER (PARTITION BY id ORDER BY place) AS nth
+        FROM unnest(ids) WITH ORDINALITY AS given(id, place)) AS numbered
+      WHERE nth > 1 OR id <> ALL (stored) ORDER BY place);
+  END IF;
+  asleep := coalesce((SELECT b.asleep FROM bell AS b WHERE b.topic = t.topic), false);
+END $$;
+`;

@@ -1,0 +1,261 @@
+import { parkAgain } from './park-again.ts';
+
+/**
+ * Settlements of one topic. Leases are given by hand: tokens, how many of each, and the events of all of them, hand after
+ * hand; answers come in the same order.
+ */
+export const settling = `
+-- Which of the leases are good. They leave their hands with this, unless they are to be kept; a hand that we have locked before cannot
+-- have been taken from us since, whatever the time.
+CREATE FUNCTION fence(t int, tokens bigint[], counts int[], given_seqs bigint[], keeps boolean, is_locked boolean) RETURNS boolean[]
+LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+#variable_conflict use_variable
+DECLARE
+  now bigint;
+  at int := 1;
+  given bigint[];
+  good bigint[];
+  mine bigint[];
+  rest bigint[];
+  h record;
+  flags boolean[] := '{}';
+BEGIN
+  PERFORM 1 FROM hand WHERE hand.token = ANY (tokens) ORDER BY hand.token, hand.part FOR UPDATE;
+  now := now_ms();
+  FOR i IN 1..cardinality(tokens) LOOP
+    given := given_seqs[at : at + counts[i] - 1];
+    at := at + counts[i];
+    good := '{}';
+    FOR h IN SELECT hand.part, hand.seqs FROM hand
+      WHERE hand.token = tokens[i] AND hand.topic = t AND (is_locked OR hand.ends_at > now)
+    LOOP
+      IF h.seqs = given THEN
+        good := given;
+        rest := '{}';
+      ELSE
+        mine := ARRAY(SELECT s FROM unnest(given) AS u(s) WHERE s = ANY (h.seqs));
+        CONTINUE WHEN cardinality(mine) = 0;
+        good := good || mine;
+        rest := ARRAY(SELECT s FROM unnest(h.seqs) AS u(s) WHERE s <> ALL (given));
+      END IF;
+      CONTINUE WHEN keeps;
+      IF cardinality(rest) = 0 THEN
+        DELETE FROM hand WHERE hand.token = tokens[i] AND hand.part = h.part;
+      ELSE
+        UPDATE hand SET seqs = rest WHERE hand.token = tokens[i] AND hand.part = h.part;
+      END IF;
+    END LOOP;
+    flags := flags || CASE WHEN good = given THEN array_fill(true, ARRAY[counts[i]])
+      ELSE ARRAY(SELECT s = ANY (good) FROM unnest(given) WITH ORDINALITY AS u(s, place) ORDER BY place) END;
+  END LOOP;
+  RETURN flags;
+END $$;
+
+-- Leases last longer. Those of a hand that are not named keep their time, in a part of their own.
+CREATE FUNCTION extend(topic_name text, tokens bigint[], counts int[], given_seqs bigint[], lease_ms double precision) RETURNS boolean[]
+LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+#variable_conflict use_variable
+DECLARE
+  t int := (topic_of(topic_name)).topic;
+  flags boolean[] := fence(t, tokens, counts, given_seqs, true, false);
+  named bigint[];
+  at int := 1;
+  now bigint := now_ms();
+  h record;
+BEGIN
+  FOR i IN 1..cardinality(tokens) LOOP
+    named := given_seqs[at : at + counts[i] - 1];
+    at := at + counts[i];
+    FOR h IN SELECT * FROM hand WHERE hand.token = tokens[i] AND hand.ends_at > now AND hand.seqs && named LOOP
+      IF NOT h.seqs <@ named THEN
+        INSERT INTO hand (token, part, topic, owner, ends_at, has_runs, seqs)
+          SELECT h.token, (SELECT max(hand.part) + 1 FROM hand WHERE hand.token = h.token), h.topic, h.owner, h.ends_at, h.has_runs,
+            ARRAY(SELECT s FROM unnest(h.seqs) AS u(s) WHERE s <> ALL (named));
+      END IF;
+      UPDATE hand SET ends_at = now + ceil(lease_ms)::bigint,
+        seqs = ARRAY(SELECT s FROM unnest(h.seqs) AS u(s) WHERE s = ANY (named))
+        WHERE hand.token = h.token AND hand.part = h.part;
+    END LOOP;
+  END LOOP;
+  RETURN flags;
+END $$;
+
+-- The replays of these events succeeded. An outcome may come before its release is noted; then it is the note.
+CREATE FUNCTION resolve(ids text[], operations text[]) RETURNS text[]
+LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+  told text[];
+BEGIN
+  PERFORM 1 FROM parked WHERE id = ANY (ids) ORDER BY id FOR UPDATE;
+  WITH news AS (
+    SELECT DISTINCT p.id, p.operation, p.status FROM unnest(ids, operations) AS given(id, operation)
+    JOIN parked p ON p.id = given.id AND p.operation = given.operation
+  ), counted AS (
+    UPDATE replay r SET succeeded = succeeded + n.heard, released = released + n.unnoted
+    FROM (SELECT operation, count(*) AS heard, count(*) FILTER (WHERE status <> 'replaying') AS unnoted
+      FROM news GROUP BY operation) AS n WHERE r.id = n.operation
+  ), resolved AS (
+    UPDATE parked SET status = 'resolved', operation = NULL FROM news WHERE parked.id = news.id RETURNING parked.id
+  ) SELECT array_agg(id) INTO told FROM resolved;
+  RETURN coalesce(told, '{}');
+END $$;
+
+-- Replays that failed again, counted before they are parked anew.
+CREATE FUNCTION count_failed_again(ids text[], replays text[]) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off AS $$
+#variable_conflict use_column
+BEGIN
+  PERFORM 1 FROM parked WHERE id = ANY (ids) ORDER BY id FOR UPDATE;
+  UPDATE replay r SET failed_again = failed_again + n.heard, released = released + n.unnoted
+  FROM (SELECT p.operation, count(*) AS heard, count(*) FILTER (WHERE p.status <> 'replaying') AS unnoted
+    FROM (SELECT DISTINCT * FROM unnest(ids, replays) AS g(id, replay)) AS given
+    JOIN parked p ON p.id = given.id AND p.operation = given.replay
+    GROUP BY p.operation) AS n WHERE r.id = n.operation;
+END $$;
+
+-- Events that are done, one way or the other.
+CREATE FUNCTION finish(t topic, done bigint[], how text, handlers text[], now bigint) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+#variable_conflict use_column
+DECLARE
+  replayed text[];
+  operations text[];
+BEGIN
+  IF t.keep_settled_ms > 0 THEN
+    INSERT INTO settled SELECT topic, seq, how, now, now + t.keep_settled_ms, first_seen_at, expires_at, bytes_are_text, id, type,
+      key, tenant, origin, replay, body, bytes, extras FROM event WHERE topic = t.topic AND seq = ANY (done);
+  END IF;
+  IF handlers IS NULL THEN
+    WITH gone AS (DELETE FROM event WHERE topic = t.topic AND seq = ANY (done) RETURNING id, replay)
+    SELECT array_agg(id), array_agg(replay) INTO replayed, operations FROM gone WHERE replay IS NOT NULL;
+  ELSE
+    WITH gone AS (
+      DELETE FROM event WHERE topic = t.topic AND seq = ANY (done) RETURNING id, replay
+    ), marked AS (
+      INSERT INTO mark SELECT mark_bucket(id), handler, id, now FROM gone, unnest(handlers) AS h(handler) ON CONFLICT DO NOTHING
+    ) SELECT array_agg(id), array_agg(replay) INTO replayed, operations FROM gone WHERE replay IS NOT NULL;
+  END IF;
+  IF replayed IS NOT NULL THEN PERFORM resolve(replayed, operations); END IF;
+END $$;
+
+-- Done with all of them: the most frequent settlement, and the quickest.
+CREATE FUNCTION ack(topic_name text, tokens bigint[], counts int[], given_seqs bigint[], handlers text[], is_locked boolean,
+  OUT took boolean[], OUT asleep boolean) LANGUAGE plpgsql SET search_path FROM CURRENT
+  SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+#variable_conflict use_column
+DECLARE
+  t topic := topic_of(topic_name);
+  done bigint[] := given_seqs;
+  names text[];
+BEGIN
+  took := fence(t.topic, tokens, counts, given_seqs, false, is_locked);
+  IF false = ANY (took) THEN
+    done := ARRAY(SELECT seq FROM unnest(given_seqs, took) AS g(seq, good) WHERE good);
+  END IF;
+  IF t.ordering = 'key' THEN
+    names := ARRAY(SELECT DISTINCT lane FROM event WHERE topic = t.topic AND seq = ANY (done) AND lane IS NOT NULL);
+  END IF;
+  PERFORM finish(t, done, 'ack', handlers, now_ms());
+  asleep := false;
+  IF cardinality(names) > 0 THEN
+    PERFORM advance_lanes(t.topic, lanes_at_rest(t.topic, names, tokens));
+    asleep := coalesce((SELECT b.asleep FROM bell b WHERE b.topic = t.topic), false);
+  END IF;
+END $$;
+
+-- Any mixture of ends. keep_parked_ms: unless the item says otherwise.
+CREATE FUNCTION settle(topic_name text, tokens bigint[], counts int[], given_seqs bigint[], is_locked boolean, kinds text[],
+  delays double precision[], errors text[], stories text[], holds boolean[], targets text[], stops text[], keeps double precision[],
+  mark_seqs bigint[], mark_handlers text[], keep_parked_ms double precision, OUT took boolean[], OUT asleep boolean)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+#variable_conflict use_column
+DECLARE
+  t topic := topic_of(topic_name);
+  now bigint;
+  good bigint[];
+  names text[];
+  target text;
+  to_topic topic;
+  made text[];
+  moving bigint[];
+BEGIN
+  took := fence(t.topic, tokens, counts, given_seqs, false, is_locked);
+  now := now_ms();
+  good := ARRAY(SELECT seq FROM unnest(given_seqs, took) AS g(seq, good) WHERE good);
+  names := ARRAY(SELECT DISTINCT lane FROM event WHERE topic = t.topic AND seq = ANY (good) AND lane IS NOT NULL);
+  INSERT INTO mark SELECT mark_bucket(e.id), m.handler, e.id, now
+    FROM unnest(mark_seqs, mark_handlers) AS m(seq, handler) JOIN event e ON e.topic = t.topic AND e.seq = m.seq
+    WHERE m.seq = ANY (good) ON CONFLICT DO NOTHING;
+
+  PERFORM finish(t, ARRAY(SELECT seq FROM unnest(given_seqs, kinds) AS g(seq, kind) WHERE seq = ANY (good) AND kind = ends.how),
+    ends.how, NULL, now) FROM unnest(ARRAY['ack', 'discard']) AS ends(how);
+
+  -- Again: after a failure, a snooze, or as if it had never been leased.
+  WITH back AS (
+    UPDATE event e SET
+      attempts = attempts + (kind = 'retry')::int,
+      snoozes = snoozes + (kind = 'snooze')::int,
+      due_at = CASE kind WHEN 'return' THEN due_at ELSE now + ceil(delay)::bigint END,
+      next_delay_ms = CASE kind WHEN 'return' THEN next_delay_ms ELSE delay END,
+      last_error = CASE kind WHEN 'retry' THEN error ELSE last_error END,
+      story = CASE kind WHEN 'retry' THEN g.story ELSE e.story END,
+      lane = CASE WHEN kind = 'retry' AND NOT hold THEN NULL ELSE lane END,
+      suspect = suspect AND kind = 'return',
+      deaths = CASE kind WHEN 'return' THEN deaths ELSE 0 END
+    FROM unnest(given_seqs, kinds, delays, errors, stories, holds) AS g(seq, kind, delay, error, story, hold)
+    WHERE e.topic = t.topic AND e.seq = g.seq AND g.seq = ANY (good) AND kind IN ('retry', 'snooze', 'return')
+    RETURNING e.seq, e.due_at, e.suspect, e.attempts, e.lane
+  )
+  INSERT INTO ready SELECT t.topic, line_of(suspect, attempts), due_at, seq FROM back WHERE lane IS NULL;
+
+  IF 'park' = ANY (kinds) THEN
+    PERFORM count_failed_again(array_agg(e.id), array_agg(e.replay))
+      FROM unnest(given_seqs, kinds) AS g(seq, kind) JOIN event e ON e.topic = t.topic AND e.seq = g.seq
+      WHERE g.seq = ANY (good) AND kind = 'park' HAVING count(*) > 0;
+    INSERT INTO parked (id, status, parked_at, parkings, removed_at, topic, first_seen_at, expires_at, bytes_are_text, type, key, tenant,
+      origin, replay, body, bytes, extras, reason, message, stop, final_attempt, fingerprint, error, story)
+    SELECT e.id, 'parked', now, 1, now + ceil(coalesce(keep, keep_parked_ms))::bigint, t.name, e.first_seen_at, e.expires_at,
+      e.bytes_are_text, e.type, e.key, e.tenant, coalesce(e.origin, t.name), e.replay, e.body, e.bytes, e.extras,
+      coalesce(error::json ->> 'type', stop), left(coalesce(error::json ->> 'message', ''), 512), stop, e.attempts + 1,
+      coalesce(error::json ->> 'fingerprint', stop), error, g.story
+    FROM unnest(given_seqs, kinds, errors, stories, stops, keeps) AS g(seq, kind, error, story, stop, keep)
+    JOIN event e ON e.topic = t.topic AND e.seq = g.seq
+    WHERE g.seq = ANY (good) AND kind = 'park'
+    ${parkAgain};
+    WITH given AS (
+      SELECT seq, hold FROM unnest(given_seqs, kinds, holds) AS g(seq, kind, hold) WHERE seq = ANY (good) AND kind = 'park'
+    ), kept AS (
+      UPDATE event e SET blocking = true, suspect = false, deaths = 0 FROM given g
+      WHERE e.topic = t.topic AND e.seq = g.seq AND g.hold AND e.lane IS NOT NULL
+    )
+    DELETE FROM event e USING given g WHERE e.topic = t.topic AND e.seq = g.seq AND NOT (g.hold AND e.lane IS NOT NULL);
+  END IF;
+
+  FOR target IN SELECT DISTINCT g.target FROM unnest(kinds, targets) AS g(kind, target) WHERE kind = 'reroute' LOOP
+    to_topic := topic_of(target);
+    moving := ARRAY(SELECT g.seq FROM unnest(given_seqs, kinds, targets) AS g(seq, kind, target_name)
+      WHERE g.seq = ANY (good) AND kind = 'reroute' AND target_name = target);
+    made := '{}';
+    IF to_topic.ordering = 'key' THEN
+      made := enter_lanes(to_topic.topic, ARRAY(
+        SELECT key FROM event WHERE topic = t.topic AND seq = ANY (moving) AND key IS NOT NULL));
+    END IF;
+    WITH gone AS (
+      DELETE FROM event WHERE topic = t.topic AND seq = ANY (moving) RETURNING *
+    ), put AS (
+      INSERT INTO event (topic, id, first_seen_at, due_at, expires_at, body, bytes, bytes_are_text, type, key, tenant, lane, extras,
+        origin, replay, last_error, story)
+      SELECT to_topic.topic, id, first_seen_at, now, expires_at, body, bytes, bytes_are_text, type, key, tenant,
+        CASE WHEN to_topic.ordering = 'key' THEN key END, extras, coalesce(origin, t.name), replay, last_error, story
+      FROM gone ORDER BY seq ON CONFLICT (topic, id) DO NOTHING
+      RETURNING seq, due_at, lane
+    )
+    INSERT INTO ready SELECT to_topic.topic, 0, due_at, seq FROM put WHERE lane IS NULL;
+    IF cardinality(made) > 0 THEN PERFORM advance_lanes(to_topic.topic, made); END IF;
+  END LOOP;
+
+  IF cardinality(names) > 0 THEN PERFORM advance_lanes(t.topic, lanes_at_rest(t.topic, names, tokens)); END IF;
+  asleep := coalesce((SELECT b.asleep FROM bell b WHERE b.topic = t.topic), false);
+END $$;
+`;

@@ -1,0 +1,244 @@
+/**
+ * Times are epoch ms by the server's clock. Bodies are written once and deleted once: what changes hands lives in narrow
+ * tables. `ready` has what may be claimed (and what is delayed, after all that is due, so that no claim walks over it), and a claim
+ * deletes from it; `hand` has one row for up to two hundred events in hand. An event that is in neither waits behind the head of its
+ * lane.
+ */
+export const tables = `
+CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
+  $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
+
+CREATE TABLE topic (
+  topic int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  name text COLLATE "C" NOT NULL UNIQUE,
+  ordering text NOT NULL CHECK (ordering IN ('none', 'key')),
+  keep_settled_ms bigint NOT NULL,
+  -- a quarantine has ended, and what it held is not back in line yet
+  releasing boolean NOT NULL DEFAULT false
+);
+
+-- Whether a consumer found nothing and went to sleep: only then is a publish worth a NOTIFY.
+CREATE TABLE bell (
+  topic int PRIMARY KEY,
+  asleep boolean NOT NULL
+) WITH (fillfactor = 10, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
+
+CREATE SEQUENCE event_seq;
+CREATE TABLE event (
+  topic int NOT NULL,
+  seq bigint NOT NULL DEFAULT nextval('event_seq'),
+  first_seen_at bigint NOT NULL,
+  due_at bigint NOT NULL,
+  expires_at bigint,
+  attempts int NOT NULL DEFAULT 0,
+  snoozes int NOT NULL DEFAULT 0,
+  deaths int NOT NULL DEFAULT 0,
+  suspect boolean NOT NULL DEFAULT false,
+  -- parked, and only holding its place
+  blocking boolean NOT NULL DEFAULT false,
+  bytes_are_text boolean NOT NULL DEFAULT false,
+  id text COLLATE "C" NOT NULL,
+  -- the key that it keeps waiting; null where order is not kept, or not any longer
+  lane text COLLATE "C",
+  type text COLLATE "C",
+  key text COLLATE "C",
+  tenant text COLLATE "C",
+  -- the topic it came from; null: this one
+  origin text,
+  replay text COLLATE "C",
+  body text,
+  bytes bytea,
+  -- JSON of headers, correlation id and idempotency key, where given
+  extras text,
+  next_delay_ms double precision,
+  last_error text,
+  story text,
+  PRIMARY KEY (topic, seq),
+  UNIQUE (topic, id)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX event_lane ON event (topic, lane, seq) WHERE lane IS NOT NULL;
+
+-- line: 0 first tries, 1 retries, 2 suspects; 10 more while a quarantine holds it.
+CREATE TABLE ready (
+  topic int NOT NULL,
+  line smallint NOT NULL,
+  due_at bigint NOT NULL,
+  seq bigint NOT NULL,
+  PRIMARY KEY (topic, line, due_at, seq)
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+
+CREATE SEQUENCE hand_token;
+CREATE TABLE hand (
+  token bigint NOT NULL,
+  -- some of a hand may be kept longer than the rest
+  part int NOT NULL DEFAULT 0,
+  topic int NOT NULL,
+  owner text NOT NULL,
+  ends_at bigint NOT NULL,
+  has_runs boolean NOT NULL,
+  seqs bigint[] NOT NULL,
+  PRIMARY KEY (token, part)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX hand_ends ON hand (topic, ends_at);
+
+-- A key that has events. Its head is claimable, in hand, or blocking; null: to be looked for.
+CREATE TABLE lane (
+  topic int NOT NULL,
+  lane text COLLATE "C" NOT NULL,
+  head bigint,
+  PRIMARY KEY (topic, lane)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX lane_idle ON lane (topic) WHERE head IS NULL;
+
+CREATE TABLE settled (
+  topic int NOT NULL,
+  seq bigint NOT NULL,
+  how text NOT NULL,
+  settled_at bigint NOT NULL,
+  removed_at bigint NOT NULL,
+  first_seen_at bigint NOT NULL,
+  expires_at bigint,
+  bytes_are_text boolean NOT NULL,
+  id text NOT NULL,
+  type text,
+  key text,
+  tenant text,
+  origin text,
+  replay text,
+  body text,
+  bytes bytea,
+  extras text,
+  PRIMARY KEY (topic, seq)
+);
+CREATE INDEX settled_removed ON settled (removed_at);
+
+CREATE TABLE control (
+  id text COLLATE "C" PRIMARY KEY,
+  topic text COLLATE "C" NOT NULL,
+  control json NOT NULL,
+  kind text NOT NULL,
+  -- of a quarantine
+  tenant text COLLATE "C",
+  key text COLLATE "C",
+  who text NOT NULL,
+  why text NOT NULL,
+  since bigint NOT NULL,
+  until bigint
+);
+CREATE INDEX control_topic ON control (topic);
+CREATE TABLE control_sheet (version bigint NOT NULL);
+INSERT INTO control_sheet VALUES (1);
+
+CREATE TABLE ledger_key (
+  scope text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  fingerprint text NOT NULL,
+  token bigint NOT NULL,
+  lease_ends_at bigint NOT NULL,
+  attempt int NOT NULL,
+  done boolean NOT NULL,
+  record text,
+  record_bytes bytea,
+  removed_at bigint NOT NULL,
+  PRIMARY KEY (scope, key)
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+CREATE INDEX ledger_key_removed ON ledger_key (removed_at);
+CREATE SEQUENCE ledger_token;
+
+-- A bucket is a week of the time that an id tells, so that an event always meets its own mark; other ids share bucket 0.
+CREATE TABLE mark (
+  bucket int NOT NULL,
+  handler text COLLATE "C" NOT NULL,
+  event_id text COLLATE "C" NOT NULL,
+  marked_at bigint NOT NULL,
+  PRIMARY KEY (bucket, handler, event_id)
+) PARTITION BY LIST (bucket);
+CREATE TABLE mark_other PARTITION OF mark DEFAULT;
+CREATE INDEX mark_other_marked ON mark_other (marked_at);
+
+CREATE FUNCTION mark_bucket(id text) RETURNS int LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN id ~ '^[0-9a-f]{8}-[0-9a-f]{4}-7'
+    THEN (('x' || substr(id, 1, 8) || substr(id, 10, 4))::bit(48)::bigint / 604800000)::int ELSE 0 END
+$$;
+
+CREATE TABLE parked (
+  id text COLLATE "C" PRIMARY KEY,
+  status text NOT NULL,
+  parked_at bigint NOT NULL,
+  parkings int NOT NULL,
+  removed_at bigint NOT NULL,
+  operation text COLLATE "C",
+  topic text COLLATE "C" NOT NULL,
+  first_seen_at bigint NOT NULL,
+  expires_at bigint,
+  bytes_are_text boolean NOT NULL,
+  type text COLLATE "C",
+  key text COLLATE "C",
+  tenant text COLLATE "C",
+  origin text NOT NULL,
+  replay text COLLATE "C",
+  body text,
+  bytes bytea,
+  extras text,
+  reason text NOT NULL,
+  message text NOT NULL,
+  stop text NOT NULL,
+  final_attempt int NOT NULL,
+  fingerprint text COLLATE "C" NOT NULL,
+  error text,
+  story text NOT NULL,
+  original text,
+  edits text NOT NULL DEFAULT '[]',
+  discarded text
+);
+-- What a replay selects leaves this one.
+CREATE INDEX parked_free ON parked (parked_at, id) WHERE status = 'parked' AND operation IS NULL;
+CREATE INDEX parked_latest ON parked (status, parked_at DESC, id DESC);
+CREATE INDEX parked_fingerprint ON parked (status, fingerprint, parked_at);
+CREATE INDEX parked_topic ON parked (topic, status, parked_at DESC);
+CREATE INDEX parked_operation ON parked (operation, parked_at) WHERE operation IS NOT NULL;
+CREATE INDEX parked_removed ON parked (removed_at) WHERE operation IS NULL;
+CREATE INDEX parked_key ON parked (key) WHERE key IS NOT NULL;
+CREATE INDEX parked_tenant ON parked (tenant, status, parked_at) WHERE tenant IS NOT NULL;
+
+CREATE TABLE replay (
+  id text COLLATE "C" PRIMARY KEY,
+  number bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+  request json NOT NULL,
+  who text NOT NULL,
+  why text NOT NULL,
+  stage text NOT NULL,
+  version int NOT NULL DEFAULT 1,
+  started_at bigint NOT NULL,
+  ended_at bigint,
+  stopped text,
+  selected int NOT NULL DEFAULT 0,
+  released int NOT NULL DEFAULT 0,
+  succeeded int NOT NULL DEFAULT 0,
+  failed_again int NOT NULL DEFAULT 0,
+  memo json NOT NULL
+);
+
+CREATE TABLE triage_rule (
+  name text COLLATE "C" PRIMARY KEY,
+  number bigint GENERATED ALWAYS AS IDENTITY,
+  rule json NOT NULL
+);
+
+CREATE TABLE audit (
+  number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id text NOT NULL,
+  at bigint NOT NULL,
+  what text NOT NULL,
+  subjects text[] NOT NULL,
+  count int NOT NULL,
+  who text NOT NULL,
+  why text NOT NULL
+);
+
+-- The time at which all that passed will have been paid for.
+CREATE TABLE counter (
+  key text COLLATE "C" PRIMARY KEY,
+  tat double precision NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
+`;

@@ -1,0 +1,234 @@
+import {
+  commitFailed,
+  LEASE_LOST,
+  REPEATED,
+  type Settled,
+  type Settlement,
+  TOOK,
+  TOPIC_UNKNOWN,
+  TopicError,
+} from '@holdfast/contracts';
+import type { Database, PostgresTransaction, Row } from './database.ts';
+import { type Hands, handsOf } from './hands.ts';
+import { columnOf } from './publish.ts';
+
+type AnySettlement = Settlement<PostgresTransaction>;
+type WithCommit = AnySettlement & { readonly commit: (tx: PostgresTransaction) => void | Promise<void> };
+
+const ackText = 'SELECT took, asleep FROM {schema}.ack($1, $2, $3, $4, $5, $6)';
+const settleText = `SELECT took, asleep FROM {schema}.settle($1, $2, $3, $4, false, $5, $6, $7, $8, $9, $10, $11, $12,
+  $13, $14, $15)`;
+const fenceText = 'SELECT {schema}.fence(({schema}.topic_of($1)).topic, $2, $3, $4, true, false)';
+const markText = `INSERT INTO {schema}.mark SELECT {schema}.mark_bucket(id), handler, id, {schema}.now_ms()
+  FROM unnest($1::text[], $2::text[]) AS m(handler, id) ON CONFLICT DO NOTHING RETURNING handler, event_id`;
+const unmarkText = `DELETE FROM {schema}.mark USING unnest($1::text[], $2::text[]) AS m(handler, id)
+  WHERE bucket = {schema}.mark_bucket(id) AND mark.handler = m.handler AND event_id = id`;
+const topicsText = 'SELECT name FROM {schema}.topic WHERE name = ANY ($1)';
+
+export interface SettleOptions {
+  readonly keepParkedMs: number;
+  /** Something of the topic may be due, and a consumer elsewhere may sleep. */
+  wake(topic: string, isAsleep: boolean): void;
+}
+
+/** Settles a batch: what belongs to one topic goes together, and what brings a commit has a transaction with savepoints. */
+export async function settle(
+  database: Database,
+  batch: readonly AnySettlement[],
+  options: SettleOptions,
+): Promise<readonly Settled[]> {
+  const settled: Settled[] = batch.map(() => LEASE_LOST);
+  const topics = Map.groupBy(batch.keys(), (place) => batch[place]!.lease.topic);
+  for (const [topic, places] of topics) {
+    const withCommit = places.filter((place) => hasCommit(batch[place]!));
+    const plain = places.filter((place) => !hasCommit(batch[place]!));
+    try {
+      if (withCommit.length > 0) await settleWithCommit(database, topic, batch, withCommit, settled, options);
+      if (plain.length > 0) await settlePlain(database, topic, batch, plain, settled, options);
+    } catch (error) {
+      // Nobody can have a lease of a topic that never was.
+      if (!(error instanceof TopicError)) throw error;
+    }
+  }
+  return settled;
+}
+
+async function settlePlain(
+  database: Database,
+  topic: string,
+  batch: readonly AnySettlement[],
+  places: readonly number[],
+  settled: Settled[],
+  { keepParkedMs, wake }: SettleOptions,
+): Promise<void> {
+  const known = await withKnownTarget(database, topic, batch, places, settled);
+  const hands = handsOf(
+    batch.map(({ lease }) => lease),
+    known,
+  );
+  if (hands.seqs.length === 0) return;
+  const items = hands.places.map((place) => batch[place]!);
+  const handlers = commonMarks(items);
+  const isPlainAck = handlers !== undefined && items.every(({ kind }) => kind === 'ack');
+  const [row] = isPlainAck
+    ? await database.rows(ackText, [...valuesOf(topic, hands), handlers, false])
+    : await database.rows(settleText, [...valuesOf(topic, hands), ...columnsOf(items, hands), keepParkedMs]);
+  answer(settled, hands, row, TOOK);
+  wake(topic, row![1] === true);
+}
+
+/** An event can only be rerouted to a topic that there is: the others stay in hand. */
+async function withKnownTarget(
+  database: Database,
+  topic: string,
+  batch: readonly AnySettlement[],
+  places: readonly number[],
+  settled: Settled[],
+): Promise<readonly number[]> {
+  const targets = places.flatMap((place) => targetOf(batch[place]!) ?? []);
+  if (targets.length === 0) return places;
+  const known = new Set((await database.rows(topicsText, [targets])).map(([name]) => name));
+  const strange = places.filter((place) => {
+    const target = targetOf(batch[place]!);
+    return target !== undefined && !known.has(target);
+  });
+  if (strange.length === 0) return places;
+  const hands = handsOf(
+    batch.map(({ lease }) => lease),
+    strange,
+  );
+  const [row] = await database.rows(fenceText, valuesOf(topic, hands));
+  answer(settled, hands, row, TOPIC_UNKNOWN);
+  return places.filter((place) => !strange.includes(place));
+}
+
+/**
+ * Fence, mark, commit, then the new state. The hands stay locked meanwhile, so that a lease cannot be lost in between. A
+ * commit that throws undoes itself and its mark, and its lease stays.
+ */
+async function settleWithCommit(
+  database: Database,
+  topic: string,
+  batch: readonly AnySettlement[],
+  places: readonly number[],
+  settled: Settled[],
+  { wake }: SettleOptions,
+): Promise<void> {
+  const all = handsOf(
+    batch.map(({ lease }) => lease),
+    places,
+  );
+  if (all.seqs.length === 0) return;
+  const outcome = await database.transaction(async (tx) => {
+    const [fenced] = await database.rowsWithin(tx, fenceText, valuesOf(topic, all));
+    const good = all.places.filter((_, index) => (fenced![0] as boolean[])[index]);
+    const marked = await markAll(
+      database,
+      tx,
+      good.map((place) => batch[place]!),
+    );
+    const failures = new Map<number, Settled>();
+    const repeated = new Set<number>();
+    await tx.query('SAVEPOINT holdfast_effect');
+    for (const place of good) {
+      const settlement = batch[place] as WithCommit;
+      const { marks = [], lease } = settlement;
+      if (marks.some((handler) => !marked.has(markKey(handler, lease.id)))) {
+        repeated.add(place);
+        continue;
+      }
+      try {
+        await settlement.commit(tx);
+        await tx.query('RELEASE SAVEPOINT holdfast_effect; SAVEPOINT holdfast_effect');
+      } catch (error) {
+        await tx.query('ROLLBACK TO SAVEPOINT holdfast_effect');
+        await database.rowsWithin(tx, unmarkText, [marks, marks.map(() => lease.id)]);
+        failures.set(place, commitFailed(error));
+      }
+    }
+    const done = handsOf(
+      batch.map(({ lease }) => lease),
+      good.filter((place) => !failures.has(place)),
+    );
+    const [row] =
+      done.seqs.length > 0
+        ? await database.rowsWithin(tx, ackText, [...valuesOf(topic, done), null, true])
+        : [[[], false]];
+    return { failures, repeated, done, row: row! };
+  });
+  const { failures, repeated, done, row } = outcome;
+  answer(settled, done, row, TOOK);
+  for (const place of repeated) settled[place] = REPEATED;
+  for (const [place, failure] of failures) settled[place] = failure;
+  wake(topic, row[1] === true);
+}
+
+/** Writes the marks, and says which were not there before. */
+async function markAll(
+  database: Database,
+  tx: PostgresTransaction,
+  items: readonly AnySettlement[],
+): Promise<ReadonlySet<string>> {
+  const marks = items.flatMap(({ marks = [], lease }) => marks.map((handler) => ({ handler, id: lease.id })));
+  if (marks.length === 0) return new Set();
+  // In one order for everyone, so that two batches never wait for each other.
+  marks.sort((a, b) => (markKey(a.handler, a.id) < markKey(b.handler, b.id) ? -1 : 1));
+  const rows = await database.rowsWithin(tx, markText, [
+    marks.map(({ handler }) => handler),
+    marks.map(({ id }) => id),
+  ]);
+  return new Set(rows.map(([handler, id]) => markKey(handler as string, id as string)));
+}
+
+function answer(settled: Settled[], { places }: Hands, row: Row | undefined, took: Settled): void {
+  const flags = row![0] as boolean[];
+  for (const [index, place] of places.entries()) settled[place] = flags[index] ? took : LEASE_LOST;
+}
+
+export function valuesOf(topic: string, { tokens, counts, seqs }: Hands): unknown[] {
+  return [topic, tokens, counts, seqs];
+}
+
+function columnsOf(items: readonly AnySettlement[], { seqs }: Hands): unknown[] {
+  const of = <T>(read: (item: AnySettlement) => T | null | undefined) => columnOf(items.map(read));
+  const marks = items.flatMap((item, index) =>
+    (item.marks ?? []).map((handler) => ({ handler, seq: seqs[index] })),
+  );
+  return [
+    items.map(({ kind }) => kind),
+    of((item) => ('delayMs' in item ? item.delayMs : null)),
+    of((item) => ('error' in item && item.error ? JSON.stringify(item.error) : null)),
+    of((item) => ('story' in item ? JSON.stringify(item.story) : null)),
+    // A retry holds its key unless it says otherwise, a parked event does not.
+    items.map((item) =>
+      'holdsKey' in item && item.holdsKey !== undefined ? item.holdsKey : item.kind === 'retry',
+    ),
+    of(targetOf),
+    of((item) => (item.kind === 'park' ? item.stop : null)),
+    of((item) => (item.kind === 'park' ? item.keepMs : null)),
+    marks.map(({ seq }) => seq),
+    marks.map(({ handler }) => handler),
+  ];
+}
+
+/** The marks that all have; `undefined` when they differ. `null`: none has any. */
+function commonMarks(items: readonly AnySettlement[]): readonly string[] | null | undefined {
+  const first = items[0]?.marks;
+  const isCommon = items.every(
+    ({ marks }) => marks === first || (marks?.join('\0') ?? '') === (first?.join('\0') ?? ''),
+  );
+  if (!isCommon) return undefined;
+  return first === undefined || first.length === 0 ? null : first;
+}
+
+function targetOf(settlement: AnySettlement): string | undefined {
+  return settlement.kind === 'reroute' ? settlement.to : undefined;
+}
+
+function hasCommit(settlement: AnySettlement): settlement is WithCommit {
+  return settlement.kind === 'ack' && settlement.commit !== undefined;
+}
+
+function markKey(handler: string, id: string): string {
+  return `${handler}\0${id}`;
+}
