@@ -1,1 +1,5 @@
-export {};
+export { redisCounters } from './counters.ts';
+export { redisFeatures } from './features.ts';
+export { type RedisLedgerSettings, redisLedger } from './ledger.ts';
+export { openRedis, type RedisEngine, type RedisOptions } from './open-redis.ts';
+export type { RedisClient } from './script-runner.ts';

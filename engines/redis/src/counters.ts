@@ -1,0 +1,40 @@
+import type { Counters, RateAnswer, RateRequest } from '@holdfast/contracts';
+import { type Item, type RedisClient, runBatch, scriptOf } from './script-runner.ts';
+import * as scripts from './scripts.ts';
+
+type TakeReply = [waitMs: string, ...debtsMs: string[]];
+
+/** One number a key, which is gone when nothing is owed any more. In a cluster, keys of one request need one hash tag. */
+export function redisCounters(client: RedisClient, { prefix }: { readonly prefix: string }): Counters {
+  const take = scriptOf(client, 'take', scripts.take);
+  const nameOf = (key: string) => `${prefix}rate:${key}`;
+
+  return {
+    async take(requests) {
+      const items = requests.map(
+        (request): Item => ({
+          keys: request.map(({ key }) => nameOf(key)),
+          args: [
+            request.length,
+            ...request.flatMap(({ ratePerMs, burst, cost = 1 }) => [ratePerMs, burst, cost]),
+          ],
+        }),
+      );
+      const replies = await runBatch<TakeReply>(client, take, items);
+      return replies.map((reply, index) => toAnswer(reply, requests[index]!));
+    },
+
+    async forget(keys) {
+      await Promise.all(keys.map((key) => client.unlink(nameOf(key))));
+    },
+  };
+}
+
+function toAnswer([wait, ...debts]: TakeReply, request: RateRequest): RateAnswer {
+  const waitMs = wait === 'never' ? Infinity : Number(wait);
+  const left = request.map(({ burst, ratePerMs }, index) => {
+    const fullInMs = Number(debts[index]);
+    return { tokens: Math.max(0, burst - fullInMs * ratePerMs), fullInMs };
+  });
+  return { allowed: waitMs === 0, waitMs, left };
+}

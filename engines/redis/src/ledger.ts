@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto';
+import {
+  type Begun,
+  FeatureMissingError,
+  type Hold,
+  LEASE_LOST,
+  type Ledger,
+  type Mark,
+  type Payload,
+  TOOK,
+} from '@holdfast/contracts';
+import { noTransaction } from './features.ts';
+import { type Item, type RedisClient, runBatch, scriptOf } from './script-runner.ts';
+import * as scripts from './scripts.ts';
+
+const dayMs = 24 * 60 * 60 * 1000;
+
+export interface RedisLedgerSettings {
+  /** Put before every key. */
+  readonly prefix: string;
+  readonly keepMarksMs: number;
+}
+
+type BegunReply = [kind: Begun['kind'] | 'tombstone', detail?: number | string];
+
+/**
+ * Keys as hashes, one script an operation. The token of a hold is made here, so that a claim which is sent again after a lost
+ * connection finds itself the holder. Keys of one scope share a slot: the cap on them is a set beside them.
+ */
+export function redisLedger(
+  client: RedisClient,
+  { prefix, keepMarksMs }: RedisLedgerSettings,
+): Ledger<never> {
+  const begin = scriptOf(client, 'begin', scripts.begin);
+  const complete = scriptOf(client, 'complete', scripts.complete);
+  const release = scriptOf(client, 'release', scripts.release);
+  const extend = scriptOf(client, 'extend', scripts.extend);
+  const mark = scriptOf(client, 'mark', scripts.mark);
+
+  const keysOf = ({ scope, key }: { scope: string; key: string }): string[] => {
+    const tag = `{${tagged(scope)}}`;
+    return [`${prefix}key:${tag}:${key}`, `${prefix}scope:${tag}`];
+  };
+  const itemOf = (hold: Hold): Item => ({ keys: keysOf(hold), args: [hold.token] });
+  const markKey = ({ handler, eventId }: Mark) => `${prefix}mark:{${tagged(eventId)}}:${handler}`;
+
+  return {
+    async begin(claims) {
+      const tokens = claims.map(() => randomUUID());
+      const items = claims.map((claim, index): Item => {
+        const { fingerprint, leaseMs, keepMs = dayMs, liveMax = Infinity, whenLost } = claim;
+        const cap = liveMax < Infinity ? liveMax : '';
+        return {
+          keys: keysOf(claim),
+          args: [fingerprint, tokens[index]!, leaseMs, keepMs, cap, whenLost === 'takeOver' ? 1 : 0],
+        };
+      });
+      const replies = await runBatch<BegunReply>(client, begin, items);
+      return replies.map((reply, index) => {
+        const { scope, key } = claims[index]!;
+        return toBegun(reply, { scope, key, token: tokens[index]! });
+      });
+    },
+
+    async complete(completions) {
+      if (completions.some(({ commit }) => commit)) {
+        throw new FeatureMissingError('sharedTransaction', noTransaction);
+      }
+      const items = completions.map(({ hold, record, keepMs }): Item => {
+        const args = [hold.token, keepMs, record === undefined ? 2 : 1, encode(record)];
+        return { keys: keysOf(hold), args };
+      });
+      const replies = await runBatch<number>(client, complete, items);
+      return replies.map((took) => (took === 1 ? TOOK : LEASE_LOST));
+    },
+
+    async release(holds) {
+      const replies = await runBatch<number>(client, release, holds.map(itemOf));
+      return replies.map((released) => released === 1);
+    },
+
+    async extend(holds, leaseMs) {
+      const replies = await runBatch<number>(client, extend, holds.map(itemOf), [leaseMs]);
+      return replies.map((kept) => kept === 1);
+    },
+
+    async mark(marks) {
+      const items = marks.map((each): Item => ({ keys: [markKey(each)], args: [] }));
+      const replies = await runBatch<number>(client, mark, items, [keepMarksMs]);
+      return replies.map((first) => first === 1);
+    },
+
+    async isMarked(marks) {
+      const found = await Promise.all(marks.map((each) => client.exists(markKey(each))));
+      return found.map((count) => count === 1);
+    },
+  };
+}
+
+function toBegun([kind, detail]: BegunReply, hold: Hold): Begun {
+  if (kind === 'acquired') return { kind, hold, attempt: detail as number };
+  if (kind === 'running') return { kind, retryAfterMs: detail as number };
+  if (kind === 'done') return { kind, record: decode(detail as string) };
+  return kind === 'tombstone' ? { kind: 'done', record: undefined } : { kind };
+}
+
+/** A brace would end the tag, or begin one; what is left of it is still the same for the same scope. */
+function tagged(name: string): string {
+  return name.replace(/[{}%]/g, encodeURIComponent);
+}
+
+function encode(record: Payload | undefined): string {
+  if (record === undefined) return '';
+  return typeof record === 'string' ? `t${record}` : `b${Buffer.from(record).toString('base64')}`;
+}
+
+function decode(text: string): Payload {
+  return text.startsWith('t') ? text.slice(1) : Buffer.from(text.slice(1), 'base64');
+}

@@ -1,0 +1,69 @@
+import type { Counters, Engine, Ledger } from '@holdfast/contracts';
+import { OptionsError } from 'holdfast';
+import { Redis } from 'ioredis';
+import { redisCounters } from './counters.ts';
+import { redisFeatures } from './features.ts';
+import { redisLedger } from './ledger.ts';
+import type { RedisClient } from './script-runner.ts';
+
+export interface RedisOptions {
+  /** `redis://localhost:6379/0`; or give a `client`. */
+  readonly url?: string;
+  /** Of ioredis, also a Cluster. It stays yours: `close` leaves it open. */
+  readonly client?: RedisClient;
+  /** Put before every key: `holdfast:` unless given. */
+  readonly prefix?: string;
+  /** How long it is remembered that a handler is done with an event; 60 days unless given. */
+  readonly keepMarksMs?: number;
+  /** Hears of lost connections; they are made again by themselves. */
+  readonly onError?: (error: Error) => void;
+}
+
+export interface RedisEngine extends Engine<never> {
+  readonly ledger: Ledger<never>;
+  readonly counters: Counters;
+  readonly client: RedisClient;
+}
+
+const keepMarksMs = 60 * 24 * 60 * 60 * 1000;
+
+/** What was asked when a connection broke is asked again on the next, so often; then it is refused. */
+const reconnectsMax = 20;
+const reconnectMs = 50;
+const reconnectMaxMs = 500;
+
+/** Idempotency keys, marks and rate limits in Redis 6.2 or later. It connects by itself, now and after an outage. */
+export function openRedis(options: RedisOptions): RedisEngine {
+  const { prefix = 'holdfast:' } = options;
+  const client = options.client ?? connect(options);
+  return {
+    name: 'redis',
+    durability: 'process',
+    features: redisFeatures,
+    client,
+    ledger: redisLedger(client, { prefix, keepMarksMs: options.keepMarksMs ?? keepMarksMs }),
+    counters: redisCounters(client, { prefix }),
+
+    /** Redis removes by itself what has outlived its time. */
+    async sweep() {
+      return 0;
+    },
+
+    async close() {
+      if (!options.client) client.disconnect();
+    },
+  };
+}
+
+function connect({ url, onError = () => {} }: RedisOptions): Redis {
+  if (url === undefined)
+    throw new OptionsError('url', url, 'an address such as "redis://localhost:6379", or a client');
+  const client = new Redis(url, {
+    maxRetriesPerRequest: reconnectsMax,
+    retryStrategy: (times) => Math.min(times * reconnectMs, reconnectMaxMs),
+    connectTimeout: 1_000,
+  });
+  // Who asks is told by what it asked for. Without a listener ioredis would write to the console.
+  client.on('error', onError);
+  return client;
+}

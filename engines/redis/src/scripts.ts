@@ -1,0 +1,150 @@
+/** Everything that must be atomic, as Lua. Time is Redis's own: `now` has a fraction of a ms. */
+
+const now = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + time[2] / 1000
+`;
+
+/**
+ * KEYS: for each claim its key and the set of its scope. ARGV: for each claim fingerprint, token, lease, keep, liveMax ('' for none),
+ * whether it may take over. An entry has f(ingerprint), t(oken), a(ttempt), l(ease end), d(one), r(ecord), c(ounted).
+ */
+export const begin: string = `${now}
+local answers = {}
+for i = 1, #KEYS / 2 do
+  local key, scope = KEYS[2 * i - 1], KEYS[2 * i]
+  local at = 6 * (i - 1)
+  local fingerprint, token, leaseMs, keepMs = ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
+  local liveMax, takesOver = tonumber(ARGV[at + 5]), ARGV[at + 6] == '1'
+  local entry = redis.call('HMGET', key, 'f', 't', 'a', 'l', 'd', 'r')
+  local known = entry[1]
+  local held = known and not entry[5] and tonumber(entry[4]) > now
+  if known and known ~= fingerprint then answers[i] = {'mismatch'}
+  elseif known and entry[5] == '1' then answers[i] = {'done', entry[6]}
+  elseif known and entry[5] then answers[i] = {'tombstone'}
+  elseif held and entry[2] == token then answers[i] = {'acquired', tonumber(entry[3])}
+  elseif held then answers[i] = {'running', math.max(1, math.ceil(tonumber(entry[4]) - now))}
+  elseif known and not takesOver then answers[i] = {'unknown'}
+  else
+    local full = false
+    if liveMax and not known then
+      redis.call('ZREMRANGEBYSCORE', scope, '-inf', now)
+      full = redis.call('ZCARD', scope) >= liveMax
+    end
+    if full then answers[i] = {'full'}
+    else
+      local attempt = (tonumber(entry[3]) or 0) + 1
+      local lives = math.ceil(math.max(keepMs, leaseMs))
+      redis.call('HSET', key, 'f', fingerprint, 't', token, 'a', attempt, 'l', string.format('%.3f', now + leaseMs))
+      redis.call('PEXPIRE', key, lives)
+      if liveMax then
+        redis.call('HSET', key, 'c', '1')
+        redis.call('ZADD', scope, now + lives, key)
+        if redis.call('PTTL', scope) < lives then redis.call('PEXPIRE', scope, lives) end
+      end
+      answers[i] = {'acquired', attempt}
+    end
+  end
+end
+return answers`;
+
+const held = `
+local function held(key, token)
+  local entry = redis.call('HMGET', key, 't', 'l', 'd', 'c')
+  return entry[1] == token and not entry[3] and tonumber(entry[2]) > now, entry
+end
+`;
+
+/** KEYS: as for begin. ARGV: for each hold token, keep, '1' or '2' for a tombstone, record. The same completion may come twice. */
+export const complete: string = `${now}${held}
+local answers = {}
+for i = 1, #KEYS / 2 do
+  local key, scope = KEYS[2 * i - 1], KEYS[2 * i]
+  local at = 4 * (i - 1)
+  local token, keepMs, done, record = ARGV[at + 1], math.ceil(tonumber(ARGV[at + 2])), ARGV[at + 3], ARGV[at + 4]
+  local isHeld, entry = held(key, token)
+  if isHeld then
+    redis.call('HSET', key, 'd', done, 'r', record)
+    redis.call('PEXPIRE', key, keepMs)
+    if entry[4] then
+      redis.call('ZADD', scope, now + keepMs, key)
+      if redis.call('PTTL', scope) < keepMs then redis.call('PEXPIRE', scope, keepMs) end
+    end
+    answers[i] = 1
+  else answers[i] = entry[1] == token and entry[3] and 1 or 0 end
+end
+return answers`;
+
+/** KEYS: as for begin. ARGV: the token of each. */
+export const release: string = `${now}${held}
+local answers = {}
+for i = 1, #KEYS / 2 do
+  local key, scope = KEYS[2 * i - 1], KEYS[2 * i]
+  local isHeld, entry = held(key, ARGV[i])
+  if isHeld then
+    redis.call('DEL', key)
+    if entry[4] then redis.call('ZREM', scope, key) end
+  end
+  answers[i] = isHeld and 1 or 0
+end
+return answers`;
+
+/** KEYS: as for begin. ARGV: the lease, then the token of each. */
+export const extend: string = `${now}${held}
+local leaseMs = tonumber(ARGV[1])
+local answers = {}
+for i = 1, #KEYS / 2 do
+  local key = KEYS[2 * i - 1]
+  local isHeld = held(key, ARGV[i + 1])
+  if isHeld then
+    redis.call('HSET', key, 'l', string.format('%.3f', now + leaseMs))
+    if redis.call('PTTL', key) < leaseMs then redis.call('PEXPIRE', key, math.ceil(leaseMs)) end
+  end
+  answers[i] = isHeld and 1 or 0
+end
+return answers`;
+
+/** KEYS: the marks. ARGV: how long they are kept. */
+export const mark: string = `
+local answers = {}
+for i = 1, #KEYS do
+  answers[i] = redis.call('SET', KEYS[i], '1', 'NX', 'PX', ARGV[1]) and 1 or 0
+end
+return answers`;
+
+/**
+ * GCRA, as in holdfast/machines. KEYS: all keys, request after request. ARGV: for each request the number of its limits,
+ * and for each limit rate a ms, burst and cost. Fractions are answered as text: Redis would cut them off.
+ */
+export const take: string = `${now}
+local answers = {}
+local at, keyAt = 1, 1
+while at <= #ARGV do
+  local count = tonumber(ARGV[at])
+  local waitMs, tats = 0, {}
+  for i = 0, count - 1 do
+    local rate, burst, cost = tonumber(ARGV[at + 3 * i + 1]), tonumber(ARGV[at + 3 * i + 2]), tonumber(ARGV[at + 3 * i + 3])
+    local tat = math.max(tonumber(redis.call('GET', KEYS[keyAt + i]) or 0), now)
+    tats[i] = tat
+    if cost > burst then waitMs = math.huge
+    else
+      local wait = tat - now - (burst - cost) / rate
+      if wait * rate >= 0.001 and wait > waitMs then waitMs = wait end
+    end
+  end
+  local answer = { waitMs == math.huge and 'never' or string.format('%.6f', waitMs) }
+  for i = 0, count - 1 do
+    local rate, burst, cost = tonumber(ARGV[at + 3 * i + 1]), tonumber(ARGV[at + 3 * i + 2]), tonumber(ARGV[at + 3 * i + 3])
+    local tat = tats[i]
+    if waitMs == 0 and cost > 0 then
+      -- Asked again: the same key may stand in one request twice.
+      tat = math.max(tonumber(redis.call('GET', KEYS[keyAt + i]) or 0), now) + cost / rate
+      redis.call('SET', KEYS[keyAt + i], string.format('%.6f', tat), 'PX', math.max(1, math.ceil(tat - now)))
+    end
+    answer[i + 2] = string.format('%.6f', tat - now)
+  end
+  answers[#answers + 1] = answer
+  at = at + 3 * count + 1
+  keyAt = keyAt + count
+end
+return answers`;
