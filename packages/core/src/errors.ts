@@ -59,6 +59,14 @@ const refusals = {
 /** The stop reasons of what is refused here, before anything is called. */
 export type RefusalReason = keyof typeof refusals;
 
+/** Written out, because a refusal has to be cheap. */
+const codes: Record<RefusalReason, string> = {
+  breaker_open: 'HOLDFAST_BREAKER_OPEN',
+  bulkhead_full: 'HOLDFAST_BULKHEAD_FULL',
+  rate_limited: 'HOLDFAST_RATE_LIMITED',
+  throttled: 'HOLDFAST_THROTTLED',
+};
+
 /** Nothing was called: a part of the policy refused. `reason` says which, `retryAfterMs` when it may be different. */
 export class RefusedError extends HoldfastError {
   declare readonly reason: RefusalReason;
@@ -67,7 +75,7 @@ export class RefusedError extends HoldfastError {
 
   constructor(reason: RefusalReason, target?: string, retryAfterMs?: number) {
     const says = refusals[reason];
-    super(`HOLDFAST_${reason.toUpperCase()}`, target === undefined ? says : `${target}: ${says}`);
+    super(codes[reason], target === undefined ? says : `${target}: ${says}`);
     this.reason = reason;
     this.target = target;
     this.retryAfterMs = retryAfterMs;

@@ -8,6 +8,7 @@ import type { Duration } from './duration.ts';
 import type { GuardedWork } from './guarded-work.ts';
 import type { Layer, runLayers } from './layer.ts';
 import type { Classifier, Judgement, OutcomeClass, Pack } from './outcome.ts';
+import type { Failure } from './shell.ts';
 import type { Target } from './target.ts';
 import type { Targets } from './targets.ts';
 import type { StopReason, Verdict } from './verdict.ts';
@@ -115,6 +116,8 @@ export interface Plan extends Rules {
   hedge: HedgeRules | undefined;
   /** A shorter way for runs that ask for nothing special; undefined when it cannot be gone now. */
   swift: (<T>(plan: Plan, operation: Operation<T>) => Promise<T> | undefined) | undefined;
+  /** The same for a refusal: undefined when the long way has to find out. */
+  refuse: ((plan: Plan) => Failure<never> | undefined) | undefined;
   /** What a success passes through on that way, where nothing stands around the attempts. */
   onSuccess: (value: unknown) => unknown;
   /** A part must know when an attempt started. */

@@ -70,7 +70,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       const made = emptyPlan(name, packs, environment, counters);
       for (const part of parts) part.create(read, made, fields);
       made.isTimed ||= made.patienceMs < Infinity;
-      if (made.layers[0]) made.swift = undefined;
+      if (made.layers[0]) made.swift = made.refuse = undefined;
       else if (!(made.targetOf || made.reporter || made.judgesValues)) made.swift = runPlainly;
       // Last, so that a document that is refused changes nothing.
       settings = read;
@@ -99,7 +99,12 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
         if (throughLayers) return throughLayers(plan, operation, options).then(unwrap);
         return run(plan, operation, options);
       },
-      try: (operation, options) => (plan.throughLayers ?? attemptRun)(plan, operation, options),
+      try(operation, options) {
+        const refused = options || surroundings() ? undefined : plan.refuse?.(plan);
+        return refused
+          ? Promise.resolve(refused)
+          : (plan.throughLayers ?? attemptRun)(plan, operation, options);
+      },
       wrap(fn) {
         return function (this: unknown, ...args) {
           return made.run(() => fn.apply(this, args));
@@ -154,6 +159,7 @@ function emptyPlan(
     classify: () => undefined,
     work: (options, now, patienceEndsAt) => new Work(plan, options, now, patienceEndsAt),
     swift: undefined,
+    refuse: undefined,
     onSuccess(value) {
       counters.succeeded++;
       return value;

@@ -1,6 +1,7 @@
 import { GuardedWork } from '../guarded-work.ts';
 import { outside } from '../outside.ts';
 import type { Plan, RunOptions } from '../plan.ts';
+import { refuseSwiftly } from '../swift-refusal.ts';
 import { runSwiftly } from '../swift-run.ts';
 import { Target } from '../target.ts';
 import { Targets } from '../targets.ts';
@@ -14,6 +15,7 @@ export function guard(plan: Plan, isSwift = true): void {
   plan.outside = outside;
   plan.isIntricate ||= !isSwift;
   plan.swift = plan.isIntricate ? undefined : runSwiftly;
+  plan.refuse = plan.isIntricate ? undefined : refuseSwiftly;
 }
 
 /**

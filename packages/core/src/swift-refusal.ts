@@ -1,0 +1,60 @@
+import { refusedQuickly } from './errors.ts';
+import type { Plan } from './plan.ts';
+import type { Failure } from './shell.ts';
+import { recordEnding, type Story } from './story.ts';
+
+/**
+ * The short way of an open breaker: a refusal must cost less than the work it refuses, so no machine is built for it. Undefined
+ * where the long way has to find out.
+ */
+export function refuseSwiftly(plan: Plan): Refused | undefined {
+  const { breaker, budget, name } = plan.targetOf!(undefined, 0);
+  if (!breaker || breaker.isClosed || plan.waitsForBreaker || plan.reporter?.isHeard()) return undefined;
+  const now = plan.clock.now();
+  const admitsAt = breaker.reopensAt(now);
+  if (admitsAt <= now) return undefined;
+  const { counters } = plan;
+  breaker.turnAway();
+  budget?.firstTry(now);
+  counters.operations++;
+  counters.failed++;
+  counters.stops.breaker_open = (counters.stops.breaker_open ?? 0) + 1;
+  return new Refused(plan.name, name, admitsAt - now);
+}
+
+/** A failure whose error and story are made when they are read. */
+export class Refused implements Failure<never> {
+  readonly ok = false;
+  readonly thrown = true;
+  readonly value = undefined;
+  readonly #policy: string | undefined;
+  readonly #target: string | undefined;
+  readonly #afterMs: number;
+  #error: unknown;
+
+  constructor(policy: string | undefined, target: string | undefined, afterMs: number) {
+    this.#policy = policy;
+    this.#target = target;
+    this.#afterMs = afterMs;
+  }
+
+  get error(): unknown {
+    if (!this.#error) {
+      const afterMs = this.#afterMs;
+      this.#error = refusedQuickly('breaker_open', this.#target, afterMs < Infinity ? afterMs : undefined);
+      recordEnding(this.#error, this.story);
+    }
+    return this.#error;
+  }
+
+  get story(): Story {
+    return {
+      policy: this.#policy,
+      attempts: 0,
+      tookMs: 0,
+      stop: 'breaker_open',
+      log: [],
+      inner: undefined,
+    };
+  }
+}
