@@ -1,15 +1,10 @@
 import { parseScenario } from '@holdfast/config';
-import {
-  EventHeap,
-  type Results,
-  type SimulationOptions,
-  simulate,
-  simulateAsync,
-} from '@holdfast/simulator';
+import { type Results, type SimulationOptions, simulate, simulateAsync } from '@holdfast/simulator';
 import { any, definePolicy, retry } from 'holdfast';
 import { seededRandom } from 'holdfast/testing';
 import { compare, type Samples } from '../compare.ts';
 import type { Suite } from '../suite.ts';
+import { EventHeap } from './simulator/event-heap.ts';
 
 /** Ten thousand clients that wait, call and retry plainly; one call in five fails. */
 const scenario = parseScenario(`

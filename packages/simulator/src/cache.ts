@@ -28,28 +28,27 @@ export class Cache {
   }
 
   /** Asks for a key: answered from here, by a call, or together with another that is under way. */
-  call(caller: Caller, origin: Origin): void {
+  call(caller: Caller, origin: Origin, client: number): void {
     const key = this.#draw();
     if (this.#filled[key]) {
       this.hits++;
-      caller.join(origin).end(true);
+      caller.join(origin, client).end(true);
       return;
     }
     const { coalesces } = this.#settings;
     const others = coalesces ? this.#waiting.get(key) : undefined;
     if (others) {
-      others.push(caller.join(origin));
+      others.push(caller.join(origin, client));
       return;
     }
     const waiting: Joined[] = [];
     if (coalesces) this.#waiting.set(key, waiting);
-    caller.call({
-      ended: (done: Call, ok: boolean) => {
-        if (coalesces) this.#waiting.delete(key);
-        if (ok) this.#filled[key] = 1;
-        origin.ended(done, ok);
-        for (const each of waiting) each.end(ok);
-      },
-    });
+    const fill = (done: Call, ok: boolean) => {
+      if (coalesces) this.#waiting.delete(key);
+      if (ok) this.#filled[key] = 1;
+      origin.ended(done, ok);
+      for (const each of waiting) each.end(ok);
+    };
+    caller.call({ ended: fill }, client);
   }
 }

@@ -60,14 +60,14 @@ export class Caller {
     }
   }
 
-  /** Begins a piece of work. `poison`: every attempt will fail. */
-  call(origin: Origin, poison = false): Call {
+  /** Begins a piece of work. `client`: which of the origin's it is for. `poison`: every attempt will fail. */
+  call(origin: Origin, client = 0, poison = false): Call {
     const { world, tally } = this;
     const { nowUs } = world.timeline;
     const serial = (this.settings.id << 20) + this.#serial++;
     const call: Call = this.#isPromised
-      ? new PromisedCall(this, origin, serial, nowUs, poison)
-      : new DirectCall(this, origin, serial, nowUs, poison);
+      ? new PromisedCall(this, origin, client, serial, nowUs, poison)
+      : new DirectCall(this, origin, client, serial, nowUs, poison);
     tally.begun.add(nowUs);
     tally.open++;
     world.trace.note(nowUs, serial, ARRIVED);
@@ -76,11 +76,11 @@ export class Caller {
   }
 
   /** A piece of work that is answered without a call of its own, now or when another's call ends. */
-  join(origin: Origin): Joined {
+  join(origin: Origin, client: number): Joined {
     const { nowUs } = this.world.timeline;
     this.tally.begun.add(nowUs);
     this.tally.open++;
-    return new Joined(this, origin, (this.settings.id << 20) + this.#serial++, nowUs);
+    return new Joined(this, origin, client, (this.settings.id << 20) + this.#serial++, nowUs);
   }
 
   send(call: Call, attempt: Attempt | Flight): Job {
@@ -134,6 +134,7 @@ function optionsOf(
 export interface Call {
   readonly caller: Caller;
   readonly origin: Origin;
+  readonly client: number;
   readonly serial: number;
   readonly startedUs: number;
   readonly poison: boolean;
@@ -152,6 +153,7 @@ export interface Call {
 export class Joined implements Call {
   readonly caller: Caller;
   readonly origin: Origin;
+  readonly client: number;
   readonly serial: number;
   readonly startedUs: number;
   readonly poison = false;
@@ -159,9 +161,10 @@ export class Joined implements Call {
   readonly timesDone = 0;
   isOver = false;
 
-  constructor(caller: Caller, origin: Origin, serial: number, startedUs: number) {
+  constructor(caller: Caller, origin: Origin, client: number, serial: number, startedUs: number) {
     this.caller = caller;
     this.origin = origin;
+    this.client = client;
     this.serial = serial;
     this.startedUs = startedUs;
   }
@@ -198,6 +201,7 @@ const unheard = { signal: undefined, abort() {} } as unknown as AbortController;
 class DirectCall extends Alarm implements Call, Driver {
   declare readonly caller: Caller;
   declare readonly origin: Origin;
+  declare readonly client: number;
   declare readonly serial: number;
   declare readonly startedUs: number;
   declare readonly poison: boolean;
@@ -207,10 +211,18 @@ class DirectCall extends Alarm implements Call, Driver {
   declare work: Work;
   declare leaving: Leaving | undefined;
 
-  constructor(caller: Caller, origin: Origin, serial: number, startedUs: number, poison: boolean) {
+  constructor(
+    caller: Caller,
+    origin: Origin,
+    client: number,
+    serial: number,
+    startedUs: number,
+    poison: boolean,
+  ) {
     super();
     this.caller = caller;
     this.origin = origin;
+    this.client = client;
     this.serial = serial;
     this.startedUs = startedUs;
     this.poison = poison;
@@ -280,6 +292,7 @@ class DirectCall extends Alarm implements Call, Driver {
 class PromisedCall implements Call {
   readonly caller: Caller;
   readonly origin: Origin;
+  readonly client: number;
   readonly serial: number;
   readonly startedUs: number;
   readonly poison: boolean;
@@ -289,9 +302,17 @@ class PromisedCall implements Call {
   #leaving: Leaving | undefined;
   #controller: AbortController | undefined;
 
-  constructor(caller: Caller, origin: Origin, serial: number, startedUs: number, poison: boolean) {
+  constructor(
+    caller: Caller,
+    origin: Origin,
+    client: number,
+    serial: number,
+    startedUs: number,
+    poison: boolean,
+  ) {
     this.caller = caller;
     this.origin = origin;
+    this.client = client;
     this.serial = serial;
     this.startedUs = startedUs;
     this.poison = poison;

@@ -4,6 +4,7 @@ import type { Cache } from './cache.ts';
 import type { Call, Caller, Origin } from './caller.ts';
 import { type Sampler, sampler } from './sampling.ts';
 import { StreamBank } from './stream-bank.ts';
+import { CrowdAlarm } from './timeline.ts';
 import type { World } from './world.ts';
 
 /** One class of clients: when they come, and what they do when they are answered. */
@@ -88,8 +89,8 @@ class Stream extends Alarm implements Clients, Origin {
 
   #callWith(caller: Caller): void {
     const { settings, cache } = this.#parts;
-    if (cache) cache.call(caller, this);
-    else caller.call(this, settings.poison > 0 && this.#poison() < settings.poison);
+    if (cache) cache.call(caller, this, 0);
+    else caller.call(this, 0, settings.poison > 0 && this.#poison() < settings.poison);
   }
 }
 
@@ -106,72 +107,56 @@ class Again extends Alarm {
   }
 }
 
-/** Clients that wait for their answer before they come again: a closed loop. */
-class Loops implements Clients {
-  readonly parts: ClientsParts;
-  readonly timeline: World['timeline'];
+/** Clients that wait for their answer before they come again: a closed loop. A million of them are a few arrays. */
+class Loops extends CrowdAlarm implements Clients, Origin {
+  readonly #parts: ClientsParts;
+  readonly #timeline: World['timeline'];
   readonly #streams: StreamBank;
   readonly #think: Sampler;
   readonly #repeat: Sampler | undefined;
+  readonly #cache: Cache | undefined;
+  readonly #untilUs: number;
+  /** How many calls each still makes; absent where they never end. */
+  readonly #left: Float64Array | undefined;
 
   constructor(world: World, parts: ClientsParts) {
+    super();
     const { name, settings } = parts;
-    this.parts = parts;
-    this.timeline = world.timeline;
+    const calls = settings.arrivals.burst === undefined ? settings.calls : 1;
+    this.#parts = parts;
+    this.#timeline = world.timeline;
     this.#streams = new StreamBank(settings.count, world.random('think', name));
     const random = () => this.#streams.draw();
     this.#think = sampler(settings.arrivals.think, random);
     this.#repeat = settings.repeat === undefined ? undefined : sampler(settings.repeat, random);
+    this.#cache = parts.cache;
+    this.#untilUs = parts.untilUs;
+    this.#left = calls < Infinity ? new Float64Array(settings.count).fill(calls) : undefined;
   }
 
   start(): void {
-    const { settings, callerOf } = this.parts;
-    const { burst, from } = settings.arrivals;
-    const calls = burst === undefined ? settings.calls : 1;
-    for (let client = 0; client < settings.count; client++) {
-      const firstUs = burst === undefined ? from * 1000 + this.thinkUs(client) : burst * 1000;
-      this.timeline.setUs(new Loop(this, client, callerOf(client), calls), firstUs);
+    const { count, arrivals } = this.#parts.settings;
+    const { burst, from } = arrivals;
+    for (let client = 0; client < count; client++) {
+      this.#streams.current = client;
+      const firstUs = burst === undefined ? from * 1000 + this.#think() : burst * 1000;
+      this.#timeline.setFor(this, client, firstUs);
     }
   }
 
-  thinkUs(client: number): number {
+  ringFor(client: number): void {
+    if (this.#timeline.nowUs >= this.#untilUs) return;
+    const caller = this.#parts.callerOf(client);
+    if (this.#cache) this.#cache.call(caller, this, client);
+    else caller.call(this, client);
+  }
+
+  ended({ client }: Call, ok: boolean): void {
     this.#streams.current = client;
-    return this.#think();
-  }
-
-  /** How long until a client whose work has failed tries again; undefined: it does not. */
-  repeatUs(client: number): number | undefined {
-    this.#streams.current = client;
-    return this.#repeat?.();
-  }
-}
-
-class Loop extends Alarm implements Origin {
-  declare readonly all: Loops;
-  declare readonly client: number;
-  declare readonly caller: Caller;
-  declare left: number;
-
-  constructor(all: Loops, client: number, caller: Caller, calls: number) {
-    super();
-    this.all = all;
-    this.client = client;
-    this.caller = caller;
-    this.left = calls;
-  }
-
-  ring(): void {
-    const { parts, timeline } = this.all;
-    if (timeline.nowUs >= parts.untilUs) return;
-    if (parts.cache) parts.cache.call(this.caller, this);
-    else this.caller.call(this);
-  }
-
-  ended(_call: Call, ok: boolean): void {
-    const { all, client } = this;
-    const { timeline } = all;
-    const againUs = ok ? undefined : all.repeatUs(client);
-    if (againUs !== undefined) timeline.setUs(this, timeline.nowUs + againUs);
-    else if (--this.left > 0) timeline.setUs(this, timeline.nowUs + all.thinkUs(client));
+    let waitUs: number;
+    if (!ok && this.#repeat) waitUs = this.#repeat();
+    else if (this.#left && --this.#left[client]! <= 0) return;
+    else waitUs = this.#think();
+    this.#timeline.setFor(this, client, this.#timeline.nowUs + waitUs);
   }
 }

@@ -1,4 +1,4 @@
-export { EventHeap } from './event-heap.ts';
+export { EventQueue } from './event-queue.ts';
 export { type Figures, type Part, Results, type RunReport, type ServiceFigures } from './results.ts';
 export { type SimulationOptions, simulate, simulateAsync } from './simulate.ts';
 export {

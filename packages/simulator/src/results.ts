@@ -142,7 +142,9 @@ export class Results {
       case 'duplicates':
         return ofServices(({ tally }) => tally.duplicates);
       case 'share': {
-        const only = service?.tally.byInstance[part.instance ?? 0];
+        const only = service?.tally.byInstance
+          ? service.tally.byInstance[part.instance ?? 0]
+          : service?.tally.received;
         return (only?.sum(from, until) ?? Number.NaN) / attempts();
       }
       case 'finish':

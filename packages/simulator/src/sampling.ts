@@ -4,14 +4,26 @@ import type { Random } from 'holdfast';
 /** Draws a time in whole microseconds. */
 export type Sampler = () => number;
 
+/** No time at all. */
+export const none: Sampler = () => 0;
+
 type Amounts = Exclude<TimeSettings, number | undefined>;
 type Kind = Omit<Amounts, 'mix'>;
 
 /** How long something takes, by what a scenario says of it; nothing said is no time at all. */
 export function sampler(time: TimeSettings | undefined, random: Random): Sampler {
-  if (time === undefined) return () => 0;
+  if (time === undefined) return none;
+  if (typeof time === 'object' && isExponential(time)) {
+    const { exponential: mean } = time;
+    return () => Math.round(-mean * Math.log(1 - random()) * 1000);
+  }
   const draw = typeof time === 'number' ? () => time : drawOf(time, random);
   return () => Math.max(0, Math.round(draw() * 1000));
+}
+
+/** The commonest kind, which is drawn without a detour. */
+function isExponential(time: Amounts): time is Amounts & { exponential: number } {
+  return time.exponential !== undefined && !time.plus && !time.mix?.length;
 }
 
 function drawOf(time: Amounts, random: Random): () => number {

@@ -8,7 +8,7 @@ export class Series {
   #length = 0;
 
   add(atUs: number, amount = 1): void {
-    const step = Math.floor(atUs / stepUs);
+    const step = (atUs / stepUs) | 0;
     if (step >= this.#counts.length) {
       const longer = new Float64Array(2 * step);
       longer.set(this.#counts);

@@ -5,7 +5,7 @@ import type { Caller } from './caller.ts';
 import { broken, connectionRefused, overloaded, tooMany } from './failures.ts';
 import type { Job } from './job.ts';
 import { JobQueue } from './job-queue.ts';
-import { type Sampler, sampler } from './sampling.ts';
+import { none, type Sampler, sampler } from './sampling.ts';
 import { ServiceTally } from './tally.ts';
 import type { World } from './world.ts';
 
@@ -54,12 +54,12 @@ export class Service {
     const { tally, world } = this;
     job.instance = this.#instanceFor(job);
     tally.received.add(world.timeline.nowUs);
-    tally.byInstance[job.instance.index]!.add(world.timeline.nowUs);
+    tally.byInstance?.[job.instance.index]?.add(world.timeline.nowUs);
     if (this.settings.cancels) {
       job.attempt.signal.addEventListener('abort', () => job.instance.cancel(job), { once: true });
     }
     if (this.isLost()) return;
-    const delayUs = this.network();
+    const delayUs = this.network === none ? 0 : this.network();
     if (delayUs > 0) job.travel(delayUs);
     else job.instance.accept(job);
   }
@@ -224,7 +224,7 @@ export class Instance {
     }
     if (job.callsMade === 0 && !this.service.settings.holdsWorker) this.#freeWorker();
     job.callsMade++;
-    next.call(job, job.call.poison);
+    next.call(job, 0, job.call.poison);
   }
 
   #finish(job: Job, ok: boolean, given: unknown): void {
@@ -280,7 +280,8 @@ export class Instance {
     this.#debtUs = 0;
     this.busy++;
     job.startedUs = nowUs;
-    tally.waits.add(nowUs, nowUs - job.arrivedUs);
+    // Where everybody is served at once there is nothing to learn, and half of the memory to save.
+    if (settings.workers < Infinity) tally.waits.add(nowUs, nowUs - job.arrivedUs);
     job.serve(Math.round(timeUs));
   }
 
@@ -333,8 +334,9 @@ export class Instance {
   }
 
   #answer(job: Job, ok: boolean, given: unknown): void {
-    if (this.service.isLost()) return;
-    job.reply(ok, given, this.service.network());
+    const { service } = this;
+    if (service.isLost()) return;
+    job.reply(ok, given, service.network === none ? 0 : service.network());
   }
 
   #full(): object {

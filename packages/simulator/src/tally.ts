@@ -28,7 +28,8 @@ export class ServiceTally {
   readonly refused = new Series();
   /** Finished when nobody waited for it any more. */
   readonly zombies = new Series();
-  readonly byInstance: Series[];
+  /** Of `received`; absent where there is only one. */
+  readonly byInstance: readonly Series[] | undefined;
   readonly waits = new Samples();
   workedUs = 0;
   /** Of that, for those who had given up. */
@@ -41,6 +42,6 @@ export class ServiceTally {
   queueMost = 0;
 
   constructor(instances: number) {
-    this.byInstance = Array.from({ length: instances }, () => new Series());
+    this.byInstance = instances > 1 ? Array.from({ length: instances }, () => new Series()) : undefined;
   }
 }

@@ -1,5 +1,5 @@
-import type { Alarm, Clock } from 'holdfast';
-import { EventHeap } from './event-heap.ts';
+import { Alarm, type Clock } from 'holdfast';
+import { EventQueue } from './event-queue.ts';
 
 /** What `epochMs` says at the start: the first day of 2026. */
 const epochMs = 1_767_225_600_000;
@@ -9,6 +9,13 @@ export interface Delivery {
   deliver(): void;
 }
 
+/** An alarm of many: each of them may have set it. */
+export abstract class CrowdAlarm extends Alarm {
+  abstract ringFor(entity: number): void;
+
+  ring(): void {}
+}
+
 /**
  * Virtual time in whole microseconds, as the clock that policies are given. An event is an alarm of core's; those of one
  * time ring in the order of setting.
@@ -16,9 +23,11 @@ export interface Delivery {
 export class Timeline implements Clock {
   nowUs = 0;
   events = 0;
-  readonly #heap = new EventHeap();
+  readonly #queue = new EventQueue();
   /** By slot. */
   readonly #alarms: (Alarm | undefined)[] = [];
+  /** By slot: whom an alarm of many rings for. */
+  #entities = new Int32Array(1024);
   /** Reused from event to event; what is beyond `#deliveriesLeft` is old. */
   readonly #deliveries: Delivery[] = [];
   #deliveriesLeft = 0;
@@ -30,7 +39,7 @@ export class Timeline implements Clock {
   }
 
   get pending(): number {
-    return this.#heap.size;
+    return this.#queue.size;
   }
 
   now(): number {
@@ -46,15 +55,27 @@ export class Timeline implements Clock {
     let us = Math.ceil(at * 1000);
     if (us / 1000 < at) us++;
     this.setUs(alarm, us);
+    alarm.at = Math.max(us, this.nowUs) / 1000;
   }
 
+  /** The same in µs, for alarms that do not read when they ring: a fraction kept in an object costs an allocation. */
   setUs(alarm: Alarm, us: number): void {
-    this.clear(alarm);
-    const at = us > this.nowUs ? us : this.nowUs;
-    const slot = this.#heap.add(at);
+    if (alarm.index >= 0) this.clear(alarm);
+    const slot = this.#queue.add(us > this.nowUs ? us : this.nowUs);
     alarm.index = slot;
-    alarm.at = at / 1000;
     this.#alarms[slot] = alarm;
+  }
+
+  /** Rings one alarm for one of many, who then need none of their own. It cannot be cleared. */
+  setFor(crowd: CrowdAlarm, entity: number, us: number): void {
+    const slot = this.#queue.add(us > this.nowUs ? us : this.nowUs);
+    if (slot >= this.#entities.length) {
+      const longer = new Int32Array(2 * slot);
+      longer.set(this.#entities);
+      this.#entities = longer;
+    }
+    this.#entities[slot] = entity;
+    this.#alarms[slot] = crowd;
   }
 
   clear(alarm: Alarm): void {
@@ -62,7 +83,7 @@ export class Timeline implements Clock {
     if (slot < 0 || this.#alarms[slot] !== alarm) return;
     alarm.index = -1;
     this.#alarms[slot] = undefined;
-    this.#heap.remove(slot);
+    this.#queue.remove(slot);
   }
 
   /** Hands something over when the present event is over, so that whatever that sets in motion meets a world in order. */
@@ -102,17 +123,19 @@ export class Timeline implements Clock {
   }
 
   #hasDue(untilUs: number): boolean {
-    return this.#heap.size > 0 && this.#heap.firstAt <= untilUs;
+    return this.#queue.size > 0 && this.#queue.firstAt <= untilUs;
   }
 
   #ringFirst(): void {
-    this.nowUs = this.#heap.firstAt;
+    this.nowUs = this.#queue.firstAt;
     this.events++;
-    const slot = this.#heap.takeFirst();
+    const slot = this.#queue.takeFirst();
     const alarm = this.#alarms[slot]!;
     this.#alarms[slot] = undefined;
-    alarm.index = -1;
-    alarm.ring(this.nowUs / 1000);
+    if (alarm.index === slot) {
+      alarm.index = -1;
+      alarm.ring(this.nowUs / 1000);
+    } else (alarm as CrowdAlarm).ringFor(this.#entities[slot]!);
   }
 
   #handOver(): void {

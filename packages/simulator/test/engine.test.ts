@@ -3,33 +3,68 @@ import fc from 'fast-check';
 import { policies } from 'holdfast';
 import { Breaker, RetryBudget, Work } from 'holdfast/machines';
 import { describe, expect, test, vi } from 'vitest';
-import { EventHeap, simulate, simulateAsync } from '../src/index.ts';
+import { EventQueue, simulate, simulateAsync } from '../src/index.ts';
 import { library, queueOf, shortened, storms } from './setup.ts';
 
 describe('the queue of events', () => {
   test('gives them by time, then in the order of adding, whoever was taken out in between', () => {
-    const event = fc.record({ at: fc.nat(20), removed: fc.boolean() });
+    // Close together, in other buckets, in other turns of the near wheel and of the far one.
+    const at = fc.oneof(
+      fc.nat(20),
+      fc.nat(5_000),
+      fc.nat(5_000_000),
+      fc.nat(2 ** 34),
+      fc.nat(2 ** 30).map((n) => n * 2 ** 12),
+    );
+    const event = fc.record({ at, removed: fc.boolean() });
     fc.assert(
       fc.property(fc.array(event, { maxLength: 300 }), (events) => {
-        const heap = new EventHeap();
-        const slots = events.map(({ at }) => heap.add(at));
-        for (const [index, { removed }] of events.entries()) if (removed) heap.remove(slots[index]!);
+        const queue = new EventQueue();
+        const slots = events.map(({ at }) => queue.add(at));
+        for (const [index, { removed }] of events.entries()) if (removed) queue.remove(slots[index]!);
         const left = [...events.keys()].filter((index) => !events[index]!.removed);
         const expected = left
           .sort((a, b) => events[a]!.at - events[b]!.at || a - b)
           .map((index) => slots[index]);
         const given: number[] = [];
-        while (heap.size > 0) given.push(heap.takeFirst());
+        while (queue.size > 0) given.push(queue.takeFirst());
         expect(given).toEqual(expected);
       }),
     );
   });
 
+  test('takes what is added while others are taken, never before the present', () => {
+    const step = fc.record({
+      takes: fc.nat(3),
+      after: fc.oneof(fc.nat(300), fc.nat(3_000_000), fc.nat(2 ** 33)),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 100 }), (steps) => {
+        const queue = new EventQueue();
+        const pending: { at: number; order: number; slot: number }[] = [];
+        let now = 0;
+        const takeFirst = () => {
+          pending.sort((a, b) => a.at - b.at || a.order - b.order);
+          const expected = pending.shift()!;
+          expect(queue.firstAt).toBe(expected.at);
+          expect(queue.takeFirst()).toBe(expected.slot);
+          now = expected.at;
+        };
+        for (const [order, { takes, after }] of steps.entries()) {
+          pending.push({ at: now + after, order, slot: queue.add(now + after) });
+          for (let take = 0; take < takes && pending.length > 0; take++) takeFirst();
+        }
+        while (pending.length > 0) takeFirst();
+        expect(queue.firstAt).toBe(Infinity);
+      }),
+    );
+  });
+
   test('gives a slot again when it is free', () => {
-    const heap = new EventHeap();
+    const queue = new EventQueue();
     for (let round = 0; round < 10_000; round++) {
-      expect(heap.add(round)).toBeLessThan(2);
-      if (round > 0) heap.takeFirst();
+      expect(queue.add(round)).toBeLessThan(2);
+      if (round > 0) queue.takeFirst();
     }
   });
 });
@@ -91,7 +126,7 @@ describe('both drivers leave the same trace', () => {
       .map((policy) => [file, policy, shortened(scenario)] as const),
   );
   test.each(cases)('%s with %s', async (_file, policy, scenario) => {
-    const options = { policy, policies: library, durationMs: Math.min(scenario.duration, 12_000) };
+    const options = { policy, policies: library, durationMs: Math.min(scenario.duration, 5_000) };
     const sync = simulate(scenario, options);
     const async = await simulateAsync(scenario, options);
     expect(async.hash).toBe(sync.hash);
