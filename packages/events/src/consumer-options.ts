@@ -19,6 +19,7 @@ import {
 import type { ConsumerPolicySpec } from './consumer-policy.ts';
 import type { Handler } from './handler.ts';
 import { checkFormat, type PayloadFormat } from './payload-format.ts';
+import { processSolitude, type Solitude } from './solitude.ts';
 import type { StandardSchema } from './standard-schema.ts';
 
 export interface ConsumerOptions<T = unknown, Tx = unknown> {
@@ -47,6 +48,8 @@ export interface ConsumerOptions<T = unknown, Tx = unknown> {
   readonly dependsOn?: readonly string[];
   /** The part of a claim that is for retries when both wait, 0–1; 0.25 unless given. */
   readonly retriesShare?: number;
+  /** False: patience, key and signal are not handed on to the calls of a handler, which saves a microsecond an event. */
+  readonly ambient?: boolean;
   /** Aborts the signal of an attempt that takes longer. */
   readonly attemptTimeout?: Duration;
   /** How long a failing event keeps its key waiting, from when it was first seen; for ever unless given. */
@@ -66,6 +69,8 @@ export interface ConsumerOptions<T = unknown, Tx = unknown> {
   readonly settleWithin?: Duration;
   /** Looks at least so often, whether or not the doorbell rings. */
   readonly poll?: Duration;
+  /** Who is in the same process, and dies with it; all consumers of this one unless given. For tests that play several. */
+  readonly solitude?: Solitude;
   readonly clock?: Clock;
   readonly random?: Random;
 }
@@ -94,6 +99,7 @@ export interface ConsumerSettings<T, Tx> {
   readonly policy: ConsumerPolicySpec;
   readonly dependsOn: readonly string[];
   readonly retriesShare: number;
+  readonly ambient: boolean;
   readonly attemptTimeoutMs: number;
   readonly holdForMs: number;
   readonly parkedKeys: 'release' | 'block';
@@ -106,6 +112,7 @@ export interface ConsumerSettings<T, Tx> {
   readonly batchMax: number;
   readonly settleWithinMs: number;
   readonly pollMs: number;
+  readonly solitude: Solitude;
   readonly clock: Clock;
   readonly random: Random;
 }
@@ -150,6 +157,7 @@ export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSet
     policy: options.policy ?? {},
     dependsOn: [...(options.dependsOn ?? [])],
     retriesShare: ratio('retriesShare', options.retriesShare ?? 0.25),
+    ambient: options.ambient ?? true,
     attemptTimeoutMs: ms('attemptTimeout', options.attemptTimeout ?? Infinity, 1),
     holdForMs: ms('holdFor', options.holdFor ?? Infinity),
     parkedKeys: oneOf('parkedKeys', options.parkedKeys ?? 'release', ['release', 'block']),
@@ -162,6 +170,7 @@ export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSet
     batchMax: whole('batchMax', options.batchMax ?? 1000, 1),
     settleWithinMs: ms('settleWithin', options.settleWithin ?? '5ms'),
     pollMs: ms('poll', options.poll ?? '1s', 1),
+    solitude: options.solitude ?? processSolitude,
     clock,
     random,
   };

@@ -20,7 +20,7 @@ import {
  * Optimistic locks that were lost: by our own error, and by the names that libraries give theirs. Tried again, the handler
  * reads anew.
  */
-export const conflict: Pack = {
+const conflict: Pack = {
   pack: 'conflict',
   classify: (outcome) =>
     !outcome.ok && conflicts.test(`${nameOf(outcome.error)} ${codeOf(outcome.error)}`)
@@ -32,7 +32,7 @@ const conflicts =
   /Optimistic\w*Lock|StaleObject|StaleState|VersionError|WrongExpectedVersion|ConcurrencyE|ConditionalCheckFailed|HOLDFAST_CONFLICT/;
 
 /** Calls that one of our own policies refused or ended for its time: another time scale, another chance. */
-export const ownRefusals: Pack = {
+const ownRefusals: Pack = {
   pack: 'holdfast',
   classify(outcome) {
     if (outcome.ok) return undefined;

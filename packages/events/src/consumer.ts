@@ -12,7 +12,6 @@ import { Heartbeat } from './heartbeat.ts';
 import { Judge } from './judge.ts';
 import { noticeOf } from './settlement-notice.ts';
 import { Settler } from './settler.ts';
-import { processSolitude } from './solitude.ts';
 import { StandingOrders } from './standing-orders.ts';
 import { Tally } from './tally.ts';
 import { OVER, SETTLING, type Task } from './task.ts';
@@ -72,7 +71,7 @@ const lastMomentMs = 1000;
 /** Has the events of a topic handled. One consumer a topic and process is enough: it runs many handlers at once. */
 export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, Tx>): Consumer {
   const settings = readOptions(options);
-  const { name, topic, broker, clock, random, leaseMs } = settings;
+  const { name, topic, broker, clock, random, leaseMs, solitude } = settings;
   const policy = consumerPolicy(settings.policy, { clock, random });
   const store = storePolicy(
     { attempts: 'unlimited', patience: leaseMs, retryOn: 'any', backoff: { base: '20ms', cap: '2s' } },
@@ -133,7 +132,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
       if (type === 'settling') return;
       // What waited behind a settled event may be due now.
       feed.ring();
-      if (feed.isEmptyHanded) processSolitude.emptied();
+      if (feed.isEmptyHanded) solitude.emptied();
     },
   });
   const heartbeat = new Heartbeat({ broker, clock, leaseMs, onLost, onFailure });
@@ -158,7 +157,6 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     brake,
     orders,
     store,
-    solitude: processSolitude,
     ledger: settings.looksUp ? settings.ledger : undefined,
     concurrency,
     finished: () => finished,
@@ -180,7 +178,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     }
     while (settler.unsettled > 0) await settler.flush();
     heartbeat.stop();
-    processSolitude.leave(feed);
+    solitude.leave(feed);
     onStatus('stopped');
   }
 

@@ -16,6 +16,7 @@ export interface CrewSettings<T, Tx> {
   readonly schema: StandardSchema<T> | undefined;
   readonly judge: Judge<Tx>;
   readonly brake: Brake;
+  readonly ambient: boolean;
   /** Handlers at once; may change at any time. */
   concurrency(): number;
   onBegin(task: Task<T>, now: number): void;
@@ -130,8 +131,9 @@ export class Crew<T, Tx> {
     }
     const task = this.#queue[this.#head]!;
     this.#head += 1;
-    if (this.#head === this.#queue.length) {
-      this.#queue = [];
+    // With a feed that keeps up it is never empty: what is gone must go all the same.
+    if (this.#head === this.#queue.length || this.#head >= goneMax) {
+      this.#queue = this.#queue.slice(this.#head);
       this.#head = 0;
     }
     onRoom();
@@ -185,18 +187,22 @@ export class Crew<T, Tx> {
   }
 
   #call(task: Task<T>): unknown {
-    const { schema, handler } = this.#settings;
-    const handle = () => handler(task);
-    if (!schema) return surroundedBy(task, handle);
+    const { schema } = this.#settings;
+    if (!schema) return this.#handle(task);
     const checked = validated(schema, task.payload);
     if (!(checked instanceof Promise)) {
       task.payload = checked;
-      return surroundedBy(task, handle);
+      return this.#handle(task);
     }
     return checked.then((value) => {
       task.payload = value;
-      return surroundedBy(task, handle);
+      return this.#handle(task);
     });
+  }
+
+  #handle(task: Task<T>): unknown {
+    const { ambient, handler } = this.#settings;
+    return ambient ? surroundedBy(task, () => handler(task)) : handler(task);
   }
 
   /** Whether the next event of the key may be handled now. */
@@ -234,6 +240,9 @@ export class Crew<T, Tx> {
     if (this.#workers === 0) this.#whenGone?.();
   }
 }
+
+/** So many places of the queue may be empty before the rest moves up. */
+const goneMax = 256;
 
 function isThenable(given: unknown): given is PromiseLike<unknown> {
   return (

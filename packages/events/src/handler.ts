@@ -1,7 +1,10 @@
 import type { Answer } from './answer.ts';
 import type { HandledEvent } from './task.ts';
 
+// biome-ignore lint/suspicious/noConfusingVoidType: an async function that returns nothing gives a promise of void
+type Given<Tx> = Answer<Tx> | undefined | void;
+
 /** Handles one event. What it throws is classified; what it returns, if anything, is an `Answer`. */
 export type Handler<T = unknown, Tx = unknown> = (
   event: HandledEvent<T>,
-) => Answer<Tx> | undefined | void | PromiseLike<Answer<Tx> | undefined> | PromiseLike<void>;
+) => Given<Tx> | PromiseLike<Given<Tx>>;

@@ -15,9 +15,6 @@ export interface HeartbeatSettings {
 /** Leases are renewed when a third of their time has passed, so that two heartbeats may fail. */
 const beatsPerLease = 3;
 
-/** So many batches may be over before they are forgotten. */
-const keptMax = 8;
-
 /** Renews the leases of all that is in hand: one call a beat, however many there are; none where all is settled in time. */
 export class Heartbeat {
   readonly #settings: HeartbeatSettings;
@@ -30,7 +27,8 @@ export class Heartbeat {
   }
 
   watch(batch: Batch): void {
-    if (this.#batches.length >= keptMax) this.#batches = this.#batches.filter(({ open }) => open > 0);
+    // What is over is let go at once: a thousand events that live on for a moment cost more than they did.
+    this.#batches = this.#batches.filter(({ open }) => open > 0);
     this.#batches.push(batch);
     this.#bell.within(this.#everyMs);
   }

@@ -33,6 +33,7 @@ export class Settler<Tx> extends Alarm {
   #gathered: Decided<Tx>[] = [];
   #sending: Promise<void> | undefined;
   #sent = 0;
+  #isWanted = false;
 
   constructor(settings: SettlerSettings<Tx>) {
     super();
@@ -49,15 +50,19 @@ export class Settler<Tx> extends Alarm {
     const { clock, settleWithinMs, batchMax } = this.#settings;
     const count = this.#gathered.push({ task, settlement });
     if (count === 1) clock.set(this, clock.now() + settleWithinMs);
-    else if (count >= batchMax) void this.flush();
+    if (count >= batchMax) void this.flush();
   }
 
   ring(): void {
     void this.flush();
   }
 
-  /** Resolves when everything added so far has been answered, or has outlived its lease. One batch at a time, in order. */
+  /**
+   * Sends what has been gathered; one batch at a time, in order. What is added while one is on its way waits for the next
+   * flush, or a store that answers at once would be asked for each by itself.
+   */
   flush(): Promise<void> {
+    this.#isWanted = true;
     this.#sending ??= this.#sendAll().finally(() => {
       this.#sending = undefined;
     });
@@ -65,7 +70,8 @@ export class Settler<Tx> extends Alarm {
   }
 
   async #sendAll(): Promise<void> {
-    while (this.#gathered.length > 0) {
+    while (this.#isWanted && this.#gathered.length > 0) {
+      this.#isWanted = false;
       const batch = this.#gathered;
       this.#gathered = [];
       this.#settings.clock.clear(this);

@@ -1,0 +1,73 @@
+import { type Broker, type Engine, type NewEvent, timeOrderedId } from '@holdfast/contracts';
+import {
+  type Clock,
+  type Duration,
+  durationMs,
+  OptionsError,
+  type Random,
+  surroundings,
+  systemClock,
+  systemRandom,
+} from 'holdfast';
+import { checkFormat, encode, type PayloadFormat } from './payload-format.ts';
+import { type StandardSchema, validated } from './standard-schema.ts';
+
+/** An event as a program gives it: its payload is a value, durations are said in words. */
+export interface EventDraft<T = unknown>
+  extends Omit<NewEvent, 'payload' | 'delayMs' | 'patienceMs' | 'past'> {
+  readonly payload: T;
+  /** Not before so long from now. */
+  readonly delay?: Duration;
+  /** How long the customer will wait, from now; `inherit`: as long as for the surrounding work. */
+  readonly patience?: Duration | 'inherit';
+}
+
+export interface DraftOptions<T, Tx> {
+  readonly engine?: Engine<Tx>;
+  readonly broker?: Broker<Tx>;
+  readonly topic: string;
+  /** What does not fit is refused where it is published. It must not need a promise. */
+  readonly schema?: StandardSchema<T>;
+  readonly format?: PayloadFormat;
+  /** Of events that do not say their own. */
+  readonly patience?: Duration | 'inherit';
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+/** Makes events of drafts. Ids are made here, so that a publish whose answer was lost can be repeated. */
+export function drafting<T, Tx>(
+  options: DraftOptions<T, Tx>,
+): { readonly broker: Broker<Tx>; toEvent(draft: EventDraft<T>): NewEvent } {
+  const { engine, topic, schema, clock = systemClock, random = systemRandom } = options;
+  const broker = options.broker ?? engine?.broker;
+  if (!broker) throw new OptionsError('broker', broker, 'a broker, or an engine that has one');
+  if (typeof topic !== 'string' || topic === '')
+    throw new OptionsError('topic', topic, 'the name of a topic');
+  const format = checkFormat(options.format ?? 'json');
+  const newId = timeOrderedId(clock, random);
+
+  function patienceMs(said: Duration | 'inherit' | undefined): number {
+    if (said === undefined) return Infinity;
+    if (said !== 'inherit') return durationMs(said, 'patience');
+    return Math.max(0, (surroundings()?.patienceEndsAt ?? Infinity) - clock.now());
+  }
+
+  return {
+    broker,
+    toEvent(draft) {
+      const { payload, delay, patience = options.patience, ...rest } = draft;
+      const checked = schema ? validated(schema, payload) : payload;
+      if (checked instanceof Promise)
+        throw new OptionsError('schema', 'a promise', 'one that answers at once');
+      const waitsMs = patienceMs(patience);
+      return {
+        id: newId(),
+        ...rest,
+        payload: encode(format, checked),
+        ...(delay !== undefined && { delayMs: durationMs(delay, 'delay') }),
+        ...(waitsMs < Infinity && { patienceMs: waitsMs }),
+      };
+    },
+  };
+}

@@ -1,0 +1,36 @@
+import {
+  type Act,
+  defaultReplay,
+  type Edit,
+  type ReplayOperation,
+  type ReplayRequest,
+  type Triage,
+} from '@holdfast/contracts';
+import { OptionsError } from 'holdfast';
+import { decode, type PayloadFormat } from './payload-format.ts';
+import { type StandardSchema, validated } from './standard-schema.ts';
+
+export interface FixOptions {
+  /** What the edited payload must fit, before anything is changed. */
+  readonly schema?: StandardSchema;
+  readonly format?: PayloadFormat;
+  readonly request?: Partial<Omit<ReplayRequest, 'filter'>>;
+}
+
+/** Edits a parked event and begins a replay of it alone. A payload that does not fit changes nothing. */
+export async function fixForward(
+  triage: Triage,
+  id: string,
+  edit: Edit,
+  act: Act,
+  { schema, format = 'json', request }: FixOptions = {},
+): Promise<ReplayOperation> {
+  if (edit.payload !== undefined) {
+    const value = decode(format, edit.payload);
+    if (schema) await validated(schema, value);
+  }
+  const edited = await triage.edit(id, edit, act);
+  if (!edited) throw new OptionsError('id', id, 'the id of a parked event');
+  // One event is its own canary.
+  return triage.replays.begin({ ...defaultReplay, canary: 0, ...request, filter: { ids: [id] } }, act);
+}

@@ -1,0 +1,143 @@
+import { type Begun, type Engine, type Hold, type SettledEvent, timeOrderedId } from '@holdfast/contracts';
+import {
+  type Clock,
+  type Duration,
+  durationMs,
+  OptionsError,
+  type Random,
+  systemClock,
+  systemRandom,
+} from 'holdfast';
+import { isAnswer } from './answer.ts';
+import type { Handler } from './handler.ts';
+import { checkFormat, type PayloadFormat } from './payload-format.ts';
+import { type StandardSchema, validated } from './standard-schema.ts';
+import { Task } from './task.ts';
+
+export interface RebuildOptions<T = unknown, Tx = unknown> {
+  readonly engine: Engine<Tx>;
+  readonly topic: string;
+  /** Of the handler, with its version. */
+  readonly name: string;
+  readonly handler: Handler<T, Tx>;
+  readonly schema?: StandardSchema<T>;
+  readonly format?: PayloadFormat;
+  /** First seen at or after, epoch ms; from the beginning unless given. */
+  readonly from?: number;
+  /** First seen before, epoch ms; to the end unless given. */
+  readonly to?: number;
+  /** Names this rebuild: one that was stopped goes on under the same name, and makes no effect twice. A new one unless given. */
+  readonly run?: string;
+  /** How long that is remembered. */
+  readonly keep?: Duration;
+  readonly onProgress?: (progress: RebuildProgress) => void;
+  readonly signal?: AbortSignal;
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+export interface RebuildProgress {
+  readonly run: string;
+  readonly handled: number;
+  /** Done before, by the same run. */
+  readonly skipped: number;
+}
+
+const pageMax = 500;
+const leaseMs = 60_000;
+
+/**
+ * Runs a handler over kept history, in the order of publication, one event after the other, with the mode `replay`. What it
+ * commits is committed with the note that it was, so that a rebuild can be stopped and taken up anywhere. The first error ends
+ * it; answers other than `done` and `commit` make no sense here, and end it, too.
+ */
+export async function rebuild<T = unknown, Tx = unknown>(
+  options: RebuildOptions<T, Tx>,
+): Promise<RebuildProgress> {
+  const { engine, topic, name, clock = systemClock, random = systemRandom } = options;
+  const { broker, ledger } = engine;
+  if (!broker || !ledger)
+    throw new OptionsError('engine', engine.name, 'an engine with a broker and a ledger');
+  const { from, to, onProgress, signal } = options;
+  const run = options.run ?? timeOrderedId(clock, random)();
+  const keepMs = durationMs(options.keep ?? '7d', 'keep');
+  const scope = `rebuild/${name}/${run}`;
+  const settings = { clock, format: checkFormat(options.format ?? 'json'), attemptTimeoutMs: Infinity };
+  let progress: RebuildProgress = { run, handled: 0, skipped: 0 };
+  let cursor: string | undefined;
+
+  async function handle(event: SettledEvent, hold: Hold): Promise<void> {
+    const task = taskOf<T>(event, settings, clock);
+    if (options.schema) task.payload = await validated(options.schema, task.payload);
+    const given = await options.handler(task);
+    const answer = isAnswer(given) ? given : undefined;
+    if (answer && answer.kind !== 'done' && answer.kind !== 'commit') {
+      throw new OptionsError(`the answer for event ${event.id}`, answer.kind, 'done or commit, in a rebuild');
+    }
+    const commit = answer?.kind === 'commit' ? answer.commit : undefined;
+    const [completed] = await ledger!.complete([
+      {
+        hold,
+        record: undefined,
+        keepMs,
+        ...(commit && { commit: (tx: Tx) => nothingOf(commit(tx)) }),
+      },
+    ]);
+    if (completed?.because === 'commit_failed') throw completed.error;
+  }
+
+  do {
+    const page = await broker.history(topic, {
+      limit: pageMax,
+      ...(from !== undefined && { from }),
+      ...(to !== undefined && { to }),
+      ...(cursor !== undefined && { cursor }),
+    });
+    for (const event of page.items) {
+      signal?.throwIfAborted();
+      if (event.how === 'discard') continue;
+      const claim = { scope, key: event.id, fingerprint: '', leaseMs, keepMs, whenLost: 'takeOver' as const };
+      const [begun] = await ledger.begin([claim]);
+      if (isHeld(begun)) {
+        await handle(event, begun.hold);
+        progress = { ...progress, handled: progress.handled + 1 };
+      } else progress = { ...progress, skipped: progress.skipped + 1 };
+    }
+    ({ cursor } = page);
+    onProgress?.(progress);
+  } while (cursor !== undefined);
+  return progress;
+}
+
+/** A promise only where there is one: some transactions cannot wait. */
+function nothingOf(given: void | Promise<void>): undefined | Promise<undefined> {
+  return given instanceof Promise ? given.then(() => undefined) : undefined;
+}
+
+function isHeld(begun: Begun | undefined): begun is Begun & { kind: 'acquired' } {
+  return begun?.kind === 'acquired';
+}
+
+function taskOf<T>(
+  event: SettledEvent,
+  settings: { clock: Clock; format: PayloadFormat; attemptTimeoutMs: number },
+  clock: Clock,
+): Task<T> {
+  const { how: _, settledAt: __, ...envelope } = event;
+  const delivery = {
+    ...envelope,
+    replay: 'rebuild',
+    attempts: 0,
+    attempt: 1,
+    snoozes: 0,
+    deaths: 0,
+    nextDelayMs: undefined,
+    lastError: undefined,
+    story: [],
+    lease: { topic: event.topic, id: event.id, token: '' },
+    patienceLeftMs: Infinity,
+    suspect: false,
+    diagnosis: undefined,
+  };
+  return new Task<T>(delivery, settings, { tasks: [], leaseEndsAt: Infinity, open: 0 }, clock.now());
+}

@@ -1,0 +1,60 @@
+import { type Act, type Broker, type Control, controlId, type StandingControl } from '@holdfast/contracts';
+import { type Duration, durationMs, OptionsError } from 'holdfast';
+
+/** What is held back while the rest flows. */
+export type Quarantined = { readonly tenant: string } | { readonly key: string };
+
+/** Steers all consumers of one topic, wherever they run. `for`: lifts itself after so long. */
+export interface TopicControls {
+  pause(act: Act, lasting?: Duration): Promise<StandingControl>;
+  /** False: it was not paused. */
+  resume(act: Act): Promise<boolean>;
+  quarantine(what: Quarantined, act: Act, lasting?: Duration): Promise<StandingControl>;
+  release(what: Quarantined, act: Act): Promise<boolean>;
+  /** Parks this event when it is next in hand, instead of handling it. */
+  skip(eventId: string, act: Act): Promise<StandingControl>;
+  /** Sends events (of one type) to another topic instead of the handler. */
+  reroute(to: string, act: Act, type?: string): Promise<StandingControl>;
+  stopRerouting(act: Act, type?: string): Promise<boolean>;
+  /** How many handlers each consumer runs at once. */
+  concurrency(concurrencyMax: number, act: Act): Promise<StandingControl>;
+  standing(): Promise<readonly StandingControl[]>;
+}
+
+export function topicControls({ controls }: Pick<Broker, 'controls'>, topic: string): TopicControls {
+  const impose = (control: Control, act: Act, lasting?: Duration) =>
+    controls.impose(control, act, lasting === undefined ? undefined : durationMs(lasting, 'lasting'));
+  const lift = (control: Control, act: Act) => controls.lift(controlId(control), act);
+  const ofType = (type: string | undefined) => (type === undefined ? {} : { type });
+
+  return {
+    pause: (act, lasting) => impose({ kind: 'pause', topic }, act, lasting),
+    resume: (act) => lift({ kind: 'pause', topic }, act),
+    quarantine: (what, act, lasting) => impose({ kind: 'quarantine', topic, ...what }, act, lasting),
+    release: (what, act) => lift({ kind: 'quarantine', topic, ...what }, act),
+    skip: (eventId, act) => impose({ kind: 'skip', topic, eventId }, act),
+
+    async reroute(to, act, type) {
+      if (to === topic) throw new OptionsError('to', to, 'another topic than this one');
+      return impose({ kind: 'reroute', topic, to, ...ofType(type) }, act);
+    },
+
+    stopRerouting: (act, type) => lift({ kind: 'reroute', topic, to: '', ...ofType(type) }, act),
+
+    async concurrency(concurrencyMax, act) {
+      if (!Number.isInteger(concurrencyMax) || concurrencyMax < 1) {
+        throw new OptionsError(
+          'concurrencyMax',
+          concurrencyMax,
+          'a whole number from 1; to have none, pause',
+        );
+      }
+      return impose({ kind: 'concurrency', topic, concurrencyMax }, act);
+    },
+
+    async standing() {
+      const sheet = await controls.standing();
+      return sheet.controls.filter(({ control }) => control.topic === topic);
+    },
+  };
+}

@@ -1,0 +1,472 @@
+import {
+  ConflictError,
+  commit,
+  consumer,
+  type HandledEvent,
+  LeaseLostError,
+  park,
+  subscribeEvents,
+  topicControls,
+} from '@holdfast/events';
+import { breakerOf, policy, surroundings } from 'holdfast';
+import { after, scripted } from 'holdfast/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { act, down, stage } from './stage.ts';
+
+/** A handler that takes its time, on the clock of the stage. */
+function slow(
+  clock: ReturnType<typeof stage>['clock'],
+  ms: number,
+  then: (event: HandledEvent) => unknown = () => {},
+) {
+  return async (event: HandledEvent) => {
+    await scripted(clock, after(ms, undefined))();
+    return then(event) as undefined;
+  };
+}
+
+describe('concurrency', () => {
+  test('so many handlers at once, never more', async () => {
+    const { clock, open, publish } = stage();
+    let running = 0;
+    let most = 0;
+    const orders = await open({
+      concurrency: 3,
+      handler: async () => {
+        running += 1;
+        most = Math.max(most, running);
+        await scripted(clock, after('10ms', 1))();
+        running -= 1;
+      },
+    });
+    await publish(...Array.from({ length: 20 }, (_, index) => ({ id: `e${index}` })));
+    await clock.advance('1s');
+    expect([most, orders.state().counters.succeeded]).toEqual([3, 20]);
+  });
+
+  test('is changed while it runs, by a control that reaches every consumer', async () => {
+    const { clock, broker, open, publish } = stage();
+    const orders = await open({ concurrency: 2, handler: slow(clock, 1000) });
+    await topicControls(broker, 'orders').concurrency(5, act);
+    await publish(...Array.from({ length: 20 }, (_, index) => ({ id: `e${index}` })));
+    await clock.advance('100ms');
+    expect(orders.state()).toMatchObject({ running: 5, concurrency: 5 });
+    await topicControls(broker, 'orders').concurrency(1, act);
+    await clock.advance('3s');
+    expect(orders.state()).toMatchObject({ running: 1, concurrency: 1 });
+  });
+
+  test('retries have a share, and do not starve first tries', async () => {
+    const { clock, open, publish } = stage();
+    const seen: string[] = [];
+    await open({
+      concurrency: 4,
+      retriesShare: 0.25,
+      policy: { attempts: 100, backoff: { base: '5ms', cap: '5ms', jitter: 'none' } },
+      handler: async (event) => {
+        if (event.id.startsWith('bad')) throw down();
+        seen.push(event.id);
+        await scripted(clock, after('10ms', 1))();
+      },
+    });
+    await publish(...Array.from({ length: 12 }, (_, index) => ({ id: `bad${index}` })));
+    await clock.advance('50ms');
+    await publish(...Array.from({ length: 8 }, (_, index) => ({ id: `good${index}` })));
+    await clock.advance('200ms');
+    expect(seen.length).toBe(8);
+  });
+});
+
+describe('order by key', () => {
+  test('later events of a failing key wait behind it, and other keys flow', async () => {
+    const { clock, open, publish, handled } = stage();
+    await open({
+      ordering: 'key',
+      policy: { backoff: { base: '1s', jitter: 'none' } },
+      handler: ({ id, attempt }) => {
+        if (id === 'a1' && attempt < 3) throw down();
+      },
+    });
+    await publish(
+      { id: 'a1', key: 'a' },
+      { id: 'a2', key: 'a' },
+      { id: 'b1', key: 'b' },
+      { id: 'a3', key: 'a' },
+    );
+    await clock.advance('500ms');
+    expect(handled).toEqual(['a1', 'b1']);
+    await clock.advance('10s');
+    expect(handled).toEqual(['a1', 'b1', 'a1', 'a1', 'a2', 'a3']);
+  });
+
+  test('the next handler of a key finds what the one before it committed', async () => {
+    const { clock, storage, open, publish } = stage();
+    await open({
+      ordering: 'key',
+      handler: ({ id }) => {
+        const before = storage.effects.get('row') ?? '';
+        return commit((tx) => tx.put('row', `${before}${id}`));
+      },
+    });
+    await publish(...['1', '2', '3', '4', '5'].map((id) => ({ id, key: 'k' })));
+    await clock.advance('1s');
+    expect(storage.effects.get('row')).toBe('12345');
+  });
+
+  test('and does not run when that commit fails', async () => {
+    const { clock, open, publish, handled } = stage();
+    await open({
+      ordering: 'key',
+      policy: { backoff: { base: '1s', jitter: 'none' } },
+      handler: ({ id, attempt }) =>
+        commit((tx) => {
+          if (id === '1' && attempt === 1) throw new ConflictError('row 1 has changed');
+          tx.put(id, '');
+        }),
+    });
+    await publish({ id: '1', key: 'k' }, { id: '2', key: 'k' });
+    await clock.advance('100ms');
+    expect(handled).toEqual(['1']);
+    await clock.advance('10s');
+    expect(handled).toEqual(['1', '1', '2']);
+  });
+
+  test('after holdFor they need not wait any longer', async () => {
+    const { clock, open, publish, handled } = stage();
+    await open({
+      ordering: 'key',
+      holdFor: '3s',
+      policy: { attempts: 10, backoff: { base: '2s', factor: 1, jitter: 'none' } },
+      handler: ({ id, attempt }) => {
+        if (id === '1' && attempt < 5) throw down();
+      },
+    });
+    await publish({ id: '1', key: 'k' }, { id: '2', key: 'k' });
+    await clock.advance('1s');
+    expect(handled).toEqual(['1']);
+    await clock.advance('2s');
+    expect(handled).toEqual(['1', '1', '2']);
+    await clock.advance('1m');
+    expect(handled.filter((id) => id === '1').length).toBe(5);
+  });
+
+  test.each([
+    ['release', ['1', '2', '3']],
+    ['block', ['1']],
+  ] as const)('a parked event may %s its key', async (parkedKeys, expected) => {
+    const { clock, broker, open, publish, handled } = stage();
+    await open({ ordering: 'key', parkedKeys, handler: ({ id }) => (id === '1' ? park('bad') : undefined) });
+    await publish({ id: '1', key: 'k' }, { id: '2', key: 'k' }, { id: '3', key: 'k' });
+    await clock.advance('1s');
+    expect(handled).toEqual(expected);
+    if (parkedKeys === 'block') {
+      await broker.unblock('orders', ['1']);
+      await clock.advance('1s');
+      expect(handled).toEqual(['1', '2', '3']);
+    }
+  });
+});
+
+describe('leases', () => {
+  test('are renewed while a handler runs', async () => {
+    const { clock, open, publish, handled, left } = stage();
+    await open({ lease: '3s', handler: slow(clock, 20_000) });
+    await publish({ id: 'a' });
+    await clock.advance('19s');
+    expect(await left()).toEqual(['a leased']);
+    await clock.advance('2s');
+    expect([handled, await left()]).toEqual([['a'], []]);
+  });
+
+  test('one that is lost aborts the signal, and its late answer changes nothing', async () => {
+    const { clock, storage, open, publish, left } = stage();
+    const reasons: unknown[] = [];
+    const orders = await open({
+      lease: '3s',
+      concurrency: 1,
+      handler: async ({ signal, id, attempt, delivery }) => {
+        if (delivery.deaths > 0) return undefined;
+        signal.addEventListener('abort', () => reasons.push(signal.reason));
+        await scripted(clock, after('10s', 1))();
+        return commit((tx) => tx.put(id, `attempt ${attempt}`));
+      },
+    });
+    await publish({ id: 'a' });
+    await clock.advance('100ms');
+    // Another process comes to think that this one is dead.
+    const row = storage.topics.get('orders')!.rows.get('a')!;
+    row.lease = undefined;
+    row.suspect = true;
+    row.deaths = 1;
+    await clock.advance('5s');
+    expect(reasons).toEqual([expect.any(LeaseLostError)]);
+    await clock.advance('1m');
+    expect(storage.effects.size).toBe(0);
+    expect(await left()).toEqual([]);
+    expect(orders.state().counters).toMatchObject({ leasesLost: 1, succeeded: 1 });
+  });
+});
+
+test('what waits behind an event whose lease was lost is given back, not run in its stead', async () => {
+  const { clock, storage, open, publish, handled } = stage();
+  await open({ ordering: 'key', lease: '3s', handler: slow(clock, 30_000) });
+  await publish({ id: '1', key: 'k' }, { id: '2', key: 'k' });
+  await clock.advance('100ms');
+  const row = storage.topics.get('orders')!.rows.get('1')!;
+  row.lease = { token: 'of another', owner: 'another', endsAt: clock.epochMs() + 20_000 };
+  await clock.advance('15s');
+  expect(handled).toEqual(['1']);
+  expect(storage.topics.get('orders')!.rows.get('2')?.lease).toBe(undefined);
+});
+
+describe('stop', () => {
+  test('waits for what runs, and gives back what was not begun', async () => {
+    const { clock, open, publish, handled, left } = stage();
+    const orders = await open({ concurrency: 1, handler: slow(clock, 1000) });
+    await publish({ id: 'a' }, { id: 'b' }, { id: 'c' });
+    await clock.advance('100ms');
+    const stopping = orders.stop();
+    await clock.advance('1s');
+    await stopping;
+    expect(handled).toEqual(['a']);
+    expect(await left()).toEqual(['b ready', 'c ready']);
+    expect(orders.state()).toMatchObject({ status: 'stopped', running: 0, queued: 0 });
+  });
+
+  test('tells handlers that take too long, and gives back what still runs', async () => {
+    const { clock, open, publish, left } = stage();
+    const told: string[] = [];
+    const orders = await open({
+      handler: async ({ id, signal }) => {
+        signal.addEventListener('abort', () => told.push(id));
+        await (id === 'deaf'
+          ? new Promise(() => {})
+          : new Promise((_, reject) => signal.addEventListener('abort', reject)));
+      },
+    });
+    await publish({ id: 'deaf' }, { id: 'good' });
+    await clock.advance('100ms');
+    const stopping = orders.stop({ grace: '5s' });
+    await clock.advance('4s');
+    expect(told).toEqual([]);
+    await clock.advance('10s');
+    await stopping;
+    expect(told.sort()).toEqual(['deaf', 'good']);
+    expect(await left()).toEqual(['deaf ready', 'good ready']);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test('leaves nothing behind: no timer, no listener, no claim', async () => {
+    const { clock, storage, open, publish, left } = stage();
+    const orders = await open();
+    await publish({ id: 'a' });
+    await clock.advance('1s');
+    await orders.stop();
+    await publish({ id: 'b' });
+    await clock.advance('1m');
+    expect(await left()).toEqual(['b ready']);
+    expect([clock.pendingTimers, storage.bells.get('orders')?.size]).toEqual([0, 0]);
+    await orders.stop();
+  });
+
+  test('is nothing much for one that never started', async () => {
+    const { engine, clock } = stage();
+    const orders = consumer({ engine, topic: 'orders', clock, handler: () => {} });
+    await orders.stop();
+    expect(orders.state().status).toBe('stopped');
+  });
+});
+
+describe('what it depends on', () => {
+  test('nothing is claimed while a breaker is open, and one at a time to find out', async () => {
+    const { clock, open, publish, handled, left } = stage();
+    const name = 'payment of the flow test';
+    const payment = policy(
+      { name, attempts: 1, retryOn: 'any', breaker: { openFor: '10s', probes: 3 } },
+      { clock, random: () => 1 },
+    );
+    await payment.try(() => 1);
+    let isUp = false;
+    const orders = await open({
+      dependsOn: [name],
+      concurrency: 2,
+      handler: () =>
+        payment.run(async () => {
+          if (!isUp) throw down();
+        }),
+    });
+    await publish(...Array.from({ length: 30 }, (_, index) => ({ id: `e${index}` })));
+    await clock.advance('2s');
+    const before = handled.length;
+    expect(breakerOf(name)?.state(clock.now())).toBe('open');
+    expect(before).toBeLessThan(15);
+    expect(orders.state()).toMatchObject({ status: 'braked', running: 0, counters: { parked: 0 } });
+    await clock.advance('7s');
+    expect(handled.length).toBe(before);
+    isUp = true;
+    await clock.advance('10m');
+    expect(await left()).toEqual([]);
+    expect(orders.state().counters).toMatchObject({ succeeded: 30, parked: 0 });
+  });
+
+  test('a call that our own breaker refuses costs no attempt', async () => {
+    const { clock, open, publish, handled } = stage();
+    const payment = policy(
+      { attempts: 1, retryOn: 'any', breaker: { openFor: '60s' } },
+      { clock, random: () => 1 },
+    );
+    for (let call = 0; call < 5; call++) await payment.try(() => Promise.reject(down()));
+    const orders = await open({ policy: { attempts: 1 }, handler: () => payment.run(() => {}) });
+    await publish({ id: 'a' });
+    await clock.advance('30s');
+    expect(handled).toEqual(['a']);
+    expect(orders.state().counters).toMatchObject({ snoozed: 1, parked: 0 });
+    await clock.advance('5m');
+    expect(orders.state().counters).toMatchObject({ succeeded: 1, parked: 0 });
+  });
+});
+
+describe('controls', () => {
+  test('pause and resume', async () => {
+    const { clock, broker, open, publish, handled } = stage();
+    const controls = topicControls(broker, 'orders');
+    await open();
+    await controls.pause(act);
+    await publish({ id: 'a' });
+    await clock.advance('1m');
+    expect(handled).toEqual([]);
+    expect(await controls.standing()).toMatchObject([{ control: { kind: 'pause' }, act }]);
+    expect(await controls.resume(act)).toBe(true);
+    await clock.advance('1s');
+    expect(handled).toEqual(['a']);
+  });
+
+  test('quarantine a tenant while the rest flows, and let it go', async () => {
+    const { clock, broker, open, publish, handled } = stage();
+    const controls = topicControls(broker, 'orders');
+    await open();
+    await controls.quarantine({ tenant: 'acme' }, act);
+    await publish({ id: 'a', tenant: 'acme' }, { id: 'b', tenant: 'other' });
+    await clock.advance('1m');
+    expect(handled).toEqual(['b']);
+    await controls.release({ tenant: 'acme' }, act);
+    await clock.advance('1s');
+    expect(handled).toEqual(['b', 'a']);
+  });
+
+  test('skip parks one event, reroute sends a type elsewhere', async () => {
+    const { clock, broker, open, publish, handled, parked } = stage();
+    const controls = topicControls(broker, 'orders');
+    await broker.declare('slow');
+    await open();
+    await controls.skip('a', act);
+    await controls.reroute('slow', act, 'big');
+    await publish({ id: 'a' }, { id: 'b', type: 'big' }, { id: 'c' });
+    await clock.advance('1s');
+    expect(handled).toEqual(['c']);
+    expect((await parked('a'))?.diagnosis.stop).toBe('skipped');
+    expect((await broker.waiting('slow', { limit: 9 })).items).toMatchObject([{ id: 'b' }]);
+    await expect(controls.reroute('orders', act)).rejects.toThrow(
+      'to: expected another topic than this one, got "orders"',
+    );
+    await expect(controls.concurrency(0, act)).rejects.toThrow(
+      'concurrencyMax: expected a whole number from 1',
+    );
+  });
+});
+
+describe('a handler', () => {
+  test('hands patience, key and signal on to what it calls', async () => {
+    const { clock, open, publish } = stage();
+    const seen: unknown[] = [];
+    await open({
+      handler: async ({ signal }) => {
+        await Promise.resolve();
+        const around = surroundings();
+        seen.push([around?.idempotencyKey, around?.patienceEndsAt, around?.signal === signal]);
+      },
+    });
+    await publish({ id: 'a', patienceMs: 5000, idempotencyKey: 'key of a' }, { id: 'b' });
+    await clock.advance('1s');
+    expect(seen).toEqual([
+      ['key of a', 5000, true],
+      ['b', Infinity, true],
+    ]);
+    expect(surroundings()).toBe(undefined);
+  });
+
+  test('knows how long the customer will wait', async () => {
+    const { clock, open, publish } = stage();
+    const seen: unknown[] = [];
+    await open({
+      handler: ({ patienceLeft, deadline }) =>
+        void seen.push([patienceLeft, (deadline ?? Infinity) - clock.epochMs()]),
+    });
+    await publish({ id: 'a', patienceMs: 5000 }, { id: 'b' });
+    await clock.advance('1s');
+    expect(seen).toEqual([
+      [5000, 5000],
+      [Infinity, Infinity],
+    ]);
+  });
+
+  test('is told by its signal when its time is over', async () => {
+    const { clock, open, publish, parked } = stage();
+    await open({
+      attemptTimeout: '2s',
+      policy: { attempts: 1 },
+      handler: ({ signal }) =>
+        new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+    });
+    await publish({ id: 'timeout' }, { id: 'patience', patienceMs: 1000 });
+    await clock.advance('1m');
+    expect((await parked('timeout'))?.diagnosis).toMatchObject({
+      reason: 'HOLDFAST_ATTEMPT_TIMEOUT',
+      stop: 'attempts_exhausted',
+    });
+    expect((await parked('patience'))?.diagnosis).toMatchObject({ reason: 'HOLDFAST_PATIENCE_SPENT' });
+    expect(clock.pendingTimers).toBeLessThan(3);
+  });
+});
+
+describe('a store that fails', () => {
+  test('is asked again, and nothing is lost', async () => {
+    let failures = 0;
+    const { clock, open, publish, left } = stage({
+      beforeWrite: () => {
+        if (failures > 0 && failures-- % 2 === 0) throw new Error('disk is full');
+      },
+    });
+    const heard: string[] = [];
+    onTestFinished(subscribeEvents((notice) => notice.type === 'store_failed' && heard.push(notice.what)));
+    const orders = await open();
+    await publish(...Array.from({ length: 25 }, (_, index) => ({ id: `e${index}` })));
+    failures = 9;
+    await clock.advance('1m');
+    expect(await left()).toEqual([]);
+    // What took effect before the store failed is answered as lost when it is settled again.
+    const { succeeded, leasesLost, attempts } = orders.state().counters;
+    expect([succeeded + leasesLost, attempts]).toEqual([25, 25]);
+    expect(heard).toEqual(expect.arrayContaining(['lease', 'settle']));
+  });
+});
+
+test('tells of everything that happens, to those who listen', async () => {
+  const { clock, open, publish } = stage();
+  const types: string[] = [];
+  onTestFinished(subscribeEvents(({ type }) => types.push(type)));
+  const orders = await open({
+    handler: ({ id, attempt }) => {
+      if (id === 'a' && attempt === 1) throw down();
+      return id === 'b' ? park('no') : undefined;
+    },
+  });
+  await publish({ id: 'a' }, { id: 'b' });
+  await clock.advance('10s');
+  await orders.stop();
+  const told = types.filter((type) => type !== 'leased');
+  expect(told).toEqual([
+    ...['status', 'begun', 'begun', 'retry', 'parked', 'settling', 'settled'],
+    ...['begun', 'succeeded', 'settling', 'settled', 'status', 'status'],
+  ]);
+});

@@ -1,0 +1,137 @@
+import { commit, outbox, producer } from '@holdfast/events';
+import { policy, surroundedBy } from 'holdfast';
+import { seededRandom } from 'holdfast/testing';
+import { describe, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import { stage } from './stage.ts';
+
+describe('a producer', () => {
+  test('declares its topic, makes ids that sort by time, and writes JSON', async () => {
+    const { engine, clock, broker } = stage();
+    const orders = producer({ engine, topic: 'orders', ordering: 'key', clock, random: seededRandom('p') });
+    const first = await orders.publish({
+      type: 'placed',
+      key: 'k',
+      payload: { total: 3 },
+      delay: '1s',
+      patience: '1m',
+    });
+    await clock.advance(5);
+    const second = await orders.publish({ payload: 'text' });
+    expect(first.id < second.id).toBe(true);
+    await clock.advance('1s');
+    const { deliveries } = await broker.lease('orders', { owner: 'o', limit: 9, leaseMs: 1000 });
+    expect(deliveries).toMatchObject([
+      { payload: '"text"', patienceLeftMs: Infinity },
+      { payload: '{"total":3}', type: 'placed', key: 'k', patienceLeftMs: 58_995 },
+    ]);
+    expect(await broker.declare('orders')).toMatchObject({ ordering: 'key' });
+  });
+
+  test('what is published in one turn shares a write, in order, and each gets its own answer', async () => {
+    const { engine, clock, broker, left } = stage();
+    const publish = vi.spyOn(broker, 'publish');
+    const orders = producer({ engine, topic: 'orders', clock });
+    const answers = await Promise.all([
+      orders.publish({ id: 'a', payload: 1 }),
+      orders.publishAll([
+        { id: 'b', payload: 2 },
+        { id: 'c', payload: 3 },
+      ]),
+      orders.publish({ id: 'a', payload: 1 }),
+    ]);
+    expect(answers).toEqual([
+      { id: 'a', duplicate: false },
+      [
+        { id: 'b', duplicate: false },
+        { id: 'c', duplicate: false },
+      ],
+      { id: 'a', duplicate: true },
+    ]);
+    expect(publish).toHaveBeenCalledTimes(1);
+    expect(await left()).toEqual(['a ready', 'b ready', 'c ready']);
+  });
+
+  test('refuses what cannot be stored where it was published, and nobody else hears of it', async () => {
+    const { engine, clock, left } = stage();
+    const orders = producer({ engine, topic: 'orders', clock, schema: z.object({ total: z.number() }) });
+    const results = await Promise.allSettled([
+      orders.publish({ id: 'a', payload: { total: 1 } }),
+      orders.publish({ id: 'b', payload: { total: 'much' } as never }),
+      orders.publish({ id: 'c', payload: { total: 1 }, key: 'k'.repeat(600) }),
+      orders.publish({ id: 'd', payload: { total: 1 }, headers: { 'dlq-reason': 'mine' } }),
+    ]);
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'rejected']);
+    expect(results.map((result) => (result.status === 'rejected' ? result.reason.message : 'ok'))).toEqual([
+      'ok',
+      expect.stringContaining('total: '),
+      'events[0].key.length is 600, and at most 512 is taken',
+      expect.stringContaining('dlq-reason'),
+    ]);
+    expect(await left()).toEqual(['a ready']);
+  });
+
+  test('a publish that failed is repeated under the same ids, where a policy says so', async () => {
+    let failures = 2;
+    const { engine, clock, left } = stage({
+      beforeWrite: () => {
+        if (failures-- > 0) throw new Error('busy');
+      },
+    });
+    const orders = producer({
+      engine,
+      topic: 'orders',
+      clock,
+      policy: policy({ retryOn: 'any' }, { clock }),
+    });
+    const published = orders.publish({ id: 'a', payload: 1 });
+    await clock.advance('10s');
+    expect(await published).toEqual({ id: 'a', duplicate: false });
+    expect(await left()).toEqual(['a ready']);
+    failures = 1;
+    await expect(producer({ engine, topic: 'orders', clock }).publish({ payload: 1 })).rejects.toThrow(
+      'busy',
+    );
+  });
+
+  test('hands the patience of the surrounding work on when it is to be inherited', async () => {
+    const { engine, clock, broker } = stage();
+    const orders = producer({ engine, topic: 'orders', clock, patience: 'inherit' });
+    await surroundedBy({ patienceEndsAt: clock.now() + 2000 }, () => orders.publish({ id: 'a', payload: 1 }));
+    await orders.publish({ id: 'b', payload: 1 });
+    const { deliveries } = await broker.lease('orders', { owner: 'o', limit: 9, leaseMs: 1000 });
+    expect(deliveries.map(({ patienceLeftMs }) => patienceLeftMs)).toEqual([2000, Infinity]);
+  });
+
+  test('says what is wrong with its options', () => {
+    const { engine } = stage();
+    expect(() => producer({ topic: 'orders' })).toThrow(
+      'broker: expected a broker, or an engine that has one',
+    );
+    expect(() => producer({ engine, topic: '' })).toThrow('topic: expected the name of a topic, got ""');
+    expect(() => producer({ engine, topic: 'a', format: 'xml' as never })).toThrow(
+      'format: expected json or raw, got "xml"',
+    );
+  });
+});
+
+describe('an outbox', () => {
+  test('publishes with the effect of a handler, or not at all', async () => {
+    const { engine, clock, broker, open, publish } = stage();
+    await broker.declare('mails');
+    const mails = outbox({ engine, topic: 'mails', clock });
+    await open({
+      policy: { attempts: 1 },
+      handler: ({ id }) =>
+        commit((tx) => {
+          mails.publish(tx, { id: `mail for ${id}`, payload: { to: 'ann' } });
+          if (id === 'b') throw new Error('no');
+          tx.put(id, 'seen');
+        }),
+    });
+    await publish({ id: 'a' }, { id: 'b' });
+    await clock.advance('1s');
+    const { items } = await broker.waiting('mails', { limit: 9 });
+    expect(items.map(({ id }) => id)).toEqual(['mail for a']);
+  });
+});

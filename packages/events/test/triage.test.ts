@@ -1,0 +1,264 @@
+import { caretaker, commit, consumer, fixForward, park, rebuild, replayer } from '@holdfast/events';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { z } from 'zod';
+import { act, down, type Options, stage } from './stage.ts';
+
+/** Orders that are parked until the bug is fixed. */
+async function parkedOrders(count: number, options: Options = {}) {
+  const scene = stage();
+  const bug = { isFixed: false };
+  const modes: string[] = [];
+  const orders = await scene.open({
+    ...options,
+    handler: ({ id, mode }) => {
+      modes.push(mode);
+      return bug.isFixed || id.startsWith('good') ? undefined : park('bug', down());
+    },
+  });
+  await scene.publish(
+    ...Array.from({ length: count }, (_, index) => ({ id: `e${String(index).padStart(3, '0')}` })),
+  );
+  await scene.clock.advance('1s');
+  const replays = replayer({ engine: scene.engine, clock: scene.clock });
+  /** Runs a replay with time passing as it needs. */
+  async function run(id: string) {
+    let ended: Awaited<ReturnType<typeof replays.run>> | undefined;
+    const progress: string[] = [];
+    const running = replays.run(id, {
+      onProgress: ({ stage, counts }) => progress.push(`${stage} ${counts.released}`),
+    });
+    void running.then((operation) => {
+      ended = operation;
+    });
+    for (let steps = 0; !ended && steps < 10_000; steps++) await scene.clock.advance(50);
+    return { operation: ended!, progress };
+  }
+  return { ...scene, bug, modes, orders, replays, run };
+}
+
+describe('a replay', () => {
+  test('releases what matches at its rate, after a canary, and tells its progress', async () => {
+    const { bug, replays, run, triage, clock, modes } = await parkedOrders(40);
+    bug.isFixed = true;
+    expect(await replays.dryRun({ topic: 'orders' })).toBe(40);
+    const { id } = await replays.begin(
+      { filter: { topic: 'orders' }, rate: 10, canary: 3, canaryMs: 1000 },
+      act,
+    );
+    const from = clock.now();
+    const { operation, progress } = await run(id);
+    expect(operation).toMatchObject({
+      stage: 'done',
+      counts: { selected: 40, released: 40, succeeded: 40, failedAgain: 0 },
+    });
+    // The canary takes a second, and a pause may save up no more than a second's worth.
+    expect(clock.now() - from).toBeGreaterThan(3000);
+    expect(progress).toEqual(expect.arrayContaining(['canary 3', 'releasing 3', 'done 40']));
+    expect(await triage.count({ status: 'resolved', topic: 'orders' })).toBe(40);
+    expect(modes.slice(40).every((mode) => mode === 'replay')).toBe(true);
+  });
+
+  test('stops by itself when the canary fails again, and gives the rest back', async () => {
+    const { replays, run, triage } = await parkedOrders(20);
+    const { id } = await replays.begin({ filter: { topic: 'orders' }, canary: 2, canaryMs: 100 }, act);
+    const { operation } = await run(id);
+    expect(operation).toMatchObject({
+      stage: 'stopped',
+      stopped: 'the canary failed again',
+      counts: { released: 2 },
+    });
+    expect(await triage.count({ topic: 'orders', isFree: true })).toBe(20);
+  });
+
+  test('is stopped by a person', async () => {
+    const { bug, replays, run, triage, clock } = await parkedOrders(30);
+    bug.isFixed = true;
+    const { id } = await replays.begin({ filter: { topic: 'orders' }, rate: 5, canary: 0 }, act);
+    const running = run(id);
+    await clock.advance('2s');
+    expect(await replays.stop(id, { who: 'bo', why: 'too slow' })).toBe(true);
+    const { operation } = await running;
+    expect(operation).toMatchObject({ stage: 'stopped', stopped: 'too slow' });
+    expect(await triage.count({ topic: 'orders', isFree: true })).toBe(30 - operation.counts.released);
+    expect((await triage.audit({ limit: 5 })).items[0]).toMatchObject({ what: 'replay_stopped', who: 'bo' });
+  });
+
+  test('one that was left by a process that died goes on elsewhere, and releases none twice', async () => {
+    const { bug, engine, replays, run, clock, handled } = await parkedOrders(50);
+    bug.isFixed = true;
+    handled.length = 0;
+    const { id } = await replays.begin({ filter: { topic: 'orders' }, rate: 20, canary: 0 }, act);
+    const killed = new AbortController();
+    const first = replays.run(id, { signal: killed.signal });
+    const ended = expect(first).rejects.toThrow('killed');
+    await clock.advance('700ms');
+    killed.abort(new Error('killed'));
+    await ended;
+    const before = handled.length;
+    expect(before).toBeGreaterThan(0);
+    expect(before).toBeLessThan(50);
+    expect((await replayer({ engine, clock }).unfinished()).map((each) => each.id)).toEqual([id]);
+    const { operation } = await run(id);
+    expect(operation.counts).toMatchObject({ released: 50, succeeded: 50 });
+    expect(handled.length).toBe(new Set(handled).size);
+    expect(await replays.unfinished()).toEqual([]);
+  });
+
+  test('refuses what would touch everything, and what cannot be', async () => {
+    const { replays } = await parkedOrders(1);
+    await expect(replays.begin({ filter: {} }, act)).rejects.toThrow('a filter that names nothing');
+    await expect(replays.dryRun({ isFree: true })).rejects.toThrow('a filter that names nothing');
+    await expect(replays.begin({ filter: { topic: 'a' } }, { who: '', why: '' })).rejects.toThrow('say who');
+    await expect(replays.begin({ filter: { topic: 'a' }, rate: 0 }, act)).rejects.toThrow(
+      'rate: expected events a second',
+    );
+    await expect(replays.begin({ filter: { topic: 'a' }, canary: -1 }, act)).rejects.toThrow(
+      'canary: expected',
+    );
+    await expect(replays.begin({ filter: { topic: 'a' }, stopAbove: 2 }, act)).rejects.toThrow(
+      'stopAbove: expected',
+    );
+    await expect(replays.run('nobody')).rejects.toThrow('id: expected the id of a replay, got "nobody"');
+  });
+});
+
+describe('fix-forward', () => {
+  const schema = z.object({ total: z.number() });
+
+  test('edits one event, keeps the original, and replays it', async () => {
+    const { clock, engine, triage, run } = await parkedOrders(0);
+    const totals: number[] = [];
+    await engine.broker.declare('carts');
+    const carts = consumer({
+      engine,
+      topic: 'carts',
+      clock,
+      schema,
+      handler: ({ payload }) => void totals.push(payload.total),
+    });
+    await carts.start();
+    onTestFinished(() => carts.stop());
+    await engine.broker.publish('carts', [{ id: 'a', payload: '{"total":"3"}' }]);
+    await clock.advance('1s');
+    const wrong = fixForward(triage, 'a', { payload: '{"total":"4"}' }, act, { schema });
+    await expect(wrong).rejects.toThrow('total: ');
+    expect((await triage.get('a'))?.edits).toEqual([]);
+
+    const { id } = await fixForward(triage, 'a', { payload: '{"total":3}' }, act, { schema });
+    await run(id);
+    expect(totals).toEqual([3]);
+    expect(await triage.get('a')).toMatchObject({
+      status: 'resolved',
+      original: { payload: '{"total":"3"}' },
+    });
+    await expect(fixForward(triage, 'nobody', {}, act)).rejects.toThrow(
+      'id: expected the id of a parked event',
+    );
+  });
+});
+
+describe('a caretaker', () => {
+  test('applies rules to newly parked events: the first that matches counts', async () => {
+    const { clock, engine, triage, bug, publish, handled } = await parkedOrders(0);
+    const told: string[] = [];
+    await triage.setRule({ name: 'junk', filter: { type: 'junk' }, action: 'discard' }, act);
+    await triage.setRule({ name: 'vip', filter: { tenant: 'vip' }, action: 'notify' }, act);
+    await triage.setRule({ name: 'bugs', filter: { stop: 'bug' }, action: 'replay', afterMs: 60_000 }, act);
+    const keeper = caretaker({
+      engine,
+      clock,
+      every: '5s',
+      request: { canary: 0 },
+      onNotify: (rule, events) => void told.push(...events.map(({ id }) => `${rule.name} ${id}`)),
+    });
+    keeper.start();
+    await publish({ id: 'junk', type: 'junk' }, { id: 'vip', tenant: 'vip' }, { id: 'other' });
+    await clock.advance('30s');
+    expect((await triage.get('junk'))?.discarded).toMatchObject({ who: 'rule junk' });
+    expect(told).toEqual(['vip vip']);
+    bug.isFixed = true;
+    await clock.advance('2m');
+    expect((await triage.get('other'))?.status).toBe('resolved');
+    expect(handled.filter((id) => id === 'other').length).toBe(2);
+    await keeper.stop();
+    const { pendingTimers } = clock;
+    await clock.advance('5m');
+    expect(clock.pendingTimers).toBe(pendingTimers);
+  });
+
+  test('does not replay for ever what fails again and again', async () => {
+    const { clock, engine, triage, publish, handled } = await parkedOrders(0);
+    await triage.setRule({ name: 'bugs', filter: { stop: 'bug' }, action: 'replay' }, act);
+    const keeper = caretaker({ engine, clock, every: '5s', parkingsMax: 2, request: { canary: 0 } });
+    keeper.start();
+    await publish({ id: 'a' });
+    await clock.advance('10m');
+    expect(handled).toEqual(['a', 'a', 'a']);
+    await keeper.stop();
+  });
+
+  test('goes on with replays that nobody runs, and sweeps what has outlived its time', async () => {
+    const { clock, engine, triage, replays, bug } = await parkedOrders(10, { keepParked: '1h' });
+    bug.isFixed = true;
+    const { id } = await replays.begin({ filter: { ids: ['e001', 'e002'] }, canary: 0 }, act);
+    const keeper = caretaker({ engine, clock, every: '30s' });
+    keeper.start();
+    await clock.advance('5m');
+    expect(await triage.replays.get(id)).toMatchObject({ stage: 'done', counts: { succeeded: 2 } });
+    await clock.advance('1h');
+    expect(await triage.count({ topic: 'orders' })).toBe(0);
+    expect((await triage.audit({ limit: 9 })).items).toEqual(
+      expect.arrayContaining([expect.objectContaining({ what: 'retention', count: 10 })]),
+    );
+    await keeper.stop();
+  });
+});
+
+describe('a rebuild', () => {
+  test('runs another version of a handler over what was kept, once, and in order', async () => {
+    const { clock, engine, storage, open, publish } = stage();
+    await open({ keepSettled: '1d', handler: ({ id }) => commit((tx) => tx.put(`v1 ${id}`, '')) });
+    await publish({ id: 'a' }, { id: 'b' }, { id: 'c' });
+    await clock.advance('1s');
+    const seen: string[] = [];
+    let fails = true;
+    const again = (run: string) =>
+      rebuild({
+        ...{ engine, topic: 'orders', name: 'view@2', clock, run },
+        handler: ({ id, mode }) => {
+          seen.push(`${id} ${mode}`);
+          if (id === 'b' && fails) throw new Error('a bug in version 2');
+          return commit((tx) => tx.put(`v2 ${id}`, ''));
+        },
+      });
+    await expect(again('one')).rejects.toThrow('a bug in version 2');
+    fails = false;
+    await clock.advance('2m');
+    expect(await again('one')).toMatchObject({ handled: 2, skipped: 1 });
+    expect(seen).toEqual(['a replay', 'b replay', 'b replay', 'c replay']);
+    expect([...storage.effects.keys()].filter((name) => name.startsWith('v2'))).toEqual([
+      'v2 a',
+      'v2 b',
+      'v2 c',
+    ]);
+    expect(await again('two')).toMatchObject({ handled: 3, skipped: 0 });
+  });
+
+  test('within a range of time, and nothing but done and commit makes sense', async () => {
+    const { clock, engine, open, publish } = stage();
+    await open({ keepSettled: '1d' });
+    await publish({ id: 'old' });
+    await clock.advance('1h');
+    const from = clock.epochMs();
+    await publish({ id: 'new' });
+    await clock.advance('1s');
+    const seen: string[] = [];
+    const settings = { engine, topic: 'orders', name: 'view@2', clock };
+    await rebuild({ ...settings, from, handler: ({ id }) => void seen.push(id) });
+    await rebuild({ ...settings, to: from, handler: ({ id }) => void seen.push(id) });
+    expect(seen).toEqual(['new', 'old']);
+    await expect(rebuild({ ...settings, handler: () => park('no') })).rejects.toThrow(
+      'the answer for event old: expected done or commit, in a rebuild, got "park"',
+    );
+  });
+});
