@@ -1,6 +1,6 @@
 import { Alarm } from './clock.ts';
 import type { Context, Plan } from './plan.ts';
-import { endingsSoFar } from './story.ts';
+import { nextMoment } from './story.ts';
 import type { Target } from './target.ts';
 
 /**
@@ -14,7 +14,7 @@ export class Attempt implements Context {
   declare readonly plan: Plan;
   declare readonly attempt: number;
   declare readonly patienceEndsAt: number;
-  /** Runs that had given up before it was sent: tells one that gives up inside it from an older one. */
+  /** When it began, among all runs and attempts: tells a run inside it from one beside it. */
   declare readonly since: number;
   declare controller: AbortController | undefined;
 
@@ -22,7 +22,7 @@ export class Attempt implements Context {
     this.plan = plan;
     this.attempt = attempt;
     this.patienceEndsAt = patienceEndsAt;
-    this.since = endingsSoFar();
+    this.since = nextMoment();
     this.controller = undefined;
   }
 
@@ -79,7 +79,7 @@ export class Flight extends Alarm implements Context {
     this.plan = plan;
     this.attempt = attempt;
     this.patienceEndsAt = patienceEndsAt;
-    this.since = endingsSoFar();
+    this.since = nextMoment();
     this.controller = undefined;
     this.on = on;
     this.startedAt = startedAt;

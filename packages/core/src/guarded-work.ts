@@ -95,6 +95,7 @@ export class GuardedWork extends Work {
   /** Takes over an attempt that began without this machine. */
   adopt(flight: Flight, budget: RetryBudget | undefined): void {
     this.attempt = flight.attempt;
+    this.born = flight.since;
     this.target = flight.on;
     this.budget = budget;
     this.current = flight;

@@ -171,8 +171,13 @@ function start<T, R>(
 ): Promise<R> {
   const around = surroundings();
   const now = plan.clock.now();
-  const patienceMs =
-    options?.patience === undefined ? plan.patienceMs : durationMs(options.patience, 'patience');
+  let { patienceMs } = plan;
+  try {
+    if (options?.patience !== undefined) patienceMs = durationMs(options.patience, 'patience');
+  } catch (error) {
+    // Whoever gets a promise looks for errors there.
+    return Promise.reject(error);
+  }
   const priority = options?.priority ? undefined : around?.priority;
   const work = plan.work(
     priority ? { ...options, priority } : options,
@@ -245,6 +250,7 @@ export function runPlainly<T>(plan: Plan, operation: Operation<T>): Promise<T> {
     const now = plan.clock.now();
     const work = plan.work(undefined, isTimed ? startedAt : now, attempt.patienceEndsAt);
     work.attempt = 1;
+    work.born = attempt.since;
     const step = work.settled(now, attempt, { ok: false, error });
     if (step >= DONE) return returnOrThrow<T>(work);
     const { run, promise } = follow(work, operation, undefined, returnOrThrow<T>);
@@ -290,6 +296,6 @@ class Failed<T> implements Failure<T> {
 
 function conclude(work: Work): Work {
   work.given = work.refusal();
-  recordEnding(work.given, work.story);
+  recordEnding(work.given, work.story, work.born);
   return work;
 }

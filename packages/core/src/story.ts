@@ -37,21 +37,24 @@ export interface Story {
 /** How a run that gave up is remembered with its error. */
 export interface RunEnding {
   readonly story: Story;
-  /** Counts every give-up in this process, so that an outer run can tell its own attempt's from an older one. */
-  readonly order: number;
+  /** When the run began, among all runs and attempts. */
+  readonly born: number;
 }
 
 const endings = /* @__PURE__ */ new WeakMap<object, RunEnding>();
-let order = 0;
+let moments = 0;
+/** Of the youngest run that gave up. */
+let youngest = 0;
 
-/** How many runs have given up so far. */
-export function endingsSoFar(): number {
-  return order;
+/** Numbers runs and attempts by when they began: so an outer run tells one inside its attempt from one beside it. */
+export function nextMoment(): number {
+  return ++moments;
 }
 
 /** Notes that a run gave up on `error`; the newest story of an error object is the one that is kept. */
-export function recordEnding(error: unknown, story: Story): void {
-  const ending = { story, order: ++order };
+export function recordEnding(error: unknown, story: Story, born: number): void {
+  const ending = { story, born };
+  youngest = Math.max(youngest, born);
   if (error instanceof HoldfastError) HoldfastError.setEnding(error, ending);
   else if (isObject(error)) endings.set(error, ending);
 }
@@ -68,13 +71,16 @@ function endingOf(error: object): RunEnding | undefined {
   return error instanceof HoldfastError ? HoldfastError.endingOf(error) : endings.get(error);
 }
 
-/** The story of a run that gave up on `error`, or on one of its causes, after `since`. */
+/**
+ * The story of a run that began after `since` and gave up on `error` or on one of its causes. Runs that share a promise fail
+ * with one error, and are not inside each other.
+ */
 export function endedInside(error: unknown, since: number): Story | undefined {
-  if (order === since) return undefined;
+  if (youngest <= since) return undefined;
   let cause = error;
   for (let depth = 0; depth < 8 && isObject(cause); depth++) {
     const ending = endingOf(cause);
-    if (ending && ending.order > since) return ending.story;
+    if (ending && ending.born > since) return ending.story;
     cause = (cause as { cause?: unknown }).cause;
   }
   return undefined;

@@ -1,7 +1,7 @@
 import { refusedQuickly } from './errors.ts';
 import type { Plan } from './plan.ts';
 import type { Failure } from './shell.ts';
-import { recordEnding, type Story } from './story.ts';
+import { nextMoment, recordEnding, type Story } from './story.ts';
 
 /**
  * The short way of an open breaker: a refusal must cost less than the work it refuses, so no machine is built for it. Undefined
@@ -30,19 +30,21 @@ export class Refused implements Failure<never> {
   readonly #policy: string | undefined;
   readonly #target: string | undefined;
   readonly #afterMs: number;
+  readonly #born: number;
   #error: unknown;
 
   constructor(policy: string | undefined, target: string | undefined, afterMs: number) {
     this.#policy = policy;
     this.#target = target;
     this.#afterMs = afterMs;
+    this.#born = nextMoment();
   }
 
   get error(): unknown {
     if (!this.#error) {
       const afterMs = this.#afterMs;
       this.#error = refusedQuickly('breaker_open', this.#target, afterMs < Infinity ? afterMs : undefined);
-      recordEnding(this.#error, this.story);
+      recordEnding(this.#error, this.story, this.#born);
     }
     return this.#error;
   }

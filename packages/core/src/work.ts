@@ -4,7 +4,7 @@ import type { RetryBudget } from './budget.ts';
 import { decide, type Facts, type History } from './decide.ts';
 import type { Judgement, Outcome } from './outcome.ts';
 import type { Plan, RunOptions } from './plan.ts';
-import { endedInside, type Story, type StoryAttempt } from './story.ts';
+import { endedInside, nextMoment, type Story, type StoryAttempt } from './story.ts';
 import type { Target } from './target.ts';
 import type { StopReason, Verdict } from './verdict.ts';
 
@@ -32,6 +32,8 @@ export class Work implements History {
   declare readonly plan: Plan;
   declare readonly options: RunOptions | undefined;
   declare readonly startedAt: number;
+  /** When it began, among all runs and attempts. */
+  declare born: number;
   declare readonly patienceEndsAt: number;
   declare attempt: number;
   declare previousDelayMs: number;
@@ -62,6 +64,7 @@ export class Work implements History {
     this.plan = plan;
     this.options = options;
     this.startedAt = now;
+    this.born = nextMoment();
     this.patienceEndsAt = patienceEndsAt;
     this.attempt = 0;
     this.previousDelayMs = 0;

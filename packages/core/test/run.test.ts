@@ -175,7 +175,7 @@ describe('patience', () => {
     await clock.advance('1ms');
     expect(await caught).toBe(down);
     expect(operation.attempts).toEqual([1]);
-    expect(() => run(operation, { patience: 'soon' as '1s' })).toThrow('patience: expected a duration');
+    await expect(run(operation, { patience: 'soon' as '1s' })).rejects.toThrow('patience: expected a duration');
   });
 
   test('the attempt is told what is left of it', async () => {
@@ -342,6 +342,13 @@ test('a run may judge its own outcomes before the policy does', async () => {
   expect(classify).toHaveBeenCalledTimes(3);
 });
 
+test('an option that cannot be used is a rejection, not a throw: also of `try`', async () => {
+  const { policy } = setup();
+  const options = { patience: 'soon' as never };
+  await expect(policy.run(() => 1, options)).rejects.toThrow('patience: expected');
+  await expect(policy.try(() => 1, options)).rejects.toThrow('patience: expected');
+});
+
 describe('runs inside runs', () => {
   test('the outer one does not retry what the inner one has given up on', async () => {
     const { policy, clock, operation } = setup({ attempts: 3, backoff: false }, down);
@@ -355,6 +362,25 @@ describe('runs inside runs', () => {
       inner: { stop: 'attempts_exhausted', attempts: 3 },
     });
     expect(clock.pendingTimers).toBe(0);
+  });
+
+  test('runs that share one failing promise are beside each other, and each retries', async () => {
+    const { policy } = setup({ attempts: 3, backoff: false });
+    const shared = Promise.reject(down);
+    const once = policy.with({ attempts: 1 });
+    const calls = { first: 0, second: 0 };
+    const [, second] = await Promise.all([
+      once.try(() => {
+        calls.first++;
+        return shared;
+      }),
+      policy.try(() => {
+        calls.second++;
+        return shared;
+      }),
+    ]);
+    expect(second).toMatchObject({ story: { stop: 'attempts_exhausted', inner: undefined } });
+    expect(calls).toEqual({ first: 1, second: 3 });
   });
 
   test('nor when the error was wrapped on the way out', async () => {

@@ -331,7 +331,7 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
     this.committed = sending;
     if (this.rival) this.discardSettled();
     if (this.isPaused) sending.controller?.pause();
-    if (made?.stop) recordEnding(made.given, made.story);
+    if (made?.stop) recordEnding(made.given, made.story, made.born);
   }
 
   /** The work is over, and nothing that the caller has not seen will come. */
@@ -341,13 +341,13 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
     const last = this.latest;
     if (work.isValue && last?.isHeld && last.answer === work.given) {
       this.committed = last;
-      recordEnding(work.given, work.story);
+      recordEnding(work.given, work.story, work.born);
       last.release();
       return;
     }
     this.discardSettled();
     work.given = work.refusal();
-    recordEnding(work.given, work.story);
+    recordEnding(work.given, work.story, work.born);
     this.handler.onResponseError?.(this, work.given as Error);
   }
 
@@ -360,12 +360,12 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
 
   /** The body of a response that the caller has begun to read broke off: it cannot be taken back. */
   private broken(error: Error): void {
-    const { plan, startedAt, story } = this.work;
+    const { plan, startedAt, story, born } = this.work;
     if (!this.leftBecause) {
       const { stops } = plan.counters;
       stops.committed = (stops.committed ?? 0) + 1;
       const told: Story = { ...story, tookMs: plan.clock.now() - startedAt, stop: 'committed' };
-      recordEnding(error, told);
+      recordEnding(error, told, born);
     }
     this.handler.onResponseError?.(this, error);
   }
