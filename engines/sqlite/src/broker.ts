@@ -26,7 +26,7 @@ export interface BrokerParts {
 
 export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
   const { store, limits, topics, board, bells, leases, settlements, room } = parts;
-  const publisher = new Publisher(store.database, store.newId);
+  const publisher = new Publisher(store.database, store.newId, store.sequence);
   /** Of connections that are the callers' own. */
   const publishers = new WeakMap<DatabaseSync, Publisher>([[store.database, publisher]]);
 

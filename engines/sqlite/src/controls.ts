@@ -18,6 +18,12 @@ export interface Orders {
   readonly keys: ReadonlyMap<string, string>;
 }
 
+export interface Look {
+  readonly version: number;
+  /** There is something to write before the controls are as they should be. */
+  readonly isBehind: boolean;
+}
+
 /** Events that one transaction takes out of quarantine. */
 const releasedTogether = 1000;
 
@@ -58,10 +64,10 @@ export class ControlBoard implements Controls {
     this.#released = store.prepare(`
       INSERT INTO holdfast_line
       SELECT topic, ${lineOf}, due_at, seq FROM holdfast_event event
-      WHERE seq IN (SELECT seq FROM holdfast_held WHERE control = ? ORDER BY seq LIMIT ?) AND ${isHead}`);
+      WHERE seq IN (SELECT seq FROM holdfast_held WHERE control = ? ORDER BY seq LIMIT ? + 0) AND ${isHead}`);
     this.#unheld = store.prepare(`
       DELETE FROM holdfast_held WHERE control = ?1
-        AND seq IN (SELECT seq FROM holdfast_held WHERE control = ?1 ORDER BY seq LIMIT ?2)`);
+        AND seq IN (SELECT seq FROM holdfast_held WHERE control = ?1 ORDER BY seq LIMIT ?2 + 0)`);
   }
 
   async impose(control: Control, act: StandingControl['act'], forMs?: number): Promise<StandingControl> {
@@ -84,24 +90,19 @@ export class ControlBoard implements Controls {
   }
 
   async standing(): Promise<{ version: number; controls: readonly StandingControl[] }> {
-    if (this.isBehind(this.#store.now())) await this.#store.write((now) => this.catchUp(now));
-    const { version, controls } = this.#read();
+    if (this.look(this.#store.now()).isBehind) await this.#store.write((now) => this.catchUp(now));
+    const { version, controls } = this.#read(this.look(0).version);
     return { version, controls };
   }
 
-  version(): number {
-    return Number(this.#room.get()?.controls_version);
-  }
-
-  /** There is something to write before the controls are as they should be. */
-  isBehind(now: number): boolean {
-    const { controls_end_at, is_releasing } = this.#room.get() ?? {};
-    return is_releasing === 1 || (controls_end_at !== null && Number(controls_end_at) <= now);
+  look(now: number): Look {
+    const { controls_version, controls_end_at, is_releasing } = this.#room.get()!;
+    const hasEnded = controls_end_at !== null && Number(controls_end_at) <= now;
+    return { version: Number(controls_version), isBehind: hasEnded || is_releasing === 1 };
   }
 
   /** Within a transaction: ends what has outlived its time, and takes a part of what it held back. */
   catchUp(now: number): void {
-    if (!this.isBehind(now)) return;
     this.#endOverdue(now);
     const orphan = this.#orphan.get()?.control as string | undefined;
     if (orphan === undefined) {
@@ -112,16 +113,15 @@ export class ControlBoard implements Controls {
     this.#unheld.run(orphan, releasedTogether);
   }
 
-  /** What a topic is under. */
-  ordersFor(topic: string): Orders {
-    const { controls, orders } = this.#read();
+  /** What a topic is under, at that version. */
+  ordersFor(topic: string, version: number = this.look(0).version): Orders {
+    const { controls, orders } = this.#read(version);
     const found = orders.get(topic) ?? ordersOf(controls, topic);
     orders.set(topic, found);
     return found;
   }
 
-  #read() {
-    const version = this.version();
+  #read(version: number) {
     if (this.#known?.version !== version) {
       const controls = this.#all.all().map(toStanding);
       this.#known = { version, controls, orders: new Map() };

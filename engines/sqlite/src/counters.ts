@@ -22,11 +22,11 @@ export class SqliteCounters implements Counters {
     this.#put = store.prepare('INSERT OR REPLACE INTO holdfast_rate VALUES (?, ?)');
     this.#forget = store.prepare('DELETE FROM holdfast_rate WHERE key = ?');
     this.#lastOf = store.prepare(
-      'SELECT max(key) AS last FROM (SELECT key FROM holdfast_rate WHERE key > ? ORDER BY key LIMIT ?)',
+      'SELECT max(key) AS last FROM (SELECT key FROM holdfast_rate WHERE key > ? ORDER BY key LIMIT ? + 0)',
     );
     this.#clear = store.prepare(`
       DELETE FROM holdfast_rate WHERE key IN (
-        SELECT key FROM holdfast_rate WHERE key > ? AND key <= ? AND tat <= ? LIMIT ?)`);
+        SELECT key FROM holdfast_rate WHERE key > ? AND key <= ? AND tat <= ? LIMIT ? + 0)`);
   }
 
   async take(requests: readonly RateRequest[]): Promise<readonly RateAnswer[]> {

@@ -2,17 +2,18 @@ import type {
   AttemptNote,
   Delivery,
   Envelope,
-  ErrorNote,
   Headers,
+  NewEvent,
   Payload,
   Trials,
 } from '@holdfast/contracts';
 
-/** The columns of an event as a lease reads them, by position: an object for each row would cost twice as much. */
-export const eventColumns = `
-  event.seq, event.id, event.payload, event.type, event.key, event.tenant, event.headers, event.correlation_id,
-  event.idempotency_key, event.origin_topic, event.first_seen_at, event.expires_at, event.replay, event.lane,
-  event.due_at, event.attempts, event.snoozes, event.deaths, event.next_delay_ms, trial.last_error, trial.story`;
+/**
+ * An event as a lease reads it, by position, and no column more than most events need: reading them is a good part of what a
+ * lease costs. `tried` is 0 as long as nothing has happened to it.
+ */
+export const eventColumns = `event.seq, event.id, event.payload, event.type, event.key, event.tenant, event.rest,
+  event.first_seen_at, event.due_at, event.attempts + event.snoozes + event.deaths AS tried`;
 
 export type EventRow = [
   seq: number,
@@ -21,25 +22,55 @@ export type EventRow = [
   type: string | null,
   key: string | null,
   tenant: string | null,
-  headers: string | null,
-  correlationId: string | null,
-  idempotencyKey: string | null,
-  originTopic: string | null,
+  rest: string | null,
   firstSeenAt: number,
-  expiresAt: number | null,
-  replay: string | null,
-  lane: string | null,
   dueAt: number,
-  attempts: number,
-  snoozes: number,
-  deaths: number,
-  nextDelayMs: number | null,
-  lastError: string | null,
-  story: string | null,
+  tried: number,
 ];
 
-export const noHeaders: Headers = Object.freeze({});
+/** Positions that others read, too. */
+export const at = { seq: 0, key: 4, tenant: 5, rest: 6, dueAt: 8, tried: 9 } as const;
+
+export const trialColumns = `event.seq, event.lane, event.attempts, event.snoozes, event.deaths, event.next_delay_ms,
+  trial.last_error, trial.story`;
+
+/** What few events have. */
+interface Rest {
+  readonly headers?: Headers;
+  readonly correlationId?: string;
+  readonly idempotencyKey?: string;
+  readonly originTopic?: string;
+  readonly expiresAt?: number;
+  readonly replay?: string;
+}
+
+type Row = Record<string, unknown>;
+
+const nothing: Rest = Object.freeze({});
+const noHeaders: Headers = Object.freeze({});
 const noStory: readonly AttemptNote[] = Object.freeze([]);
+const untried: Trials = Object.freeze({
+  attempts: 0,
+  snoozes: 0,
+  deaths: 0,
+  nextDelayMs: undefined,
+  lastError: undefined,
+  story: noStory,
+});
+
+export function restOf(event: NewEvent, now: number): string | null {
+  const { headers, correlationId, idempotencyKey, past, patienceMs } = event;
+  if (!(headers || correlationId || idempotencyKey || past) && patienceMs === undefined) return null;
+  const rest: Rest = {
+    ...(headers && { headers }),
+    ...(correlationId && { correlationId }),
+    ...(idempotencyKey && { idempotencyKey }),
+    ...(past && { originTopic: past.originTopic }),
+    ...(past?.replay && { replay: past.replay }),
+    ...(patienceMs !== undefined && { expiresAt: now + patienceMs }),
+  };
+  return JSON.stringify(rest);
+}
 
 /** A token says which lease, which event, and whether there is a trial to be forgotten with it. */
 export function toToken(n: number, seq: number, hasTrial: boolean): string {
@@ -62,41 +93,54 @@ export function fromToken(token: string): Token | undefined {
   return Number.isSafeInteger(n) && Number.isSafeInteger(seq) ? { n, seq, hasTrial } : undefined;
 }
 
-export function toDelivery(row: EventRow, topic: string, n: number, now: number): Delivery {
-  const [seq, id, payload, type, key, tenant, headers, correlationId, idempotencyKey, originTopic] = row;
-  const [, , , , , , , , , , firstSeenAt, expiresAt, replay, , , attempts, snoozes, deaths] = row;
-  const [nextDelayMs, lastError, story] = [row[18], row[19], row[20]];
+/** It has been tried, or has come from another topic with what happened there. */
+export function mayHaveTrials(row: EventRow): boolean {
+  const rest = row[at.rest];
+  return row[at.tried] > 0 || rest?.includes('"originTopic":') === true;
+}
+
+export function toDelivery(
+  row: EventRow,
+  topic: string,
+  n: number,
+  now: number,
+  trials: Row | undefined,
+): Delivery {
+  const id = row[1];
+  const rest: Rest = row[6] === null ? nothing : JSON.parse(row[6]);
+  const { attempts, snoozes, deaths, nextDelayMs, lastError, story } = trials ? toTrials(trials) : untried;
   return {
     id,
     topic,
-    payload,
-    type: type ?? undefined,
-    key: key ?? undefined,
-    tenant: tenant ?? undefined,
-    headers: headers === null ? noHeaders : JSON.parse(headers),
-    correlationId: correlationId ?? id,
-    idempotencyKey: idempotencyKey ?? id,
-    originTopic: originTopic ?? topic,
-    firstSeenAt,
-    expiresAt: expiresAt ?? undefined,
-    replay: replay ?? undefined,
+    payload: row[2],
+    type: row[3] ?? undefined,
+    key: row[4] ?? undefined,
+    tenant: row[5] ?? undefined,
+    headers: rest.headers ?? noHeaders,
+    correlationId: rest.correlationId ?? id,
+    idempotencyKey: rest.idempotencyKey ?? id,
+    originTopic: rest.originTopic ?? topic,
+    firstSeenAt: row[7],
+    expiresAt: rest.expiresAt,
+    replay: rest.replay,
     attempts,
     snoozes,
     deaths,
-    nextDelayMs: nextDelayMs ?? undefined,
-    lastError: lastError === null ? undefined : JSON.parse(lastError),
-    story: story === null ? noStory : JSON.parse(story),
-    lease: { topic, id, token: toToken(n, seq, story !== null) },
+    nextDelayMs,
+    lastError,
+    story,
+    lease: { topic, id, token: toToken(n, row[0], trials !== undefined && trials.story !== null) },
     attempt: attempts + 1,
-    patienceLeftMs: expiresAt === null ? Infinity : Math.max(0, expiresAt - now),
+    patienceLeftMs: rest.expiresAt === undefined ? Infinity : Math.max(0, rest.expiresAt - now),
     suspect: deaths > 0,
     diagnosis: undefined,
   };
 }
 
 /** The same from a row with names, for all but the hot path. */
-export function toEnvelope(row: Record<string, unknown>, topic: string): Envelope {
+export function toEnvelope(row: Row, topic: string): Envelope {
   const id = String(row.id);
+  const rest: Rest = row.rest === null ? nothing : JSON.parse(String(row.rest));
   const text = (name: string) => (row[name] as string | null) ?? undefined;
   return {
     id,
@@ -105,23 +149,23 @@ export function toEnvelope(row: Record<string, unknown>, topic: string): Envelop
     type: text('type'),
     key: text('key'),
     tenant: text('tenant'),
-    headers: row.headers === null ? noHeaders : JSON.parse(String(row.headers)),
-    correlationId: text('correlation_id') ?? id,
-    idempotencyKey: text('idempotency_key') ?? id,
-    originTopic: text('origin_topic') ?? topic,
+    headers: rest.headers ?? noHeaders,
+    correlationId: rest.correlationId ?? id,
+    idempotencyKey: rest.idempotencyKey ?? id,
+    originTopic: rest.originTopic ?? topic,
     firstSeenAt: Number(row.first_seen_at),
-    expiresAt: row.expires_at === null ? undefined : Number(row.expires_at),
-    replay: text('replay'),
+    expiresAt: rest.expiresAt,
+    replay: rest.replay,
   };
 }
 
-export function toTrials(row: Record<string, unknown>): Trials {
+export function toTrials(row: Row): Trials {
   return {
     attempts: Number(row.attempts),
     snoozes: Number(row.snoozes),
     deaths: Number(row.deaths),
     nextDelayMs: row.next_delay_ms === null ? undefined : Number(row.next_delay_ms),
-    lastError: row.last_error === null ? undefined : (JSON.parse(String(row.last_error)) as ErrorNote),
+    lastError: row.last_error === null ? undefined : JSON.parse(String(row.last_error)),
     story: row.story === null ? noStory : JSON.parse(String(row.story)),
   };
 }

@@ -1,10 +1,19 @@
-import type { Delivery, Lease, Leased, LeaseRequest } from '@holdfast/contracts';
+import { type Delivery, type Lease, type Leased, type LeaseRequest, TopicError } from '@holdfast/contracts';
 import type { ControlBoard, Orders } from './controls.ts';
 import type { Doorbells } from './doorbells.ts';
-import { type EventRow, eventColumns, fromToken, toDelivery } from './event-row.ts';
+import {
+  at,
+  type EventRow,
+  eventColumns,
+  fromToken,
+  mayHaveTrials,
+  toDelivery,
+  trialColumns,
+} from './event-row.ts';
 import { isHead, moment } from './publisher.ts';
+import { fromRuns, toRuns } from './seq-runs.ts';
 import type { Store } from './store.ts';
-import { nextCountSql, type Topic, type Topics } from './topics.ts';
+import { type Topic, type Topics, toTopic } from './topics.ts';
 
 /** What is given at once at most, so that a transaction stays short. */
 const leaseMax = 1000;
@@ -12,6 +21,8 @@ const leaseMax = 1000;
 const endedTogether = 16;
 /** Events that one lease sets aside because of a quarantine. */
 const heldTogether = 1000;
+
+const untried: Map<unknown, Record<string, unknown>> = new Map();
 
 const firstTries = 0;
 const retries = 1;
@@ -21,15 +32,26 @@ const suspects = 2;
 export function leases(store: Store, topics: Topics, board: ControlBoard, bells: Doorbells) {
   const line = store.prepareRows(`
     SELECT ${eventColumns} FROM holdfast_line line
-    CROSS JOIN holdfast_event event ON event.seq = line.seq LEFT JOIN holdfast_trial trial ON trial.seq = event.seq
-    WHERE line.topic = ? AND line.line = ? AND line.due_at <= ? ORDER BY line.due_at, line.seq LIMIT ?`);
+    CROSS JOIN holdfast_event event ON event.seq = line.seq
+    WHERE line.topic = ? AND line.line = ? AND line.due_at <= ? ORDER BY line.due_at, line.seq LIMIT ? + 0`);
+  // The first that cannot run ends a run: what is after it may not overtake.
   const followers = store.prepareRows(`
-    SELECT ${eventColumns}, event.hand, event.blocking
-    FROM holdfast_event event LEFT JOIN holdfast_trial trial ON trial.seq = event.seq
-    WHERE event.topic = ? AND event.lane = ? AND event.seq > ? ORDER BY event.seq LIMIT ?`);
-  const firstDue = store.prepare(
-    'SELECT due_at FROM holdfast_line WHERE topic = ? AND line = ? ORDER BY due_at LIMIT 1',
-  );
+    SELECT ${eventColumns},
+      event.hand IS NOT NULL OR event.blocking = 1 OR event.deaths > 0 OR event.due_at > ?5 AS ends_run
+    FROM holdfast_event event WHERE event.topic = ?1 AND event.lane = ?2 AND event.seq > ?3
+    ORDER BY event.seq LIMIT ?4 + 0`);
+  const trials = store.prepare(`
+    SELECT ${trialColumns} FROM json_each(?) each CROSS JOIN holdfast_event event ON event.seq = each.value
+    LEFT JOIN holdfast_trial trial ON trial.seq = event.seq`);
+  // All that a look needs, in one statement: outside of a transaction each one takes and leaves a lock.
+  const firstDue = (which: number) => `(
+    SELECT due_at FROM holdfast_line WHERE topic = topic.id AND line = ${which} ORDER BY due_at LIMIT 1)`;
+  const look = store.prepare(`
+    SELECT topic.*, controls_version, controls_end_at, is_releasing,
+      ${firstDue(firstTries)} AS first_due_at, ${firstDue(retries)} AS retry_due_at,
+      ${firstDue(suspects)} AS suspect_due_at, (SELECT min(look_at) FROM holdfast_lease) AS look_at
+    FROM holdfast_topic topic, holdfast_room WHERE name = ?`);
+  const isOverdue = store.prepare('SELECT 1 FROM holdfast_lease WHERE look_at <= ? LIMIT 1');
   const leave = store.prepare(
     'DELETE FROM holdfast_line WHERE topic = ? AND line = ? AND (due_at, seq) <= (?, ?)',
   );
@@ -37,7 +59,6 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
     'DELETE FROM holdfast_line WHERE topic = ? AND line = ? AND due_at = ? AND seq = ?',
   );
   const hold = store.prepare('INSERT INTO holdfast_held VALUES (?, ?, ?)');
-  const count = store.prepare(nextCountSql);
   const begin = store.prepare(`
     INSERT INTO holdfast_lease (n, topic, owner, ends_at, look_at, in_hand, seqs) VALUES (?, ?, ?, ?, ?, ?, ?)`);
   const takeFollowers = store.prepare(
@@ -45,9 +66,8 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
   );
 
   const lease = store.prepare('SELECT * FROM holdfast_lease WHERE n = ?');
-  const firstLook = store.prepare('SELECT min(look_at) AS look_at FROM holdfast_lease');
   const overdue = store.prepare(
-    'SELECT n, topic, ends_at, seqs FROM holdfast_lease WHERE look_at <= ? ORDER BY look_at LIMIT ?',
+    'SELECT n, topic, ends_at, seqs FROM holdfast_lease WHERE look_at <= ? ORDER BY look_at LIMIT ? + 0',
   );
   const takeBack = store.prepare(`
     UPDATE holdfast_event SET deaths = deaths + 1, fence = ?1, hand = NULL, kept_until = NULL
@@ -70,17 +90,20 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
     'UPDATE holdfast_lease SET has_kept = 1, look_at = min(look_at, ?) WHERE n = ?',
   );
 
+  /** Topics whose last lease was full: the next one will find something, too. */
+  const busy = new Set<string>();
+
   /** What is due in a line, without what is under quarantine: that is set aside on the way. */
   function due(topic: Topic, orders: Orders, which: number, until: number, limit: number): EventRow[] {
     const hasQuarantine = orders.tenants.size + orders.keys.size > 0;
     for (let setAside = 0; ; ) {
       const rows = line.all(topic.id, which, until, limit) as unknown as EventRow[];
       if (!hasQuarantine) return rows;
-      const free = rows.filter(([seq, , , , key, tenant, , , , , , , , , dueAt]) => {
-        const control = orders.holder(tenant, key);
+      const free = rows.filter((row) => {
+        const control = orders.holder(row[at.tenant], row[at.key]);
         if (control === undefined) return true;
-        hold.run(control, seq, topic.id);
-        leaveOne.run(topic.id, which, dueAt, seq);
+        hold.run(control, row[at.seq], topic.id);
+        leaveOne.run(topic.id, which, row[at.dueAt], row[at.seq]);
         setAside += 1;
         return false;
       });
@@ -88,44 +111,57 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
     }
   }
 
-  /** The head and what may follow it in the same hand. */
-  function runOf(head: EventRow, topic: Topic, orders: Orders, runMax: number, now: number): EventRow[] {
-    const lane = head[13];
-    if (lane === null || runMax <= 1) return [head];
-    const run = [head];
-    for (const row of followers.all(topic.id, lane, head[0], runMax - 1) as unknown as EventRow[]) {
-      const [, , , , key, tenant, , , , , , , , , dueAt, , , deaths] = row;
-      const [hand, blocking] = (row as unknown[]).slice(-2);
-      // The first that cannot run ends it: what is after it may not overtake.
-      if (hand !== null || blocking === 1 || deaths > 0 || dueAt > now || orders.holder(tenant, key)) break;
-      run.push(row);
-    }
-    return run;
+  /** What may follow a head in the same hand. */
+  function followersOf(head: EventRow, lane: string, topic: Topic, orders: Orders, max: number, now: number) {
+    const rows = followers.all(topic.id, lane, head[at.seq], max, now) as unknown as EventRow[];
+    const end = rows.findIndex((row) => {
+      const endsRun = (row as unknown[])[at.tried + 1] === 1;
+      return endsRun || orders.holder(row[at.tenant], row[at.key]) !== undefined;
+    });
+    return end < 0 ? rows : rows.slice(0, end);
+  }
+
+  /** By sequence, for those that something has happened to. */
+  function trialsOf(rows: readonly EventRow[]): Map<unknown, Record<string, unknown>> {
+    const tried = rows.filter(mayHaveTrials).map((row) => row[at.seq]);
+    if (tried.length === 0) return untried;
+    return new Map(trials.all(JSON.stringify(tried)).map((row) => [row.seq, row]));
   }
 
   function choose(topic: Topic, orders: Orders, request: LeaseRequest, limit: number, now: number) {
     const { retriesShare, runMax = 1 } = request;
     const first = due(topic, orders, firstTries, now, limit);
     const again = due(topic, orders, retries, now, limit);
+    const retried = new Set(again);
     const heads = inOrder(first, again, retriesShare === undefined ? undefined : { limit, retriesShare });
+    const isRun = topic.ordering === 'key' && runMax > 1;
+    // A retry may have let its key go.
+    const past = isRun ? trialsOf(heads) : untried;
     const chosen: EventRow[] = [];
     const followed: number[] = [];
-    const taken = new Map<number, EventRow>();
+    const taken: (EventRow | undefined)[] = [undefined, undefined];
     for (const head of heads) {
       if (chosen.length >= limit) break;
-      const run = runOf(head, topic, orders, Math.min(runMax, limit - chosen.length), now);
-      for (const [seq] of run.slice(1)) followed.push(seq);
-      chosen.push(...run);
-      taken.set(head[15] > 0 ? retries : firstTries, head);
+      chosen.push(head);
+      taken[retried.has(head) ? retries : firstTries] = head;
+      const lane = past.has(head[at.seq]) ? past.get(head[at.seq])?.lane : head[at.key];
+      if (!isRun || typeof lane !== 'string' || chosen.length >= limit) continue;
+      const max = Math.min(runMax, limit - chosen.length + 1) - 1;
+      for (const row of followersOf(head, lane, topic, orders, max, now)) {
+        chosen.push(row);
+        followed.push(row[at.seq]);
+      }
     }
     // Each line gives from its beginning, so that one range is all there is to remove.
-    for (const [which, last] of taken) leave.run(topic.id, which, last[14], last[0]);
+    for (const [which, last] of taken.entries()) {
+      if (last) leave.run(topic.id, which, last[at.dueAt], last[at.seq]);
+    }
     return { chosen, followed };
   }
 
   function chooseSuspect(topic: Topic, orders: Orders) {
     const chosen = due(topic, orders, suspects, Number.MAX_SAFE_INTEGER, 1);
-    for (const row of chosen) leaveOne.run(topic.id, suspects, row[14], row[0]);
+    for (const row of chosen) leaveOne.run(topic.id, suspects, row[at.dueAt], row[at.seq]);
     return { chosen, followed: [] as number[] };
   }
 
@@ -136,54 +172,51 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
       ? chooseSuspect(topic, orders)
       : choose(topic, orders, request, limit, now);
     if (chosen.length === 0) return [];
-    const n = Number(count.get(1)?.last);
+    const n = store.sequence.take(1);
     const endsAt = moment(now + request.leaseMs);
-    const seqs = JSON.stringify(chosen.map(([seq]) => seq));
+    const seqs = toRuns(chosen.map((row) => row[at.seq]));
     begin.run(n, topic.id, request.owner, endsAt, endsAt, chosen.length, seqs);
     if (followed.length > 0) takeFollowers.run(n, JSON.stringify(followed));
-    return chosen.map((row) => toDelivery(row, topic.name, n, now));
+    const past = trialsOf(chosen);
+    return chosen.map((row) => toDelivery(row, topic.name, n, now, past.get(row[at.seq])));
   }
 
-  function answer(
-    topic: Topic,
-    deliveries: Delivery[],
-    isPaused: boolean,
-    limit: number,
-    now: number,
-  ): Leased {
-    const nextDueInMs = isPaused || deliveries.length >= limit ? undefined : nextDue(topic, now);
+  function glance(name: string, now: number): Glance {
+    const row = look.get(name);
+    if (!row) throw new TopicError(name, 'was never declared');
+    const dueAts = [row.first_due_at, row.retry_due_at].filter((dueAt) => dueAt !== null).map(Number);
+    const version = Number(row.controls_version);
     return {
-      deliveries,
-      suspects: firstDue.get(topic.id, suspects) ? 1 : 0,
-      nextDueInMs,
-      controlsVersion: board.version(),
+      topic: toTopic(row),
+      orders: board.ordersFor(name, version),
+      version,
+      isBehind: hasCome(row.look_at, now) || hasCome(row.controls_end_at, now) || row.is_releasing === 1,
+      nextDueInMs: dueAts.length === 0 ? undefined : Math.max(0, Math.min(...dueAts) - now),
+      suspects: row.suspect_due_at === null ? 0 : 1,
     };
   }
 
-  function nextDue(topic: Topic, now: number): number | undefined {
-    const dueAts = [firstTries, retries].flatMap((which) => firstDue.get(topic.id, which)?.due_at ?? []);
-    return dueAts.length === 0 ? undefined : Math.max(0, Math.min(...dueAts.map(Number)) - now);
-  }
-
-  function hasEnded(now: number): boolean {
-    const { look_at } = firstLook.get() ?? {};
-    return look_at !== null && Number(look_at) <= now;
+  function answer(
+    { orders, suspects, nextDueInMs, version }: Glance,
+    deliveries: Delivery[],
+    limit: number,
+  ): Leased {
+    const isKnown = !orders.isPaused && deliveries.length < limit;
+    const next = isKnown ? nextDueInMs : undefined;
+    return { deliveries, suspects, nextDueInMs: next, controlsVersion: version };
   }
 
   /** Within a transaction: what the dead had in hand is suspect now. */
   function endOverdue(now: number): void {
     for (const { n, topic, ends_at, seqs } of overdue.all(now, endedTogether)) {
-      const ended = takeBack.all(n!, seqs!, ends_at!, now).map(({ seq }) => Number(seq));
+      const all = JSON.stringify(fromRuns(String(seqs)));
+      const ended = takeBack.all(n!, all, ends_at!, now).map(({ seq }) => Number(seq));
       lineUpSuspects.run(JSON.stringify(ended));
-      const { count: left, look_at } = stillInHand.get(ends_at!, seqs!, n!) ?? {};
+      const { count: left, look_at } = stillInHand.get(ends_at!, all, n!) ?? {};
       if (left === 0) end.run(n!);
       else lookAgain.run(look_at!, left!, n!);
       if (ended.length > 0) bells.ringAfterCommit(topics.nameOf(Number(topic)));
     }
-  }
-
-  function isBehind(now: number): boolean {
-    return hasEnded(now) || board.isBehind(now);
   }
 
   /** Within a transaction: a bounded part of what time has brought. */
@@ -195,26 +228,30 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
   return {
     /** Ends what time has ended, leases and controls: what is read after that need not think of it. */
     async catchUp(): Promise<void> {
+      const isBehind = (now: number) => isOverdue.get(now) !== undefined || board.look(now).isBehind;
       while (isBehind(store.now())) await store.write(catchUp);
     },
 
     async lease(name: string, request: LeaseRequest): Promise<Leased> {
+      const { limit, suspects: wantsSuspect = false } = request;
       const now = store.now();
-      const topic = topics.open(name);
       // Most looks find nothing, and reading is free: no lock is taken, and no other process is rung for it.
-      const isAsked = request.limit > 0 && !board.ordersFor(name).isPaused;
-      const hasWork = request.suspects
-        ? firstDue.get(topic.id, suspects) !== undefined
-        : nextDue(topic, now) === 0;
-      if (!(isAsked && hasWork) && !isBehind(now)) {
-        return answer(topic, [], board.ordersFor(name).isPaused, request.limit, now);
+      if (!busy.has(name)) {
+        const seen = glance(name, now);
+        const hasWork = wantsSuspect ? seen.suspects > 0 : seen.nextDueInMs === 0;
+        const isAsked = limit > 0 && !seen.orders.isPaused;
+        if (!(isAsked && hasWork) && !seen.isBehind) return answer(seen, [], limit);
       }
       return store.write((then) => {
-        catchUp(then);
-        const orders = board.ordersFor(name);
-        const open = topics.open(name);
-        const deliveries = orders.isPaused ? [] : handOut(open, request, orders, then);
-        return answer(open, deliveries, orders.isPaused, request.limit, then);
+        let seen = glance(name, then);
+        if (seen.isBehind) {
+          catchUp(then);
+          seen = glance(name, then);
+        }
+        const deliveries = seen.orders.isPaused ? [] : handOut(seen.topic, request, seen.orders, then);
+        if (deliveries.length >= limit) busy.add(name);
+        else busy.delete(name);
+        return answer(deliveries.length === 0 ? seen : glance(name, then), deliveries, limit);
       });
     },
 
@@ -251,6 +288,22 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
 
 export type Leases = ReturnType<typeof leases>;
 
+/** How things stand with a topic at a moment. */
+interface Glance {
+  readonly topic: Topic;
+  readonly orders: Orders;
+  /** Of the controls. */
+  readonly version: number;
+  /** Time has brought something that is still to be written. */
+  readonly isBehind: boolean;
+  readonly nextDueInMs: number | undefined;
+  readonly suspects: number;
+}
+
+function hasCome(time: unknown, now: number): boolean {
+  return time !== null && Number(time) <= now;
+}
+
 /** Oldest due first; or, when both would not fit, retries and first tries each in their part of `limit`. */
 function inOrder(
   first: EventRow[],
@@ -267,5 +320,5 @@ function inOrder(
     const places = Math.min(again.length, Math.max(own, limit - first.length));
     [firsts, retried] = [first.slice(0, limit - places), again.slice(0, places)];
   }
-  return [...firsts, ...retried].sort((a, b) => a[14] - b[14] || a[0] - b[0]);
+  return [...firsts, ...retried].sort((a, b) => a[at.dueAt] - b[at.dueAt] || a[at.seq] - b[at.seq]);
 }

@@ -58,7 +58,7 @@ export class SqliteLedger implements Ledger<DatabaseSync> {
     this.#addToScope = store.prepare(`
       INSERT INTO holdfast_scope VALUES (?1, ?2) ON CONFLICT DO UPDATE SET keys = keys + ?2`);
     this.#clearScope = store.prepare('DELETE FROM holdfast_scope WHERE name = ? AND keys <= 0');
-    this.#overdue = store.prepare('SELECT number FROM holdfast_key WHERE removed_at <= ? LIMIT ?');
+    this.#overdue = store.prepare('SELECT number FROM holdfast_key WHERE removed_at <= ? LIMIT ? + 0');
   }
 
   async begin(claims: readonly Claim[]): Promise<readonly Begun[]> {

@@ -47,11 +47,11 @@ export class Marks {
     );
     this.#forget = store.prepare(`
       DELETE FROM holdfast_mark WHERE handler = ?1 AND event_id IN (
-        SELECT event_id FROM holdfast_mark WHERE handler = ?1 AND event_id >= ?2 AND event_id < ?2 || 'g' LIMIT ?3)`);
+        SELECT event_id FROM holdfast_mark WHERE handler = ?1 AND event_id >= ?2 AND event_id < ?2 || 'g' LIMIT ?3 + 0)`);
     this.#forgetBucket = store.prepare('DELETE FROM holdfast_mark_bucket WHERE handler = ? AND prefix = ?');
     this.#forgetOdd = store.prepare(`
       DELETE FROM holdfast_odd_mark WHERE (handler, event_id) IN (
-        SELECT handler, event_id FROM holdfast_odd_mark WHERE removed_at <= ? LIMIT ?)`);
+        SELECT handler, event_id FROM holdfast_odd_mark WHERE removed_at <= ? LIMIT ? + 0)`);
   }
 
   has({ handler, eventId }: Mark): boolean {

@@ -99,7 +99,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
   const ledger = new SqliteLedger(store, marks);
   const counters = new SqliteCounters(store);
   const removeSettled = store.prepare(`
-    DELETE FROM holdfast_settled WHERE seq IN (SELECT seq FROM holdfast_settled WHERE removed_at <= ? LIMIT ?)`);
+    DELETE FROM holdfast_settled WHERE seq IN (SELECT seq FROM holdfast_settled WHERE removed_at <= ? LIMIT ? + 0)`);
 
   return {
     name: 'sqlite',

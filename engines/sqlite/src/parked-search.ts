@@ -34,7 +34,7 @@ export class ParkedSearch {
   async list(filter: ParkedFilter, columns: string, after: Place | undefined, limit: number): Promise<Row[]> {
     const found: Row[] = [];
     await this.#look(filter, after, (span) => {
-      const sql = `SELECT ${columns} FROM holdfast_parked WHERE ${span.sql} ORDER BY parked_at DESC, id DESC LIMIT ?`;
+      const sql = `SELECT ${columns} FROM holdfast_parked WHERE ${span.sql} ORDER BY parked_at DESC, id DESC LIMIT ? + 0`;
       found.push(...this.#store.prepare(sql).all(...span.values, limit - found.length));
       return found.length < limit;
     });
@@ -89,7 +89,7 @@ export class ParkedSearch {
     const to = this.#boundary(axis, '>', start, '');
     const { sql, values } = both(axis, rest(filter), between(start, to ?? end));
     const found = this.#store.prepare(`
-      SELECT number, parked_at, id FROM holdfast_parked WHERE ${sql} ORDER BY parked_at, id LIMIT ?`);
+      SELECT number, parked_at, id FROM holdfast_parked WHERE ${sql} ORDER BY parked_at, id LIMIT ? + 0`);
     const rows = found.all(...values, limit);
     const last = rows.at(-1);
     return { rows, to: last && rows.length === limit ? [Number(last.parked_at), String(last.id)] : to };

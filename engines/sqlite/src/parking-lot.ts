@@ -8,7 +8,6 @@ import {
   type ParkedSummary,
   type Payload,
 } from '@holdfast/contracts';
-import { noHeaders } from './event-row.ts';
 import { moment } from './publisher.ts';
 import type { Store } from './store.ts';
 
@@ -16,6 +15,8 @@ import type { Store } from './store.ts';
 const subjectsMax = 100;
 
 type Row = Record<string, unknown>;
+
+const noHeaders = Object.freeze({});
 
 /** Parked events as rows. What is here happens inside a transaction of the store's. */
 export class ParkingLot {
@@ -56,10 +57,10 @@ export class ParkingLot {
       INSERT INTO holdfast_audit (id, at, what, who, why, subjects, count) VALUES (?, ?, ?, ?, ?, ?, ?)`);
     this.#overdue = store.prepare(`
       DELETE FROM holdfast_parked WHERE number IN (
-        SELECT number FROM holdfast_parked WHERE operation IS NULL AND removed_at <= ? LIMIT ?) RETURNING id`);
+        SELECT number FROM holdfast_parked WHERE operation IS NULL AND removed_at <= ? LIMIT ? + 0) RETURNING id`);
     this.#forgetAudit = store.prepare(`
       DELETE FROM holdfast_audit WHERE number IN (
-        SELECT number FROM holdfast_audit WHERE at <= ? ORDER BY number LIMIT ?)`);
+        SELECT number FROM holdfast_audit WHERE at <= ? ORDER BY number LIMIT ? + 0)`);
   }
 
   find(id: string): ParkedEvent | undefined {

@@ -1,15 +1,13 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import { type NewEvent, type Published, TopicError } from '@holdfast/contracts';
-import { nextCountSql, seqsOf, type Topic, topicSql, toTopic } from './topics.ts';
+import { restOf } from './event-row.ts';
+import { Sequence } from './sequence.ts';
+import { seqsOf, type Topic, topicSql, toTopic } from './topics.ts';
 
 /** Rows that one statement inserts: with ten, the way in and out of SQLite costs a third less an event. */
 const rowsTogether = 10;
 
-const columns = [
-  ...['seq', 'topic', 'id', 'payload', 'type', 'key', 'tenant', 'headers'],
-  ...['correlation_id', 'idempotency_key', 'origin_topic', 'first_seen_at', 'expires_at', 'replay'],
-  ...['lane', 'due_at'],
-] as const;
+const columns = 'seq, topic, id, payload, type, key, tenant, rest, first_seen_at, lane, due_at'.split(', ');
 
 /** An event is the head of its key when the store has no earlier one of it. */
 export const isHead = `(event.lane IS NULL OR NOT EXISTS (
@@ -27,7 +25,7 @@ export class Publisher {
   readonly #one: StatementSync;
   readonly #many: StatementSync;
   readonly #topic: StatementSync;
-  readonly #count: StatementSync;
+  readonly #sequence: Sequence;
   readonly #lineUp: StatementSync;
   readonly #stored: StatementSync;
   readonly #known: StatementSync;
@@ -36,10 +34,10 @@ export class Publisher {
   readonly #newId: () => string;
   readonly #values: SQLInputValue[] = new Array(rowsTogether * columns.length).fill(null);
 
-  constructor(database: DatabaseSync, newId: () => string) {
+  constructor(database: DatabaseSync, newId: () => string, sequence: Sequence = new Sequence(database)) {
     this.#newId = newId;
+    this.#sequence = sequence;
     this.#topic = database.prepare(topicSql);
-    this.#count = database.prepare(nextCountSql);
     this.#one = database.prepare(insertInto + oneRow);
     this.#many = database.prepare(insertInto + Array(rowsTogether).fill(oneRow));
     this.#lineUp = database.prepare(`
@@ -61,8 +59,8 @@ export class Publisher {
     if (!row) throw new TopicError(name, 'was never declared');
     if (events.length === 0) return [];
     const topic = toTopic(row);
-    const last = seqsOf(topic).from + Number(this.#count.get(events.length)?.last);
-    const first = last - events.length + 1;
+    const first = seqsOf(topic).from + this.#sequence.take(events.length);
+    const last = first + events.length - 1;
     const ids = events.map(({ id }) => id ?? this.#newId());
     const isComplete = this.#insert(topic, events, ids, first, now) === events.length;
     this.#lineUp.run(first, last);
@@ -119,7 +117,7 @@ function fill(
   seq: number,
   now: number,
 ): void {
-  const { key = null, headers, past, patienceMs } = event;
+  const { key = null, past, delayMs, dueAt } = event;
   values[at] = seq;
   values[at + 1] = topic.id;
   values[at + 2] = id;
@@ -127,15 +125,11 @@ function fill(
   values[at + 4] = event.type ?? null;
   values[at + 5] = key;
   values[at + 6] = event.tenant ?? null;
-  values[at + 7] = headers === undefined ? null : JSON.stringify(headers);
-  values[at + 8] = event.correlationId ?? null;
-  values[at + 9] = event.idempotencyKey ?? null;
-  values[at + 10] = past?.originTopic ?? null;
-  values[at + 11] = past ? moment(past.firstSeenAt) : now;
-  values[at + 12] = patienceMs === undefined ? null : moment(now + patienceMs);
-  values[at + 13] = past?.replay ?? null;
-  values[at + 14] = topic.ordering === 'key' ? key : null;
-  values[at + 15] = moment(event.dueAt ?? now + (event.delayMs ?? 0));
+  values[at + 7] = restOf(event, now);
+  values[at + 8] = past === undefined ? now : moment(past.firstSeenAt);
+  values[at + 9] = topic.ordering === 'key' ? key : null;
+  values[at + 10] =
+    delayMs === undefined && dueAt === undefined ? now : moment(dueAt ?? now + (delayMs ?? 0));
 }
 
 /** A time as it is stored: whole milliseconds, never too early, never beyond what a number counts exactly. */

@@ -21,7 +21,7 @@ export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearc
     VALUES (?, ?, ?, ?, 'selecting', 1, ?, ?)`);
   const find = store.prepare('SELECT * FROM holdfast_operation WHERE id = ?');
   const list = store.prepare(
-    'SELECT * FROM holdfast_operation WHERE number < ? ORDER BY number DESC LIMIT ?',
+    'SELECT * FROM holdfast_operation WHERE number < ? ORDER BY number DESC LIMIT ? + 0',
   );
   const move = store.prepare(`
     UPDATE holdfast_operation SET version = version + 1, stage = coalesce(?3, stage), stopped = coalesce(?4, stopped),
@@ -34,10 +34,10 @@ export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearc
   );
   const giveBack = store.prepare(`
     UPDATE holdfast_parked SET operation = NULL WHERE number IN (
-      SELECT number FROM holdfast_parked WHERE operation = ? AND status = 'parked' LIMIT ?)`);
+      SELECT number FROM holdfast_parked WHERE operation = ? AND status = 'parked' LIMIT ? + 0)`);
   const noteGivenBack = store.prepare('UPDATE holdfast_operation SET selected = selected - ? WHERE id = ?');
   const selected = store.prepare(`
-    SELECT * FROM holdfast_parked WHERE operation = ? AND status = 'parked' ORDER BY parked_at, number LIMIT ?`);
+    SELECT * FROM holdfast_parked WHERE operation = ? AND status = 'parked' ORDER BY parked_at, number LIMIT ? + 0`);
   const noteReplaying = store.prepare(`
     UPDATE holdfast_parked SET status = 'replaying'
     WHERE operation = ?1 AND status = 'parked' AND number IN (SELECT value FROM json_each(?2))`);

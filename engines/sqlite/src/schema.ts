@@ -32,13 +32,8 @@ export const schemaSteps: readonly string[] = [
     type TEXT,
     key TEXT,
     tenant TEXT,
-    headers TEXT,
-    correlation_id TEXT,                  -- NULL: the id
-    idempotency_key TEXT,                 -- NULL: the id
-    origin_topic TEXT,                    -- NULL: this one
+    rest TEXT,                            -- what few events have, as JSON: a column less is time saved for all
     first_seen_at INTEGER NOT NULL,
-    expires_at INTEGER,
-    replay TEXT,
     lane TEXT,                            -- the key that it keeps waiting
     due_at INTEGER NOT NULL,
     attempts INTEGER NOT NULL DEFAULT 0,
@@ -81,9 +76,8 @@ export const schemaSteps: readonly string[] = [
     look_at INTEGER NOT NULL,             -- when the first of its events may have to be taken back
     in_hand INTEGER NOT NULL,             -- how many are not settled
     has_kept INTEGER NOT NULL DEFAULT 0,  -- some have a kept_until
-    seqs TEXT NOT NULL
+    seqs TEXT NOT NULL                    -- its events, as runs of sequences
   ) STRICT;
-  CREATE INDEX holdfast_lease_look ON holdfast_lease (look_at);
 
   -- What went wrong so far; apart, because it is large and few events have it.
   CREATE TABLE holdfast_trial (
@@ -100,13 +94,8 @@ export const schemaSteps: readonly string[] = [
     type TEXT,
     key TEXT,
     tenant TEXT,
-    headers TEXT,
-    correlation_id TEXT,
-    idempotency_key TEXT,
-    origin_topic TEXT,
+    rest TEXT,
     first_seen_at INTEGER NOT NULL,
-    expires_at INTEGER,
-    replay TEXT,
     how TEXT NOT NULL,
     settled_at INTEGER NOT NULL,
     removed_at INTEGER NOT NULL

@@ -18,7 +18,7 @@ import type { Marks } from './marks.ts';
 import type { ParkingLot } from './parking-lot.ts';
 import { isHead, lineOf, moment } from './publisher.ts';
 import type { Store } from './store.ts';
-import { nextCountSql, seqsOf, type Topic, type Topics } from './topics.ts';
+import { seqsOf, type Topic, type Topics } from './topics.ts';
 
 type AnySettlement = Settlement<DatabaseSync>;
 
@@ -46,8 +46,8 @@ interface InHand {
 
 const noMarks: readonly string[] = [];
 
-const envelopeColumns = `seq, topic, id, payload, type, key, tenant, headers, correlation_id, idempotency_key,
-  origin_topic, first_seen_at, expires_at, replay`;
+const envelopeColumns = 'seq, topic, id, payload, type, key, tenant, rest, first_seen_at';
+const isNoReplay = `(rest IS NULL OR rest ->> 'replay' IS NULL)`;
 
 /** What becomes of leased events. All of it happens inside a transaction of the store's. */
 export class Settlements {
@@ -72,7 +72,6 @@ export class Settlements {
   readonly #return;
   readonly #block;
   readonly #lineUp;
-  readonly #count;
   readonly #move;
   readonly #moveTrial;
 
@@ -83,7 +82,7 @@ export class Settlements {
     this.#marks = marks;
     this.#lot = lot;
     this.#bells = bells;
-    const ofSeqs = 'seq IN (SELECT value FROM json_each(?1)) AND fence < ?2 AND replay IS NULL';
+    const ofSeqs = `seq IN (SELECT value FROM json_each(?1)) AND fence < ?2 AND ${isNoReplay}`;
     this.#lease = store.prepare('SELECT topic, ends_at, has_kept FROM holdfast_lease WHERE n = ?');
     this.#ackMany = store.prepare(`DELETE FROM holdfast_event WHERE ${ofSeqs}`);
     this.#ackManyLanes = store.prepare(`DELETE FROM holdfast_event WHERE ${ofSeqs} RETURNING lane, seq`);
@@ -102,7 +101,7 @@ export class Settlements {
         ORDER BY next.seq LIMIT 1)
       WHERE event.seq > freed.value ->> 1 AND event.hand IS NULL AND event.blocking = 0`);
     this.#inHand = store.prepare(`
-      SELECT event.id, event.lane, event.attempts, event.replay FROM holdfast_event event
+      SELECT event.id, event.lane, event.attempts, event.rest ->> 'replay' AS replay FROM holdfast_event event
       JOIN holdfast_lease lease ON lease.n = ?2
       WHERE event.seq = ?1 AND event.fence < ?2 AND coalesce(event.kept_until, lease.ends_at) > ?3`);
     this.#envelope = store.prepare('SELECT * FROM holdfast_event WHERE seq = ?');
@@ -120,9 +119,9 @@ export class Settlements {
     this.#lineUp = store.prepare(`
       INSERT INTO holdfast_line
       SELECT topic, ${lineOf}, due_at, seq FROM holdfast_event event WHERE seq = ? AND ${isHead}`);
-    this.#count = store.prepare(nextCountSql);
     this.#move = store.prepare(`
-      UPDATE OR IGNORE holdfast_event SET ${free}, seq = ?3, topic = ?4, origin_topic = coalesce(origin_topic, ?5),
+      UPDATE OR IGNORE holdfast_event SET ${free}, seq = ?3, topic = ?4, 
+        rest = json_set(coalesce(rest, '{}'), '$.originTopic', coalesce(rest ->> 'originTopic', ?5)),
         lane = CASE WHEN ?6 THEN key END, due_at = ?7, attempts = 0, snoozes = 0, deaths = 0, next_delay_ms = NULL
       WHERE seq = ?1`);
     this.#moveTrial = store.prepare('UPDATE holdfast_trial SET seq = ?2 WHERE seq = ?1');
@@ -310,7 +309,7 @@ export class Settlements {
 
   #reroute(event: InHand, target: Topic, now: number): void {
     const { seq, n, topic, hasTrial } = event;
-    const moved = seqsOf(target).from + Number(this.#count.get(1)?.last);
+    const moved = seqsOf(target).from + this.#store.sequence.take(1);
     const isNew = this.#move.run(
       seq,
       n,

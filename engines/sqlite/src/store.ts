@@ -2,6 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { timeOrderedId } from '@holdfast/contracts';
 import { Alarm, type Clock, HoldfastError, later, type Random } from 'holdfast';
 import { backoff } from 'holdfast/machines';
+import { Sequence } from './sequence.ts';
 import { isBusy, SqliteError, told } from './sqlite-errors.ts';
 
 export interface StoreSettings {
@@ -37,6 +38,7 @@ export class Store {
   readonly database: DatabaseSync;
   readonly clock: Clock;
   readonly newId: () => string;
+  readonly sequence: Sequence;
   readonly #settings: StoreSettings;
   readonly #statements = new Map<string, StatementSync>();
   readonly #begin: StatementSync;
@@ -55,6 +57,8 @@ export class Store {
     this.clock = settings.clock;
     this.#settings = settings;
     this.newId = timeOrderedId(settings.clock, settings.random);
+    this.sequence = new Sequence(database);
+    this.#rollbacks.push(() => this.sequence.forget());
     this.#begin = database.prepare('BEGIN IMMEDIATE');
     this.#commit = database.prepare('COMMIT');
   }
@@ -63,7 +67,10 @@ export class Store {
     return this.clock.epochMs();
   }
 
-  /** Prepared once, however often it is asked for. */
+  /**
+   * Prepared once, however often it is asked for. A limit is written as `? + 0`: SQLite looks into a bare one to plan with
+   * it, and parses the statement again each time.
+   */
   prepare(sql: string): StatementSync {
     const known = this.#statements.get(sql);
     if (known) return known;

@@ -15,7 +15,6 @@ export function seqsOf({ id }: Pick<Topic, 'id'>): { readonly from: number; read
   return { from: id * countSpan, to: (id + 1) * countSpan - 1 };
 }
 
-export const nextCountSql = 'UPDATE holdfast_room SET last = last + ? RETURNING last';
 export const topicSql = 'SELECT id, name, ordering, keep_settled_ms FROM holdfast_topic WHERE name = ?';
 
 /** Asked each time: another process may have declared or changed it. */

@@ -30,7 +30,9 @@ export function sqliteTriage(store: Store, lot: ParkingLot, search: ParkedSearch
   const setRule = store.prepare(`
     INSERT INTO holdfast_rule (name, rule) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET rule = excluded.rule`);
   const removeRule = store.prepare('DELETE FROM holdfast_rule WHERE name = ?');
-  const audit = store.prepare('SELECT * FROM holdfast_audit WHERE number < ? ORDER BY number DESC LIMIT ?');
+  const audit = store.prepare(
+    'SELECT * FROM holdfast_audit WHERE number < ? ORDER BY number DESC LIMIT ? + 0',
+  );
 
   /** Changes the events that may be changed, notes the act, and says which they were. */
   function change(

@@ -11,6 +11,7 @@ import type { ControlBoard, Orders } from './controls.ts';
 import type { Doorbells } from './doorbells.ts';
 import { toEnvelope, toTrials } from './event-row.ts';
 import { isHead, lineOf } from './publisher.ts';
+import { fromRuns } from './seq-runs.ts';
 import type { Store } from './store.ts';
 import { seqsOf, type Topic, type Topics } from './topics.ts';
 
@@ -40,9 +41,10 @@ export function waitingRoom(store: Store, topics: Topics, board: ControlBoard, b
   );
   const inLanes = store.prepare(`
     SELECT count(*) - count(DISTINCT lane) AS count FROM holdfast_event WHERE topic = ? AND lane IS NOT NULL`);
+  const inHand = store.prepare('SELECT n, owner, seqs FROM holdfast_lease WHERE topic = ?');
   const followersInHand = store.prepare(`
-    SELECT count(*) AS count FROM holdfast_lease lease, json_each(lease.seqs) each
-    CROSS JOIN holdfast_event event ON event.seq = each.value WHERE lease.topic = ? AND event.hand = lease.n AND NOT ${isHead}`);
+    SELECT count(*) AS count FROM json_each(?) each
+    CROSS JOIN holdfast_event event ON event.seq = each.value WHERE event.hand = ? AND NOT ${isHead}`);
   const blocking = store.prepare(`
     SELECT count(*) AS count, count(*) FILTER (WHERE NOT ${isHead}) AS followers
     FROM holdfast_event event WHERE topic = ? AND blocking = 1`);
@@ -50,18 +52,10 @@ export function waitingRoom(store: Store, topics: Topics, board: ControlBoard, b
   const page = store.prepare(`
     SELECT event.*, trial.last_error, trial.story, NOT ${isHead} AS is_behind
     FROM holdfast_event event LEFT JOIN holdfast_trial trial ON trial.seq = event.seq
-    WHERE event.seq > ? AND event.seq <= ? ORDER BY event.seq LIMIT ?`);
-  const owners = store.prepare(`
-    SELECT each.value AS seq, lease.owner FROM holdfast_lease lease, json_each(lease.seqs) each
-    CROSS JOIN holdfast_event event ON event.seq = each.value AND event.fence < lease.n
-    WHERE lease.topic = ? AND each.value BETWEEN ? AND ?`);
-
+    WHERE event.seq > ? AND event.seq <= ? ORDER BY event.seq LIMIT ? + 0`);
   const find = store.prepare(
     `SELECT event.*, NOT ${isHead} AS is_behind FROM holdfast_event event WHERE id = ? AND topic = ?`,
   );
-  const isInHand = store.prepare(`
-    SELECT 1 FROM holdfast_lease lease, json_each(lease.seqs) each
-    WHERE lease.topic = ?1 AND each.value = ?2 AND lease.n > ?3`);
   const makeDue = store.prepare('UPDATE holdfast_event SET due_at = ? WHERE seq = ?');
   const moveUp = store.prepare(`
     UPDATE holdfast_line SET due_at = ?1 WHERE topic = ?2 AND due_at = ?3 AND seq = ?4
@@ -74,7 +68,7 @@ export function waitingRoom(store: Store, topics: Topics, board: ControlBoard, b
       AND seq > ?3 AND hand IS NULL AND blocking = 0`);
   const settled = store.prepare(`
     SELECT * FROM holdfast_settled
-    WHERE seq > ? AND seq <= ? AND removed_at > ? AND first_seen_at >= ? AND first_seen_at < ? ORDER BY seq LIMIT ?`);
+    WHERE seq > ? AND seq <= ? AND removed_at > ? AND first_seen_at >= ? AND first_seen_at < ? ORDER BY seq LIMIT ? + 0`);
 
   function countsOf(topic: Topic, orders: Orders, now: number): TopicCounts {
     const quarantine = [orders.tenants, orders.keys].map((names) => JSON.stringify([...names.keys()]));
@@ -86,9 +80,7 @@ export function waitingRoom(store: Store, topics: Topics, board: ControlBoard, b
     const heldInLine = hasQuarantine ? number(lined, topic) - ready - delayed - suspect : 0;
     const { count: blocked, followers } = blocking.get(topic.id)!;
     const behind =
-      topic.ordering === 'key'
-        ? number(inLanes, topic) - number(followersInHand, topic) - Number(followers)
-        : 0;
+      topic.ordering === 'key' ? number(inLanes, topic) - countFollowersInHand(topic) - Number(followers) : 0;
     const firstDueAt = line.first_due_at === null ? undefined : Number(line.first_due_at);
     return {
       ready,
@@ -105,6 +97,23 @@ export function waitingRoom(store: Store, topics: Topics, board: ControlBoard, b
 
   function number(statement: typeof held, topic: Topic): number {
     return Number(statement.get(topic.id)?.count);
+  }
+
+  function countFollowersInHand(topic: Topic): number {
+    return inHand.all(topic.id).reduce((sum, { n, seqs }) => {
+      const all = JSON.stringify(fromRuns(String(seqs)));
+      return sum + Number(followersInHand.get(all, n!)?.count);
+    }, 0);
+  }
+
+  /** Which lease has a sequence, and whose it is; that it is still in hand is for the fence of the event to say. */
+  function leasesOf(topic: Topic): Map<number, { n: number; owner: string }> {
+    const found = new Map<number, { n: number; owner: string }>();
+    for (const { n, owner, seqs } of inHand.all(topic.id)) {
+      const lease = { n: Number(n), owner: String(owner) };
+      for (const seq of fromRuns(String(seqs))) if ((found.get(seq)?.n ?? 0) < lease.n) found.set(seq, lease);
+    }
+    return found;
   }
 
   function stateOf(row: Row, isLeased: boolean, orders: Orders, now: number): WaitingState {
@@ -128,14 +137,13 @@ export function waitingRoom(store: Store, topics: Topics, board: ControlBoard, b
         const { from, to } = seqsOf(topic);
         const rows = page.all(cursor === undefined ? from : Number(cursor), to, limit + 1);
         const shown = rows.slice(0, limit);
-        const [first, last] = [shown[0], shown.at(-1)];
-        if (!first || !last) return { items: [], cursor: undefined };
-        const inHand = new Map(
-          owners.all(topic.id, first.seq!, last.seq!).map(({ seq, owner }) => [seq, String(owner)]),
-        );
+        const last = shown.at(-1);
+        if (!last) return { items: [], cursor: undefined };
+        const leases = leasesOf(topic);
         const items = shown.map((row) => {
           const { id, type, key, tenant, firstSeenAt } = toEnvelope(row, name);
-          const owner = inHand.get(row.seq!);
+          const lease = leases.get(Number(row.seq));
+          const owner = lease && lease.n > Number(row.fence) ? lease.owner : undefined;
           const state = stateOf(row, owner !== undefined, orders, now);
           return {
             id,
@@ -158,7 +166,7 @@ export function waitingRoom(store: Store, topics: Topics, board: ControlBoard, b
       const topic = topics.open(name);
       const row = find.get(id, topic.id);
       if (!row || row.blocking === 1 || Number(row.due_at) <= now) return false;
-      if (isInHand.get(topic.id, row.seq!, row.fence!)) return false;
+      if ((leasesOf(topic).get(Number(row.seq))?.n ?? 0) > Number(row.fence)) return false;
       // Where it waits by its due time it moves up; behind a head or under quarantine it does not.
       moveUp.run(now, topic.id, row.due_at!, row.seq!);
       makeDue.run(now, row.seq!);

@@ -1,0 +1,25 @@
+/**
+ * Sequences as text: the first, then for each run of neighbours how far from it they begin and how many they are. What is
+ * leased together mostly lies together, so a thousand events are a few characters.
+ */
+export function toRuns(seqs: readonly number[]): string {
+  const sorted = seqs.toSorted((a, b) => a - b);
+  const first = sorted[0] ?? 0;
+  const runs = [first];
+  for (let index = 0; index < sorted.length; ) {
+    const from = index;
+    while (++index < sorted.length && sorted[index] === sorted[index - 1]! + 1);
+    runs.push(sorted[from]! - first, index - from);
+  }
+  return runs.join(' ');
+}
+
+export function fromRuns(text: string): number[] {
+  const [first = 0, ...runs] = text.split(' ').map(Number);
+  const seqs: number[] = [];
+  for (let index = 0; index < runs.length; index += 2) {
+    const from = first + runs[index]!;
+    for (let next = 0; next < runs[index + 1]!; next++) seqs.push(from + next);
+  }
+  return seqs;
+}
