@@ -116,6 +116,21 @@ describe('the caller', () => {
   });
 });
 
+test('a function is told how long it has, and when nobody waits any more', async () => {
+  let heard: { signal: AbortSignal; patienceLeft: number } | undefined;
+  const to = (failed: { signal: AbortSignal; patienceLeft: number }) => {
+    heard = failed;
+    return new Promise(() => {});
+  };
+  const { clock, attempt } = setup({ patience: '10s', fallback: { to, reserve: '2s' } }, after('3s', down));
+  const ending = attempt();
+  await clock.advance('3s');
+  expect(heard).toMatchObject({ patienceLeft: 7_000, signal: { aborted: false } });
+  await clock.advance('7s');
+  expect(heard?.signal.aborted).toBe(true);
+  expect(await ending).toMatchObject({ ok: false, error: down });
+});
+
 describe('patience', () => {
   test('has time set aside for the fallback', async () => {
     const { attempt, clock, operation } = setup(

@@ -175,7 +175,9 @@ describe('patience', () => {
     await clock.advance('1ms');
     expect(await caught).toBe(down);
     expect(operation.attempts).toEqual([1]);
-    await expect(run(operation, { patience: 'soon' as '1s' })).rejects.toThrow('patience: expected a duration');
+    await expect(run(operation, { patience: 'soon' as '1s' })).rejects.toThrow(
+      'patience: expected a duration',
+    );
   });
 
   test('the attempt is told what is left of it', async () => {

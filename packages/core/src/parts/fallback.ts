@@ -13,6 +13,10 @@ export interface FailedWork {
   readonly error: unknown;
   readonly value: unknown;
   readonly story: Story;
+  /** Aborts when the caller leaves or patience ends: nobody wants the answer any more. */
+  readonly signal: AbortSignal;
+  /** Ms that are left for an answer. */
+  readonly patienceLeft: number;
 }
 
 /**
@@ -44,21 +48,25 @@ export const fallback = definePart({
         const failed = await next(settings.reserve > 0 ? { ...options, patience } : options);
         // Whoever has left wants no answer at all.
         if (failed.ok || failed.story.stop === 'cancelled') return failed;
-        let isOver = false;
+        const leaving = new AbortController();
+        const { signal } = leaving;
         return patiently(answer(), plan.clock, limits, (stop, reason) => {
-          isOver = true;
+          leaving.abort(reason);
           return stop === 'cancelled' ? failure(reason, { ...failed.story, stop }) : failed;
         });
 
         async function answer(): Promise<typeof failed> {
+          const { error, value: returned, story } = failed as typeof failed & { ok: false };
+          const patienceLeft = Math.max(0, endsAt - plan.clock.now());
+          const work: FailedWork = { error, value: returned, story, signal, patienceLeft };
           for (const each of chain) {
             try {
-              const value = typeof each === 'function' ? await each(failed) : each;
-              if (!isOver) plan.counters.fallbacks++;
-              return { ok: true, value, story: failed.story, from: 'fallback' };
+              const value = typeof each === 'function' ? await each(work) : each;
+              if (!signal.aborted) plan.counters.fallbacks++;
+              return { ok: true, value, story, from: 'fallback' };
             } catch {
               // The next of the chain is asked; if none answers, the real failure is what the caller gets.
-              if (isOver) break;
+              if (signal.aborted) break;
             }
           }
           return failed;
