@@ -1,9 +1,11 @@
-export type Unit = 'ns' | 'bytes' | 'timers';
+export type Unit = 'ns' | 'ms' | 'bytes' | 'timers' | 'events/s';
 export type Better = 'lower' | 'higher';
 
 /** What we promise of a case. */
 export type Bar =
-  | { readonly toFloorMax: number }
+  /** `orAddedMax`: or so much on top of the floor, in the unit; where the floor is dear, a ratio says little. */
+  | { readonly toFloorMax: number; readonly orAddedMax?: number }
+  | { readonly toFloorMin: number }
   | { readonly oursMax: number }
   /** This many times better than the named peer, in the same rounds. */
   | { readonly aheadOf: string; readonly times: number };
@@ -22,11 +24,12 @@ export interface Samples {
   readonly peers: Readonly<Record<string, readonly number[]>>;
 }
 
-/** A median, and where the middle eight tenths of the rounds lie. */
+/** A median, where the middle eight tenths of the rounds lie, and where the true median is, 95 times in 100. */
 export interface Spread {
   readonly median: number;
   readonly p10: number;
   readonly p90: number;
+  readonly ci95: readonly [low: number, high: number];
 }
 
 export interface BarResult {
@@ -66,6 +69,7 @@ export function compare({ case: name, unit, better, bars = [] }: Subject, sample
   );
   const [best] = Object.entries(toPeers).sort(([, a], [, b]) => a.median - b.median);
   const medianOfOurs = spreadOf(ours).median;
+  const added = spreadOf(ours.map((value, round) => value - (floor[round] as number))).median;
   return {
     case: name,
     unit,
@@ -78,19 +82,44 @@ export function compare({ case: name, unit, better, bars = [] }: Subject, sample
     bestPeer: best === undefined ? null : best[0],
     spread: { toFloor, toPeers, peersToFloor: mapValues(peers, (peer) => spreadOf(ratios(peer, floor))) },
     rounds: ours.length,
-    bars: bars.map((bar) => judge(bar, medianOfOurs, toFloor.median, toPeers)),
+    bars: bars.map((bar) => judge(bar, medianOfOurs, toFloor.median, added, toPeers)),
   };
 }
 
 export function spreadOf(values: readonly number[]): Spread {
   if (values.length === 0) throw new RangeError('A spread needs at least one value, got none.');
   const sorted = values.toSorted((a, b) => a - b);
-  return { median: quantile(sorted, 0.5), p10: quantile(sorted, 0.1), p90: quantile(sorted, 0.9) };
+  return {
+    median: quantile(sorted, 0.5),
+    p10: quantile(sorted, 0.1),
+    p90: quantile(sorted, 0.9),
+    ci95: confidence(sorted),
+  };
 }
 
-function judge(bar: Bar, ours: number, toFloor: number, toPeers: Record<string, Spread>): BarResult {
+/** By the order of the rounds: how many of them lie below the true median is a matter of coins. Assumes no distribution. */
+function confidence(sorted: readonly number[]): [low: number, high: number] {
+  const count = sorted.length;
+  const reach = 0.98 * Math.sqrt(count);
+  const low = Math.max(0, Math.floor(count / 2 - reach));
+  return [sorted[low] as number, sorted[count - 1 - low] as number];
+}
+
+function judge(
+  bar: Bar,
+  ours: number,
+  toFloor: number,
+  added: number,
+  toPeers: Record<string, Spread>,
+): BarResult {
   if ('toFloorMax' in bar) {
-    return { bar: `at most ${bar.toFloorMax} × floor`, value: toFloor, met: toFloor <= bar.toFloorMax };
+    const { toFloorMax, orAddedMax = Number.NaN } = bar;
+    const or = 'orAddedMax' in bar ? `, or at most ${orAddedMax} added (${Math.round(added)} are)` : '';
+    const met = toFloor <= toFloorMax || added <= orAddedMax;
+    return { bar: `at most ${toFloorMax} × floor${or}`, value: toFloor, met };
+  }
+  if ('toFloorMin' in bar) {
+    return { bar: `at least ${bar.toFloorMin} × floor`, value: toFloor, met: toFloor >= bar.toFloorMin };
   }
   if ('oursMax' in bar) return { bar: `at most ${bar.oursMax}`, value: ours, met: ours <= bar.oursMax };
   const value = toPeers[bar.aheadOf]?.median;

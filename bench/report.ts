@@ -8,10 +8,11 @@ type Row = readonly [
   wall: string,
   toFloor: string,
   spread: string,
+  ci: string,
   ahead: string,
 ];
 
-const heading: Row = ['', 'median', 'wall', '× floor', 'p10–p90', 'we are ahead'];
+const heading: Row = ['', 'median', 'wall', '× floor', 'p10–p90', '95 % CI', 'we are ahead'];
 
 /** A table a case, with the bars below it. */
 export function report(results: readonly CaseResult[]): string {
@@ -24,8 +25,16 @@ function tableOf(result: CaseResult): string {
   const figure = (value: number | undefined) => (value === undefined ? '' : amount(value, result.unit));
   const rows: Row[] = [
     heading,
-    ['floor', figure(result.floor), figure(wall?.floor), '1.00', '', ''],
-    ['holdfast', figure(result.ours), figure(wall?.ours), times(result.toFloor), range(spread.toFloor), ''],
+    ['floor', figure(result.floor), figure(wall?.floor), '1.00', '', '', ''],
+    [
+      'holdfast',
+      figure(result.ours),
+      figure(wall?.ours),
+      times(result.toFloor),
+      range(spread.toFloor),
+      confidence(spread.toFloor),
+      '',
+    ],
     ...Object.entries(result.peers)
       .sort(([, a], [, b]) => (result.better === 'lower' ? a - b : b - a))
       .map(([name, value]): Row => {
@@ -37,6 +46,7 @@ function tableOf(result: CaseResult): string {
           figure(wall?.peers[name]),
           times(toFloor.median),
           range(toFloor),
+          confidence(toFloor),
           `${times(ahead.median)} ×`,
         ];
       }),
@@ -74,6 +84,10 @@ function amount(value: number, unit: CaseResult['unit']): string {
 
 function range({ p10, p90 }: Spread): string {
   return `${times(p10)}–${times(p90)}`;
+}
+
+function confidence({ ci95: [low, high] }: Spread): string {
+  return `${low.toFixed(3)}–${high.toFixed(3)}`;
 }
 
 function times(value: number): string {

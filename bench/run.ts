@@ -4,7 +4,9 @@ import type { Suite } from './suite.ts';
 
 const suites: Record<string, () => Promise<{ suite: Suite }>> = {
   core: () => import('./suites/core.ts'),
+  events: () => import('./suites/events.ts'),
   http: () => import('./suites/http.ts'),
+  server: () => import('./suites/server.ts'),
   simulator: () => import('./suites/simulator.ts'),
   waiters: () => import('./suites/waiters.ts'),
 };

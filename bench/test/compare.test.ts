@@ -13,7 +13,7 @@ test('ratios are taken within a round, so that a slow round of the machine chang
   });
 
   expect(result.toFloor).toBe(2);
-  expect(result.spread.toFloor).toEqual({ median: 2, p10: 2, p90: 2 });
+  expect(result.spread.toFloor).toMatchObject({ median: 2, p10: 2, p90: 2 });
   expect(result.spread.peersToFloor.cockatiel?.median).toBe(3);
   expect(result).toMatchObject({ floor: 20, ours: 40, peers: { cockatiel: 60 }, rounds: 3 });
 });
@@ -52,6 +52,8 @@ test('without a peer there is no best one', () => {
 test.each([
   [{ toFloorMax: 2 }, true, 2],
   [{ toFloorMax: 1.99 }, false, 2],
+  [{ toFloorMax: 1.99, orAddedMax: 10 }, true, 2],
+  [{ toFloorMax: 1.99, orAddedMax: 9 }, false, 2],
   [{ oursMax: 20 }, true, 20],
   [{ oursMax: 19 }, false, 20],
   [{ aheadOf: 'peer', times: 3 }, true, 3],
@@ -74,9 +76,15 @@ test('contestants with unlike numbers of rounds are not compared', () => {
 });
 
 test('a spread is the median and the middle eight tenths', () => {
-  expect(spreadOf([5, 1, 4, 2, 3])).toEqual({ median: 3, p10: 1.4, p90: 4.6 });
-  expect(spreadOf([7])).toEqual({ median: 7, p10: 7, p90: 7 });
+  expect(spreadOf([5, 1, 4, 2, 3])).toEqual({ median: 3, p10: 1.4, p90: 4.6, ci95: [1, 5] });
+  expect(spreadOf([7])).toEqual({ median: 7, p10: 7, p90: 7, ci95: [7, 7] });
   expect(() => spreadOf([])).toThrow('none');
+});
+
+test('the true median is told to lie where fair coins would put it, 95 times in 100', () => {
+  const values = Array.from({ length: 61 }, (_, index) => index + 1);
+
+  expect(spreadOf(values).ci95).toEqual([23, 39]);
 });
 
 test('over the rounds everyone goes first and everyone goes last, forwards and backwards', () => {

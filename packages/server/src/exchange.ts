@@ -179,7 +179,8 @@ export abstract class Exchange implements RequestContext, Surroundings {
   }
 }
 
-const exchangeOf: unique symbol = Symbol('holdfast');
+/** Under which a request carries its exchange. */
+export const exchangeOf: unique symbol = Symbol('holdfast');
 
 interface Carrier {
   [exchangeOf]?: Exchange;

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Clock, systemClock } from 'holdfast';
 import type { Answer, AnswerHeaders } from './answer.ts';
-import { exchangeIn, type RequestBody, tooLarge } from './exchange.ts';
+import { exchangeIn, exchangeOf, type RequestBody, tooLarge } from './exchange.ts';
 import { goThrough } from './go-through.ts';
 import { NodeExchange } from './node-exchange.ts';
 import { inOrder, type Part } from './part.ts';
@@ -21,11 +21,12 @@ export function guard(app: FastifyInstance, options: FastifyGuardOptions, done: 
   const ordered = inOrder(options.parts);
   const early = ordered.filter(({ needsBody }) => !needsBody);
   const late = ordered.filter(({ needsBody }) => needsBody);
+  if (!app.hasRequestDecorator(exchangeOf)) app.decorateRequest(exchangeOf, null);
   const exchangeFor = (request: FastifyRequest, reply: FastifyReply) =>
-    (exchangeIn(request.raw) as FastifyExchange | undefined) ?? new FastifyExchange(request, reply, clock);
+    (exchangeIn(request) as FastifyExchange | null) ?? new FastifyExchange(request, reply, clock);
 
   const enter = (parts: readonly Part[]) => (request: FastifyRequest, reply: FastifyReply, next: Next) =>
-    goThrough(parts, exchangeFor(request, reply), next, (error) => next(error as Error));
+    goThrough(parts, exchangeFor(request, reply), next, next as (error: unknown) => void);
 
   if (early.length > 0 && at === 'onRequest') app.addHook('onRequest', enter(early));
   if (late.length > 0) {
@@ -42,7 +43,7 @@ export function guard(app: FastifyInstance, options: FastifyGuardOptions, done: 
   if (late.length > 0) app.addHook('preHandler', enter(late));
   if (ordered.some(({ name }) => name === 'degrade' || name === 'idempotency')) {
     app.addHook('onSend', (request, _reply, payload, next) => {
-      const exchange = exchangeIn(request.raw) as FastifyExchange | undefined;
+      const exchange = exchangeIn(request) as FastifyExchange | null;
       if (exchange?.isHeld) exchange.show(payload, next);
       else next(null, payload);
     });
@@ -59,18 +60,16 @@ type SendOn = (error: Error | null, payload?: unknown) => void;
 
 class FastifyExchange extends NodeExchange {
   readonly #reply: FastifyReply;
-  readonly #route: string | undefined;
-  #chunks: Uint8Array[] = [];
+  #chunks: Uint8Array[] | undefined;
   #length = 0;
 
   constructor(request: FastifyRequest, reply: FastifyReply, clock: Clock) {
     super(request.raw, reply.raw, clock, request);
     this.#reply = reply;
-    this.#route = request.routeOptions.url;
   }
 
   override get route(): string | undefined {
-    return this.#route;
+    return routeOf(this.native as FastifyRequest);
   }
 
   override get status(): number {
@@ -83,10 +82,12 @@ class FastifyExchange extends NodeExchange {
 
   /** Hears the body as it passes to the parser of the framework: nothing is read twice. */
   tap(payload: NodeJS.ReadableStream): void {
+    const chunks: Uint8Array[] = [];
+    this.#chunks = chunks;
     payload.on('data', (chunk: Uint8Array | string) => {
       const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
       this.#length += bytes.length;
-      this.#chunks.push(bytes);
+      chunks.push(bytes);
     });
     // The parser lets it flow when it listens as well.
     payload.pause();
@@ -94,7 +95,8 @@ class FastifyExchange extends NodeExchange {
 
   override async readBody(bytesMax: number): Promise<RequestBody> {
     if (this.#length > bytesMax) return tooLarge;
-    return this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#length);
+    const chunks = this.#chunks ?? [];
+    return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, this.#length);
   }
 
   override send({ status, headers, body }: Answer): void {
@@ -124,6 +126,22 @@ class FastifyExchange extends NodeExchange {
   protected override answerInstead(answer: Answer): void {
     if (!this.#reply.sent) this.send(answer);
   }
+}
+
+/** Where Fastify keeps the route of a request; found when the first one comes. */
+let routeSymbol: symbol | undefined;
+
+interface Routed {
+  readonly [context: symbol]: { readonly config?: { readonly url?: string } } | undefined;
+}
+
+/** `routeOptions` makes an object of a dozen fields each time it is read, which would cost more than the whole limiter. */
+function routeOf(request: FastifyRequest): string | undefined {
+  routeSymbol ??= Object.getOwnPropertySymbols(request).find(
+    ({ description }) => description === 'fastify.context',
+  );
+  const context = routeSymbol && (request as unknown as Routed)[routeSymbol];
+  return context ? context.config?.url : request.routeOptions.url;
 }
 
 function bodyOf(payload: unknown): string | Uint8Array | undefined {

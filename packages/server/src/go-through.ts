@@ -9,15 +9,6 @@ export function goThrough(
   next: () => unknown,
   failed: (error: unknown) => void,
 ): void {
-  const go = (answer: Answer | undefined) => {
-    // The client has left while a part waited: there is nobody to answer, and no reason to begin.
-    if (exchange.isOver) return;
-    if (answer) exchange.refuse(answer);
-    else {
-      exchange.prepare();
-      exchange.around(next);
-    }
-  };
   let answer: Answer | undefined | Promise<Answer | undefined>;
   try {
     answer = enterAll(ordered, exchange);
@@ -25,6 +16,16 @@ export function goThrough(
     failed(error);
     return;
   }
-  if (answer instanceof Promise) answer.then(go, failed);
-  else go(answer);
+  if (answer instanceof Promise) answer.then((late) => goOn(exchange, late, next), failed);
+  else goOn(exchange, answer, next);
+}
+
+function goOn(exchange: NodeExchange, answer: Answer | undefined, next: () => unknown): void {
+  // The client has left while a part waited: there is nobody to answer, and no reason to begin.
+  if (exchange.isOver) return;
+  if (answer) exchange.refuse(answer);
+  else {
+    exchange.prepare();
+    exchange.around(next);
+  }
 }

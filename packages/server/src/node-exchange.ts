@@ -17,12 +17,12 @@ export class NodeExchange extends Exchange {
   readonly response: ServerResponse;
   #isHeldBack = false;
 
-  constructor(request: IncomingMessage, response: ServerResponse, clock: Clock, native: unknown = request) {
+  constructor(request: IncomingMessage, response: ServerResponse, clock: Clock, native: object = request) {
     super(clock);
     this.request = request;
     this.response = response;
     this.native = native;
-    carry(request, this);
+    carry(native, this);
   }
 
   get method(): string {

@@ -51,6 +51,7 @@ const fields = {
   timeout: duration('25ms'),
   lease: group({ tokensMax: count(20, 1), for: duration('100ms') }, false),
   keysMax: count(100_000, 2),
+  fields: word('low', 'low', 'always', 'refused'),
   reportOnly: anything<boolean>(),
   legacy: anything<boolean>(),
   retryAfterCap: duration('1h'),
@@ -99,6 +100,8 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
       },
       clock,
     );
+  /** Above so many of the first limit nothing is told. */
+  const toldBelow = { low: policies[0]!.burst / 2, always: Infinity, refused: -0.5 }[settings.fields];
   const counts: RateLimitCounts = { allowed: 0, refused: 0, wouldRefuse: 0 };
 
   function nameOf(exchange: Exchange): string {
@@ -109,17 +112,22 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
     return hash('sha256', name, 'base64url');
   }
 
-  function settle(exchange: Exchange, taken: Taken): Answer | undefined {
-    const { waitMs, tokens } = taken;
-    if (waitMs > 0 && reportOnly) counts.wouldRefuse++;
-    if (reportOnly) return undefined;
-    const limit = texts.limit(tokens, waitMs);
-    const old = legacy ? legacyFields(policies[0]!, tokens[0]!) : undefined;
-    if (waitMs === 0) {
-      counts.allowed++;
-      exchange.setHeader('ratelimit-policy', texts.policy);
-      exchange.setHeader('ratelimit', limit);
-      for (const name in old) exchange.setHeader(name, old[name] as string);
+  function tell(exchange: Exchange, tokens: readonly number[]): void {
+    exchange.setHeader('ratelimit-policy', texts.policy);
+    exchange.setHeader('ratelimit', texts.limit(tokens, 0));
+    if (!legacy) return;
+    for (const [name, value] of Object.entries(legacyFields(policies[0]!, tokens[0]!))) {
+      exchange.setHeader(name, value);
+    }
+  }
+
+  function settle(exchange: Exchange, { waitMs, tokens, violated }: Taken): Answer | undefined {
+    if (waitMs === 0 || reportOnly) {
+      if (waitMs === 0) counts.allowed++;
+      else counts.wouldRefuse++;
+      const isLow = tokens.some((each, index) => each <= policies[index]!.burst / 2);
+      if (!reportOnly && (settings.fields === 'always' || (settings.fields === 'low' && isLow)))
+        tell(exchange, tokens);
       return undefined;
     }
     counts.refused++;
@@ -127,12 +135,12 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
       'quota-exceeded',
       {
         'ratelimit-policy': texts.policy,
-        ratelimit: limit,
+        ratelimit: texts.limit(tokens, waitMs),
         // More than the whole limit never passes: there is nothing to wait for.
         ...(waitMs < Infinity && { 'retry-after': retryAfter(waitMs, random, settings.retryAfterCap) }),
-        ...old,
+        ...(legacy && legacyFields(policies[0]!, tokens[0]!)),
       },
-      { 'violated-policies': taken.violated },
+      { 'violated-policies': violated },
     );
   }
 
@@ -149,7 +157,17 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
       const key = nameOf(exchange);
       const cost = costOf ? costOf(exchange) : 1;
       const now = clock.now();
-      if (!shared) return settle(exchange, local.take(key, cost, now));
+      if (!shared) {
+        const left = local.tryTake(key, cost, now);
+        if (left > toldBelow) {
+          counts.allowed++;
+          return undefined;
+        }
+        return settle(
+          exchange,
+          left < 0 ? local.take(key, cost, now) : { waitMs: 0, tokens: [left], violated: [] },
+        );
+      }
       const taken = shared.take(key, cost, now);
       return taken instanceof Promise
         ? taken.then((late) => settle(exchange, late))

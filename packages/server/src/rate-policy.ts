@@ -1,5 +1,3 @@
-import type { AnswerHeaders } from './answer.ts';
-
 /** One limit: its rate, and how the fields of the draft tell of it. */
 export interface RatePolicy {
   readonly name: string;
@@ -44,7 +42,7 @@ export class RateFields {
     const texts = this.#texts;
     const only = tokens[0]!;
     if (!texts || waitMs > 1000 || only >= textsMax) return this.#write(tokens, waitMs);
-    const left = Math.floor(only);
+    const left = whole(only);
     texts[left] ??= this.#write(tokens, 0);
     return texts[left];
   }
@@ -52,7 +50,7 @@ export class RateFields {
   #write(tokens: readonly number[], waitMs: number): string {
     let text = '';
     for (let index = 0; index < tokens.length; index++) {
-      const left = Math.floor(tokens[index]!);
+      const left = whole(tokens[index]!);
       // Until then no more than what is left can be used: the next token comes no earlier.
       const nextMs = (left + 1 - tokens[index]!) / this.#policies[index]!.ratePerMs;
       const window = seconds(left === 0 ? Math.max(nextMs, waitMs) : nextMs);
@@ -63,12 +61,17 @@ export class RateFields {
 }
 
 /** For clients that know nothing newer; asked for by name. */
-export function legacyFields(policy: RatePolicy, tokens: number): AnswerHeaders {
+export function legacyFields(policy: RatePolicy, tokens: number): Readonly<Record<string, string>> {
   return {
     'x-ratelimit-limit': String(Math.floor(policy.burst)),
-    'x-ratelimit-remaining': String(Math.floor(tokens)),
+    'x-ratelimit-remaining': String(whole(tokens)),
     'x-ratelimit-reset': String(seconds((policy.burst - tokens) / policy.ratePerMs)),
   };
+}
+
+/** Sums of fractions drift: what is nearly a whole one is one, as for the limiter itself. */
+function whole(tokens: number): number {
+  return Math.floor(tokens + 0.001);
 }
 
 function seconds(ms: number): number {

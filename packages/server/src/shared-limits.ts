@@ -62,7 +62,7 @@ export class SharedLimits {
   }
 
   take(key: string, cost: number, now: number): Taken | Promise<Taken> {
-    const blockedMs = this.#blocked.get(key) - now;
+    const blockedMs = this.#blocked.untilOf(key) - now;
     if (blockedMs > 0) return refusal(this.#policies, blockedMs);
     const { lease } = this.#settings;
     if (!lease || cost !== 1 || this.#policies.length > 1) return this.#ask(key, cost, now);
@@ -114,9 +114,15 @@ export class SharedLimits {
     if (!answer) return this.#withoutStore(key, cost, now);
     const tokens = answer.left.map((left) => left.tokens);
     if (answer.allowed) return { waitMs: 0, tokens, violated: [] };
-    if (cost === 1) this.#blocked.set(this.#blocked.nameOf(key, now), now + answer.waitMs);
+    if (cost === 1) this.#block(key, now, answer.waitMs);
     const violated = this.#policies.filter((_, index) => tokens[index]! < cost).map(({ name }) => name);
     return { waitMs: answer.waitMs, tokens, violated };
+  }
+
+  #block(key: string, now: number, waitMs: number): void {
+    const debt = this.#blocked.of(key, now);
+    // Where there is no room, nobody is blocked for what another did.
+    if (this.#blocked.untilOf(key) === debt.until) debt.until = now + waitMs;
   }
 
   #withoutStore(key: string, cost: number, now: number): Taken {

@@ -369,6 +369,9 @@ test('16. a Retry-After is whole seconds, never early, and spread upwards', () =
   expect(retryAfter(1e12, () => 0, 60_000)).toBe('60');
 });
 
+/** Whatever else the machine does. */
+const calm = { readings: { utilization: () => 0, heap: () => 0 } };
+
 describe('17. who calls itself critical', () => {
   const priorityOf = async (parts: readonly Part[]) => {
     let seen: string | undefined;
@@ -381,14 +384,14 @@ describe('17. who calls itself critical', () => {
   };
 
   test('is not, from outside', async () => {
-    expect(await priorityOf([deadline({ inside: peers('10.0.0.0/8') }), shed()])).toBe('default');
-    expect(await priorityOf([deadline(), shed()])).toBe('default');
+    expect(await priorityOf([deadline({ inside: peers('10.0.0.0/8') }), shed({}, calm)])).toBe('default');
+    expect(await priorityOf([deadline(), shed({}, calm)])).toBe('default');
   });
 
   test('is, from inside, unless the route knows better', async () => {
     const inside = peers('127.0.0.1');
-    expect(await priorityOf([shed({ inside })])).toBe('critical');
-    expect(await priorityOf([shed({ inside, priority: () => 'sheddable' })])).toBe('sheddable');
+    expect(await priorityOf([shed({ inside }, calm)])).toBe('critical');
+    expect(await priorityOf([shed({ inside, priority: () => 'sheddable' }, calm)])).toBe('sheddable');
   });
 });
 

@@ -1,0 +1,167 @@
+import fastifyCircuitBreaker from '@fastify/circuit-breaker';
+import fastifyRateLimit from '@fastify/rate-limit';
+import { memoryEngine } from '@holdfast/contracts/memory';
+import { openRedis } from '@holdfast/redis';
+import { bulkhead, deadline, health, idempotency, type Part, rateLimit, shed } from '@holdfast/server';
+import { guard as guardExpress } from '@holdfast/server/express';
+import { guard } from '@holdfast/server/fastify';
+import { guard as guardHono } from '@holdfast/server/hono';
+import { rateLimit as expressRateLimit } from 'express-rate-limit';
+import type { FastifyInstance } from 'fastify';
+import { rateLimiter as honoRateLimiter } from 'hono-rate-limiter';
+import { Redis } from 'ioredis';
+import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible';
+import type { Bar } from '../../compare.ts';
+import type { Case } from '../../harness.ts';
+import { expressServer, fastifyServer, honoServer } from './frameworks.ts';
+import type { Burst, Load } from './load.ts';
+
+export interface ServerCase {
+  readonly name: string;
+  /** Starts the servers. */
+  open(load: Load): Promise<Case>;
+}
+
+/** A port where a contestant listens. */
+type Contestant = () => Promise<number>;
+
+interface Field {
+  readonly name: string;
+  readonly kind?: Burst['kind'];
+  readonly bars: readonly Bar[];
+  readonly floor: Contestant;
+  readonly ours: Contestant;
+  readonly peers: Readonly<Record<string, Contestant>>;
+}
+
+/** Never reached, and told in every answer all the same. */
+const wide = 10_000_000;
+const windowMs = 60_000;
+const limits = { rate: `${wide}/m` } as const;
+
+export function serverCases(redisUrl: string | undefined): ServerCase[] {
+  const fields = [...memoryFields(), ...(redisUrl === undefined ? [] : redisFields(redisUrl))];
+  return fields.map((field) => ({ name: field.name, open: (load) => caseOf(field, load) }));
+}
+
+async function caseOf({ name, kind = 'get', bars, floor, ours, peers }: Field, load: Load): Promise<Case> {
+  const loops: Case['peers'] = Object.fromEntries(
+    await Promise.all(
+      Object.entries(peers).map(async ([peer, start]) => [peer, load(await start(), kind)] as const),
+    ),
+  );
+  const [floorPort, oursPort] = [await floor(), await ours()];
+  return {
+    case: name,
+    unit: 'ns',
+    better: 'lower',
+    bars: [...bars, ...Object.keys(peers).map((aheadOf) => ({ aheadOf, times: 1 }))],
+    floor: load(floorPort, kind),
+    ours: load(oursPort, kind),
+    peers: loops,
+  };
+}
+
+function guarded(...parts: Part[]): Contestant {
+  return () => fastifyServer((app) => app.register(guard, { parts }));
+}
+
+const bare: Contestant = () => fastifyServer(() => {});
+
+function memoryFields(): Field[] {
+  const flexible = new RateLimiterMemory({ points: wide, duration: 60 });
+  return [
+    {
+      name: 'memory limiter',
+      bars: [{ toFloorMax: 1.03, orAddedMax: 1000 }],
+      floor: bare,
+      ours: guarded(rateLimit({ limits })),
+      peers: {
+        '@fastify/rate-limit': () =>
+          fastifyServer((app) => app.register(fastifyRateLimit, { max: wide, timeWindow: windowMs })),
+        'rate-limiter-flexible': () => fastifyServer((app) => flexibleHook(app, flexible)),
+      },
+    },
+    {
+      name: 'whole set',
+      bars: [{ toFloorMax: 1.1 }],
+      floor: bare,
+      ours: guarded(health(), deadline(), rateLimit({ limits }), shed(), bulkhead()),
+      peers: {
+        '@fastify/circuit-breaker': () => fastifyServer((app) => app.register(fastifyCircuitBreaker), true),
+      },
+    },
+    {
+      name: 'idempotency memory',
+      kind: 'post',
+      bars: [{ toFloorMax: 1.25 }],
+      floor: bare,
+      ours: guarded(idempotency({ ledger: memoryEngine().ledger, ...keys })),
+      peers: {},
+    },
+    {
+      name: 'limiter in Express',
+      bars: [],
+      floor: () => expressServer([]),
+      ours: () => expressServer([guardExpress([rateLimit({ limits })])]),
+      peers: {
+        'express-rate-limit': () =>
+          expressServer([expressRateLimit({ limit: wide, windowMs, standardHeaders: 'draft-8' })]),
+      },
+    },
+    {
+      name: 'limiter in Hono',
+      bars: [],
+      floor: () => honoServer([]),
+      ours: () => honoServer([guardHono([rateLimit({ limits })])]),
+      peers: {
+        'hono-rate-limiter': () =>
+          honoServer([honoRateLimiter({ limit: wide, windowMs, keyGenerator: () => 'key' })]),
+      },
+    },
+  ];
+}
+
+/** Kept for a moment only: a benchmark makes more keys than a day of most services. */
+const keys = { scope: () => 'tenant', keep: '500ms', liveMax: 1_000_000 } as const;
+
+function redisFields(url: string): Field[] {
+  // Sent together, as its readme advises and as ours are.
+  const client = () => new Redis(url, { enableAutoPipelining: true });
+  return [
+    {
+      name: 'redis limiter',
+      bars: [],
+      floor: bare,
+      ours: guarded(rateLimit({ limits, counters: openRedis({ url }).counters })),
+      peers: {
+        '@fastify/rate-limit': () =>
+          fastifyServer((app) =>
+            app.register(fastifyRateLimit, { max: wide, timeWindow: windowMs, redis: client() }),
+          ),
+        'rate-limiter-flexible': () =>
+          fastifyServer((app) =>
+            flexibleHook(app, new RateLimiterRedis({ storeClient: client(), points: wide, duration: 60 })),
+          ),
+      },
+    },
+    {
+      name: 'idempotency redis',
+      kind: 'post',
+      bars: [{ toFloorMax: 1.7 }],
+      floor: bare,
+      ours: guarded(idempotency({ ledger: openRedis({ url }).ledger, ...keys })),
+      peers: {},
+    },
+  ];
+}
+
+/** It has no plugin: this is what its readme shows, with the headers that the others send. */
+function flexibleHook(app: FastifyInstance, limiter: RateLimiterMemory | RateLimiterRedis): void {
+  app.addHook('onRequest', async (request, reply) => {
+    const { remainingPoints, msBeforeNext } = await limiter.consume(request.ip);
+    reply.header('x-ratelimit-limit', wide);
+    reply.header('x-ratelimit-remaining', remainingPoints);
+    reply.header('x-ratelimit-reset', Math.ceil(msBeforeNext / 1000));
+  });
+}
