@@ -1,0 +1,121 @@
+import { parseArgs } from 'node:util';
+import type { Shell } from './shell.ts';
+
+/** A flag with a value, or, without `value`, one that is there or not. */
+export interface Flag {
+  readonly value?: string;
+  readonly says: string;
+}
+
+/** A command is data and one function. It resolves to the exit code: 0 good, 1 bad news. */
+export interface Command {
+  /** What is typed: `dlq ls`. */
+  readonly name: string;
+  readonly summary: string;
+  /** What may stand beside the flags: `<id>`, `[id…]`; none unless given. */
+  readonly operands?: string;
+  readonly flags: Readonly<Record<string, Flag>>;
+  run(given: Given, shell: Shell): Promise<number>;
+}
+
+/** What was typed. */
+export interface Given {
+  readonly operands: readonly string[];
+  readonly flags: Readonly<Record<string, string | true | undefined>>;
+}
+
+/** A flag or a value that cannot be used: exit code 2. */
+export class WrongQuestion extends Error {}
+
+/** The store, or a file, cannot be had: exit code 3. */
+export class CannotAsk extends Error {}
+
+const everywhere: Record<string, Flag> = {
+  json: { says: 'print one JSON object a line' },
+  help: { says: 'print this' },
+};
+
+/** Runs one of `commands`. Resolves to the exit code: 0 good, 1 bad news, 2 wrong question, 3 could not ask. */
+export async function runCommand(
+  commands: readonly Command[],
+  args: readonly string[],
+  shell: Shell,
+): Promise<number> {
+  try {
+    const command = find(commands, args);
+    if (!command) return listCommands(commands, args, shell);
+    const given = read(command, args.slice(command.name.split(' ').length));
+    if (given.flags.help) {
+      shell.out(helpOf(command));
+      return 0;
+    }
+    return await command.run(given, shell);
+  } catch (error) {
+    if (shell.signal.aborted) return 130;
+    shell.err(`holdfast: ${(error as Error).message}`);
+    return exitCodeOf(error);
+  }
+}
+
+/** Refusals of ours mean that the question was wrong; anything else, that nobody could answer it. */
+function exitCodeOf(error: unknown): number {
+  if (error instanceof WrongQuestion) return 2;
+  const code = String((Object(error) as { code?: unknown }).code);
+  return /^HOLDFAST_(OPTIONS|TOPIC|TRIAGE)/.test(code) ? 2 : 3;
+}
+
+function find(commands: readonly Command[], args: readonly string[]): Command | undefined {
+  return commands.find(({ name }) => name.split(' ').every((word, index) => args[index] === word));
+}
+
+function listCommands(commands: readonly Command[], args: readonly string[], shell: Shell): number {
+  const [first] = args;
+  const isAsked = first === undefined || first === '--help' || first === 'help';
+  const near = commands.filter(({ name }) => name.split(' ')[0] === first);
+  const list = (near.length > 0 ? near : commands).map(
+    ({ name, operands = '', summary }) =>
+      `  ${`holdfast ${name} ${operands}`.trimEnd().padEnd(38)}  ${summary}`,
+  );
+  const print = isAsked ? shell.out : shell.err;
+  if (!isAsked) print(`holdfast: there is no command "${args.slice(0, 2).join(' ')}".\n`);
+  print([...list, '', `Each has --help. ${storeHelp}`].join('\n'));
+  return isAsked ? 0 : 2;
+}
+
+const storeHelp =
+  'Those that need a store take --store <file or postgres URL>, or HOLDFAST_STORE.\n' +
+  'Exit codes: 0 good, 1 bad news, 2 a wrong question, 3 nobody could be asked.';
+
+function read(command: Command, args: readonly string[]): Given {
+  const flags = { ...command.flags, ...everywhere };
+  const options = Object.fromEntries(
+    Object.entries(flags).map(([name, { value }]) => [name, { type: value ? 'string' : 'boolean' } as const]),
+  );
+  const { values, positionals, tokens } = parseArgs({
+    args: [...args],
+    options,
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
+  for (const token of tokens) {
+    if (token.kind !== 'option') continue;
+    const flag = Object.hasOwn(flags, token.name) ? flags[token.name] : undefined;
+    const wrong = (what: string) =>
+      new WrongQuestion(`${token.rawName} ${what}; try "holdfast ${command.name} --help".`);
+    if (!flag) throw wrong('is not a flag');
+    if (flag.value && (token.value ?? '') === '') throw wrong(`needs a value, ${flag.value}`);
+    if (!flag.value && token.value !== undefined) throw wrong(`takes no value, got "${token.value}"`);
+  }
+  if (positionals.length > 0 && !command.operands) {
+    throw new WrongQuestion(`"${positionals[0]}" means nothing to "holdfast ${command.name}".`);
+  }
+  return { operands: positionals, flags: values as Given['flags'] };
+}
+
+function helpOf({ name, summary, operands = '', flags }: Command): string {
+  const lines = Object.entries({ ...flags, ...everywhere }).map(([flag, { value, says }]) => {
+    return `  ${(value ? `--${flag} <${value}>` : `--${flag}`).padEnd(26)}${says}`;
+  });
+  return [`holdfast ${name} ${operands}`.trimEnd(), summary, '', ...lines].join('\n');
+}

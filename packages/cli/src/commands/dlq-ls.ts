@@ -1,0 +1,40 @@
+import type { Command } from '../command.ts';
+import { numberOf, textOf } from '../given-values.ts';
+import { filterFlags, filterOf, statusFlag } from '../parked-flags.ts';
+import { storeFlag, withStore } from '../store.ts';
+import { oneLine, span, table } from '../table.ts';
+
+export const dlqLs: Command = {
+  name: 'dlq ls',
+  summary: 'parked events, the latest first',
+  flags: {
+    ...storeFlag,
+    ...filterFlags,
+    ...statusFlag,
+    limit: { value: 'count', says: 'at most so many; 20 unless given' },
+    cursor: { value: 'cursor', says: 'the page after this one' },
+  },
+  run: (given, shell) =>
+    withStore(given, shell, async ({ triage }) => {
+      const cursor = textOf(given, 'cursor');
+      const filter = filterOf(given);
+      const page = { limit: numberOf(given, 'limit') ?? 20, ...(cursor !== undefined && { cursor }) };
+      const { items, cursor: next } = await triage.list(filter, page);
+      if (given.flags.json) {
+        for (const item of items) shell.out(JSON.stringify(item));
+        return 0;
+      }
+      if (items.length === 0) {
+        shell.out('Nothing is parked here.');
+        return 0;
+      }
+      const rows = items.map(({ id, topic, key = '', stop, finalAttempt, removedInMs, reason, message }) => [
+        ...[id, topic, key, stop, String(finalAttempt), span(removedInMs)],
+        oneLine(`${reason}: ${message}`, 80),
+      ]);
+      shell.out(table(['ID', 'TOPIC', 'KEY', 'STOP', 'ATTEMPTS', 'KEPT FOR', 'ERROR'], rows));
+      const total = await triage.count(filter);
+      shell.out(`\n${items.length} of ${total}${next === undefined ? '' : `; more with --cursor ${next}`}`);
+      return 0;
+    }),
+};

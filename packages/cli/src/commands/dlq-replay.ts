@@ -1,0 +1,149 @@
+import {
+  isEmptyFilter,
+  type ParkedFilter,
+  type ReplayOperation,
+  type ReplayRequest,
+} from '@holdfast/contracts';
+import { type Replayer, replayer } from '@holdfast/events';
+import { type Command, type Given, WrongQuestion } from '../command.ts';
+import { actOf, msOf, numberOf, textOf } from '../given-values.ts';
+import { filterFlags, filterOf } from '../parked-flags.ts';
+import type { Shell } from '../shell.ts';
+import { storeFlag, withStore } from '../store.ts';
+
+export const dlqReplay: Command = {
+  name: 'dlq replay',
+  summary: 'let parked events happen again: some first, then the rest at a rate',
+  operands: '[id…]',
+  flags: {
+    ...storeFlag,
+    ...filterFlags,
+    all: { says: 'everything that is parked' },
+    'dry-run': { says: 'only say how many it would be' },
+    rate: { value: 'events/s', says: '50 unless given' },
+    canary: { value: 'count', says: 'how many go first, and must succeed; 5 unless given, 0 for none' },
+    'canary-for': { value: 'duration', says: 'how long those are watched; 5s unless given' },
+    to: { value: 'topic', says: 'to this topic instead of the one each came from' },
+    why: { value: 'text', says: 'kept in the audit log' },
+    who: { value: 'name', says: 'kept in the audit log; your user name unless given' },
+    detach: { says: 'only begin it: a caretaker, or --resume, moves it on' },
+    resume: { value: 'replay', says: 'go on with one that was begun' },
+    cancel: { value: 'replay', says: 'stop one; what is not released goes back (with --why)' },
+  },
+  run: (given, shell) =>
+    withStore(given, shell, async (engine) => {
+      const replays = replayer({ engine });
+      const resumed = textOf(given, 'resume');
+      if (resumed !== undefined) return follow(replays, resumed, given, shell);
+      const cancelled = textOf(given, 'cancel');
+      if (cancelled !== undefined) return cancel(replays, cancelled, given, shell);
+
+      const filter = wanted(given);
+      const count = await replays.dryRun(filter);
+      if (given.flags['dry-run'] || count === 0) {
+        shell.out(given.flags.json ? JSON.stringify({ count }) : `${count} parked events match.`);
+        return count === 0 && !given.flags['dry-run'] ? 1 : 0;
+      }
+      const { id } = await replays.begin(
+        { ...request(given), filter },
+        actOf(given, shell.user, 'why', 'by hand'),
+      );
+      if (!given.flags.detach) return follow(replays, id, given, shell);
+      shell.out(
+        given.flags.json ? JSON.stringify({ id, count }) : `replay ${id} of ${count} events has begun.`,
+      );
+      return 0;
+    }),
+};
+
+function wanted(given: Given): ParkedFilter {
+  const { operands: ids, flags } = given;
+  const filter = filterOf(given);
+  if (ids.length > 0) {
+    if (!isEmptyFilter(filter) || flags.all)
+      throw new WrongQuestion('say ids, or a filter, or --all: not several of them.');
+    return { ids };
+  }
+  if (!isEmptyFilter(filter)) {
+    if (flags.all) throw new WrongQuestion('say a filter, or --all: not both.');
+    return filter;
+  }
+  if (!flags.all) throw new WrongQuestion('which events? Say ids, a filter such as --topic, or --all.');
+  return { from: 0 };
+}
+
+function request(given: Given): Partial<ReplayRequest> {
+  const to = textOf(given, 'to');
+  const said = {
+    rate: numberOf(given, 'rate'),
+    canary: numberOf(given, 'canary'),
+    canaryMs: msOf(given, 'canary-for'),
+    to,
+  };
+  return Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined));
+}
+
+async function cancel(replays: Replayer, id: string, given: Given, shell: Shell): Promise<number> {
+  const isStopping = await replays.stop(id, actOf(given, shell.user));
+  shell.out(
+    given.flags.json
+      ? JSON.stringify({ id, isStopping })
+      : isStopping
+        ? `replay ${id} stops.`
+        : `replay ${id} was over.`,
+  );
+  return isStopping ? 0 : 1;
+}
+
+async function follow(replays: Replayer, id: string, given: Given, shell: Shell): Promise<number> {
+  let last = '';
+  const tell = (operation: ReplayOperation) => {
+    const line = given.flags.json ? JSON.stringify(summary(operation)) : progress(operation);
+    if (line === last) return;
+    last = line;
+    if (shell.isTerminal && !given.flags.json) shell.draw(line);
+    else shell.out(line);
+  };
+  try {
+    const ended = await replays.run(id, { onProgress: throttled(tell), signal: shell.signal });
+    tell(ended);
+    if (shell.isTerminal && !given.flags.json) shell.out('');
+    const { failedAgain } = ended.counts;
+    if (ended.stage === 'stopped') shell.err(`holdfast: replay ${id} was stopped: ${ended.stopped}.`);
+    return ended.stage === 'done' && failedAgain === 0 ? 0 : 1;
+  } catch (error) {
+    if (shell.signal.aborted)
+      shell.err(
+        `\nholdfast: replay ${id} stays where it is; go on with --resume ${id}, or stop it with --cancel ${id}.`,
+      );
+    throw error;
+  }
+}
+
+/** Steps of a replay may be many a second; people read a few. */
+function throttled(tell: (operation: ReplayOperation) => void): (operation: ReplayOperation) => void {
+  let toldPart = -1;
+  let toldStage = '';
+  return (operation) => {
+    const { released, succeeded, failedAgain, selected } = operation.counts;
+    const part =
+      selected === 0 ? 0 : Math.floor((50 * (released + succeeded + failedAgain)) / (2 * selected));
+    if (part === toldPart && operation.stage === toldStage) return;
+    toldPart = part;
+    toldStage = operation.stage;
+    tell(operation);
+  };
+}
+
+function summary({ id, stage, counts, stopped }: ReplayOperation): object {
+  return { id, stage, ...counts, ...(stopped !== undefined && { stopped }) };
+}
+
+const barWidth = 24;
+
+function progress({ stage, counts }: ReplayOperation): string {
+  const { selected, released, succeeded, failedAgain } = counts;
+  const done = selected === 0 ? 0 : Math.round((barWidth * (succeeded + failedAgain)) / selected);
+  const bar = '█'.repeat(done) + '░'.repeat(barWidth - done);
+  return `${bar} ${stage}: ${released} of ${selected} released, ${succeeded} succeeded, ${failedAgain} failed again`;
+}

@@ -1,0 +1,60 @@
+import { type Duration, durationMs, OptionsError, systemClock } from 'holdfast';
+import { type Given, WrongQuestion } from './command.ts';
+
+/** The value of a flag, if it was given. */
+export function textOf({ flags }: Given, name: string): string | undefined {
+  const value = flags[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+export function numberOf(given: Given, name: string): number | undefined {
+  const text = textOf(given, name);
+  if (text === undefined) return undefined;
+  const value = Number(text);
+  if (text.trim() === '' || Number.isNaN(value))
+    throw new WrongQuestion(`--${name}: expected a number, got "${text}".`);
+  return value;
+}
+
+export function msOf(given: Given, name: string): number | undefined {
+  const text = textOf(given, name);
+  if (text === undefined) return undefined;
+  try {
+    return durationMs(text as Duration, `--${name}`);
+  } catch (error) {
+    if (error instanceof OptionsError) throw new WrongQuestion(`${error.message}.`);
+    throw error;
+  }
+}
+
+/** A moment, epoch ms: a date, or so long ago (`2h`). */
+export function momentOf(given: Given, name: string): number | undefined {
+  const text = textOf(given, name);
+  if (text === undefined) return undefined;
+  if (/^[\d.]+(ms|[smhd])$/.test(text)) return systemClock.epochMs() - msOf(given, name)!;
+  const moment = Date.parse(text);
+  if (Number.isNaN(moment))
+    throw new WrongQuestion(`--${name}: expected a date or an age such as "2h", got "${text}".`);
+  return moment;
+}
+
+/** The only operand. */
+export function onlyOperand({ operands }: Given, what: string): string {
+  const [only] = operands;
+  if (only === undefined) throw new WrongQuestion(`${what} is needed.`);
+  if (operands.length > 1) throw new WrongQuestion(`one ${what} is enough, got ${operands.length}.`);
+  return only;
+}
+
+/** Who does it, and why; `flag` says where the reason is. */
+export function actOf(
+  given: Given,
+  user: string,
+  flag = 'why',
+  otherwise?: string,
+): { who: string; why: string } {
+  const why = textOf(given, flag) ?? otherwise;
+  if (why === undefined || why.trim() === '')
+    throw new WrongQuestion(`--${flag} is needed: it is kept in the audit log.`);
+  return { who: textOf(given, 'who') ?? user, why };
+}

@@ -1,0 +1,51 @@
+import { existsSync } from 'node:fs';
+import type { Broker, Engine, Triage } from '@holdfast/contracts';
+import { CannotAsk, type Flag, type Given, WrongQuestion } from './command.ts';
+import { textOf } from './given-values.ts';
+import type { Shell } from './shell.ts';
+
+export const storeFlag: Record<'store', Flag> = {
+  store: { value: 'file or URL', says: 'a SQLite file, or postgres://…; HOLDFAST_STORE unless given' },
+};
+
+/** What the commands need of an engine. */
+export type OpenStore = Engine & { readonly broker: Broker; readonly triage: Triage };
+
+/** Opens the store that was named, and closes it whatever happens. */
+export async function withStore<T>(
+  given: Given,
+  shell: Shell,
+  use: (engine: OpenStore) => Promise<T>,
+): Promise<T> {
+  const engine = await openStore(textOf(given, 'store') ?? shell.env.HOLDFAST_STORE);
+  try {
+    return await use(engine);
+  } finally {
+    await engine.close();
+  }
+}
+
+async function openStore(where: string | undefined): Promise<OpenStore> {
+  if (where === undefined || where === '') {
+    throw new WrongQuestion('which store? Say --store <file or postgres URL>, or set HOLDFAST_STORE.');
+  }
+  try {
+    if (/^postgres(ql)?:\/\//.test(where)) {
+      const { openPostgres } = await import('@holdfast/postgres');
+      return (await openPostgres({ url: where, connectionsMax: 2 })) as unknown as OpenStore;
+    }
+    // Opening would make it, and a new store answers every question with nothing.
+    if (!existsSync(where)) throw new CannotAsk(`there is no store at ${where}.`);
+    const { openSqlite } = await import('@holdfast/sqlite');
+    return (await openSqlite({ file: where })) as unknown as OpenStore;
+  } catch (error) {
+    if (error instanceof CannotAsk) throw error;
+    throw new CannotAsk(`${withoutSecrets(where)} cannot be opened: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}
+
+function withoutSecrets(where: string): string {
+  return where.replace(/\/\/[^@/]*@/, '//…@');
+}

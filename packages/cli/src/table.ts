@@ -1,0 +1,32 @@
+/** Rows under headings, as wide as they need to be; the last column may be long. */
+export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [headings, ...rows];
+  const widths = headings.map((_, column) => Math.max(...all.map((row) => (row[column] ?? '').length)));
+  return all
+    .map((row) =>
+      row
+        .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column]!)))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+/** One line of a text, no longer than `max`. */
+export function oneLine(text: string, max: number): string {
+  const line = text.replace(/\s+/g, ' ').trim();
+  return line.length > max ? `${line.slice(0, max - 1)}…` : line;
+}
+
+const steps = [
+  [864e5, 'd'],
+  [36e5, 'h'],
+  [6e4, 'm'],
+  [1e3, 's'],
+] as const;
+
+/** `3h`, `12s`: for people, in the largest unit that fits. */
+export function span(ms: number): string {
+  const [unitMs, unit] = steps.find(([each]) => ms >= each) ?? [1, 'ms'];
+  return `${Math.floor(ms / unitMs)}${unit}`;
+}

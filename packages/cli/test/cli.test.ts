@@ -1,0 +1,215 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { commands, runCommand, type Shell } from '@holdfast/cli';
+import { describe, expect, test } from 'vitest';
+import { parkedStore } from './parked-store.ts';
+
+const main = path.resolve(import.meta.dirname, '../src/main.ts');
+
+/** Runs the command as a process of its own. */
+async function holdfast(args: readonly string[], env: Record<string, string> = {}) {
+  const child = spawn(process.execPath, ['--conditions=holdfast-source', main, ...args], {
+    env: { ...process.env, NODE_NO_WARNINGS: '1', HOLDFAST_STORE: '', ...env },
+  });
+  let out = '';
+  let err = '';
+  child.stdout.on('data', (chunk) => {
+    out += chunk;
+  });
+  child.stderr.on('data', (chunk) => {
+    err += chunk;
+  });
+  const [code] = await once(child, 'close');
+  const json = () =>
+    out
+      .trim()
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line));
+  return { code, out, err, json };
+}
+
+/** The same without a process of its own: for the many ways to ask. */
+async function ask(args: readonly string[], env: Record<string, string> = {}) {
+  let out = '';
+  let err = '';
+  const shell: Shell = {
+    env,
+    isTerminal: false,
+    user: 'ann',
+    out: (line) => {
+      out += `${line}\n`;
+    },
+    err: (line) => {
+      err += `${line}\n`;
+    },
+    draw: () => {},
+    signal: new AbortController().signal,
+  };
+  const code = await runCommand(commands, args, shell);
+  const json = () =>
+    out
+      .trim()
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line));
+  return { code, out, err, json };
+}
+
+describe('holdfast dlq', () => {
+  test('lists, groups and shows what is parked', async () => {
+    const { file } = await parkedStore(3);
+    const list = await holdfast(['dlq', 'ls', '--limit', '2'], { HOLDFAST_STORE: file });
+    expect(list).toMatchObject({ code: 0, err: '' });
+    expect(list.out).toMatch(/^ID +TOPIC/);
+    expect(list.out).toMatch(/order-\d +orders +not_retryable +1 +29d +TypeError: total is not a number/);
+    expect(list.out).toMatch(/2 of 3; more with --cursor \S+/);
+
+    const groups = await ask(['dlq', 'groups', '--store', file, '--json']);
+    expect(groups.json()).toMatchObject([{ reason: 'TypeError', count: 3, topics: ['orders'] }]);
+    const [{ fingerprint }] = groups.json();
+    const narrowed = await ask(['dlq', 'ls', '--store', file, '--group', fingerprint, '--json']);
+    expect(narrowed.json().length).toBe(3);
+    expect((await ask(['dlq', 'ls', '--store', file, '--text', 'no such thing'])).out).toBe(
+      'Nothing is parked here.\n',
+    );
+
+    const shown = await holdfast(['dlq', 'show', 'order-1', '--store', file]);
+    expect(shown.code).toBe(0);
+    expect(shown.out).toContain('stopped     not_retryable, at attempt 1');
+    expect(shown.out).toContain('{"index":1}');
+    expect((await ask(['dlq', 'show', 'order-9', '--store', file])).code).toBe(1);
+  });
+
+  test('replays what matches, with progress, while the consumer runs', async () => {
+    const { file, engine, fix } = await parkedStore(40);
+    fix();
+    const asked = await ask(['dlq', 'replay', '--topic', 'orders', '--dry-run', '--store', file]);
+    expect([asked.code, asked.out]).toEqual([0, '40 parked events match.\n']);
+    const flags = [
+      '--rate',
+      '1000',
+      '--canary',
+      '2',
+      '--canary-for',
+      '10ms',
+      '--why',
+      'it is fixed',
+      '--json',
+    ];
+    const replay = await holdfast(['dlq', 'replay', '--topic', 'orders', '--store', file, ...flags]);
+    expect(replay.code).toBe(0);
+    const lines = replay.json();
+    expect(lines.length).toBeGreaterThan(2);
+    expect(lines.at(-1)).toMatchObject({
+      stage: 'done',
+      selected: 40,
+      released: 40,
+      succeeded: 40,
+      failedAgain: 0,
+    });
+    expect(await engine.triage.count({ status: 'resolved' })).toBe(40);
+    expect((await engine.triage.audit({ limit: 1 })).items[0]).toMatchObject({
+      what: 'replay',
+      why: 'it is fixed',
+    });
+  });
+
+  test('says with its exit code that a replay came to nothing', async () => {
+    const { file, engine } = await parkedStore(5);
+    const flags = ['--canary', '1', '--canary-for', '10ms', '--store', file];
+    const replay = await holdfast(['dlq', 'replay', '--all', ...flags]);
+    expect(replay.code).toBe(1);
+    expect(replay.err).toMatch(/was stopped: the canary failed again\./);
+    expect(await engine.triage.count({})).toBe(5);
+  });
+
+  test('discards with a reason, and takes it back', async () => {
+    const { file, engine } = await parkedStore(2);
+    const refused = await ask(['dlq', 'discard', 'order-0', '--store', file]);
+    expect([refused.code, refused.err]).toEqual([
+      2,
+      'holdfast: --reason is needed: it is kept in the audit log.\n',
+    ]);
+    const discarded = await holdfast([
+      'dlq',
+      'discard',
+      'order-0',
+      'order-7',
+      '--reason',
+      'a test',
+      '--who',
+      'ann',
+      '--store',
+      file,
+    ]);
+    expect(discarded.code).toBe(1);
+    expect(discarded.out).toMatch(/order-0 is discarded\.\norder-7 was not/);
+    expect((await engine.triage.get('order-0'))?.discarded).toEqual({ who: 'ann', why: 'a test' });
+    const restored = await ask(['dlq', 'discard', 'order-0', '--undo', '--reason', 'oh', '--store', file]);
+    expect([restored.code, await engine.triage.count({})]).toEqual([0, 2]);
+  });
+
+  test('refuses to replay everything by accident', async () => {
+    const { file } = await parkedStore(1);
+    const cases: [string[], string][] = [
+      [[], 'which events? Say ids, a filter such as --topic, or --all.'],
+      [['order-0', '--all'], 'say ids, or a filter, or --all: not several of them.'],
+      [['--topic', 'orders', '--rate', 'fast'], '--rate: expected a number, got "fast".'],
+      [['--since', 'yesterday'], '--since: expected a date or an age such as "2h", got "yesterday".'],
+      [['--rte', '5'], '--rte is not a flag; try "holdfast dlq replay --help".'],
+    ];
+    for (const [args, sentence] of cases) {
+      const { code, err } = await ask(['dlq', 'replay', '--store', file, ...args]);
+      expect([code, err]).toEqual([2, `holdfast: ${sentence}\n`]);
+    }
+  });
+});
+
+describe('holdfast topics', () => {
+  test('lists topics, and pauses and resumes running consumers', async () => {
+    const { file, engine, orders, fix } = await parkedStore(1);
+    fix();
+    expect(await holdfast(['topics', 'pause', 'orders', '--store', file])).toMatchObject({
+      code: 0,
+      out: 'orders is paused.\n',
+    });
+    await engine.broker.publish('orders', [{ id: 'later', payload: '1' }]);
+    const listed = await ask(['topics', 'ls', '--json', '--store', file]);
+    expect(listed.json()).toMatchObject([{ topic: 'orders', ready: 1, parked: 1, controls: ['pause'] }]);
+    expect(orders.state().counters.succeeded).toBe(0);
+    expect(await ask(['topics', 'resume', 'orders', '--store', file])).toMatchObject({
+      code: 0,
+      out: 'orders goes on.\n',
+    });
+    await expect.poll(() => orders.state().counters.succeeded, { timeout: 10_000 }).toBe(1);
+    const unknown = await ask(['topics', 'pause', 'carts', '--store', file]);
+    expect([unknown.code, unknown.err]).toEqual([
+      2,
+      'holdfast: there is no topic "carts" here; there are: orders.\n',
+    ]);
+  });
+});
+
+describe('holdfast', () => {
+  test('lists its commands, and those that are near to a wrong one', async () => {
+    const help = await holdfast(['--help']);
+    expect(help.code).toBe(0);
+    expect(help.out).toContain('holdfast dlq replay [id…]');
+    const wrong = await ask(['dlq', 'list']);
+    expect(wrong.code).toBe(2);
+    expect(wrong.err).toContain('there is no command "dlq list"');
+    expect(wrong.err).not.toContain('topics ls');
+    expect((await ask(['dlq', 'ls', '--help'])).out).toContain('--group <fingerprint>');
+  });
+
+  test('says which store it could not ask', async () => {
+    expect(await ask(['dlq', 'ls'])).toMatchObject({ code: 2, err: expect.stringContaining('which store?') });
+    const missing = await holdfast(['dlq', 'ls', '--store', '/nowhere/store.db']);
+    expect([missing.code, missing.err]).toEqual([3, 'holdfast: there is no store at /nowhere/store.db.\n']);
+    const away = await ask(['dlq', 'ls', '--store', 'postgres://ann:secret@127.0.0.1:1/db']);
+    expect(away.code).toBe(3);
+    expect(away.err).not.toContain('secret');
+  });
+});
