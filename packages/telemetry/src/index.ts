@@ -1,3 +1,4 @@
+export { type ConsumerLike, eventMetrics, observeConsumers, together } from './consumers.ts';
 export { errorType } from './error-type.ts';
 export { type Logger, type LogOptions, logRetries, type RetryLine } from './log-retries.ts';
 export { type Label, type Labels, type Metric, metrics } from './metrics.ts';

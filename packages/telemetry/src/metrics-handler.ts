@@ -3,7 +3,7 @@ import { contentTypes, type ExpositionFormat, prometheus } from './prometheus.ts
 
 /** Answers a scrape: as a handler of `node:http`, or as a web handler. */
 export interface MetricsHandler {
-  (request: Request): Response;
+  (request: Request): Response | Promise<Response>;
   (request: NodeRequest, response: NodeResponse): void;
 }
 
@@ -23,23 +23,31 @@ export interface NodeResponse {
  * Serves what is observed, to GET and HEAD, in the format that `Accept` prefers. Anybody who can reach it can read it:
  * listen on loopback, or put it behind what guards the rest.
  */
-export function metricsHandler(observation: Pick<Observation, 'snapshot'>): MetricsHandler {
-  function handle(request: Request): Response;
-  function handle(request: NodeRequest, response: NodeResponse): void;
-  function handle(request: Request | NodeRequest, response?: NodeResponse): Response | undefined {
-    const { headers } = request;
-    const accept =
-      'get' in headers && typeof headers.get === 'function'
-        ? headers.get('accept')
-        : (headers as NodeRequest['headers']).accept;
-    const answer = answerTo(observation, request.method, accept ?? '');
-    const body = request.method === 'HEAD' ? undefined : answer.body;
-    if (!response) return new Response(body ?? null, { status: answer.status, headers: answer.headers });
-    response.writeHead(answer.status, answer.headers);
+export function metricsHandler(observation: Pick<Observation, 'snapshot' | 'refresh'>): MetricsHandler {
+  function answer(request: Request | NodeRequest, response: NodeResponse | undefined): Response | undefined {
+    const { status, headers, body: text } = answerTo(observation, request.method, acceptOf(request));
+    const body = request.method === 'HEAD' ? undefined : text;
+    if (!response) return new Response(body ?? null, { status, headers });
+    response.writeHead(status, headers);
     response.end(body);
     return undefined;
   }
-  return handle;
+
+  function handle(request: Request): Response | Promise<Response>;
+  function handle(request: NodeRequest, response: NodeResponse): void;
+  function handle(request: Request | NodeRequest, response?: NodeResponse) {
+    const refreshed = observation.refresh?.();
+    return refreshed ? refreshed.then(() => answer(request, response)) : answer(request, response);
+  }
+  return handle as MetricsHandler;
+}
+
+function acceptOf({ headers }: Request | NodeRequest): string {
+  const accept =
+    'get' in headers && typeof headers.get === 'function'
+      ? headers.get('accept')
+      : (headers as NodeRequest['headers']).accept;
+  return accept ?? '';
 }
 
 interface Answer {

@@ -20,7 +20,9 @@ export type Label =
   | 'from'
   | 'to'
   | 'state'
-  | 'metric';
+  | 'metric'
+  | 'consumer'
+  | 'topic';
 
 export type Labels = { readonly [label in Label]?: string | undefined };
 

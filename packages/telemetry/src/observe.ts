@@ -12,10 +12,12 @@ export interface ObserveOptions {
   readonly labelSetsMax?: number | undefined;
 }
 
-/** What is being kept of some policies. */
+/** What is being kept, of some policies or consumers. */
 export interface Observation {
   /** Everything as it stands, gauges read now. Plain JSON, in a stable order. */
   snapshot(): readonly Family[];
+  /** Asks for what cannot be read at once; a scrape waits for it. */
+  refresh?(): Promise<void>;
   /** Ends the listening: counts stand still and gauges are gone. Core is free of cost again when nobody else hears. */
   stop(): void;
 }

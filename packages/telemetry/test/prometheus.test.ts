@@ -86,12 +86,13 @@ describe('a scrape over HTTP', () => {
   test('is answered as a web handler, too', async () => {
     const { observed } = await weathered();
     const handler = metricsHandler(observed);
-    const response = handler(new Request('http://localhost/metrics'));
+    const response = await handler(new Request('http://localhost/metrics'));
     expect(response.status).toBe(200);
     expect(readExposition(await response.text(), 'text').length).toBeGreaterThan(5);
-    const head = handler(new Request('http://localhost/metrics', { method: 'HEAD' }));
+    const head = await handler(new Request('http://localhost/metrics', { method: 'HEAD' }));
     expect(await head.text()).toBe('');
-    expect(handler(new Request('http://localhost/metrics', { method: 'POST' })).status).toBe(405);
+    const posted = await handler(new Request('http://localhost/metrics', { method: 'POST' }));
+    expect(posted.status).toBe(405);
   });
 
   test.each([
@@ -106,8 +107,8 @@ describe('a scrape over HTTP', () => {
     ['text/plain;version=0.0.4;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5', 'text'],
     ['application/openmetrics-text;q=0', 'text'],
     ['application/openmetrics-text;q=nonsense', 'text'],
-  ] as const)('that accepts %j gets %s', (accept, format) => {
-    const response = metricsHandler({ snapshot: () => [] })(
+  ] as const)('that accepts %j gets %s', async (accept, format) => {
+    const response = await metricsHandler({ snapshot: () => [] })(
       new Request('http://localhost', { headers: { accept } }),
     );
     expect(response.headers.get('content-type')).toBe(contentTypes[format]);

@@ -1,0 +1,161 @@
+import type { Labels, Metric } from './metrics.ts';
+import type { Family, Observation, Sample } from './observe.ts';
+
+/** As much of a consumer of `@holdfast/events` as is read. */
+export interface ConsumerLike {
+  readonly name: string;
+  readonly topic: string;
+  state(): {
+    readonly running: number;
+    readonly counters: {
+      readonly succeeded: number;
+      readonly successAfterRetry: number;
+      readonly retryAttempts: number;
+      readonly discarded: number;
+      readonly rerouted: number;
+      readonly dlqRate: number;
+      readonly parkedBecause: Readonly<Record<string, number>>;
+    };
+  };
+  lag(): Promise<LagLike>;
+}
+
+interface LagLike {
+  readonly oldestReadyMs: number;
+  readonly nextDueInMs: number | undefined;
+}
+
+/** Every metric of consumers, as data: the exposition, the document and its test read this table. */
+export const eventMetrics = {
+  handled: {
+    name: 'holdfast_events_handled_total',
+    type: 'counter',
+    labels: ['consumer', 'topic', 'outcome'],
+    help: 'Events that came to an end other than the parking lot: succeeded, succeeded_after_retry, discarded, rerouted.',
+  },
+  retryAttempts: {
+    name: 'holdfast_events_retry_attempts_total',
+    type: 'counter',
+    labels: ['consumer', 'topic'],
+    help: 'Attempts at events that failed and will be made again.',
+  },
+  parked: {
+    name: 'holdfast_events_parked_total',
+    type: 'counter',
+    labels: ['consumer', 'topic', 'reason'],
+    help: 'Events that were set aside in the parking lot, by stop reason.',
+  },
+  dlqRate: {
+    name: 'holdfast_events_dlq_rate',
+    type: 'gauge',
+    labels: ['consumer', 'topic'],
+    help: 'Of the events that came to an end since the start, the part that was parked, 0 to 1.',
+  },
+  running: {
+    name: 'holdfast_events_running',
+    type: 'gauge',
+    labels: ['consumer', 'topic'],
+    help: 'Handlers that run now.',
+  },
+  waiting: {
+    name: 'holdfast_events_waiting',
+    type: 'gauge',
+    labels: ['topic', 'state'],
+    help: 'Events in the store that are not settled, by where they are.',
+  },
+  oldestAge: {
+    name: 'holdfast_events_oldest_ready_seconds',
+    type: 'gauge',
+    labels: ['topic'],
+    help: 'How long the oldest due event has been due: the lag.',
+  },
+  nextDue: {
+    name: 'holdfast_events_next_due_seconds',
+    type: 'gauge',
+    labels: ['topic'],
+    help: 'Until the next waiting event falls due; absent where none waits.',
+  },
+  storeAway: {
+    name: 'holdfast_events_store_unreachable',
+    type: 'gauge',
+    labels: ['topic'],
+    help: '1 where the store did not say how many wait.',
+  },
+} as const satisfies Record<string, Metric>;
+
+type Key = keyof typeof eventMetrics;
+
+/** Metrics of consumers, read when somebody asks: what they have done from themselves, what waits from their stores. */
+export function observeConsumers(consumers: readonly ConsumerLike[]): Observation {
+  /** By topic: several consumers of one ask the store once. `undefined`: it did not answer. */
+  const lags = new Map<string, LagLike | undefined>();
+  let watched: readonly ConsumerLike[] = consumers;
+
+  return {
+    async refresh() {
+      const byTopic = new Map(watched.map((each) => [each.topic, each]));
+      await Promise.all(
+        [...byTopic].map(async ([topic, consumer]) => {
+          // What cannot be asked is shown as such, and hides nothing else.
+          lags.set(topic, await consumer.lag().catch(() => undefined));
+        }),
+      );
+    },
+    snapshot() {
+      const samples = new Map<Key, Sample[]>();
+      const put = (key: Key, labels: Labels, value: number) => {
+        const kept = samples.get(key);
+        if (kept) kept.push({ labels, value });
+        else samples.set(key, [{ labels, value }]);
+      };
+      for (const consumer of watched) readState(consumer, put);
+      for (const [topic, lag] of watched.length > 0 ? lags : []) readLag(topic, lag, put);
+      return Object.entries(eventMetrics).map(
+        ([key, metric]): Family => ({ ...metric, samples: samples.get(key as Key) ?? [] }),
+      );
+    },
+    stop() {
+      watched = [];
+    },
+  };
+}
+
+/** Several observations as one, for one endpoint. */
+export function together(...observations: readonly Observation[]): Observation {
+  return {
+    snapshot: () => observations.flatMap((each) => each.snapshot()),
+    async refresh() {
+      await Promise.all(observations.map((each) => each.refresh?.()));
+    },
+    stop() {
+      for (const each of observations) each.stop();
+    },
+  };
+}
+
+type Put = (key: Key, labels: Labels, value: number) => void;
+
+function readState({ name, topic, state }: ConsumerLike, put: Put): void {
+  const { running, counters } = state();
+  const labels = { consumer: name, topic };
+  const { succeeded, successAfterRetry, discarded, rerouted } = counters;
+  put('handled', { ...labels, outcome: 'succeeded' }, succeeded - successAfterRetry);
+  put('handled', { ...labels, outcome: 'succeeded_after_retry' }, successAfterRetry);
+  put('handled', { ...labels, outcome: 'discarded' }, discarded);
+  put('handled', { ...labels, outcome: 'rerouted' }, rerouted);
+  put('retryAttempts', labels, counters.retryAttempts);
+  put('dlqRate', labels, counters.dlqRate);
+  put('running', labels, running);
+  for (const [reason, parked] of Object.entries(counters.parkedBecause)) {
+    put('parked', { ...labels, reason }, parked);
+  }
+}
+
+function readLag(topic: string, lag: LagLike | undefined, put: Put): void {
+  put('storeAway', { topic }, Number(lag === undefined));
+  if (lag === undefined) return;
+  const { oldestReadyMs, nextDueInMs, ...states } = lag;
+  put('oldestAge', { topic }, oldestReadyMs / 1000);
+  if (nextDueInMs !== undefined) put('nextDue', { topic }, nextDueInMs / 1000);
+  for (const [state, events] of Object.entries(states)) put('waiting', { topic, state }, events as number);
+}
