@@ -1,12 +1,35 @@
+import { spawn } from 'node:child_process';
 import path from 'node:path';
-import { endOnSignal, root, show, tool } from './command.ts';
+import { root, show, tool } from './command.ts';
 
-endOnSignal();
-const options = process.argv.slice(2);
+/** What can be shown; the first unless another is named. */
+const shows: Record<string, string> = {
+  orders: 'examples/orders/src/main.ts',
+  tour: 'examples/tour/src/tour.ts',
+};
+
+const [first = ''] = process.argv.slice(2);
+const isNamed = Object.hasOwn(shows, first);
+const file = shows[isNamed ? first : 'orders']!;
+if (!isNamed && first !== '' && !first.startsWith('-')) {
+  console.error(`There is no "${first}" to show. There are: ${Object.keys(shows).join(', ')}.`);
+  process.exit(2);
+}
 
 const build = await show(tool('typescript/bin/tsc', '-b'));
 if (build.code !== 0) process.exit(build.code);
 
 // Without the source condition: what a newcomer sees first is what the build made.
-const tour = await show([process.execPath, path.join(root, 'examples/tour/src/tour.ts'), ...options]);
-process.exitCode = tour.code;
+const child = spawn(process.execPath, [path.join(root, file), ...process.argv.slice(isNamed ? 3 : 2)], {
+  cwd: root,
+  stdio: 'inherit',
+});
+// It finishes what it has in hand before it ends, so it is waited for. Of Ctrl-C a terminal tells it, too.
+process.on('SIGINT', () => {
+  if (!process.stdin.isTTY) child.kill('SIGINT');
+});
+process.on('SIGTERM', () => child.kill('SIGTERM'));
+process.on('SIGHUP', () => child.kill('SIGTERM'));
+child.on('exit', (code, signal) => {
+  process.exitCode = signal === null ? (code ?? 1) : 1;
+});

@@ -8,6 +8,8 @@ export class PoisonError extends HoldfastError {
   constructor(issues: readonly string[], options?: ErrorOptions) {
     super('HOLDFAST_POISON', issues.join('; '), options);
     this.issues = issues;
+    // It would point into this library: what is the same is told by the issues.
+    this.stack = '';
   }
 }
 
@@ -36,5 +38,6 @@ export class ConsumerStoppedError extends HoldfastError {
 export class CrashedError extends HoldfastError {
   constructor(deaths: number) {
     super('HOLDFAST_CRASHED', `it was in hand ${deaths} times when a process died`);
+    this.stack = '';
   }
 }

@@ -34,6 +34,22 @@ describe.each(Object.entries(schemas))('a schema of %s', (_, schema) => {
   });
 });
 
+test('what is wrong in the same way is one group, however it was come upon', async () => {
+  const { clock, open, publish, triage } = stage();
+  await open({ schema: schemas.zod, concurrency: 1, handler: async () => {} });
+  await publish(
+    { id: 'good', payload: '{"total":3,"lines":[]}' },
+    { id: 'a', payload: '{}' },
+    { id: 'b', payload: '{}' },
+  );
+  await clock.advance('1s');
+  await publish({ id: 'c', payload: '{}' });
+  await clock.advance('1s');
+  expect((await triage.groups({}, { limit: 9 })).items).toMatchObject([
+    { reason: 'HOLDFAST_POISON', count: 3 },
+  ]);
+});
+
 test('a payload that is not JSON is poison, when it is read', async () => {
   const { clock, open, publish, parked, left } = stage();
   await open({ handler: ({ id, payload }) => void [id, payload] });

@@ -1,0 +1,108 @@
+// Orders flow, payment flickers, some events park. `npm start` runs it.
+import { mkdirSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { caretaker } from '@holdfast/events';
+import { createFetch } from '@holdfast/http';
+import { openSqlite } from '@holdfast/sqlite';
+import { policies, policy, systemRandom } from 'holdfast';
+import { createView, projectOrders, topic } from './order-view.ts';
+import { startPaymentService } from './payment-service.ts';
+import { canvas, picture, type Scene } from './screen.ts';
+import { openShop } from './shop.ts';
+
+const { values } = parseArgs({
+  options: {
+    once: { type: 'boolean', default: false },
+    orders: { type: 'string', default: '200' },
+    store: { type: 'string', default: path.join(os.tmpdir(), 'holdfast-orders', 'orders.db') },
+  },
+});
+const isOnce = values.once || !process.stdout.isTTY;
+const ordersMax = isOnce ? Number(values.orders) : Infinity;
+
+mkdirSync(path.dirname(values.store), { recursive: true });
+const engine = await openSqlite({ file: values.store });
+await engine.transaction(createView);
+
+// Up for some seconds, then away for a few; in between it is slow, and one connection in fifteen breaks.
+const flap = isOnce ? ({ up: '1500ms', down: '1s' } as const) : ({ up: '12s', down: '4s' } as const);
+const payment = await startPaymentService(
+  {
+    faults: [
+      { kind: 'refuse', cut: true, flap },
+      { kind: 'latency', delay: { distribution: 'lognormal', median: '15ms', sigma: 1, cap: '500ms' } },
+      { kind: 'reset', rate: 0.07 },
+    ],
+  },
+  isOnce ? 60_000 : 20_000,
+);
+const pay = createFetch({
+  policy: policy({ name: 'payment', patience: '2s', breaker: { openFor: ['500ms', '2s'] } }),
+});
+const projection = projectOrders(engine, pay, payment.url);
+const keeper = caretaker({ engine, every: '2s' });
+// Orders of two runs on one file must not have the same name.
+const run = Math.floor(systemRandom() * 36 ** 4).toString(36);
+const shop = openShop(engine, run, systemRandom);
+const draw = canvas((text) => process.stdout.write(text));
+
+async function look(): Promise<Scene> {
+  const rows = await engine.transaction((database) =>
+    database.prepare('SELECT status, count(*) AS count FROM order_view GROUP BY status').all(),
+  );
+  const breaker = policies().find(({ name }) => name === 'payment')?.targets[0]?.breaker ?? 'closed';
+  return {
+    file: values.store,
+    sold: shop.sold,
+    consumer: projection.state(),
+    lag: await projection.lag(),
+    parked: await engine.triage.count({ topic }),
+    payment: breaker === 'closed' ? 'answers' : `is away (breaker ${breaker})`,
+    charges: payment.charges,
+    view: Object.fromEntries(rows.map(({ status, count }) => [String(status), Number(count)])),
+  };
+}
+
+const leaving = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => leaving.abort());
+
+await projection.start();
+keeper.start();
+console.log(
+  `Orders are kept in ${values.store}. ${isOnce ? '' : 'Ctrl-C lets what is in hand finish, and ends.'}\n`,
+);
+
+for (let beat = 0; !leaving.signal.aborted; beat++) {
+  if (shop.sold < ordersMax) await shop.sell();
+  const isOver = shop.sold >= ordersMax && (await isQuiet());
+  if (isOver) break;
+  if (!isOnce && beat % 5 === 0) draw(picture(await look()));
+  if (isOnce && beat % 50 === 0)
+    console.log(
+      picture(await look())
+        .slice(0, 6)
+        .join('\n'),
+      '\n',
+    );
+  await wait(isOnce ? 10 : 50, undefined, { signal: leaving.signal }).catch(() => {});
+}
+
+await projection.stop();
+await keeper.stop();
+const last = await look();
+console.log(
+  `\n${leaving.signal.aborted ? 'Drained: nothing is in hand, and what was not done waits in the store.' : 'All is done or parked.'}\n`,
+);
+console.log(picture(last).slice(0, 6).join('\n'));
+await pay.close();
+await payment.close();
+await engine.close();
+
+async function isQuiet(): Promise<boolean> {
+  // What is behind a parked event stays there.
+  const { ready, delayed, leased, suspect } = await projection.lag();
+  return ready + delayed + leased + suspect === 0;
+}
