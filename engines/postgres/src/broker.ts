@@ -15,6 +15,7 @@ import type { Doorbell } from './doorbell.ts';
 import { envelopeColumns, envelopeOf, jsonOf, numberOf, textOf } from './envelope-columns.ts';
 import { handsOf } from './hands.ts';
 import { leasedOf, leaseText, leaseValues } from './lease.ts';
+import { LineFront } from './line-front.ts';
 import { publicationOf, publishedOf, publishText } from './publish.ts';
 import { settle, valuesOf } from './settle.ts';
 
@@ -41,6 +42,7 @@ const historyText = `SELECT seq, how, settled_at, ${envelopeColumns} FROM {schem
 /** Events in PostgreSQL: each operation is one call of a function of the schema, and so one transaction. */
 export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> {
   const { database, doorbell, limits, keepParkedMs, newId } = parts;
+  const front = new LineFront(database.clock);
 
   function wake(topic: string, isAsleep: boolean): void {
     doorbell.ring(topic);
@@ -78,7 +80,12 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
     },
 
     async lease(topic, request) {
-      return leasedOf(topic, await database.rows(leaseText, leaseValues(topic, request)));
+      const since = front.since(topic);
+      const values = leaseValues(topic, request, since);
+      const { firstDueAt, ...leased } = leasedOf(topic, await database.rows(leaseText, values));
+      const isFull = leased.deliveries.length >= request.limit && request.suspects !== true;
+      front.note(topic, since, isFull ? firstDueAt : null);
+      return leased;
     },
 
     settle: (batch) => settle(database, batch, { keepParkedMs, wake }),

@@ -3,29 +3,38 @@ import type { Row } from './database.ts';
 import { envelopeOf, numberOf } from './envelope-columns.ts';
 
 export const leaseText = `SELECT token, seq, id, body, bytes, bytes_are_text, type, key, tenant, extras, origin, replay,
-  first_seen_at, expires_at, patience_left, trials FROM {schema}.lease($1, $2, $3, $4, $5, $6, $7)`;
+  first_seen_at, expires_at, patience_left, trials FROM {schema}.lease($1, $2, $3, $4, $5, $6, $7, $8)`;
 
 /** Where the columns of an envelope begin. */
 const envelopeFrom = 2;
 
-export function leaseValues(topic: string, request: LeaseRequest): unknown[] {
+/** `since`: where in the line to begin, epoch ms; 0: at its front. */
+export function leaseValues(topic: string, request: LeaseRequest, since: number): unknown[] {
   const { owner, limit, leaseMs, runMax = 1, retriesShare = null, suspects = false } = request;
-  return [topic, owner, limit, leaseMs, runMax, retriesShare, suspects];
+  return [topic, owner, limit, leaseMs, runMax, retriesShare, suspects, since];
 }
 
-export function leasedOf(topic: string, [head, ...rows]: readonly Row[]): Leased {
-  const [suspects, nextDueInMs, controlsVersion] = JSON.parse(head![9] as string) as [
-    number,
-    number | null,
-    number,
-  ];
+/** What was leased, and when the first of it was due. */
+export function leasedOf(
+  topic: string,
+  [head, ...rows]: readonly Row[],
+): Leased & { readonly firstDueAt: number | null } {
+  const [suspects, nextDueInMs, controlsVersion, firstDueAt] = JSON.parse(head![9] as string) as Standing;
   return {
     deliveries: rows.map((row) => deliveryOf(topic, row)),
     suspects,
     nextDueInMs: nextDueInMs ?? undefined,
     controlsVersion,
+    firstDueAt,
   };
 }
+
+type Standing = [
+  suspects: number,
+  nextDueInMs: number | null,
+  controlsVersion: number,
+  firstDueAt: number | null,
+];
 
 type TrialColumns = [
   attempts: number,

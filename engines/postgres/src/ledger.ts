@@ -30,10 +30,9 @@ const completeText = `UPDATE {schema}.ledger_key k SET done = true, record = g.r
   WHERE k.scope = g.scope AND k.key = g.key AND k.token = g.token AND NOT done AND ($7 OR lease_ends_at > {schema}.now_ms())
   RETURNING k.token`;
 const marked = 'unnest($1::text[], $2::text[]) WITH ORDINALITY AS m(handler, id, place)';
-const markText = `INSERT INTO {schema}.mark SELECT {schema}.mark_bucket(id), m.handler, id, {schema}.now_ms()
-  FROM ${marked} ORDER BY m.handler COLLATE "C", id COLLATE "C" ON CONFLICT DO NOTHING RETURNING handler, event_id`;
-const isMarkedText = `SELECT EXISTS (SELECT FROM {schema}.mark k WHERE k.bucket = {schema}.mark_bucket(id) AND k.handler = m.handler
-  AND k.event_id = id) FROM ${marked} ORDER BY place`;
+const markText = `INSERT INTO {schema}.mark SELECT id, m.handler, {schema}.now_ms()
+  FROM ${marked} ORDER BY id COLLATE "C", m.handler COLLATE "C" ON CONFLICT DO NOTHING RETURNING handler, event_id`;
+const isMarkedText = `SELECT EXISTS (SELECT FROM {schema}.mark k WHERE k.event_id = id AND k.handler = m.handler) FROM ${marked} ORDER BY place`;
 
 /** A record that is text with a NUL in it is kept as bytes behind this one, other bytes behind a zero. */
 const textFlag = 1;

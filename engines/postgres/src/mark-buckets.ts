@@ -1,40 +1,49 @@
 import pg from 'pg';
 import type { Database } from './database.ts';
 
-const weekMs = 7 * 24 * 60 * 60 * 1000;
-/** Weeks for which there is a table before anyone needs it. */
-const weeksAhead = 4;
+/** A time-ordered id begins with 48 bits of ms; its first five digits are so much time. */
+const digitsMs = 2 ** 28;
+/** Two steps of the fifth digit, about six days. */
+const bucketMs = 2 * digitsMs;
+/** Buckets for which there is a table before anyone needs it. */
+const bucketsAhead = 5;
 
-const missingText = `SELECT bucket FROM generate_series({schema}.now_ms() / ${weekMs} - 1, {schema}.now_ms() / ${weekMs} + ${weeksAhead})
-  AS g(bucket) WHERE to_regclass(format('{schema}.mark_%s', bucket)) IS NULL`;
-const oldText = `SELECT substr(c.relname, 6)::int FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-  WHERE i.inhparent = '{schema}.mark'::regclass AND c.relname ~ '^mark_[0-9]+$'
-    AND (substr(c.relname, 6)::bigint + 1) * ${weekMs} + $1::double precision < {schema}.now_ms()`;
+const nowText = 'SELECT {schema}.now_ms()';
+const tablesText = `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+  WHERE i.inhparent = '{schema}.mark'::regclass AND c.relname <> 'mark_other'`;
 
-/** Marks of a week are a table of their own, so that old ones go with the table and leave nothing to vacuum. */
+/** Marks of a few days are a table of their own, so that old ones go with the table and leave nothing to vacuum. */
 export async function makeBuckets(database: Database, schema: string): Promise<void> {
-  const missing = await database.rows(missingText);
+  const [[now]] = (await database.rows(nowText)) as [[number]];
+  const existing = await tablesOf(database);
+  const current = Math.floor(now / bucketMs);
+  const wanted = Array.from({ length: bucketsAhead + 2 }, (_, index) => (current - 1 + index) * bucketMs);
+  const missing = wanted.filter((startMs) => !existing.has(tableOf(startMs)));
   if (missing.length === 0) return;
   await database.transaction(async (tx) => {
     // Short: who marks waits behind us.
     await tx.query(`SET LOCAL lock_timeout = '2s'`);
-    for (const [bucket] of missing) {
-      const table = `${pg.escapeIdentifier(schema)}.mark_${bucket}`;
-      await tx.query(
-        `CREATE TABLE IF NOT EXISTS ${table} PARTITION OF ${pg.escapeIdentifier(schema)}.mark FOR VALUES IN (${bucket})`,
-      );
+    const parent = `${pg.escapeIdentifier(schema)}.mark`;
+    for (const startMs of missing) {
+      const range = `FROM ('${prefixOf(startMs)}') TO ('${prefixOf(startMs + bucketMs)}')`;
+      const table = `${pg.escapeIdentifier(schema)}.${tableOf(startMs)}`;
+      await tx.query(`CREATE TABLE IF NOT EXISTS ${table} PARTITION OF ${parent} FOR VALUES ${range}`);
     }
   });
 }
 
-/** Drops the weeks in which nothing was marked for so long; says how many. */
+/** Drops the tables in which nothing was marked for so long; says how many. */
 export async function dropBuckets(database: Database, schema: string, keepMs: number): Promise<number> {
+  const [[now]] = (await database.rows(nowText)) as [[number]];
   let dropped = 0;
-  for (const [bucket] of await database.rows(oldText, [keepMs])) {
-    const table = `${pg.escapeIdentifier(schema)}.mark_${bucket}`;
+  for (const name of await tablesOf(database)) {
+    if (startOf(name) + bucketMs + keepMs > now) continue;
+    const table = `${pg.escapeIdentifier(schema)}.${name}`;
     // An old event may have been marked lately: a replay out of the parking lot.
-    const young = `SELECT FROM ${table} WHERE marked_at > {schema}.now_ms() - $1::double precision LIMIT 1`;
-    if ((await database.rows(young, [keepMs])).length > 0) continue;
+    const young = await database.rows(`SELECT FROM ${table} WHERE marked_at > $1 LIMIT 1`, [
+      Math.floor(now - keepMs),
+    ]);
+    if (young.length > 0) continue;
     await database.transaction(async (tx) => {
       await tx.query(`SET LOCAL lock_timeout = '2s'`);
       await tx.query(`DROP TABLE ${table}`);
@@ -42,4 +51,21 @@ export async function dropBuckets(database: Database, schema: string, keepMs: nu
     dropped += 1;
   }
   return dropped;
+}
+
+async function tablesOf(database: Database): Promise<ReadonlySet<string>> {
+  return new Set((await database.rows(tablesText)).map(([name]) => name as string));
+}
+
+function tableOf(startMs: number): string {
+  return `mark_${prefixOf(startMs)}`;
+}
+
+function startOf(table: string): number {
+  return Number.parseInt(table.slice('mark_'.length), 16) * digitsMs;
+}
+
+/** The first five digits of ids of that time. */
+function prefixOf(ms: number): string {
+  return (ms / digitsMs).toString(16).padStart(5, '0');
 }

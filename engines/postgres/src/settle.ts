@@ -19,10 +19,10 @@ const ackText = 'SELECT took, asleep FROM {schema}.ack($1, $2, $3, $4, $5, $6)';
 const settleText = `SELECT took, asleep FROM {schema}.settle($1, $2, $3, $4, false, $5, $6, $7, $8, $9, $10, $11, $12,
   $13, $14, $15)`;
 const fenceText = 'SELECT {schema}.fence(({schema}.topic_of($1)).topic, $2, $3, $4, true, false)';
-const markText = `INSERT INTO {schema}.mark SELECT {schema}.mark_bucket(id), handler, id, {schema}.now_ms()
+const markText = `INSERT INTO {schema}.mark SELECT id, handler, {schema}.now_ms()
   FROM unnest($1::text[], $2::text[]) AS m(handler, id) ON CONFLICT DO NOTHING RETURNING handler, event_id`;
 const unmarkText = `DELETE FROM {schema}.mark USING unnest($1::text[], $2::text[]) AS m(handler, id)
-  WHERE bucket = {schema}.mark_bucket(id) AND mark.handler = m.handler AND event_id = id`;
+  WHERE event_id = id AND mark.handler = m.handler`;
 const topicsText = 'SELECT name FROM {schema}.topic WHERE name = ANY ($1)';
 
 export interface SettleOptions {

@@ -1,9 +1,11 @@
+import { quick } from './quick.ts';
+
 export const keys = `
 -- One answer for each claim: what it came to, the token or the ms to wait, the attempt, the record.
 CREATE FUNCTION begin_keys(scopes text[], wanted text[], fingerprints text[], lease_ms double precision[], take_over boolean[],
   keep_ms double precision[], live_max double precision[])
 RETURNS TABLE (place int, kind text, token bigint, attempt int, record text, record_bytes bytea)
-LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off AS $$
+LANGUAGE plpgsql ${quick} AS $$
 #variable_conflict use_column
 DECLARE
   now bigint;
@@ -68,7 +70,7 @@ END $$;
 -- Limits that pass together or not at all (GCRA). requests: the number of the request that each take belongs to, ascending from 1.
 CREATE FUNCTION take(requests int[], wanted text[], rates double precision[], bursts double precision[], costs double precision[])
 RETURNS TABLE (allowed boolean, wait_ms double precision, tokens double precision[], full_in_ms double precision[])
-LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off AS $$
+LANGUAGE plpgsql ${quick} AS $$
 #variable_conflict use_column
 DECLARE
   now double precision;

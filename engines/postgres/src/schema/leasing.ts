@@ -1,13 +1,17 @@
+import { quick } from './quick.ts';
+
 export const leasing = `
 -- Leases that have ended unsettled make suspects.
-CREATE FUNCTION end_leases(t int, now bigint) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT
-  SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+CREATE FUNCTION end_leases(t int, now bigint) RETURNS void LANGUAGE plpgsql ${quick} AS $$
 #variable_conflict use_column
 DECLARE
   dead bigint[];
   tokens bigint[];
   names text[];
 BEGIN
+  -- All parts of a hand, so that of two who end one each, one sees that nothing is left of it.
+  PERFORM 1 FROM hand WHERE token = ANY (ARRAY(
+    SELECT token FROM hand WHERE topic = t AND ends_at <= now AND has_runs ORDER BY ends_at LIMIT 20)) ORDER BY token, part FOR UPDATE;
   WITH ended AS (
     DELETE FROM hand WHERE ctid = ANY (ARRAY(
       SELECT ctid FROM hand WHERE topic = t AND ends_at <= now ORDER BY ends_at LIMIT 20 FOR UPDATE SKIP LOCKED))
@@ -15,8 +19,8 @@ BEGIN
   ) SELECT array_agg(seq), array_agg(DISTINCT token) INTO dead, tokens FROM ended, unnest(seqs) AS u(seq);
   IF dead IS NULL THEN RETURN; END IF;
   WITH suspects AS (
-    UPDATE event SET suspect = true, deaths = deaths + 1 WHERE topic = t AND seq = ANY (dead)
-    RETURNING seq, due_at, lane
+    UPDATE event e SET suspect = true, deaths = deaths + 1 WHERE seq = ANY (dead)
+    RETURNING e.seq, e.due_at, e.lane
   ), placed AS (
     INSERT INTO ready SELECT t, 2, due_at, seq FROM suspects WHERE lane IS NULL
   ) SELECT array_agg(DISTINCT lane) INTO names FROM suspects WHERE lane IS NOT NULL;
@@ -25,11 +29,11 @@ END $$;
 
 -- Those of which nothing is in hand any more: runs share a hand.
 CREATE FUNCTION lanes_at_rest(t int, names text[], tokens bigint[]) RETURNS text[] LANGUAGE sql STABLE
-  SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off AS $$
+  ${quick} AS $$
   SELECT ARRAY(
     SELECT n FROM unnest(names) AS u(n) WHERE n NOT IN (
-      SELECT e.lane FROM hand h, unnest(h.seqs) AS s(seq), event e
-      WHERE h.token = ANY (tokens) AND h.has_runs AND e.topic = t AND e.seq = s.seq AND e.lane IS NOT NULL))
+      SELECT e.lane FROM hand h, unnest(h.seqs) AS s(seq), LATERAL (SELECT lane FROM event WHERE event.seq = s.seq LIMIT 1) AS e
+      WHERE h.token = ANY (tokens) AND h.has_runs AND e.lane IS NOT NULL))
 $$;
 
 -- Controls that end by themselves.
@@ -45,17 +49,16 @@ BEGIN
 END $$;
 
 -- Puts back into line what no quarantine holds any more; true when nothing is left to look at.
-CREATE FUNCTION release_held(t topic) RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT
-  SET jit = off SET enable_seqscan = off AS $$
+CREATE FUNCTION release_held(t topic) RETURNS boolean LANGUAGE plpgsql ${quick} AS $$
 #variable_conflict use_column
 DECLARE
   moved int;
 BEGIN
   WITH free AS (
-    SELECT r.ctid FROM ready r JOIN event e ON e.topic = r.topic AND e.seq = r.seq
-    WHERE r.topic = t.topic AND r.line >= 10 AND NOT EXISTS (
-      SELECT FROM control c WHERE c.topic = t.name AND c.kind = 'quarantine' AND (c.tenant = e.tenant OR c.key = e.key))
-    LIMIT 5000 FOR UPDATE OF r SKIP LOCKED
+    SELECT r.ctid FROM ready r WHERE r.topic = t.topic AND r.line >= 10 AND NOT EXISTS (
+      SELECT FROM event e, control c WHERE e.seq = r.seq AND c.topic = t.name AND c.kind = 'quarantine'
+        AND (c.tenant = e.tenant OR c.key = e.key))
+    LIMIT 5000 FOR UPDATE SKIP LOCKED
   ), back AS (
     UPDATE ready SET line = line - 10 WHERE ctid = ANY (ARRAY(SELECT ctid FROM free)) RETURNING 1
   ) SELECT count(*) INTO moved FROM back;
@@ -65,44 +68,47 @@ BEGIN
 END $$;
 
 -- Claims the oldest due of one line. What a quarantine holds is moved out of the way, so that it is walked over once.
-CREATE FUNCTION claim(t topic, from_line int, most int, now bigint, has_quarantine boolean) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+CREATE FUNCTION claim(t topic, from_line int, most int, since bigint, now bigint, has_quarantine boolean) RETURNS bigint[]
+LANGUAGE plpgsql ${quick} AS $$
 #variable_conflict use_column
 DECLARE
   found bigint[];
   kept bigint[] := '{}';
   held bigint[];
+  places tid[];
 BEGIN
   IF NOT has_quarantine THEN
     WITH taken AS (
       DELETE FROM ready WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM ready WHERE topic = t.topic AND line = from_line AND due_at <= now
+        SELECT ctid FROM ready WHERE topic = t.topic AND line = from_line AND due_at BETWEEN since AND now
         ORDER BY topic, line, due_at, seq LIMIT most FOR UPDATE SKIP LOCKED))
       RETURNING due_at, seq
     ) SELECT array_agg(seq ORDER BY due_at, seq) INTO found FROM taken;
     RETURN coalesce(found, '{}');
   END IF;
   FOR look IN 1..20 LOOP
-    found := ARRAY(
-      SELECT seq FROM ready WHERE topic = t.topic AND line = from_line AND due_at <= now
-      ORDER BY topic, line, due_at, seq LIMIT most - cardinality(kept) FOR UPDATE SKIP LOCKED);
+    SELECT coalesce(array_agg(seq ORDER BY due_at, seq), '{}'), array_agg(place) INTO found, places FROM (
+      SELECT seq, due_at, ctid AS place FROM ready WHERE topic = t.topic AND line = from_line AND due_at <= now
+      ORDER BY topic, line, due_at, seq LIMIT most - cardinality(kept) FOR UPDATE SKIP LOCKED) AS f;
     held := ARRAY(
-      SELECT e.seq FROM event e JOIN control c ON c.topic = t.name AND c.kind = 'quarantine'
-        AND (c.tenant = e.tenant OR c.key = e.key)
-      WHERE e.topic = t.topic AND e.seq = ANY (found));
-    UPDATE ready SET line = line + 10 WHERE topic = t.topic AND line = from_line AND due_at <= now AND seq = ANY (held);
-    DELETE FROM ready WHERE topic = t.topic AND line = from_line AND due_at <= now AND seq = ANY (found) AND seq <> ALL (held);
+      SELECT e.seq FROM event e WHERE e.seq = ANY (found) AND EXISTS (SELECT FROM control c
+        WHERE c.topic = t.name AND c.kind = 'quarantine' AND (c.tenant = e.tenant OR c.key = e.key)));
+    UPDATE ready SET line = line + 10 WHERE ctid = ANY (places) AND seq = ANY (held);
+    DELETE FROM ready WHERE ctid = ANY (places) AND seq <> ALL (held);
     kept := kept || ARRAY(SELECT s FROM unnest(found) AS u(s) WHERE s <> ALL (held));
     EXIT WHEN cardinality(held) = 0 OR cardinality(kept) >= most;
   END LOOP;
   RETURN kept;
 END $$;
 
--- The first row tells what stands besides (in extras); then the deliveries, oldest due first.
-CREATE FUNCTION lease(topic_name text, who text, most int, lease_ms double precision, run_max int, share double precision, alone boolean)
+-- The first row tells what stands besides (in extras); then the deliveries, oldest due first. since: where in the line to begin, 0 for
+-- its front. Events that were claimed leave the front of an index full of entries that are walked over until vacuum comes; who claims
+-- without a pause need not begin there each time. What it leaves free is taken from the front.
+CREATE FUNCTION lease(topic_name text, who text, most int, lease_ms double precision, run_max int, share double precision, alone boolean,
+  since bigint)
 RETURNS TABLE (token bigint, seq bigint, id text, body text, bytes bytea, bytes_are_text boolean, type text, key text, tenant text,
   extras text, origin text, replay text, first_seen_at bigint, expires_at bigint, patience_left bigint, trials text)
-LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+LANGUAGE plpgsql ${quick} AS $$
 #variable_conflict use_column
 DECLARE
   t topic := topic_of(topic_name);
@@ -119,12 +125,17 @@ DECLARE
   tokens bigint[];
   per_hand int := 200;
   was_asleep boolean;
+  idle_lanes text[];
+  first_due bigint;
 BEGIN
   IF EXISTS (SELECT FROM control WHERE until <= now) THEN PERFORM end_controls(now); END IF;
   IF EXISTS (SELECT FROM hand WHERE topic = t.topic AND ends_at <= now) THEN PERFORM end_leases(t.topic, now); END IF;
-  IF t.ordering = 'key' AND EXISTS (SELECT FROM lane WHERE topic = t.topic AND head IS NULL) THEN
-    PERFORM advance_lanes(t.topic, ARRAY(
-      SELECT lane FROM lane WHERE topic = t.topic AND head IS NULL LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED));
+  IF t.ordering = 'key' AND EXISTS (SELECT FROM lane WHERE topic = t.topic AND idle) THEN
+    WITH looked AS (
+      UPDATE lane SET idle = false WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM lane WHERE topic = t.topic AND idle LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED)) RETURNING lane
+    ) SELECT array_agg(lane) INTO idle_lanes FROM looked;
+    PERFORM advance_lanes(t.topic, idle_lanes);
   END IF;
   IF t.releasing THEN PERFORM release_held(t); END IF;
   SELECT coalesce(bool_or(kind = 'pause'), false), coalesce(bool_or(kind = 'quarantine'), false)
@@ -132,7 +143,7 @@ BEGIN
 
   IF most > 0 AND NOT is_paused THEN
     IF alone THEN
-      chosen := claim(t, 2, 1, now, has_quarantine);
+      chosen := claim(t, 2, 1, 0, now, has_quarantine);
     ELSE
       retries_due := (SELECT count(*) FROM (
         SELECT FROM ready WHERE topic = t.topic AND line = 1 AND due_at <= now LIMIT most) AS r);
@@ -153,13 +164,18 @@ BEGIN
           of_retries := least(retries_due,
             greatest(least(most - 1, greatest(1, floor(most * share)::int)), most - firsts_due));
         END IF;
-        IF of_retries > 0 THEN chosen := claim(t, 1, of_retries, now, has_quarantine); END IF;
+        IF of_retries > 0 THEN chosen := claim(t, 1, of_retries, 0, now, has_quarantine); END IF;
+      END IF;
+      IF cardinality(chosen) < most AND since > 0 THEN
+        chosen := chosen || claim(t, 0, most - cardinality(chosen), since, now, has_quarantine);
       END IF;
       IF cardinality(chosen) < most THEN
-        chosen := chosen || claim(t, 0, most - cardinality(chosen), now, has_quarantine);
+        chosen := chosen || claim(t, 0, most - cardinality(chosen), 0, now, has_quarantine);
       END IF;
+      first_due := (SELECT due_at FROM event WHERE seq = chosen[1]);
       IF of_retries > 0 THEN
-        chosen := ARRAY(SELECT seq FROM event WHERE topic = t.topic AND seq = ANY (chosen) ORDER BY due_at, seq);
+        chosen := ARRAY(
+          SELECT seq FROM event WHERE seq = ANY (chosen) ORDER BY due_at, seq);
       END IF;
     END IF;
   END IF;
@@ -174,14 +190,15 @@ BEGIN
           SELECT head.seq AS seq UNION ALL
           SELECT f.seq FROM (
             SELECT e.seq, bool_and(NOT e.suspect AND NOT e.blocking AND e.due_at <= now) OVER (ORDER BY e.seq) AS may
-            FROM (SELECT * FROM event WHERE topic = t.topic AND lane = head.lane AND seq <> head.seq ORDER BY seq LIMIT run_max - 1) AS e
+            FROM (SELECT * FROM event WHERE topic = t.topic AND lane BETWEEN head.lane AND head.lane AND seq <> head.seq ORDER BY lane, seq
+              LIMIT run_max - 1) AS e
           ) AS f WHERE f.may
         ) AS run
-        WHERE head.topic = t.topic AND head.seq = ANY (heads)
+        WHERE head.seq = ANY (heads)
       ) AS runs ORDER BY due_at, head_seq, seq LIMIT most);
     -- Heads for which there is no room go back in line.
     INSERT INTO ready SELECT t.topic, line_of(suspect, attempts), due_at, seq FROM event
-      WHERE topic = t.topic AND seq = ANY (heads) AND seq <> ALL (chosen);
+      WHERE seq = ANY (heads) AND seq <> ALL (chosen);
     per_hand := greatest(1, cardinality(chosen));
   END IF;
 
@@ -199,7 +216,8 @@ BEGIN
   END IF;
 
   RETURN QUERY SELECT NULL::bigint, NULL::bigint, NULL, NULL, NULL::bytea, NULL::boolean, NULL, NULL, NULL,
-    json_build_array(suspects, CASE WHEN next_due IS NOT NULL THEN greatest(0, next_due - now) END, (SELECT version FROM control_sheet))::text,
+    json_build_array(suspects, CASE WHEN next_due IS NOT NULL THEN greatest(0, next_due - now) END, (SELECT version FROM control_sheet),
+      first_due)::text,
     NULL, NULL, NULL::bigint, NULL::bigint, NULL::bigint, NULL;
   IF cardinality(chosen) = 0 THEN RETURN; END IF;
 
@@ -213,7 +231,7 @@ BEGIN
     CASE WHEN e.expires_at IS NOT NULL THEN greatest(0, e.expires_at - now) END,
     CASE WHEN e.suspect OR e.attempts > 0 OR e.snoozes > 0 THEN json_build_array(
       e.attempts, e.snoozes, e.deaths, e.suspect, e.next_delay_ms, e.last_error::json, e.story::json)::text END
-  FROM unnest(chosen) WITH ORDINALITY AS c(seq, place) JOIN event e ON e.topic = t.topic AND e.seq = c.seq
+  FROM unnest(chosen) WITH ORDINALITY AS c(seq, place), LATERAL (SELECT * FROM event WHERE event.seq = c.seq LIMIT 1) AS e
   ORDER BY c.place;
 END $$;
 `;

@@ -1,3 +1,5 @@
+import { quick } from './quick.ts';
+
 export const looking = `
 CREATE INDEX event_blocking ON event (topic) WHERE blocking;
 
@@ -32,7 +34,7 @@ BEGIN
       count(*) FILTER (WHERE h), count(*) FILTER (WHERE NOT h AND line = 2), min(due_at) FILTER (WHERE NOT h AND line < 2)
       INTO ready, delayed, held, suspect, first
       FROM (SELECT r.line % 10 AS line, r.due_at, is_held(t, e.tenant, e.key) AS h FROM ready r
-        JOIN event e ON e.topic = r.topic AND e.seq = r.seq WHERE r.topic = t.topic) AS r;
+        JOIN event e ON e.seq = r.seq WHERE r.topic = t.topic) AS r;
   ELSE
     SELECT count(*) FILTER (WHERE line < 2 AND due_at <= now), count(*) FILTER (WHERE line < 2 AND due_at > now), 0,
       count(*) FILTER (WHERE line = 2), min(due_at) FILTER (WHERE line < 2) INTO ready, delayed, held, suspect, first
@@ -46,8 +48,7 @@ BEGIN
   next_due_in_ms := CASE WHEN first IS NOT NULL THEN greatest(0, first - now) END;
 END $$;
 
-CREATE FUNCTION retry_now(topic_name text, ids text[]) RETURNS text[] LANGUAGE plpgsql SET search_path FROM CURRENT
-  SET jit = off SET enable_seqscan = off AS $$
+CREATE FUNCTION retry_now(topic_name text, ids text[]) RETURNS text[] LANGUAGE plpgsql ${quick} AS $$
 #variable_conflict use_column
 DECLARE
   t topic := brought_up_to_date(topic_name);
@@ -60,13 +61,12 @@ BEGIN
     UPDATE ready r SET due_at = now FROM late
     WHERE r.topic = t.topic AND r.line IN (0, 1, 2, 10, 11, 12) AND r.due_at = late.due_at AND r.seq = late.seq
   ), told AS (
-    UPDATE event e SET due_at = now FROM late WHERE e.topic = t.topic AND e.seq = late.seq RETURNING e.id
+    UPDATE event e SET due_at = now FROM late WHERE e.seq = late.seq RETURNING e.id
   ) SELECT array_agg(id) INTO moved FROM told;
   RETURN coalesce(moved, '{}');
 END $$;
 
-CREATE FUNCTION unblock(topic_name text, ids text[]) RETURNS text[] LANGUAGE plpgsql SET search_path FROM CURRENT
-  SET jit = off SET enable_seqscan = off AS $$
+CREATE FUNCTION unblock(topic_name text, ids text[]) RETURNS text[] LANGUAGE plpgsql ${quick} AS $$
 #variable_conflict use_column
 DECLARE
   t topic := topic_of(topic_name);
@@ -74,8 +74,9 @@ DECLARE
   names text[];
 BEGIN
   WITH gone AS (DELETE FROM event WHERE topic = t.topic AND id = ANY (ids) AND blocking RETURNING id, seq, lane)
-  SELECT array_agg(id), array_agg(lane) FILTER (WHERE EXISTS (
-    SELECT FROM lane l WHERE l.topic = t.topic AND l.lane = gone.lane AND l.head = gone.seq)) INTO released, names FROM gone;
+  SELECT array_agg(id), array_agg(DISTINCT lane) FILTER (WHERE NOT EXISTS (
+    SELECT FROM event e WHERE e.topic = t.topic AND e.lane = gone.lane AND e.seq < gone.seq AND e.seq <> ALL (
+      SELECT g.seq FROM gone g))) INTO released, names FROM gone;
   IF names IS NOT NULL THEN PERFORM advance_lanes(t.topic, names); END IF;
   RETURN coalesce(released, '{}');
 END $$;
@@ -83,7 +84,7 @@ END $$;
 CREATE FUNCTION waiting(topic_name text, after bigint, most int)
 RETURNS TABLE (seq bigint, id text, type text, key text, tenant text, first_seen_at bigint, attempts int, snoozes int, deaths int,
   next_delay_ms double precision, last_error text, story text, state text, due_at bigint, owner text)
-LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off AS $$
+LANGUAGE plpgsql ${quick} AS $$
 #variable_conflict use_column
 DECLARE
   t topic := brought_up_to_date(topic_name);

@@ -1,3 +1,5 @@
+import { quick } from './quick.ts';
+
 export const publishing = `
 CREATE FUNCTION topic_of(wanted text) RETURNS topic LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
 DECLARE
@@ -12,7 +14,7 @@ END $$;
 CREATE FUNCTION publish(topic_name text, ids text[], bodies text[], all_bytes bytea[], byte_texts boolean[], types text[],
   keys text[], tenants text[], all_extras text[], origins text[], seen bigint[], replays text[], delays double precision[],
   dues double precision[], patiences double precision[], OUT duplicates int[], OUT asleep boolean)
-LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+LANGUAGE plpgsql ${quick} AS $$
 #variable_conflict use_column
 DECLARE
   t topic := topic_of(topic_name);
@@ -48,12 +50,13 @@ BEGIN
         next_delay_ms = NULL, last_error = NULL, story = NULL, expires_at = now + ceil(patience)::bigint,
         due_at = coalesce(ceil(due)::bigint, now + coalesce(ceil(delay)::bigint, 0))
       FROM unnest(ids, bodies, all_bytes, byte_texts, types, tenants, all_extras, origins, seen, replays, delays, dues, patiences)
-        AS given(id, body, byte, byte_text, type, tenant, extra, origin, seen, replay, delay, due, patience)
-      WHERE event.topic = t.topic AND event.id = given.id AND blocking
+        AS given(id, body, byte, byte_text, type, tenant, extra, origin, seen, replay, delay, due, patience),
+        LATERAL (SELECT b.ctid AS place FROM event b WHERE b.topic = t.topic AND b.id = given.id AND b.blocking LIMIT 1 FOR UPDATE) AS old
+      WHERE event.ctid = old.place
       RETURNING event.id, event.seq, event.lane, event.due_at
     ), placed AS (
-      INSERT INTO ready SELECT t.topic, 0, back.due_at, back.seq FROM back JOIN lane ON lane.topic = t.topic
-        AND lane.lane = back.lane AND lane.head = back.seq
+      INSERT INTO ready SELECT t.topic, 0, back.due_at, back.seq FROM back WHERE NOT EXISTS (
+        SELECT FROM event e WHERE e.topic = t.topic AND e.lane = back.lane AND e.seq < back.seq)
     )
     SELECT array_agg(id) INTO known FROM back;
     stored := coalesce(stored, '{}') || coalesce(known, '{}');

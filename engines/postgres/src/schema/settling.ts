@@ -1,4 +1,5 @@
 import { parkAgain } from './park-again.ts';
+import { quick } from './quick.ts';
 
 /**
  * Settlements of one topic. Leases are given by hand: tokens, how many of each, and the events of all of them, hand after
@@ -8,7 +9,7 @@ export const settling = `
 -- Which of the leases are good. They leave their hands with this, unless they are to be kept; a hand that we have locked before cannot
 -- have been taken from us since, whatever the time.
 CREATE FUNCTION fence(t int, tokens bigint[], counts int[], given_seqs bigint[], keeps boolean, is_locked boolean) RETURNS boolean[]
-LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+LANGUAGE plpgsql ${quick} AS $$
 #variable_conflict use_variable
 DECLARE
   now bigint;
@@ -26,9 +27,8 @@ BEGIN
     given := given_seqs[at : at + counts[i] - 1];
     at := at + counts[i];
     good := '{}';
-    FOR h IN SELECT hand.part, hand.seqs FROM hand
-      WHERE hand.token = tokens[i] AND hand.topic = t AND (is_locked OR hand.ends_at > now)
-    LOOP
+    FOR h IN SELECT hand.part, hand.topic, hand.ends_at, hand.seqs FROM hand WHERE hand.token = tokens[i] LOOP
+      CONTINUE WHEN h.topic <> t OR NOT (is_locked OR h.ends_at > now);
       IF h.seqs = given THEN
         good := given;
         rest := '{}';
@@ -53,7 +53,7 @@ END $$;
 
 -- Leases last longer. Those of a hand that are not named keep their time, in a part of their own.
 CREATE FUNCTION extend(topic_name text, tokens bigint[], counts int[], given_seqs bigint[], lease_ms double precision) RETURNS boolean[]
-LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+LANGUAGE plpgsql ${quick} AS $$
 #variable_conflict use_variable
 DECLARE
   t int := (topic_of(topic_name)).topic;
@@ -66,7 +66,8 @@ BEGIN
   FOR i IN 1..cardinality(tokens) LOOP
     named := given_seqs[at : at + counts[i] - 1];
     at := at + counts[i];
-    FOR h IN SELECT * FROM hand WHERE hand.token = tokens[i] AND hand.ends_at > now AND hand.seqs && named LOOP
+    FOR h IN SELECT * FROM hand WHERE hand.token = tokens[i] LOOP
+      CONTINUE WHEN h.ends_at <= now OR NOT h.seqs && named;
       IF NOT h.seqs <@ named THEN
         INSERT INTO hand (token, part, topic, owner, ends_at, has_runs, seqs)
           SELECT h.token, (SELECT max(hand.part) + 1 FROM hand WHERE hand.token = h.token), h.topic, h.owner, h.ends_at, h.has_runs,
@@ -82,7 +83,7 @@ END $$;
 
 -- The replays of these events succeeded. An outcome may come before its release is noted; then it is the note.
 CREATE FUNCTION resolve(ids text[], operations text[]) RETURNS text[]
-LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off AS $$
+LANGUAGE plpgsql ${quick} AS $$
 #variable_conflict use_column
 DECLARE
   told text[];
@@ -103,7 +104,7 @@ END $$;
 
 -- Replays that failed again, counted before they are parked anew.
 CREATE FUNCTION count_failed_again(ids text[], replays text[]) RETURNS void
-LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off AS $$
+LANGUAGE plpgsql ${quick} AS $$
 #variable_conflict use_column
 BEGIN
   PERFORM 1 FROM parked WHERE id = ANY (ids) ORDER BY id FOR UPDATE;
@@ -114,35 +115,38 @@ BEGIN
     GROUP BY p.operation) AS n WHERE r.id = n.operation;
 END $$;
 
+-- Hardly ever is one there already, and looking for it first costs as much as the writing.
+CREATE FUNCTION write_marks(ids text[], handlers text[], now bigint) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+  INSERT INTO mark SELECT id, handler, now FROM unnest(handlers) AS h(handler), unnest(ids) AS i(id);
+EXCEPTION WHEN unique_violation THEN
+  INSERT INTO mark SELECT id, handler, now FROM unnest(handlers) AS h(handler), unnest(ids) AS i(id) ON CONFLICT DO NOTHING;
+END $$;
+
 -- Events that are done, one way or the other.
 CREATE FUNCTION finish(t topic, done bigint[], how text, handlers text[], now bigint) RETURNS void
-LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+LANGUAGE plpgsql ${quick} AS $$
 #variable_conflict use_column
 DECLARE
+  ids text[];
   replayed text[];
   operations text[];
 BEGIN
   IF t.keep_settled_ms > 0 THEN
     INSERT INTO settled SELECT topic, seq, how, now, now + t.keep_settled_ms, first_seen_at, expires_at, bytes_are_text, id, type,
-      key, tenant, origin, replay, body, bytes, extras FROM event WHERE topic = t.topic AND seq = ANY (done);
+      key, tenant, origin, replay, body, bytes, extras
+      FROM event WHERE seq = ANY (done);
   END IF;
-  IF handlers IS NULL THEN
-    WITH gone AS (DELETE FROM event WHERE topic = t.topic AND seq = ANY (done) RETURNING id, replay)
-    SELECT array_agg(id), array_agg(replay) INTO replayed, operations FROM gone WHERE replay IS NOT NULL;
-  ELSE
-    WITH gone AS (
-      DELETE FROM event WHERE topic = t.topic AND seq = ANY (done) RETURNING id, replay
-    ), marked AS (
-      INSERT INTO mark SELECT mark_bucket(id), handler, id, now FROM gone, unnest(handlers) AS h(handler) ON CONFLICT DO NOTHING
-    ) SELECT array_agg(id), array_agg(replay) INTO replayed, operations FROM gone WHERE replay IS NOT NULL;
-  END IF;
+  WITH gone AS (DELETE FROM event WHERE seq = ANY (done) RETURNING id, replay)
+  SELECT array_agg(id), array_agg(id) FILTER (WHERE replay IS NOT NULL), array_agg(replay) FILTER (WHERE replay IS NOT NULL)
+    INTO ids, replayed, operations FROM gone;
+  IF handlers IS NOT NULL THEN PERFORM write_marks(ids, handlers, now); END IF;
   IF replayed IS NOT NULL THEN PERFORM resolve(replayed, operations); END IF;
 END $$;
 
 -- Done with all of them: the most frequent settlement, and the quickest.
 CREATE FUNCTION ack(topic_name text, tokens bigint[], counts int[], given_seqs bigint[], handlers text[], is_locked boolean,
-  OUT took boolean[], OUT asleep boolean) LANGUAGE plpgsql SET search_path FROM CURRENT
-  SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+  OUT took boolean[], OUT asleep boolean) LANGUAGE plpgsql ${quick} AS $$
 #variable_conflict use_column
 DECLARE
   t topic := topic_of(topic_name);
@@ -154,7 +158,9 @@ BEGIN
     done := ARRAY(SELECT seq FROM unnest(given_seqs, took) AS g(seq, good) WHERE good);
   END IF;
   IF t.ordering = 'key' THEN
-    names := ARRAY(SELECT DISTINCT lane FROM event WHERE topic = t.topic AND seq = ANY (done) AND lane IS NOT NULL);
+    names := ARRAY(
+      SELECT DISTINCT e.lane FROM unnest(done) AS d(seq), LATERAL (SELECT lane FROM event WHERE event.seq = d.seq LIMIT 1) AS e
+      WHERE e.lane IS NOT NULL);
   END IF;
   PERFORM finish(t, done, 'ack', handlers, now_ms());
   asleep := false;
@@ -168,7 +174,7 @@ END $$;
 CREATE FUNCTION settle(topic_name text, tokens bigint[], counts int[], given_seqs bigint[], is_locked boolean, kinds text[],
   delays double precision[], errors text[], stories text[], holds boolean[], targets text[], stops text[], keeps double precision[],
   mark_seqs bigint[], mark_handlers text[], keep_parked_ms double precision, OUT took boolean[], OUT asleep boolean)
-LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+LANGUAGE plpgsql ${quick} AS $$
 #variable_conflict use_column
 DECLARE
   t topic := topic_of(topic_name);
@@ -183,9 +189,11 @@ BEGIN
   took := fence(t.topic, tokens, counts, given_seqs, false, is_locked);
   now := now_ms();
   good := ARRAY(SELECT seq FROM unnest(given_seqs, took) AS g(seq, good) WHERE good);
-  names := ARRAY(SELECT DISTINCT lane FROM event WHERE topic = t.topic AND seq = ANY (good) AND lane IS NOT NULL);
-  INSERT INTO mark SELECT mark_bucket(e.id), m.handler, e.id, now
-    FROM unnest(mark_seqs, mark_handlers) AS m(seq, handler) JOIN event e ON e.topic = t.topic AND e.seq = m.seq
+  names := ARRAY(
+    SELECT DISTINCT e.lane FROM unnest(good) AS g(seq), LATERAL (SELECT lane FROM event WHERE event.seq = g.seq LIMIT 1) AS e
+    WHERE e.lane IS NOT NULL);
+  INSERT INTO mark SELECT e.id, m.handler, now
+    FROM unnest(mark_seqs, mark_handlers) AS m(seq, handler) JOIN event e ON e.seq = m.seq
     WHERE m.seq = ANY (good) ON CONFLICT DO NOTHING;
 
   PERFORM finish(t, ARRAY(SELECT seq FROM unnest(given_seqs, kinds) AS g(seq, kind) WHERE seq = ANY (good) AND kind = ends.how),
@@ -204,14 +212,14 @@ BEGIN
       suspect = suspect AND kind = 'return',
       deaths = CASE kind WHEN 'return' THEN deaths ELSE 0 END
     FROM unnest(given_seqs, kinds, delays, errors, stories, holds) AS g(seq, kind, delay, error, story, hold)
-    WHERE e.topic = t.topic AND e.seq = g.seq AND g.seq = ANY (good) AND kind IN ('retry', 'snooze', 'return')
+    WHERE e.seq = g.seq AND g.seq = ANY (good) AND kind IN ('retry', 'snooze', 'return')
     RETURNING e.seq, e.due_at, e.suspect, e.attempts, e.lane
   )
   INSERT INTO ready SELECT t.topic, line_of(suspect, attempts), due_at, seq FROM back WHERE lane IS NULL;
 
   IF 'park' = ANY (kinds) THEN
     PERFORM count_failed_again(array_agg(e.id), array_agg(e.replay))
-      FROM unnest(given_seqs, kinds) AS g(seq, kind) JOIN event e ON e.topic = t.topic AND e.seq = g.seq
+      FROM unnest(given_seqs, kinds) AS g(seq, kind) JOIN event e ON e.seq = g.seq
       WHERE g.seq = ANY (good) AND kind = 'park' HAVING count(*) > 0;
     INSERT INTO parked (id, status, parked_at, parkings, removed_at, topic, first_seen_at, expires_at, bytes_are_text, type, key, tenant,
       origin, replay, body, bytes, extras, reason, message, stop, final_attempt, fingerprint, error, story)
@@ -220,16 +228,16 @@ BEGIN
       coalesce(error::json ->> 'type', stop), left(coalesce(error::json ->> 'message', ''), 512), stop, e.attempts + 1,
       coalesce(error::json ->> 'fingerprint', stop), error, g.story
     FROM unnest(given_seqs, kinds, errors, stories, stops, keeps) AS g(seq, kind, error, story, stop, keep)
-    JOIN event e ON e.topic = t.topic AND e.seq = g.seq
+    JOIN event e ON e.seq = g.seq
     WHERE g.seq = ANY (good) AND kind = 'park'
     ${parkAgain};
     WITH given AS (
       SELECT seq, hold FROM unnest(given_seqs, kinds, holds) AS g(seq, kind, hold) WHERE seq = ANY (good) AND kind = 'park'
     ), kept AS (
       UPDATE event e SET blocking = true, suspect = false, deaths = 0 FROM given g
-      WHERE e.topic = t.topic AND e.seq = g.seq AND g.hold AND e.lane IS NOT NULL
+      WHERE e.seq = g.seq AND g.hold AND e.lane IS NOT NULL
     )
-    DELETE FROM event e USING given g WHERE e.topic = t.topic AND e.seq = g.seq AND NOT (g.hold AND e.lane IS NOT NULL);
+    DELETE FROM event e USING given g WHERE e.seq = g.seq AND NOT (g.hold AND e.lane IS NOT NULL);
   END IF;
 
   FOR target IN SELECT DISTINCT g.target FROM unnest(kinds, targets) AS g(kind, target) WHERE kind = 'reroute' LOOP
@@ -239,10 +247,10 @@ BEGIN
     made := '{}';
     IF to_topic.ordering = 'key' THEN
       made := enter_lanes(to_topic.topic, ARRAY(
-        SELECT key FROM event WHERE topic = t.topic AND seq = ANY (moving) AND key IS NOT NULL));
+        SELECT key FROM event WHERE seq = ANY (moving) AND key IS NOT NULL));
     END IF;
     WITH gone AS (
-      DELETE FROM event WHERE topic = t.topic AND seq = ANY (moving) RETURNING *
+      DELETE FROM event WHERE seq = ANY (moving) RETURNING *
     ), put AS (
       INSERT INTO event (topic, id, first_seen_at, due_at, expires_at, body, bytes, bytes_are_text, type, key, tenant, lane, extras,
         origin, replay, last_error, story)

@@ -53,7 +53,7 @@ CREATE TABLE event (
   next_delay_ms double precision,
   last_error text,
   story text,
-  PRIMARY KEY (topic, seq),
+  PRIMARY KEY (seq),
   UNIQUE (topic, id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX event_lane ON event (topic, lane, seq) WHERE lane IS NOT NULL;
@@ -81,14 +81,14 @@ CREATE TABLE hand (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX hand_ends ON hand (topic, ends_at);
 
--- A key that has events. Its head is claimable, in hand, or blocking; null: to be looked for.
+-- A key that has events. Idle: none of them is claimable, in hand or blocking, and who claims next looks for its head.
 CREATE TABLE lane (
   topic int NOT NULL,
   lane text COLLATE "C" NOT NULL,
-  head bigint,
+  idle boolean NOT NULL DEFAULT false,
   PRIMARY KEY (topic, lane)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX lane_idle ON lane (topic) WHERE head IS NULL;
+CREATE INDEX lane_idle ON lane (topic) WHERE idle;
 
 CREATE TABLE settled (
   topic int NOT NULL,
@@ -145,21 +145,16 @@ CREATE TABLE ledger_key (
 CREATE INDEX ledger_key_removed ON ledger_key (removed_at);
 CREATE SEQUENCE ledger_token;
 
--- A bucket is a week of the time that an id tells, so that an event always meets its own mark; other ids share bucket 0.
+-- Ids that tell their time begin with it, so that a range of ids is a range of time: a table for each, dropped when it is over. An event
+-- always meets its own mark; ids that tell no time share the last table.
 CREATE TABLE mark (
-  bucket int NOT NULL,
-  handler text COLLATE "C" NOT NULL,
   event_id text COLLATE "C" NOT NULL,
+  handler text COLLATE "C" NOT NULL,
   marked_at bigint NOT NULL,
-  PRIMARY KEY (bucket, handler, event_id)
-) PARTITION BY LIST (bucket);
+  PRIMARY KEY (event_id, handler)
+) PARTITION BY RANGE (event_id);
 CREATE TABLE mark_other PARTITION OF mark DEFAULT;
 CREATE INDEX mark_other_marked ON mark_other (marked_at);
-
-CREATE FUNCTION mark_bucket(id text) RETURNS int LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE WHEN id ~ '^[0-9a-f]{8}-[0-9a-f]{4}-7'
-    THEN (('x' || substr(id, 1, 8) || substr(id, 10, 4))::bit(48)::bigint / 604800000)::int ELSE 0 END
-$$;
 
 CREATE TABLE parked (
   id text COLLATE "C" PRIMARY KEY,
