@@ -4,8 +4,9 @@ import type { Store } from './store.ts';
 
 /** Digits of a time-ordered id that change every three days: what begins with the same is forgotten together. */
 const prefixLength = 5;
-const timeOrdered = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const hourMs = 3_600_000;
+const seven = 0x37;
+const dash = 0x2d;
 
 /** That a handler is done with an event: unique, and forgotten by the bucket. */
 export class Marks {
@@ -20,6 +21,7 @@ export class Marks {
   readonly #putMany;
   readonly #putOdd;
   readonly #find;
+  readonly #findMany;
   readonly #findOdd;
   readonly #keepBucket;
   readonly #overdue;
@@ -38,6 +40,9 @@ export class Marks {
       SELECT ?1, id FROM holdfast_event WHERE seq IN (SELECT value FROM json_each(?2)) AND fence < ?3`);
     this.#putOdd = store.prepare('INSERT OR IGNORE INTO holdfast_odd_mark VALUES (?, ?, ?)');
     this.#find = store.prepare('SELECT 1 FROM holdfast_mark WHERE handler = ? AND event_id = ?');
+    this.#findMany = store.prepare(`
+      SELECT each.key FROM json_each(?2) each
+      CROSS JOIN holdfast_mark mark ON mark.handler = ?1 AND mark.event_id = each.value`);
     this.#findOdd = store.prepare('SELECT 1 FROM holdfast_odd_mark WHERE handler = ? AND event_id = ?');
     this.#keepBucket = store.prepare(`
       INSERT INTO holdfast_mark_bucket VALUES (?1, ?2, ?3)
@@ -54,17 +59,32 @@ export class Marks {
         SELECT handler, event_id FROM holdfast_odd_mark WHERE removed_at <= ? LIMIT ? + 0)`);
   }
 
-  has({ handler, eventId }: Mark): boolean {
-    const id = this.#handlers.get(handler) ?? this.#handler.get(handler)?.id;
+  /** One answer for each; those of one handler, as consumers ask, with one statement. */
+  have(marks: readonly Mark[]): boolean[] {
+    const [first] = marks;
+    const isUniform = marks.every(
+      ({ handler, eventId }) => handler === first?.handler && isTimeOrdered(eventId),
+    );
+    if (!first || !isUniform) return marks.map((mark) => this.#has(mark));
+    const answers: boolean[] = new Array(marks.length).fill(false);
+    const id = this.#knownHandler(first.handler);
+    if (id === undefined) return answers;
+    const found = this.#findMany.all(id, JSON.stringify(marks.map(({ eventId }) => eventId)));
+    for (const { key } of found) answers[Number(key)] = true;
+    return answers;
+  }
+
+  #has({ handler, eventId }: Mark): boolean {
+    const id = this.#knownHandler(handler);
     if (id === undefined) return false;
-    const find = timeOrdered.test(eventId) ? this.#find : this.#findOdd;
+    const find = isTimeOrdered(eventId) ? this.#find : this.#findOdd;
     return find.get(id, eventId) !== undefined;
   }
 
   /** Within a transaction. True for the first only. */
   write({ handler, eventId }: Mark, now: number): boolean {
     const id = this.#handlerId(handler);
-    if (!timeOrdered.test(eventId)) {
+    if (!isTimeOrdered(eventId)) {
       return this.#putOdd.run(id, eventId, moment(now + this.#keepMs)).changes === 1;
     }
     this.#keep(id, eventId.slice(0, prefixLength), now);
@@ -73,7 +93,7 @@ export class Marks {
 
   /** The same for all of `seqs` that lease `n` has in hand. False, and nothing done, if their ids do not allow it. */
   writeMany(handler: string, eventIds: readonly string[], seqs: string, n: number, now: number): boolean {
-    if (!eventIds.every((id) => timeOrdered.test(id))) return false;
+    if (!eventIds.every(isTimeOrdered)) return false;
     const id = this.#handlerId(handler);
     let prefix = '';
     for (const eventId of eventIds) {
@@ -105,10 +125,15 @@ export class Marks {
     this.#buckets.clear();
   }
 
+  #knownHandler(name: string): number | undefined {
+    const id = this.#handlers.get(name) ?? this.#handler.get(name)?.id;
+    return id === undefined ? undefined : Number(id);
+  }
+
   #handlerId(name: string): number {
     const known = this.#handlers.get(name);
     if (known !== undefined) return known;
-    const id = this.#handler.get(name)?.id ?? this.#addHandler.run(name).lastInsertRowid;
+    const id = this.#knownHandler(name) ?? this.#addHandler.run(name).lastInsertRowid;
     this.#handlers.set(name, Number(id));
     return Number(id);
   }
@@ -122,4 +147,11 @@ export class Marks {
     this.#keepBucket.run(handler, prefix, until);
     this.#buckets.set(name, until);
   }
+}
+
+/** As a UUID of version 7 is: a look at the places that tell it from other ids. */
+function isTimeOrdered(id: string): boolean {
+  return (
+    id.length === 36 && id.charCodeAt(14) === seven && id.charCodeAt(8) === dash && id.charCodeAt(13) === dash
+  );
 }

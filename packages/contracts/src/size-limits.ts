@@ -1,6 +1,6 @@
 import { OptionsError } from 'holdfast';
 import { TooLargeError } from './contract-errors.ts';
-import type { NewEvent } from './envelope.ts';
+import type { Headers, NewEvent } from './envelope.ts';
 import { reservedHeaders } from './wire-headers.ts';
 
 /** What an engine takes. */
@@ -25,34 +25,45 @@ export function checkEvents(events: readonly NewEvent[], limits: SizeLimits): vo
   if (events.length > limits.batchMax) {
     throw new TooLargeError('the number of events in the batch', events.length, limits.batchMax);
   }
-  for (const [index, event] of events.entries()) checkEvent(event, `events[${index}]`, limits);
+  for (let index = 0; index < events.length; index++) checkEvent(events[index]!, index, limits);
 }
 
-function checkEvent(event: NewEvent, path: string, limits: SizeLimits): void {
-  const { payload, headers = {}, delayMs, dueAt, patienceMs } = event;
+const texts = ['id', 'key', 'tenant', 'type', 'correlationId', 'idempotencyKey'] as const;
+const times = ['delayMs', 'dueAt', 'patienceMs'] as const;
+
+// Each event passes here twice, at its producer and at its engine: nothing is made for one that is as it should be.
+function checkEvent(event: NewEvent, index: number, limits: SizeLimits): void {
+  const { payload, headers, delayMs, dueAt } = event;
   // A string that is short enough in the worst case need not be measured.
   if (payload.length * 3 > limits.payloadBytesMax) {
-    checkSize(`${path}.payload in bytes`, bytesOf(payload), limits.payloadBytesMax);
+    checkSize(`events[${index}].payload in bytes`, bytesOf(payload), limits.payloadBytesMax);
   }
-  for (const name of ['id', 'key', 'tenant', 'type', 'correlationId', 'idempotencyKey'] as const) {
-    checkSize(`${path}.${name}.length`, event[name]?.length ?? 0, limits.keyLengthMax);
-    if (event[name] === '') throw new OptionsError(`${path}.${name}`, '', 'a text, or nothing at all');
+  for (const name of texts) {
+    const text = event[name];
+    if (text === undefined) continue;
+    if (text.length > limits.keyLengthMax)
+      checkSize(`events[${index}].${name}.length`, text.length, limits.keyLengthMax);
+    if (text === '') throw new OptionsError(`events[${index}].${name}`, '', 'a text, or nothing at all');
   }
-  let headersBytes = 0;
-  for (const [name, value] of Object.entries(headers)) {
-    if (reservedHeaders.has(name))
-      throw new OptionsError(`${path}.headers`, name, 'a name that is not reserved');
-    headersBytes += bytesOf(name) + bytesOf(value);
-  }
-  checkSize(`${path}.headers in bytes`, headersBytes, limits.headersBytesMax);
+  if (headers !== undefined) checkHeaders(headers, `events[${index}].headers`, limits);
   if (delayMs !== undefined && dueAt !== undefined) {
-    throw new OptionsError(`${path}.dueAt`, dueAt, 'nothing beside delayMs');
+    throw new OptionsError(`events[${index}].dueAt`, dueAt, 'nothing beside delayMs');
   }
-  for (const [name, value] of Object.entries({ delayMs, dueAt, patienceMs })) {
+  for (const name of times) {
+    const value = event[name];
     if (value !== undefined && !(value >= 0 && value < Infinity)) {
-      throw new OptionsError(`${path}.${name}`, value, 'a number of ms from 0');
+      throw new OptionsError(`events[${index}].${name}`, value, 'a number of ms from 0');
     }
   }
+}
+
+function checkHeaders(headers: Headers, path: string, limits: SizeLimits): void {
+  let bytes = 0;
+  for (const [name, value] of Object.entries(headers)) {
+    if (reservedHeaders.has(name)) throw new OptionsError(path, name, 'a name that is not reserved');
+    bytes += bytesOf(name) + bytesOf(value);
+  }
+  checkSize(`${path} in bytes`, bytes, limits.headersBytesMax);
 }
 
 function checkSize(what: string, size: number, sizeMax: number): void {
