@@ -13,7 +13,8 @@ export type Answer<Tx = unknown> = { readonly [answered]: true } & (
   | { readonly kind: 'reroute'; readonly to: string }
 );
 
-export type Commit<Tx> = (tx: Tx) => void | Promise<void>;
+/** An effect. What it returns means nothing, but for a promise, which is waited for where transactions can. */
+export type Commit<Tx> = (tx: Tx) => unknown;
 
 export function done(): Answer {
   return { [answered]: true, kind: 'done' };

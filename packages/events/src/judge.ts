@@ -77,7 +77,7 @@ export class Judge<Tx> {
       case 'done':
         return this.answered(task, undefined);
       case 'commit': {
-        const acked = { lease, kind: 'ack', commit: given.commit } as const;
+        const acked = { lease, kind: 'ack', commit: given.commit as (tx: Tx) => void } as const;
         return ofCommits ? { ...acked, marks: ofCommits } : acked;
       }
       case 'retry':

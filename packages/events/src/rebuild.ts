@@ -110,7 +110,7 @@ export async function rebuild<T = unknown, Tx = unknown>(
 }
 
 /** A promise only where there is one: some transactions cannot wait. */
-function nothingOf(given: void | Promise<void>): undefined | Promise<undefined> {
+function nothingOf(given: unknown): undefined | Promise<undefined> {
   return given instanceof Promise ? given.then(() => undefined) : undefined;
 }
 

@@ -1,0 +1,13 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { type Answer, commit, type HandledEvent, outbox } from '@holdfast/events';
+import type { SqliteEngine } from '@holdfast/sqlite';
+
+/** The mail is published if and only if the row is written. The topic `mails` must have been declared. */
+export function shipAndTell(engine: SqliteEngine): (event: HandledEvent) => Answer<DatabaseSync> {
+  const mails = outbox({ engine, topic: 'mails' });
+  return ({ key = '' }) =>
+    commit((database) => {
+      database.prepare('INSERT INTO shipped VALUES (?)').run(key);
+      mails.publish(database, { type: 'shipped', key, payload: { order: key } });
+    });
+}
