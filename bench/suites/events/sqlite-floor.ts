@@ -13,7 +13,7 @@ function open(file: string, durability: 'process' | 'power') {
     PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY;
     CREATE TABLE message (
       id INTEGER PRIMARY KEY, event_id TEXT, payload TEXT, due_at INTEGER, state INTEGER, lease_until INTEGER,
-      attempts INTEGER DEFAULT 0, number INTEGER, lane TEXT);
+      attempts INTEGER DEFAULT 0, number INTEGER, lane TEXT, error TEXT);
     CREATE INDEX message_due ON message (due_at) WHERE state = 0;
     CREATE INDEX message_lane ON message (lane) WHERE lane IS NOT NULL;
     CREATE TABLE processed (event_id TEXT PRIMARY KEY) WITHOUT ROWID`);
@@ -33,7 +33,7 @@ function open(file: string, durability: 'process' | 'power') {
     mark: database.prepare('INSERT OR IGNORE INTO processed VALUES (?)'),
     remove: database.prepare('DELETE FROM message WHERE id = ? AND state = 1'),
     putBack: database.prepare(
-      'UPDATE message SET state = 0, due_at = ?, attempts = attempts + 1 WHERE id = ?',
+      'UPDATE message SET state = 0, due_at = ?, attempts = attempts + 1, error = ? WHERE id = ?',
     ),
     transact(work: () => void): void {
       begin.run();
@@ -43,7 +43,9 @@ function open(file: string, durability: 'process' | 'power') {
   };
 }
 
-/** Batched insert, claim, processed row and delete; what fails is put back. */
+const failure = new Error('not yet');
+
+/** Batched insert, claim, processed row and delete; what fails is put back with its error. */
 export function bareQueue(file: string, { events, batch, fails }: Load): Contestant {
   const { database, newId, insert, claim, mark, remove, putBack, transact } = open(file, 'process');
   const claimBatch = claim(batch);
@@ -64,7 +66,7 @@ export function bareQueue(file: string, { events, batch, fails }: Load): Contest
           });
           transact(() => {
             for (const { id, event_id, attempts, number } of rows) {
-              if (fails?.(Number(number), Number(attempts) + 1)) putBack.run(Date.now(), id!);
+              if (fails?.(Number(number), Number(attempts) + 1)) putBack.run(Date.now(), failure.stack!, id!);
               else {
                 mark.run(event_id!);
                 remove.run(id!);

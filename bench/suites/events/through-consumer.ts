@@ -29,7 +29,8 @@ export function throughConsumer(
   const draft = (index: number): EventDraft => ({
     payload,
     ...(key && { key: key(index) }),
-    ...(fails && { headers: { index: String(index) } }),
+    // An unordered topic only carries it along.
+    ...(fails && { key: String(index) }),
   });
 
   return {
@@ -44,7 +45,7 @@ export function throughConsumer(
         concurrency: 100,
         policy: { backoff: { base: '1ms', cap: '1ms' } },
         handler: fails
-          ? ({ headers, attempt }) => (fails(Number(headers.index), attempt) ? retry(failure) : undefined)
+          ? ({ key: number, attempt }) => (fails(Number(number), attempt) ? retry(failure) : undefined)
           : () => undefined,
         ...options,
       });

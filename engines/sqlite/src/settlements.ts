@@ -44,6 +44,21 @@ interface InHand {
   readonly hasTrial: boolean;
 }
 
+/** What the settlements of one batch have in common, read once. */
+interface Batch {
+  readonly settlements: readonly AnySettlement[];
+  readonly now: number;
+  readonly topics: Map<string, Topic | undefined>;
+  readonly leases: Map<number, LeaseRow | undefined>;
+}
+
+interface LeaseRow {
+  readonly topicId: number;
+  readonly endsAt: number;
+  /** Heartbeats have moved the end for some of its events. */
+  readonly hasKept: boolean;
+}
+
 const noMarks: readonly string[] = [];
 
 const envelopeColumns = 'seq, topic, id, payload, type, key, tenant, rest, first_seen_at';
@@ -67,6 +82,8 @@ export class Settlements {
   readonly #promoteMany;
   readonly #remove;
   readonly #retry;
+  readonly #retryInHand;
+  readonly #joinRetries;
   readonly #story;
   readonly #snooze;
   readonly #return;
@@ -110,6 +127,10 @@ export class Settlements {
     this.#retry = store.prepare(`
       UPDATE holdfast_event SET ${free}, attempts = attempts + 1, deaths = 0, due_at = ?3, next_delay_ms = ?4,
         lane = CASE WHEN ?5 THEN lane END WHERE seq = ?1`);
+    this.#retryInHand = store.prepare(`
+      UPDATE holdfast_event SET ${free}, attempts = attempts + 1, deaths = 0, due_at = ?3, next_delay_ms = ?4
+      WHERE seq = ?1 AND fence < ?2 AND id = ?5 AND coalesce(kept_until, ?6) > ?7`);
+    this.#joinRetries = store.prepare('INSERT INTO holdfast_line VALUES (?1, 1, ?2, ?3)');
     this.#story = store.prepare('INSERT OR REPLACE INTO holdfast_trial VALUES (?, ?, ?)');
     this.#snooze = store.prepare(`
       UPDATE holdfast_event SET ${free}, snoozes = snoozes + 1, deaths = 0, due_at = ?3, next_delay_ms = ?4
@@ -127,13 +148,14 @@ export class Settlements {
     this.#moveTrial = store.prepare('UPDATE holdfast_trial SET seq = ?2 WHERE seq = ?1');
   }
 
-  settle(batch: readonly AnySettlement[], now: number): Settled[] {
-    const answers: Settled[] = new Array(batch.length).fill(LEASE_LOST);
-    const tokens = batch.map(({ lease }) => fromToken(lease.token));
+  settle(settlements: readonly AnySettlement[], now: number): Settled[] {
+    const batch: Batch = { settlements, now, topics: new Map(), leases: new Map() };
+    const answers: Settled[] = new Array(settlements.length).fill(LEASE_LOST);
+    const tokens = settlements.map(({ lease }) => fromToken(lease.token));
     const settled = new Map<number, number>();
-    const { groups, others } = sortOut(batch, tokens);
+    const { groups, others } = sortOut(settlements, tokens);
     for (const group of groups) {
-      if (this.#ackTogether(group, batch, now)) {
+      if (this.#ackTogether(group, batch)) {
         for (const index of group.indexes) answers[index] = TOOK;
         add(settled, group.n, group.indexes.length);
       } else others.push(...group.indexes);
@@ -141,26 +163,43 @@ export class Settlements {
     for (const index of others.sort((a, b) => a - b)) {
       const token = tokens[index];
       if (!token) continue;
-      answers[index] = this.#settleOne(batch[index]!, token, now);
+      const settlement = settlements[index]!;
+      answers[index] =
+        this.#retryPlainly(settlement, token, batch) ?? this.#settleOne(settlement, token, batch);
       if (answers[index].took) add(settled, token.n, 1);
     }
     for (const [n, count] of settled) this.#leases.settled(n, count);
     return answers;
   }
 
+  #topic(name: string, { topics }: Batch): Topic | undefined {
+    if (!topics.has(name)) topics.set(name, this.#topics.find(name));
+    return topics.get(name);
+  }
+
+  #leaseRow(n: number, { leases }: Batch): LeaseRow | undefined {
+    if (!leases.has(n)) {
+      const row = this.#lease.get(n);
+      const lease = row && {
+        topicId: Number(row.topic),
+        endsAt: Number(row.ends_at),
+        hasKept: row.has_kept === 1,
+      };
+      leases.set(n, lease);
+    }
+    return leases.get(n);
+  }
+
   /** All of them or, with false, none: then something about one of them is out of the ordinary. */
-  #ackTogether(
-    { n, topic: name, marks, indexes, seqs, hasTrials }: Group,
-    batch: readonly AnySettlement[],
-    now: number,
-  ): boolean {
-    const lease = this.#lease.get(n);
-    const topic = this.#topics.find(name);
-    if (!lease || !topic || topic.id !== lease.topic) return false;
-    if (lease.has_kept === 1 || Number(lease.ends_at) <= now) return false;
+  #ackTogether({ n, topic: name, marks, indexes, seqs, hasTrials }: Group, batch: Batch): boolean {
+    const { settlements, now } = batch;
+    const lease = this.#leaseRow(n, batch);
+    const topic = this.#topic(name, batch);
+    if (!lease || !topic || topic.id !== lease.topicId) return false;
+    if (lease.hasKept || lease.endsAt <= now) return false;
     const json = JSON.stringify(seqs);
     this.#store.prepare('SAVEPOINT holdfast_acks').run();
-    const ids = marks.length === 0 ? [] : indexes.map((index) => batch[index]!.lease.id);
+    const ids = marks.length === 0 ? [] : indexes.map((index) => settlements[index]!.lease.id);
     const isMarked = marks.every((handler) => this.#marks.writeMany(handler, ids, json, n, now));
     if (isMarked && topic.keepSettledMs > 0) {
       this.#keepMany.run(json, n, 'ack', now, moment(now + topic.keepSettledMs));
@@ -180,10 +219,28 @@ export class Settlements {
     return true;
   }
 
-  #settleOne(settlement: AnySettlement, token: Token, now: number): Settled {
-    const event = this.#find(settlement, token, now);
+  /** What most failures come to, in as few statements as can be. `undefined`: this one is not so plain. */
+  #retryPlainly(settlement: AnySettlement, { n, seq }: Token, batch: Batch): Settled | undefined {
+    if (settlement.kind !== 'retry' || settlement.marks !== undefined) return undefined;
+    const { now } = batch;
+    const { lease, delayMs, error, story } = settlement;
+    const row = this.#leaseRow(n, batch);
+    const topic = this.#topic(lease.topic, batch);
+    if (!row || topic?.id !== row.topicId || topic.ordering !== 'none') return undefined;
+    const dueAt = moment(now + delayMs);
+    const { changes } = this.#retryInHand.run(seq, n, dueAt, delayMs, lease.id, row.endsAt, now);
+    if (changes === 0) return LEASE_LOST;
+    this.#story.run(seq, JSON.stringify(error), JSON.stringify(story));
+    this.#joinRetries.run(topic.id, dueAt, seq);
+    this.#bells.ringAfterCommit(topic.name);
+    return TOOK;
+  }
+
+  #settleOne(settlement: AnySettlement, token: Token, batch: Batch): Settled {
+    const { now } = batch;
+    const event = this.#find(settlement, token, batch);
     if (!event) return LEASE_LOST;
-    const target = settlement.kind === 'reroute' ? this.#topics.find(settlement.to) : undefined;
+    const target = settlement.kind === 'reroute' ? this.#topic(settlement.to, batch) : undefined;
     if (settlement.kind === 'reroute' && !target) return TOPIC_UNKNOWN;
     const { commit, marks = noMarks } = { commit: undefined, ...settlement };
     if (!commit) {
@@ -233,9 +290,9 @@ export class Settlements {
     }
   }
 
-  #find({ lease }: AnySettlement, { n, seq, hasTrial }: Token, now: number): InHand | undefined {
-    const row = this.#inHand.get(seq, n, now);
-    const topic = row && this.#topics.find(lease.topic);
+  #find({ lease }: AnySettlement, { n, seq, hasTrial }: Token, batch: Batch): InHand | undefined {
+    const row = this.#inHand.get(seq, n, batch.now);
+    const topic = row && this.#topic(lease.topic, batch);
     if (!topic || row.id !== lease.id) return undefined;
     const { from, to } = seqsOf(topic);
     if (seq < from || seq > to) return undefined;

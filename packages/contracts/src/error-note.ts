@@ -34,8 +34,21 @@ export function errorNote(error: unknown, redact: (text: string) => string = (te
     ...outermost,
     ...(stack && { stack: redact(stack).slice(0, stackMax) }),
     ...(causes.length > 0 && { causes }),
-    fingerprint: fingerprint(outermost.type, normalizeStack(stack ?? '') || outermost.message),
+    fingerprint: fingerprint(outermost.type, normalized(stack ?? '') || outermost.message),
   };
+}
+
+/** Of stacks that were seen before: an outage throws the same one thousands of times, and this is half of what a note costs. */
+const seenStacks = new Map<string, string>();
+const seenMax = 64;
+
+function normalized(stack: string): string {
+  const seen = seenStacks.get(stack);
+  if (seen !== undefined) return seen;
+  const made = normalizeStack(stack);
+  if (seenStacks.size >= seenMax) seenStacks.clear();
+  seenStacks.set(stack, made);
+  return made;
 }
 
 function causesOf(error: unknown, redact: (text: string) => string): CauseNote[] {
