@@ -15,6 +15,7 @@ export interface DrillModule {
 const drills: Record<string, () => Promise<DrillModule>> = {
   'http-soak': () => import('../drills/http-soak.ts'),
   'http-outage': () => import('../drills/http-outage.ts'),
+  'parked-million': () => import('../drills/parked-million.ts'),
 };
 
 endOnSignal();

@@ -1,0 +1,20 @@
+// Runs one replay of a SQLite file, and tells how far it is: to be killed half-way.
+import { replayer } from '@holdfast/events';
+import { openSqlite } from '@holdfast/sqlite';
+
+export interface ReplayerReport {
+  readonly stage: string;
+  readonly released: number;
+  readonly heapMegabytes: number;
+}
+
+const [file = '', id = ''] = process.argv.slice(2);
+const engine = await openSqlite({ file });
+await replayer({ engine }).run(id, {
+  onProgress({ stage, counts: { released } }) {
+    const heapMegabytes = process.memoryUsage().heapUsed / 1e6;
+    process.send?.({ stage, released, heapMegabytes } satisfies ReplayerReport);
+  },
+});
+await engine.close();
+process.disconnect();
