@@ -18,7 +18,7 @@ export const postgres: Recipe = {
 
   async plan(programs, { folder, port, user, settings }) {
     const data = path.join(folder, 'data');
-    const account = ['--username=holdfast', '--auth=trust', '--encoding=UTF8', '--no-locale', '--no-sync'];
+    const account = ['--username=postgres', '--auth=trust', '--encoding=UTF8', '--no-locale', '--no-sync'];
     await runProgram([programs.initdb!, `--pgdata=${data}`, ...account], { folder, user });
     const all = {
       listen_addresses: '127.0.0.1',
@@ -30,7 +30,7 @@ export const postgres: Recipe = {
     };
     const options = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
     return {
-      url: `postgres://holdfast@127.0.0.1:${port}/postgres`,
+      url: `postgres://postgres@127.0.0.1:${port}/postgres`,
       command: [programs.postgres!, '-D', data, ...options],
       // Fast: open transactions are rolled back, connections closed. The plain one would wait for every client.
       stopSignal: 'SIGINT',

@@ -1,5 +1,6 @@
 import pg from 'pg';
-import type { Database } from './database.ts';
+import type { Database, Row } from './database.ts';
+import { lockSchema } from './migrate.ts';
 
 /** A time-ordered id begins with 48 bits of ms; its first five digits are so much time. */
 const digitsMs = 2 ** 28;
@@ -15,16 +16,16 @@ const tablesText = `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid
 /** Marks of a few days are a table of their own, so that old ones go with the table and leave nothing to vacuum. */
 export async function makeBuckets(database: Database, schema: string): Promise<void> {
   const [[now]] = (await database.rows(nowText)) as [[number]];
-  const existing = await tablesOf(database);
   const current = Math.floor(now / bucketMs);
   const wanted = Array.from({ length: bucketsAhead + 2 }, (_, index) => (current - 1 + index) * bucketMs);
-  const missing = wanted.filter((startMs) => !existing.has(tableOf(startMs)));
-  if (missing.length === 0) return;
+  if (isComplete(wanted, await database.rows(tablesText))) return;
   await database.transaction(async (tx) => {
+    await lockSchema(tx, schema);
+    if (isComplete(wanted, await database.rowsWithin(tx, tablesText))) return;
     // Short: who marks waits behind us.
     await tx.query(`SET LOCAL lock_timeout = '2s'`);
     const parent = `${pg.escapeIdentifier(schema)}.mark`;
-    for (const startMs of missing) {
+    for (const startMs of wanted) {
       const range = `FROM ('${prefixOf(startMs)}') TO ('${prefixOf(startMs + bucketMs)}')`;
       const table = `${pg.escapeIdentifier(schema)}.${tableOf(startMs)}`;
       await tx.query(`CREATE TABLE IF NOT EXISTS ${table} PARTITION OF ${parent} FOR VALUES ${range}`);
@@ -36,7 +37,8 @@ export async function makeBuckets(database: Database, schema: string): Promise<v
 export async function dropBuckets(database: Database, schema: string, keepMs: number): Promise<number> {
   const [[now]] = (await database.rows(nowText)) as [[number]];
   let dropped = 0;
-  for (const name of await tablesOf(database)) {
+  for (const [found] of await database.rows(tablesText)) {
+    const name = found as string;
     if (startOf(name) + bucketMs + keepMs > now) continue;
     const table = `${pg.escapeIdentifier(schema)}.${name}`;
     // An old event may have been marked lately: a replay out of the parking lot.
@@ -53,8 +55,9 @@ export async function dropBuckets(database: Database, schema: string, keepMs: nu
   return dropped;
 }
 
-async function tablesOf(database: Database): Promise<ReadonlySet<string>> {
-  return new Set((await database.rows(tablesText)).map(([name]) => name as string));
+function isComplete(wanted: readonly number[], rows: readonly Row[]): boolean {
+  const names = new Set(rows.map(([name]) => name));
+  return wanted.every((startMs) => names.has(tableOf(startMs)));
 }
 
 function tableOf(startMs: number): string {

@@ -14,7 +14,7 @@ export async function migrate(
 ): Promise<void> {
   const wanted = known.at(-1)!.version;
   await database.transaction(async (tx) => {
-    await tx.query('SELECT pg_advisory_xact_lock($1, hashtext($2))', [lockClass, name]);
+    await lockSchema(tx, name);
     const found = await versionOf(tx, name);
     if (found.oldest > wanted) throw new PostgresSchemaError(name, found.version, wanted);
     if (found.version >= wanted) return;
@@ -26,6 +26,11 @@ export async function migrate(
     await tx.query('DELETE FROM schema_version');
     await tx.query('INSERT INTO schema_version VALUES ($1, $2)', [wanted, known.at(-1)!.oldest]);
   });
+}
+
+/** Of many who would change the schema one does, until its transaction ends. */
+export async function lockSchema(tx: PostgresTransaction, name: string): Promise<void> {
+  await tx.query('SELECT pg_advisory_xact_lock($1, hashtext($2))', [lockClass, name]);
 }
 
 async function versionOf(

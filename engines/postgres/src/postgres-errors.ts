@@ -58,9 +58,7 @@ function isUnavailable(code: string, message: string): boolean {
   // The driver has no codes for these.
   return (
     code === '' &&
-    /^Connection terminated|timeout exceeded when trying to connect|^Client has encountered a connection error/.test(
-      message,
-    )
+    /^(Connection terminated|Client (has encountered|was closed)|timeout exceeded)/.test(message)
   );
 }
 

@@ -1,0 +1,109 @@
+import { openPostgres, type PostgresTransaction } from '@holdfast/postgres';
+import pg from 'pg';
+import { afterAll, describe, expect, test } from 'vitest';
+import { ownService, titled } from '../../../scripts/services/service.ts';
+
+const server = await ownService('postgres');
+
+describe.skipIf(server.missing)(titled('a server that is restarted', server), () => {
+  afterAll(async () => {
+    if (server.missing === undefined) await server.stop();
+  });
+
+  test('loses nothing under load, and nothing is done twice', { timeout: 60_000 }, async () => {
+    if (server.missing !== undefined) return;
+    const engine = await openPostgres({ url: server.url, connectionsMax: 6 });
+    const admin = new pg.Pool({ connectionString: server.url, max: 1 });
+    admin.on('error', () => {});
+    await admin.query('CREATE TABLE public.effect (id text NOT NULL)');
+    await engine.broker.declare('busy');
+    const codes = new Set<unknown>();
+    const published: string[] = [];
+    let isRestarting = true;
+
+    /** As a caller does: what could not be reached is asked again. */
+    async function persist<T>(call: () => Promise<T>): Promise<T> {
+      for (;;) {
+        try {
+          return await call();
+        } catch (error) {
+          codes.add((error as { code?: unknown }).code);
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        }
+      }
+    }
+
+    const publisher = (async () => {
+      for (let batch = 0; isRestarting || batch < 20; batch++) {
+        const events = Array.from({ length: 5 }, (_, n) => ({ id: `event-${batch}-${n}`, payload: 'x' }));
+        await persist(() => engine.broker.publish('busy', events));
+        published.push(...events.map(({ id }) => id));
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+    })();
+    const commit = (id: string) => async (tx: PostgresTransaction) => {
+      await tx.query('INSERT INTO public.effect VALUES ($1)', [id]);
+    };
+    const worker = async (owner: string, suspects: boolean) => {
+      for (;;) {
+        const request = { owner, limit: 10, leaseMs: 2000, suspects };
+        const { deliveries } = await persist(() => engine.broker.lease('busy', request));
+        await persist(() =>
+          engine.broker.settle(
+            deliveries.map(({ lease, id }) => ({
+              lease,
+              kind: 'ack',
+              marks: ['view@1'],
+              commit: commit(id),
+            })),
+          ),
+        );
+        if (deliveries.length > 0 || isRestarting) continue;
+        const { ready, leased, suspect } = await persist(() => engine.broker.counts('busy'));
+        if (ready + leased + suspect === 0) return;
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    };
+    const workers = [worker('w1', false), worker('w2', false), worker('w3', true)];
+
+    for (const how of ['kill', 'stop', 'kill'] as const) {
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      await server.restart(how);
+    }
+    isRestarting = false;
+    await Promise.all([publisher, ...workers]);
+
+    const { rows } = await admin.query('SELECT id FROM public.effect ORDER BY id');
+    expect(rows.map(({ id }) => id)).toEqual(published.toSorted());
+    expect([...codes]).toEqual(['HOLDFAST_POSTGRES_UNAVAILABLE']);
+    await admin.end();
+    await engine.close();
+  });
+
+  test('rings again when it is back', { timeout: 60_000 }, async () => {
+    if (server.missing !== undefined) return;
+    const [sleeper, publisher] = await Promise.all([
+      openPostgres({ url: server.url, schema: 'bells' }),
+      openPostgres({ url: server.url, schema: 'bells' }),
+    ]);
+    await sleeper.broker.declare('quiet');
+    const request = { owner: 'w', limit: 10, leaseMs: 1000 };
+    let rings = 0;
+    sleeper.broker.doorbell('quiet', () => {
+      rings += 1;
+    });
+    // Someone who found nothing is someone to be woken.
+    await sleeper.broker.lease('quiet', request);
+    await expect.poll(() => rings).toBeGreaterThan(0);
+
+    await server.restart('kill');
+
+    // It rings by itself when it listens again, for what it may have missed.
+    const before = rings;
+    await expect.poll(() => rings, { timeout: 15_000 }).toBeGreaterThan(before);
+    const heard = rings;
+    await publisher.broker.publish('quiet', [{ payload: 'wake up' }]);
+    await expect.poll(() => rings, { timeout: 5000 }).toBeGreaterThan(heard);
+    await Promise.all([sleeper.close(), publisher.close()]);
+  });
+});
