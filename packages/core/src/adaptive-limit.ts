@@ -12,9 +12,15 @@ const PATIENT_WINDOWS = 5;
 /** How much of a queue is allowed: a quarter of what is at work. */
 const HEADROOM = 1.25;
 
-/** A limit that is reached grows by so much a window; one that is too high goes so far down to the right one. */
+/** A limit that is reached grows by so much a window, and by more while there is no sign of a queue. */
 const GROWTH = 1.05;
+const GROWTH_FREE = 1.15;
+const FREE = 1.1;
+
+/** One that is too high goes so far down to the right one; further when it has been far too high for two windows. */
 const SHRINK_WEIGHT = 0.3;
+const SHRINK_SOON_WEIGHT = 0.6;
+const FAR = 2.5;
 
 /** What one window weighs in the latency, and in that without a queue unless it is clearly another. */
 const RECENT_WEIGHT = 0.3;
@@ -58,6 +64,7 @@ export class AdaptiveLimit {
   #lowered = 0;
   #measureAt = -Infinity;
   #reachedWindows = 0;
+  #isFar = false;
 
   #windows = 0;
   #startedAt = -Infinity;
@@ -121,11 +128,18 @@ export class AdaptiveLimit {
 
     const reached = this.#peak >= this.limit;
     const inflation = this.#recentMs / this.#baseMs;
+    const wasFar = this.#isFar;
+    this.#isFar = inflation > FAR;
     if (this.#dropped > DROPPED_MAX * (this.#answers + this.#dropped)) this.#limit *= DROPPED_FACTOR;
     else if (inflation > (reached ? HEADROOM : CLEARLY)) {
       const fits = (this.#answers / elapsedMs) * this.#baseMs * HEADROOM + 1;
-      this.#limit += Math.min(0, fits - this.#limit) * SHRINK_WEIGHT;
-    } else if (reached && warm) this.#limit = this.#limit * GROWTH + 1;
+      const weight = wasFar && this.#isFar ? SHRINK_SOON_WEIGHT : SHRINK_WEIGHT;
+      this.#limit += Math.min(0, fits - this.#limit) * weight;
+    } else if (reached && warm) {
+      // While the latency falls the base falls with it, and nothing can be told from the two being alike.
+      const isFree = inflation < FREE && meanMs > this.#baseMs / FREE;
+      this.#limit = this.#limit * (isFree ? GROWTH_FREE : GROWTH) + 1;
+    }
     this.#limit = Math.min(this.#settings.ceiling, Math.max(this.#settings.floor, this.#limit));
 
     this.#reachedWindows = reached ? this.#reachedWindows + 1 : 0;

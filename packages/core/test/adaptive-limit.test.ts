@@ -118,6 +118,18 @@ describe.each(seeds)('twenty workers of 100 ms, seed %d', (seed) => {
     expect(many.latencyMs).toBeLessThan(180);
   });
 
+  test('four fifths of the workers go and come back unannounced: it is followed within five seconds', () => {
+    const workers = (second: number) => (second >= 60 && second < 90 ? 5 : 25);
+    const load = { perSecond: 1_500, serviceMs: () => 50, workers, seed, seconds: 120 };
+    const between = run(load);
+    const few = between(65, 90);
+    expect(few.served).toBeGreaterThan(85);
+    expect(few.latencyMs).toBeLessThan(120);
+    const many = between(95, 120);
+    expect(many.served).toBeGreaterThan(460);
+    expect(many.latencyMs).toBeLessThan(90);
+  });
+
   test('when the work takes longer for a while, it is not taken for a queue for long, nor the other way round', () => {
     const serviceMs = (second: number) => (second < 60 || second >= 120 ? 100 : 300);
     const between = run({ ...twice, seed, seconds: 180, serviceMs });
