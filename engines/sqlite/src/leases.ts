@@ -60,14 +60,15 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
   );
   const hold = store.prepare('INSERT INTO holdfast_held VALUES (?, ?, ?)');
   const begin = store.prepare(`
-    INSERT INTO holdfast_lease (n, topic, owner, ends_at, look_at, in_hand, seqs) VALUES (?, ?, ?, ?, ?, ?, ?)`);
-  const takeFollowers = store.prepare(
-    'UPDATE holdfast_event SET hand = ? WHERE seq IN (SELECT value FROM json_each(?))',
-  );
+    INSERT INTO holdfast_lease (n, topic, owner, ends_at, look_at, in_hand, has_runs, seqs)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
+  const holdFollowers = store.prepare(`
+    UPDATE holdfast_event SET hand = ?1
+    WHERE seq IN (SELECT value FROM json_each(?2)) AND fence < ?1 AND lane IS NOT NULL`);
 
   const lease = store.prepare('SELECT * FROM holdfast_lease WHERE n = ?');
   const overdue = store.prepare(
-    'SELECT n, topic, ends_at, seqs FROM holdfast_lease WHERE look_at <= ? ORDER BY look_at LIMIT ? + 0',
+    'SELECT n, topic, ends_at, has_runs, seqs FROM holdfast_lease WHERE look_at <= ? ORDER BY look_at LIMIT ? + 0',
   );
   const takeBack = store.prepare(`
     UPDATE holdfast_event SET deaths = deaths + 1, fence = ?1, hand = NULL, kept_until = NULL
@@ -138,7 +139,7 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
     // A retry may have let its key go.
     const past = isRun ? trialsOf(heads) : untried;
     const chosen: EventRow[] = [];
-    const followed: number[] = [];
+    let hasRuns = false;
     const taken: (EventRow | undefined)[] = [undefined, undefined];
     for (const head of heads) {
       if (chosen.length >= limit) break;
@@ -149,34 +150,33 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
       const max = Math.min(runMax, limit - chosen.length + 1) - 1;
       for (const row of followersOf(head, lane, topic, orders, max, now)) {
         chosen.push(row);
-        followed.push(row[at.seq]);
+        hasRuns = true;
       }
     }
     // Each line gives from its beginning, so that one range is all there is to remove.
     for (const [which, last] of taken.entries()) {
       if (last) leave.run(topic.id, which, last[at.dueAt], last[at.seq]);
     }
-    return { chosen, followed };
+    return { chosen, hasRuns };
   }
 
   function chooseSuspect(topic: Topic, orders: Orders) {
     const chosen = due(topic, orders, suspects, Number.MAX_SAFE_INTEGER, 1);
     for (const row of chosen) leaveOne.run(topic.id, suspects, row[at.dueAt], row[at.seq]);
-    return { chosen, followed: [] as number[] };
+    return { chosen, hasRuns: false };
   }
 
   function handOut(topic: Topic, request: LeaseRequest, orders: Orders, now: number): Delivery[] {
     const limit = Math.min(request.limit, leaseMax);
     if (limit < 1) return [];
-    const { chosen, followed } = request.suspects
+    const { chosen, hasRuns } = request.suspects
       ? chooseSuspect(topic, orders)
       : choose(topic, orders, request, limit, now);
     if (chosen.length === 0) return [];
     const n = store.sequence.take(1);
     const endsAt = moment(now + request.leaseMs);
     const seqs = toRuns(chosen.map((row) => row[at.seq]));
-    begin.run(n, topic.id, request.owner, endsAt, endsAt, chosen.length, seqs);
-    if (followed.length > 0) takeFollowers.run(n, JSON.stringify(followed));
+    begin.run(n, topic.id, request.owner, endsAt, endsAt, chosen.length, hasRuns ? 1 : 0, seqs);
     const past = trialsOf(chosen);
     return chosen.map((row) => toDelivery(row, topic.name, n, now, past.get(row[at.seq])));
   }
@@ -208,13 +208,14 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
 
   /** Within a transaction: what the dead had in hand is suspect now. */
   function endOverdue(now: number): void {
-    for (const { n, topic, ends_at, seqs } of overdue.all(now, endedTogether)) {
+    for (const { n, topic, ends_at, has_runs, seqs } of overdue.all(now, endedTogether)) {
       const all = JSON.stringify(fromRuns(String(seqs)));
       const ended = takeBack.all(n!, all, ends_at!, now).map(({ seq }) => Number(seq));
       lineUpSuspects.run(JSON.stringify(ended));
       const { count: left, look_at } = stillInHand.get(ends_at!, all, n!) ?? {};
       if (left === 0) end.run(n!);
       else lookAgain.run(look_at!, left!, n!);
+      if (left !== 0 && has_runs === 1) holdFollowers.run(n!, all);
       if (ended.length > 0) bells.ringAfterCommit(topics.nameOf(Number(topic)));
     }
   }

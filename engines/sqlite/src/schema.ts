@@ -42,7 +42,7 @@ export const schemaSteps: readonly string[] = [
     next_delay_ms REAL,
     fence INTEGER NOT NULL DEFAULT 0,     -- leases up to this one mean nothing any more
     kept_until INTEGER,                   -- the end of its lease, where a heartbeat has moved it
-    hand INTEGER,                         -- the lease that has it, for all but the first of a run
+    hand INTEGER,                         -- the lease that has it although its head is back in the line
     blocking INTEGER NOT NULL DEFAULT 0   -- parked, and only holding its place
   ) STRICT;
   CREATE UNIQUE INDEX holdfast_event_id ON holdfast_event (id, topic);
@@ -76,6 +76,7 @@ export const schemaSteps: readonly string[] = [
     look_at INTEGER NOT NULL,             -- when the first of its events may have to be taken back
     in_hand INTEGER NOT NULL,             -- how many are not settled
     has_kept INTEGER NOT NULL DEFAULT 0,  -- some have a kept_until
+    has_runs INTEGER NOT NULL,            -- some were not the head of their key
     seqs TEXT NOT NULL                    -- its events, as runs of sequences
   ) STRICT;
 

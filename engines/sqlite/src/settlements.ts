@@ -17,6 +17,7 @@ import type { Leases } from './leases.ts';
 import type { Marks } from './marks.ts';
 import type { ParkingLot } from './parking-lot.ts';
 import { isHead, lineOf, moment } from './publisher.ts';
+import { fromRuns } from './seq-runs.ts';
 import type { Store } from './store.ts';
 import { seqsOf, type Topic, type Topics } from './topics.ts';
 
@@ -50,6 +51,15 @@ interface Batch {
   readonly now: number;
   readonly topics: Map<string, Topic | undefined>;
   readonly leases: Map<number, LeaseRow | undefined>;
+  /** By lease: keys that an event has left, and keys that one is back in the line for; with its sequence. */
+  readonly freed: Map<number, Lanes>;
+  readonly broken: Map<number, Lanes>;
+}
+
+interface Lanes {
+  readonly topic: Topic;
+  /** The earliest of each. */
+  readonly seqs: Map<string, number>;
 }
 
 interface LeaseRow {
@@ -57,9 +67,12 @@ interface LeaseRow {
   readonly endsAt: number;
   /** Heartbeats have moved the end for some of its events. */
   readonly hasKept: boolean;
+  /** Its sequences, where it has runs of a key; otherwise none: nobody asks who follows whom. */
+  readonly runs: readonly number[];
 }
 
 const noMarks: readonly string[] = [];
+const noRuns: readonly number[] = [];
 
 const envelopeColumns = 'seq, topic, id, payload, type, key, tenant, rest, first_seen_at';
 const isNoReplay = `(rest IS NULL OR rest ->> 'replay' IS NULL)`;
@@ -80,6 +93,8 @@ export class Settlements {
   readonly #keepMany;
   readonly #forgetTrials;
   readonly #promoteMany;
+  readonly #behind;
+  readonly #holdFollower;
   readonly #remove;
   readonly #retry;
   readonly #retryInHand;
@@ -100,23 +115,31 @@ export class Settlements {
     this.#lot = lot;
     this.#bells = bells;
     const ofSeqs = `seq IN (SELECT value FROM json_each(?1)) AND fence < ?2 AND ${isNoReplay}`;
-    this.#lease = store.prepare('SELECT topic, ends_at, has_kept FROM holdfast_lease WHERE n = ?');
+    this.#lease = store.prepare(
+      'SELECT topic, ends_at, has_kept, has_runs, seqs FROM holdfast_lease WHERE n = ?',
+    );
     this.#ackMany = store.prepare(`DELETE FROM holdfast_event WHERE ${ofSeqs}`);
-    this.#ackManyLanes = store.prepare(`DELETE FROM holdfast_event WHERE ${ofSeqs} RETURNING lane, seq`);
+    this.#ackManyLanes = store.prepareRows(`DELETE FROM holdfast_event WHERE ${ofSeqs} RETURNING lane, seq`);
     this.#keepMany = store.prepare(`
       INSERT INTO holdfast_settled SELECT ${envelopeColumns}, ?3, ?4, ?5 FROM holdfast_event
       WHERE seq IN (SELECT value FROM json_each(?1)) AND fence < ?2`);
     this.#forgetTrials = store.prepare(
       'DELETE FROM holdfast_trial WHERE seq IN (SELECT value FROM json_each(?))',
     );
-    // The event behind one that has gone is the head now, unless it is in hand or blocks; freed is [lane, seq] of each.
+    // The event behind one that has gone is the head now, unless it is in hand or blocks; freed is [lane, seq] of each,
+    // and ?4 are the sequences of lease ?3, under which they were freed.
     this.#promoteMany = store.prepare(`
       INSERT OR IGNORE INTO holdfast_line
       SELECT event.topic, ${lineOf}, event.due_at, event.seq
       FROM json_each(?2) freed CROSS JOIN holdfast_event event ON event.seq = (
         SELECT next.seq FROM holdfast_event next WHERE next.topic = ?1 AND next.lane = freed.value ->> 0
         ORDER BY next.seq LIMIT 1)
-      WHERE event.seq > freed.value ->> 1 AND event.hand IS NULL AND event.blocking = 0`);
+      WHERE event.seq > freed.value ->> 1 AND event.hand IS NULL AND event.blocking = 0
+        AND NOT (event.fence < ?3 AND event.seq IN (SELECT value FROM json_each(?4)))`);
+    this.#behind = store.prepare(`
+      SELECT seq FROM holdfast_event
+      WHERE topic = ? AND lane = ? AND seq > ? AND seq <= ? AND fence < ? AND hand IS NULL`);
+    this.#holdFollower = store.prepare('UPDATE holdfast_event SET hand = ? WHERE seq = ?');
     this.#inHand = store.prepare(`
       SELECT event.id, event.lane, event.attempts, event.rest ->> 'replay' AS replay FROM holdfast_event event
       JOIN holdfast_lease lease ON lease.n = ?2
@@ -149,7 +172,14 @@ export class Settlements {
   }
 
   settle(settlements: readonly AnySettlement[], now: number): Settled[] {
-    const batch: Batch = { settlements, now, topics: new Map(), leases: new Map() };
+    const batch: Batch = {
+      settlements,
+      now,
+      topics: new Map(),
+      leases: new Map(),
+      freed: new Map(),
+      broken: new Map(),
+    };
     const answers: Settled[] = new Array(settlements.length).fill(LEASE_LOST);
     const tokens = settlements.map(({ lease }) => fromToken(lease.token));
     const settled = new Map<number, number>();
@@ -168,6 +198,8 @@ export class Settlements {
         this.#retryPlainly(settlement, token, batch) ?? this.#settleOne(settlement, token, batch);
       if (answers[index].took) add(settled, token.n, 1);
     }
+    for (const [n, lanes] of batch.broken) this.#holdFollowers(n, lanes, batch);
+    for (const [n, lanes] of batch.freed) this.#promote(n, lanes, batch);
     for (const [n, count] of settled) this.#leases.settled(n, count);
     return answers;
   }
@@ -184,6 +216,7 @@ export class Settlements {
         topicId: Number(row.topic),
         endsAt: Number(row.ends_at),
         hasKept: row.has_kept === 1,
+        runs: row.has_runs === 1 ? fromRuns(String(row.seqs)) : noRuns,
       };
       leases.set(n, lease);
     }
@@ -205,9 +238,9 @@ export class Settlements {
       this.#keepMany.run(json, n, 'ack', now, moment(now + topic.keepSettledMs));
     }
     let acked = 0;
-    let lanes: Record<string, unknown>[] = [];
+    let lanes: [lane: string | null, seq: number][] = [];
     if (isMarked && topic.ordering === 'key') {
-      lanes = this.#ackManyLanes.all(json, n);
+      lanes = this.#ackManyLanes.all(json, n) as unknown as typeof lanes;
       acked = lanes.length;
     } else if (isMarked) acked = Number(this.#ackMany.run(json, n).changes);
     const isAll = acked === seqs.length;
@@ -215,7 +248,7 @@ export class Settlements {
     this.#store.prepare('RELEASE holdfast_acks').run();
     if (!isAll) return false;
     if (hasTrials) this.#forgetTrials.run(json);
-    this.#promote(topic, lanes);
+    for (const [lane, seq] of lanes) note(batch.freed, n, topic, lane, seq);
     return true;
   }
 
@@ -245,10 +278,12 @@ export class Settlements {
     const { commit, marks = noMarks } = { commit: undefined, ...settlement };
     if (!commit) {
       for (const handler of marks) this.#marks.write({ handler, eventId: event.id }, now);
-      this.#placeAnew(event, settlement, target, now);
+      this.#placeAnew(event, settlement, target, batch);
       return TOOK;
     }
-    return this.#withCommit(event, marks, commit, now, () => this.#placeAnew(event, settlement, target, now));
+    return this.#withCommit(event, marks, commit, now, () =>
+      this.#placeAnew(event, settlement, target, batch),
+    );
   }
 
   /** Mark, then commit, then the new state; if `commit` throws, nothing of it. */
@@ -308,18 +343,19 @@ export class Settlements {
     };
   }
 
-  #placeAnew(event: InHand, settlement: AnySettlement, target: Topic | undefined, now: number): void {
-    const { seq, n, topic } = event;
+  #placeAnew(event: InHand, settlement: AnySettlement, target: Topic | undefined, batch: Batch): void {
+    const { now } = batch;
+    const { seq, n, topic, lane } = event;
     switch (settlement.kind) {
       case 'ack':
       case 'discard':
-        this.#finish(event, settlement.kind, now);
+        this.#finish(event, settlement.kind, batch);
         return;
       case 'retry': {
         const { delayMs, error, story, holdsKey = true } = settlement;
         this.#retry.run(seq, n, moment(now + delayMs), delayMs, holdsKey ? 1 : 0);
         this.#story.run(seq, JSON.stringify(error), JSON.stringify(story));
-        if (!holdsKey) this.#promote(topic, [event]);
+        if (!holdsKey) note(batch.freed, n, topic, lane, seq);
         break;
       }
       case 'snooze':
@@ -329,26 +365,29 @@ export class Settlements {
         this.#return.run(seq, n);
         break;
       case 'park':
-        this.#setAside(event, settlement, now);
+        this.#setAside(event, settlement, batch);
         return;
       case 'reroute':
-        this.#reroute(event, target!, now);
+        this.#reroute(event, target!, batch);
         return;
     }
+    note(batch.broken, n, topic, lane, seq);
     this.#lineUp.run(seq);
     this.#bells.ringAfterCommit(topic.name);
   }
 
-  #finish(event: InHand, how: 'ack' | 'discard', now: number): void {
+  #finish(event: InHand, how: 'ack' | 'discard', batch: Batch): void {
+    const { now } = batch;
     const { seq, n, topic, id, replay } = event;
     if (topic.keepSettledMs > 0) {
       this.#keepMany.run(JSON.stringify([seq]), n, how, now, moment(now + topic.keepSettledMs));
     }
     if (replay !== null) this.#lot.resolve(id, replay);
-    this.#leave(event);
+    this.#leave(event, batch);
   }
 
-  #setAside(event: InHand, settlement: AnySettlement & { kind: 'park' }, now: number): void {
+  #setAside(event: InHand, settlement: AnySettlement & { kind: 'park' }, batch: Batch): void {
+    const { now } = batch;
     const { error, stop, story, keepMs, holdsKey = false } = settlement;
     const diagnosis: Diagnosis = {
       reason: error?.type ?? stop,
@@ -360,12 +399,14 @@ export class Settlements {
     };
     const envelope = toEnvelope(this.#envelope.get(event.seq)!, event.topic.name);
     this.#lot.park({ ...envelope, diagnosis, ...(keepMs !== undefined && { keepMs }) }, now);
-    if (holdsKey && event.lane !== null) this.#block.run(event.seq, event.n);
-    else this.#leave(event);
+    if (holdsKey && event.lane !== null) {
+      this.#block.run(event.seq, event.n);
+      note(batch.broken, event.n, event.topic, event.lane, event.seq);
+    } else this.#leave(event, batch);
   }
 
-  #reroute(event: InHand, target: Topic, now: number): void {
-    const { seq, n, topic, hasTrial } = event;
+  #reroute(event: InHand, target: Topic, batch: Batch): void {
+    const { seq, n, topic, hasTrial, lane } = event;
     const moved = seqsOf(target).from + this.#store.sequence.take(1);
     const isNew = this.#move.run(
       seq,
@@ -374,33 +415,48 @@ export class Settlements {
       target.id,
       topic.name,
       target.ordering === 'key' ? 1 : 0,
-      now,
+      batch.now,
     );
     // The target has an event of this id already: that one it is.
     if (isNew.changes === 0) this.#remove.run(seq);
     else if (hasTrial) this.#moveTrial.run(seq, moved);
-    this.#promote(topic, [event]);
+    note(batch.freed, n, topic, lane, seq);
     this.#lineUp.run(moved);
     this.#bells.ringAfterCommit(target.name);
   }
 
   /** It is gone, and who waited for it need not any longer. */
-  #leave(event: InHand): void {
-    this.#remove.run(event.seq);
-    if (event.hasTrial) this.#forgetTrials.run(JSON.stringify([event.seq]));
-    this.#promote(event.topic, [event]);
+  #leave({ seq, n, topic, lane, hasTrial }: InHand, batch: Batch): void {
+    this.#remove.run(seq);
+    if (hasTrial) this.#forgetTrials.run(JSON.stringify([seq]));
+    note(batch.freed, n, topic, lane, seq);
   }
 
-  #promote(topic: Topic, freed: readonly { lane?: unknown; seq?: unknown }[]): void {
-    const lanes = new Map<unknown, number>();
-    for (const { lane, seq } of freed) {
-      if (lane === null) continue;
-      lanes.set(lane, Math.min(lanes.get(lane) ?? Infinity, Number(seq)));
-    }
-    if (lanes.size === 0) return;
-    const { changes } = this.#promoteMany.run(topic.id, JSON.stringify([...lanes]));
+  #promote(n: number, { topic, seqs }: Lanes, batch: Batch): void {
+    const { runs } = this.#leaseRow(n, batch)!;
+    const freed = JSON.stringify([...seqs]);
+    const { changes } = this.#promoteMany.run(topic.id, freed, n, JSON.stringify(runs));
     if (Number(changes) > 0) this.#bells.ringAfterCommit(topic.name);
   }
+
+  /** A head is back in the line: those behind it that are still in hand must not be taken along with it. */
+  #holdFollowers(n: number, { topic, seqs }: Lanes, batch: Batch): void {
+    const { runs } = this.#leaseRow(n, batch)!;
+    if (runs.length === 0) return;
+    const inLease = new Set(runs);
+    for (const [lane, seq] of seqs) {
+      const behind = this.#behind.all(topic.id, lane, seq, runs.at(-1)!, n).map((row) => Number(row.seq));
+      for (const follower of behind) if (inLease.has(follower)) this.#holdFollower.run(n, follower);
+    }
+  }
+}
+
+function note(lanes: Map<number, Lanes>, n: number, topic: Topic, lane: string | null, seq: number): void {
+  if (lane === null) return;
+  const known = lanes.get(n) ?? { topic, seqs: new Map() };
+  lanes.set(n, known);
+  const earliest = known.seqs.get(lane);
+  if (earliest === undefined || seq < earliest) known.seqs.set(lane, seq);
 }
 
 /** Plain acknowledgements by lease and marks, and the rest. An event that is named twice makes all of it the rest. */

@@ -44,7 +44,7 @@ export function waitingRoom(store: Store, topics: Topics, board: ControlBoard, b
   const inHand = store.prepare('SELECT n, owner, seqs FROM holdfast_lease WHERE topic = ?');
   const followersInHand = store.prepare(`
     SELECT count(*) AS count FROM json_each(?) each
-    CROSS JOIN holdfast_event event ON event.seq = each.value WHERE event.hand = ? AND NOT ${isHead}`);
+    CROSS JOIN holdfast_event event ON event.seq = each.value WHERE event.fence < ? AND NOT ${isHead}`);
   const blocking = store.prepare(`
     SELECT count(*) AS count, count(*) FILTER (WHERE NOT ${isHead}) AS followers
     FROM holdfast_event event WHERE topic = ? AND blocking = 1`);
