@@ -9,4 +9,5 @@ export interface EngineCases {
 /** One file an engine, loaded where it is measured. */
 export const engines: Readonly<Record<string, () => Promise<EngineCases>>> = {
   sqlite: async () => ({ cases: (await import('./sqlite.ts')).sqliteCases, missing: undefined }),
+  postgres: async () => (await import('./postgres.ts')).postgresCases(),
 };

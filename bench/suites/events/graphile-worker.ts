@@ -1,0 +1,47 @@
+import { Logger, makeWorkerUtils, run } from 'graphile-worker';
+import { breathe } from '../../harness.ts';
+import { type Contestant, rateOf } from './event-case.ts';
+import { type Load, payload } from './through-consumer.ts';
+
+const silent = new Logger(() => () => {});
+
+/** Its best: jobs are locked by the five hundred and completed together. */
+export async function graphileWorker(url: string, { events, batch }: Load): Promise<Contestant> {
+  const utils = await makeWorkerUtils({ connectionString: url, logger: silent });
+  await utils.migrate();
+  return {
+    async round() {
+      let done = 0;
+      const handle = async () => {
+        done += 1;
+      };
+      let stop: () => Promise<void> = async () => {};
+      const rate = await rateOf(events, async () => {
+        for (let at = 0; at < events; at += batch) {
+          await utils.addJobs(
+            Array.from({ length: batch }, () => ({ identifier: 'bench', payload: { payload } })),
+          );
+        }
+        const runner = await run({
+          taskList: { bench: handle },
+          preset: {
+            worker: {
+              connectionString: url,
+              logger: silent,
+              concurrentJobs: 24,
+              maxPoolSize: 10,
+              localQueue: { size: 500 },
+              completeJobBatchDelay: 0,
+              failJobBatchDelay: 0,
+            },
+          },
+        });
+        stop = () => runner.stop();
+        while (done < events) await breathe();
+      });
+      await stop();
+      return rate;
+    },
+    close: async () => utils.release(),
+  };
+}
