@@ -137,6 +137,12 @@ export class Breaker {
     return this.#ticket < 0 && !this.#hasRoom(now);
   }
 
+  /** How many calls it would admit now: Infinity while closed, none while open, half-open as many as it has probes left. */
+  room(now: number): number {
+    if (this.isClosed) return Infinity;
+    return this.#hasRoom(now) ? this.#settings.probes - this.#probes.size : 0;
+  }
+
   /** A call was not made because it refused. */
   turnAway(): void {
     if (++this.#turnedAway >= REFUSALS_A_ROUND) this.#reopensAt = Math.min(this.#reopensAt, this.#soonestAt);

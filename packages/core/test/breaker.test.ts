@@ -343,6 +343,23 @@ describe('half-open', () => {
     expect(breaker.refuses(500)).toBe(false);
   });
 
+  test('says how many more it would admit, and admits exactly those', () => {
+    const { breaker, trip } = setup();
+    expect(breaker.room(0)).toBe(Infinity);
+    trip(0);
+    expect(breaker.room(499)).toBe(0);
+    expect(breaker.room(500)).toBe(3);
+    const ticket = breaker.admit(500, LEASE);
+    expect(breaker.room(500)).toBe(2);
+    breaker.admit(500, LEASE);
+    breaker.admit(500, LEASE);
+    expect([breaker.room(500), breaker.admit(500, LEASE)]).toEqual([0, -1]);
+    breaker.cancel(500, ticket);
+    expect(breaker.room(500)).toBe(1);
+    breaker.force('open', 500);
+    expect(breaker.room(1e9)).toBe(0);
+  });
+
   test('closes after three successes in a row, and starts a clean window', () => {
     const { breaker, trip, call, calls, changes } = setup({ minimum: 4 });
     calls(0, 'x.');
