@@ -11,6 +11,10 @@ export class Bell extends Alarm {
     this.#onRing = onRing;
   }
 
+  get isSet(): boolean {
+    return this.index >= 0;
+  }
+
   /** Rings no later than after `ms`; one that would ring earlier stays. */
   within(ms: number): void {
     const at = this.#clock.now() + ms;

@@ -11,7 +11,7 @@ export class Brake {
     this.names = names;
   }
 
-  /** How many handlers may be at work: Infinity, one to find out whether all is well again, or none. */
+  /** How many more handlers may begin: Infinity, as many as there are probes to find out whether all is well again, or none. */
   room(now: number): number {
     let room = Infinity;
     for (const name of this.names) room = Math.min(room, roomOf(name, now));
@@ -26,8 +26,8 @@ export class Brake {
 
 function roomOf(name: string, now: number): number {
   const breakers = breakersOf(name);
-  if (breakers.length === 0 || breakers.some((breaker) => breaker.isClosed)) return Infinity;
-  return breakers.some((breaker) => !breaker.refuses(now)) ? 1 : 0;
+  if (breakers.length === 0) return Infinity;
+  return breakers.reduce((sum, breaker) => sum + breaker.room(now), 0);
 }
 
 function soonest(name: string, now: number): number {

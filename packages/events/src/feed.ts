@@ -61,13 +61,18 @@ export class Feed<T, Tx> implements Inhabitant {
   /** Since when, and since how many, it has had work without a break. */
   #measured: { readonly at: number; readonly finished: number } | undefined;
   #soloSince: number | undefined;
+  /** They were waited for in vain: until then they are left to others. */
+  #soloNotBefore = -Infinity;
   suspects = 0;
   nextDueInMs: number | undefined;
 
   constructor(settings: FeedSettings<T, Tx>) {
     this.#settings = settings;
     this.#size = new BatchSize(settings.batchMax);
-    this.#wake = new Bell(settings.clock, () => this.ring());
+    this.#wake = new Bell(settings.clock, () => {
+      this.ring();
+      if (!this.#leasing && !settings.crew.isResting) void this.#readOrders();
+    });
   }
 
   get isEmptyHanded(): boolean {
@@ -92,6 +97,11 @@ export class Feed<T, Tx> implements Inhabitant {
     await this.#leasing;
   }
 
+  async #readOrders(): Promise<void> {
+    const { orders, crew } = this.#settings;
+    if (await this.#ask('controls', () => orders.read())) crew.hire();
+  }
+
   /** Something may be due. It may be rung for nothing. */
   ring(): void {
     this.#isHungry = true;
@@ -101,9 +111,11 @@ export class Feed<T, Tx> implements Inhabitant {
   goOn(): void {
     const { clock, solitude } = this.#settings;
     if (this.#leasing || this.#isLeaving || solitude.isWantedBeside(this)) return;
-    if (this.suspects > 0) this.#goOnAlone(clock.now());
+    const isSolo = this.suspects > 0;
+    if (!isSolo && !this.#isHungry) return;
+    const now = clock.now();
+    if (isSolo && now >= this.#soloNotBefore) this.#goOnAlone(now);
     else if (this.#isHungry) {
-      const now = clock.now();
       const limit = this.#room(now);
       if (limit > 0) this.#lease({ limit }, now);
     }
@@ -121,11 +133,16 @@ export class Feed<T, Tx> implements Inhabitant {
     onStatus('running');
     const concurrency = this.#settings.concurrency();
     const target = this.#size.target(concurrency);
-    const room = Math.min(target, admitted) - crew.queued - crew.running;
+    // Nobody knows whether those who run have taken their probe yet: they count as if they had not.
+    const room = Math.min(target, admitted) - crew.running - crew.queued;
     const isIdle = crew.queued === 0 && crew.running < concurrency;
     // Asking for one at a time, as each is begun, would cost a write each.
-    if (!isIdle && room * 2 < target) return 0;
-    return settler.unsettled < 2 * batchMax ? room : 0;
+    if ((!isIdle && room * 2 < target) || settler.unsettled >= 2 * batchMax) {
+      // With full hands nothing is leased, and what operators impose would not be seen.
+      if (!this.#wake.isSet) this.#wake.within(pollMs);
+      return 0;
+    }
+    return room;
   }
 
   /** Suspects: one at a time, with nothing else in the hands of this process. */
@@ -135,8 +152,11 @@ export class Feed<T, Tx> implements Inhabitant {
     this.#soloSince ??= now;
     const isAlone = solitude.tryBeAlone(this);
     const turnMs = isAlone ? suspectsTurnMs : leaseMs;
-    if (now - this.#soloSince > turnMs) this.#leaveSuspects();
-    else if (isAlone) this.#lease({ limit: 1, suspects: true }, now);
+    if (now - this.#soloSince > turnMs) {
+      // Somebody's handler takes long. The rest does not wait for ever.
+      if (!isAlone) this.#soloNotBefore = now + leaseMs;
+      this.#leaveSuspects();
+    } else if (isAlone) this.#lease({ limit: 1, suspects: true }, now);
     else {
       this.#wake.within(this.#soloSince + turnMs - now + 1);
       void settler.flush();

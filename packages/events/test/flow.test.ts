@@ -2,6 +2,7 @@ import {
   ConflictError,
   commit,
   consumer,
+  drainOnSignals,
   type HandledEvent,
   LeaseLostError,
   park,
@@ -54,6 +55,17 @@ describe('concurrency', () => {
     await topicControls(broker, 'orders').concurrency(1, act);
     await clock.advance('3s');
     expect(orders.state()).toMatchObject({ running: 1, concurrency: 1 });
+  });
+
+  test('is changed also while every handler is busy', async () => {
+    const { clock, broker, open, publish } = stage();
+    const orders = await open({ concurrency: 2, handler: slow(clock, 600_000) });
+    await publish(...Array.from({ length: 20 }, (_, index) => ({ id: `e${index}` })));
+    await clock.advance('100ms');
+    expect(orders.state().running).toBe(2);
+    await topicControls(broker, 'orders').concurrency(7, act);
+    await clock.advance('5s');
+    expect(orders.state().running).toBe(7);
   });
 
   test('retries have a share, and do not starve first tries', async () => {
@@ -219,6 +231,40 @@ test('what waits behind an event whose lease was lost is given back, not run in 
   expect(storage.topics.get('orders')!.rows.get('2')?.lease).toBe(undefined);
 });
 
+describe('suspects', () => {
+  test('are left to others for a while when somebody takes long, and the rest flows', async () => {
+    const { clock, storage, open, publish, handled } = stage();
+    await open({
+      concurrency: 2,
+      lease: '3s',
+      handler: ({ id }) => (id === 'long' ? slow(clock, 60_000)(undefined as never) : undefined),
+    });
+    await publish({ id: 'long' }, { id: 'suspect' });
+    const row = storage.topics.get('orders')!.rows.get('suspect')!;
+    Object.assign(row, { suspect: true, deaths: 1, lease: undefined });
+    await clock.advance('100ms');
+    expect(handled).toEqual(['long']);
+    await publish({ id: 'a' });
+    await clock.advance('10s');
+    expect(handled).toEqual(['long', 'a']);
+    await clock.advance('2m');
+    expect(handled).toEqual(['long', 'a', 'suspect']);
+  });
+});
+
+test('drainOnSignals stops consumers when the process is asked to end', async () => {
+  const { clock, open, publish, handled, left } = stage();
+  const orders = await open({ concurrency: 1, handler: slow(clock, 1000) });
+  await publish({ id: 'a' }, { id: 'b' });
+  await clock.advance('100ms');
+  const drained = new Promise((then) => drainOnSignals([orders], { signals: ['SIGUSR2'], then }));
+  process.emit('SIGUSR2', 'SIGUSR2');
+  await clock.advance('2s');
+  expect(await drained).toBe('SIGUSR2');
+  expect([handled, await left()]).toEqual([['a'], ['b ready']]);
+  expect(process.listenerCount('SIGUSR2')).toBe(0);
+});
+
 describe('stop', () => {
   test('waits for what runs, and gives back what was not begun', async () => {
     const { clock, open, publish, handled, left } = stage();
@@ -278,6 +324,41 @@ describe('stop', () => {
 });
 
 describe('what it depends on', () => {
+  test('half-open, never more at once than there are probes', async () => {
+    const { clock, open, publish } = stage();
+    const name = 'stock of the flow test';
+    const stock = policy(
+      {
+        name,
+        attempts: 1,
+        retryOn: 'any',
+        attemptTimeout: 'none',
+        breaker: { openFor: '1s', probes: 2, slow: false },
+      },
+      { clock, random: () => 1 },
+    );
+    for (let call = 0; call < 5; call++) await stock.try(() => Promise.reject(down()));
+    let [running, most] = [0, 0];
+    const orders = await open({
+      dependsOn: [name],
+      handler: async () => {
+        // It does something else before it asks.
+        await scripted(clock, after('50ms', 1))();
+        if (breakerOf(name)?.isClosed) return;
+        running += 1;
+        most = Math.max(most, running);
+        await stock.run(scripted(clock, after('100ms', 1))).finally(() => {
+          running -= 1;
+        });
+      },
+    });
+    await publish(...Array.from({ length: 20 }, (_, index) => ({ id: `e${index}` })));
+    await clock.advance('500ms');
+    expect(orders.state()).toMatchObject({ status: 'braked', counters: { attempts: 0 } });
+    await clock.advance('1m');
+    expect([most, orders.state().counters.succeeded]).toEqual([2, 20]);
+  });
+
   test('nothing is claimed while a breaker is open, and one at a time to find out', async () => {
     const { clock, open, publish, handled, left } = stage();
     const name = 'payment of the flow test';
