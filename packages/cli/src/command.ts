@@ -4,6 +4,8 @@ import type { Shell } from './shell.ts';
 /** A flag with a value, or, without `value`, one that is there or not. */
 export interface Flag {
   readonly value?: string;
+  /** It may be given several times: `Given.lists` has all of them. */
+  readonly many?: true;
   readonly says: string;
 }
 
@@ -22,6 +24,8 @@ export interface Command {
 export interface Given {
   readonly operands: readonly string[];
   readonly flags: Readonly<Record<string, string | true | undefined>>;
+  /** Of flags that may be given several times. */
+  readonly lists: Readonly<Record<string, readonly string[]>>;
 }
 
 /** A flag or a value that cannot be used: exit code 2. */
@@ -61,7 +65,7 @@ export async function runCommand(
 function exitCodeOf(error: unknown): number {
   if (error instanceof WrongQuestion) return 2;
   const code = String((Object(error) as { code?: unknown }).code);
-  return /^HOLDFAST_(OPTIONS|TOPIC|TRIAGE)/.test(code) ? 2 : 3;
+  return /^HOLDFAST_(OPTIONS|CONFIG|TOPIC|TRIAGE)/.test(code) ? 2 : 3;
 }
 
 function find(commands: readonly Command[], args: readonly string[]): Command | undefined {
@@ -110,12 +114,18 @@ function read(command: Command, args: readonly string[]): Given {
   if (positionals.length > 0 && !command.operands) {
     throw new WrongQuestion(`"${positionals[0]}" means nothing to "holdfast ${command.name}".`);
   }
-  return { operands: positionals, flags: values as Given['flags'] };
+  const lists: Record<string, string[]> = {};
+  for (const token of tokens) {
+    if (token.kind !== 'option' || !flags[token.name]?.many) continue;
+    lists[token.name] ??= [];
+    lists[token.name]!.push(token.value ?? '');
+  }
+  return { operands: positionals, flags: values as Given['flags'], lists };
 }
 
 function helpOf({ name, summary, operands = '', flags }: Command): string {
-  const lines = Object.entries({ ...flags, ...everywhere }).map(([flag, { value, says }]) => {
-    return `  ${(value ? `--${flag} <${value}>` : `--${flag}`).padEnd(26)}${says}`;
+  const lines = Object.entries({ ...flags, ...everywhere }).map(([flag, { value, many, says }]) => {
+    return `  ${(value ? `--${flag} <${value}>` : `--${flag}`).padEnd(26)}${says}${many ? '; several times' : ''}`;
   });
   return [`holdfast ${name} ${operands}`.trimEnd(), summary, '', ...lines].join('\n');
 }

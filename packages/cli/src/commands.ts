@@ -4,8 +4,14 @@ import { dlqGroups } from './commands/dlq-groups.ts';
 import { dlqLs } from './commands/dlq-ls.ts';
 import { dlqReplay } from './commands/dlq-replay.ts';
 import { dlqShow } from './commands/dlq-show.ts';
+import { explainPolicy } from './commands/explain.ts';
+import { lintPolicy } from './commands/lint.ts';
+import { simulate } from './commands/simulate.ts';
+import { simulateReplay } from './commands/simulate-replay.ts';
+import { simulateSweep } from './commands/simulate-sweep.ts';
 import { topicsLs } from './commands/topics-ls.ts';
 import { topicsPause, topicsResume } from './commands/topics-pause.ts';
+import { tunePolicy } from './commands/tune.ts';
 
 /** Everything that `holdfast` can do, in the order in which it is listed. */
 export const commands: readonly Command[] = [
@@ -17,4 +23,11 @@ export const commands: readonly Command[] = [
   topicsLs,
   topicsPause,
   topicsResume,
+  // The longer names first: `simulate` is the beginning of them.
+  simulateSweep,
+  simulateReplay,
+  simulate,
+  tunePolicy,
+  explainPolicy,
+  lintPolicy,
 ];

@@ -1,3 +1,4 @@
+export { type Assertion, holds, parseAssertion, type Relation } from './assertion.ts';
 export { ConfigError, type Problem } from './config-error.ts';
 export { readDocument, type SourceDocument } from './document.ts';
 export { parsePolicies, policiesSchema } from './policies.ts';
@@ -7,6 +8,7 @@ export {
   type ClientsSettings,
   type FaultSettings,
   type Metric,
+  metrics,
   parseScenario,
   type Scenario,
   type ServiceSettings,

@@ -87,6 +87,8 @@ const call = shape({
   /** The name of a policy; `under-test` is the one that is being compared. */
   policy: text('under-test'),
   attemptTimeout: duration(),
+  /** What travels with the call: the patience that is left, and that somebody above already retries it. */
+  tells: list(word(undefined, 'patience', 'ownership'), []),
 });
 
 const route = shape({ time, calls: list(call, []) });
@@ -140,6 +142,14 @@ const service = shape({
     /** Misses of one key at one time share one call. */
     coalesces: flag(false),
   }),
+  /** What a real service was seen to do: an attempt gets the answer that was given nearest to its time. */
+  recording: list(
+    shape({
+      at: needed(duration()),
+      took: needed(duration()),
+      gave: word('ok', 'ok', 'transient', 'throttled', 'fatal'),
+    }),
+  ),
 });
 
 const clients = shape({
@@ -156,6 +166,8 @@ const clients = shape({
       think: time,
       /** All clients call at this time, once. */
       burst: duration(),
+      /** One call at each of these times, in their order. */
+      at: list(duration()),
       spikes: list(shape({ from: needed(duration()), until: needed(duration()), rate: needed(rate()) }), []),
       from: duration('0ms'),
       until: duration(),
@@ -165,6 +177,8 @@ const clients = shape({
   calls: count('unlimited', 1, unlimited),
   /** After a failure the same client calls again, so much later, until it has what it wants. */
   repeat: time,
+  /** At most so often for one piece of work. */
+  repeatMax: count('unlimited', 0, unlimited),
   policy: text('under-test'),
   /** Of policies that have no limit of their own for an attempt. */
   attemptTimeout: duration(),
@@ -209,7 +223,8 @@ const fault = shape({
   down: duration('5s'),
 });
 
-const metrics = [
+/** What can be measured and bounded. */
+export const metrics = [
   'goodput',
   'success',
   'successes',
@@ -233,9 +248,10 @@ const metrics = [
   'backlog',
   'extra',
   'lostGood',
+  'reloads',
 ] as const;
 
-const bound = shape({
+export const boundFields = {
   metric: needed(word(undefined, ...metrics)),
   from: duration('0ms'),
   until: duration('unlimited', unlimited),
@@ -250,7 +266,9 @@ const bound = shape({
   atMost: number(),
   /** These policies alone; in `damage` the ones that must show it. */
   policies: list(text()),
-});
+};
+
+const bound = shape(boundFields);
 
 /** What a scenario can say. */
 export const scenarioFields = {
@@ -302,9 +320,9 @@ export function parseScenario(text: string, file?: string): Scenario {
     if (route !== undefined && scenario.services[to] && !Object.hasOwn(scenario.services[to].routes, route)) {
       complain(`clients.${name}.route`, `${to} has no route "${route}"`);
     }
-    const kinds = [arrivals.poisson, arrivals.constant, arrivals.think, arrivals.burst];
+    const kinds = [arrivals.poisson, arrivals.constant, arrivals.think, arrivals.burst, arrivals.at];
     if (kinds.filter((kind) => kind !== undefined).length !== 1) {
-      complain(`clients.${name}.arrivals`, 'say one of poisson, constant, think and burst');
+      complain(`clients.${name}.arrivals`, 'say one of poisson, constant, think, burst and at');
     }
   }
   for (const [name, { calls, routes }] of Object.entries(scenario.services)) {

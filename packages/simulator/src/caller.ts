@@ -23,6 +23,10 @@ export interface CallerSettings {
   /** The share of attempts that fail by chance. */
   readonly failing?: number | undefined;
   readonly poisonMs?: number | undefined;
+  /** False: somebody above retries, so nothing is repeated here. */
+  readonly isOwner?: boolean | undefined;
+  /** Patience is what the call that it serves has left. */
+  readonly knowsPatience?: boolean | undefined;
 }
 
 const ranks: Record<Priority, number> = { critical: 0, default: 1, sheddable: 2 };
@@ -42,13 +46,13 @@ export class Caller {
   #serial = 0;
 
   constructor(world: World, settings: CallerSettings) {
-    const { service, tally, patienceMs, priority, policy } = settings;
+    const { service, tally, policy } = settings;
     this.world = world;
     this.settings = settings;
     this.tally = tally;
     this.service = service;
-    this.rank = ranks[priority ?? 'default'];
-    this.options = optionsOf(service, patienceMs, priority);
+    this.rank = ranks[settings.priority ?? 'default'];
+    this.options = optionsOf(settings);
     this.failing = settings.failing ?? 0;
     this.poisonUs = settings.poisonMs === undefined ? undefined : Math.round(settings.poisonMs * 1000);
     // Layers speak in promises.
@@ -115,19 +119,28 @@ export class Caller {
   }
 }
 
-function optionsOf(
-  service: Service,
-  patience: number | undefined,
-  priority: Priority | undefined,
-): RunOptions | undefined {
+function optionsOf({ service, patienceMs, priority, isOwner }: CallerSettings): RunOptions | undefined {
   const { targets } = service;
   const special = priority !== undefined && priority !== 'default';
-  if (patience === undefined && !targets && !special) return undefined;
+  if (patienceMs === undefined && !targets && !special && isOwner !== false) return undefined;
   return {
-    ...(patience !== undefined && { patience }),
+    ...(patienceMs !== undefined && { patience: patienceMs }),
     ...(targets && { targets }),
     ...(special && { priority }),
+    ...(isOwner === false && { barred: notOwner }),
   };
+}
+
+function notOwner(): StopReason {
+  return 'not_owner';
+}
+
+/** How long the customer of a call waits: what is said of its class, or what the call that it serves has left. */
+function patienceOf({ caller, origin }: Call, now: number): number | undefined {
+  const { patienceMs, knowsPatience, policy } = caller.settings;
+  if (!knowsPatience || !(origin instanceof Job)) return patienceMs;
+  const left = Math.max(1, origin.expiresAt - now);
+  return left < (patienceMs ?? policy.plan.patienceMs) ? left : patienceMs;
 }
 
 /** One piece of work of a caller. */
@@ -234,10 +247,11 @@ class DirectCall extends Alarm implements Call, Driver {
 
   begin(): void {
     const { caller } = this;
-    const { policy, patienceMs, leavesAfterMs } = caller.settings;
+    const { policy, leavesAfterMs } = caller.settings;
     const { timeline } = caller.world;
     const { plan } = policy;
     const now = timeline.now();
+    const patienceMs = patienceOf(this, now);
     this.work = plan.work(caller.options, now, now + (patienceMs ?? plan.patienceMs));
     this.work.driver = this;
     if (leavesAfterMs !== undefined) {
@@ -323,6 +337,8 @@ class PromisedCall implements Call {
     const { policy, leavesAfterMs } = caller.settings;
     const { timeline } = caller.world;
     let { options } = caller;
+    const patience = patienceOf(this, timeline.now());
+    if (patience !== undefined && patience !== options?.patience) options = { ...options, patience };
     if (leavesAfterMs !== undefined) {
       this.#controller = new AbortController();
       options = { ...options, signal: this.#controller.signal };

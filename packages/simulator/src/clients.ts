@@ -4,6 +4,7 @@ import type { Cache } from './cache.ts';
 import type { Call, Caller, Origin } from './caller.ts';
 import { type Sampler, sampler } from './sampling.ts';
 import { StreamBank } from './stream-bank.ts';
+import type { CallerTally } from './tally.ts';
 import { CrowdAlarm } from './timeline.ts';
 import type { World } from './world.ts';
 
@@ -15,6 +16,7 @@ export interface Clients {
 export interface ClientsParts {
   readonly name: string;
   readonly settings: ClientsSettings;
+  readonly tally: CallerTally;
   /** The caller of one of them; the same for all where they share their state. */
   callerOf(client: number): Caller;
   readonly cache: Cache | undefined;
@@ -62,17 +64,31 @@ class Stream extends Alarm implements Clients, Origin {
     this.#next(nowUs);
   }
 
-  ended({ caller }: Call, ok: boolean): void {
-    if (ok || !this.#repeat) return;
+  /** Here `client` counts how often its customer has come again. */
+  ended({ caller, client: reloads }: Call, ok: boolean): void {
+    const { tally, settings } = this.#parts;
+    if (ok || !this.#repeat || reloads >= settings.repeatMax) return;
     const { timeline } = this.#world;
-    timeline.setUs(new Again(() => this.#callWith(caller)), timeline.nowUs + this.#repeat());
+    const again = new Again(() => {
+      tally.reloads.add(timeline.nowUs);
+      this.#callWith(caller, reloads + 1);
+    });
+    timeline.setUs(again, timeline.nowUs + this.#repeat());
   }
 
   #isChange = false;
+  /** Of those whose time is written down. */
+  #arrived = 0;
 
   /** Chance has no memory, so where the rate changes the wait is drawn anew from there. */
   #next(fromUs: number): void {
     const { arrivals } = this.#parts.settings;
+    if (arrivals.at) {
+      const at = arrivals.at[this.#arrived++];
+      if (at !== undefined && at * 1000 < this.#untilUs)
+        this.#world.timeline.setUs(this, Math.round(at * 1000));
+      return;
+    }
     const spike = arrivals.spikes.find((each) => fromUs >= each.from * 1000 && fromUs < each.until * 1000);
     const perMs = spike?.rate ?? arrivals.poisson ?? arrivals.constant ?? 0;
     const gapUs = (arrivals.constant === undefined ? -Math.log(1 - this.#gap()) : 1) * (1000 / perMs);
@@ -84,13 +100,13 @@ class Stream extends Alarm implements Clients, Origin {
   }
 
   #call(client: number): void {
-    this.#callWith(this.#parts.callerOf(client));
+    this.#callWith(this.#parts.callerOf(client), 0);
   }
 
-  #callWith(caller: Caller): void {
+  #callWith(caller: Caller, reloads: number): void {
     const { settings, cache } = this.#parts;
-    if (cache) cache.call(caller, this, 0);
-    else caller.call(this, 0, settings.poison > 0 && this.#poison() < settings.poison);
+    if (cache) cache.call(caller, this, reloads);
+    else caller.call(this, reloads, settings.poison > 0 && this.#poison() < settings.poison);
   }
 }
 
@@ -118,6 +134,8 @@ class Loops extends CrowdAlarm implements Clients, Origin {
   readonly #untilUs: number;
   /** How many calls each still makes; absent where they never end. */
   readonly #left: Float64Array | undefined;
+  /** How often each has come again for the work it is at; absent where it may do so for ever. */
+  readonly #reloads: Int32Array | undefined;
 
   constructor(world: World, parts: ClientsParts) {
     super();
@@ -132,6 +150,7 @@ class Loops extends CrowdAlarm implements Clients, Origin {
     this.#cache = parts.cache;
     this.#untilUs = parts.untilUs;
     this.#left = calls < Infinity ? new Float64Array(settings.count).fill(calls) : undefined;
+    this.#reloads = settings.repeatMax < Infinity ? new Int32Array(settings.count) : undefined;
   }
 
   start(): void {
@@ -154,9 +173,18 @@ class Loops extends CrowdAlarm implements Clients, Origin {
   ended({ client }: Call, ok: boolean): void {
     this.#streams.current = client;
     let waitUs: number;
-    if (!ok && this.#repeat) waitUs = this.#repeat();
-    else if (this.#left && --this.#left[client]! <= 0) return;
-    else waitUs = this.#think();
+    if (!ok && this.#repeat && this.#mayReload(client)) {
+      waitUs = this.#repeat();
+      this.#parts.tally.reloads.add(this.#timeline.nowUs);
+    } else if (this.#left && --this.#left[client]! <= 0) return;
+    else {
+      waitUs = this.#think();
+      if (this.#reloads) this.#reloads[client] = 0;
+    }
     this.#timeline.setFor(this, client, this.#timeline.nowUs + waitUs);
+  }
+
+  #mayReload(client: number): boolean {
+    return !this.#reloads || ++this.#reloads[client]! <= this.#parts.settings.repeatMax;
   }
 }

@@ -136,11 +136,27 @@ export class EventQueue {
       }
       const turn = ((this.#turnFrom - this.#farTurnFrom) / TURN_US) | 0;
       const next = this.#nextOccupied(BUCKETS + turn + 1, 2 * BUCKETS);
-      if (next < 0) this.#farTurnFrom = Math.floor(this.#earliestBeyond() / FAR_TURN_US) * FAR_TURN_US;
+      if (next < 0) {
+        const earliest = this.#earliestBeyond();
+        if (earliest === Infinity) return this.#endOfTime();
+        this.#farTurnFrom = Math.floor(earliest / FAR_TURN_US) * FAR_TURN_US;
+      }
       this.#turnFrom = this.#farTurnFrom + (next < 0 ? 0 : next - BUCKETS) * TURN_US;
       this.#nearUntil = this.#turnFrom;
       this.#empty(next < 0 ? BEYOND : next);
     }
+  }
+
+  /** Only what never happens is left. */
+  #endOfTime(): true {
+    this.#nearUntil = Number.MAX_VALUE;
+    for (let slot = this.#firsts[BEYOND]!; slot >= 0; ) {
+      const next = this.#nexts[slot]!;
+      this.#rise(this.#nearSize++, slot);
+      slot = next;
+    }
+    this.#firsts[BEYOND] = NOWHERE;
+    return true;
   }
 
   /** Puts all that is in a bucket where it belongs now. */

@@ -23,3 +23,8 @@ export function tooMany(retryAfterMs: number | undefined): Failure {
 export function broken(): Failure {
   return { status: 500, headers: {} };
 }
+
+/** The request itself is wrong: it will be as wrong the next time. */
+export function rejected(): Failure {
+  return { status: 400, headers: {} };
+}

@@ -23,6 +23,8 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
   declare startedUs: number;
   /** Calls to others that it has made so far. */
   declare callsMade: number;
+  /** How it will fail, where that is known when it starts. */
+  declare fate: object | undefined;
   declare ok: boolean;
   declare given: unknown;
   declare isDelivered: boolean;
@@ -39,6 +41,7 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
     this.arrivedUs = 0;
     this.startedUs = 0;
     this.callsMade = 0;
+    this.fate = undefined;
     this.ok = false;
     this.given = undefined;
     this.isDelivered = false;

@@ -1,4 +1,5 @@
 import type { Bound, Metric, Scenario } from '@holdfast/config';
+import { type CallerSeries, callerSeries, type ServiceSeries, serviceSeries } from './over-time.ts';
 import type { Samples, Series } from './series.ts';
 import type { Service } from './service.ts';
 import type { CallerTally } from './tally.ts';
@@ -30,7 +31,10 @@ export interface Figures {
   readonly refusedHere: number;
   readonly p50: number | null;
   readonly p99: number | null;
+  readonly p999: number | null;
+  readonly reloads: number;
   readonly stops: Readonly<Record<string, number>>;
+  readonly series: CallerSeries;
 }
 
 /** The report of a run as plain JSON: the same for the same seed, to the byte. */
@@ -46,13 +50,6 @@ export interface RunReport {
   readonly clients: Readonly<Record<string, Figures>>;
   readonly tiers: Readonly<Record<string, Figures>>;
   readonly services: Readonly<Record<string, ServiceFigures>>;
-  /** By the second. */
-  readonly series: {
-    readonly offered: readonly number[];
-    readonly goodput: readonly number[];
-    readonly attempts: readonly number[];
-    readonly failed: readonly number[];
-  };
 }
 
 export interface ServiceFigures {
@@ -62,8 +59,11 @@ export interface ServiceFigures {
   readonly zombies: number;
   /** The share of its work that was done for nobody. */
   readonly wasted: number;
+  readonly workedMs: number;
+  readonly wastedMs: number;
   readonly duplicates: number;
   readonly queueMost: number;
+  readonly series: ServiceSeries;
 }
 
 /** Goodput is back when it is this share of what it was, on average over so long. */
@@ -111,6 +111,8 @@ export class Results {
         return sum((each) => each.won, part.until ?? Infinity);
       case 'failures':
         return sum((each) => each.lost, part.until ?? Infinity);
+      case 'reloads':
+        return sum((each) => each.reloads);
       case 'lostGood':
         return tallies.reduce((total, each) => total + each.lostGood, 0);
       case 'attempts':
@@ -163,10 +165,6 @@ export class Results {
   report(): RunReport {
     const { scenario, policy, hash, events, clients, tiers, services, durationMs } = this.record;
     const all = [...clients.values()];
-    const added = (pick: (tally: CallerTally) => Series) =>
-      all
-        .map((tally) => pick(tally).seconds(durationMs))
-        .reduce((sums, each) => sums.map((value, second) => value + each[second]!));
     return {
       scenario: scenario.id,
       policy,
@@ -183,15 +181,12 @@ export class Results {
         refused: tally.refused.total,
         zombies: tally.zombies.total,
         wasted: tally.workedUs > 0 ? tally.wastedUs / tally.workedUs : 0,
+        workedMs: tally.workedUs / 1000,
+        wastedMs: tally.wastedUs / 1000,
         duplicates: tally.duplicates,
         queueMost: tally.queueMost,
+        series: serviceSeries(tally, durationMs),
       })),
-      series: {
-        offered: added((each) => each.begun),
-        goodput: added((each) => each.succeeded),
-        attempts: added((each) => each.attempts),
-        failed: added((each) => each.failed),
-      },
     };
   }
 
@@ -219,7 +214,10 @@ export class Results {
       refusedHere: total((each) => each.refused),
       p50: finite(this.#quantile(tallies, 0.5, 0, Infinity)),
       p99: finite(this.#quantile(tallies, 0.99, 0, Infinity)),
+      p999: finite(this.#quantile(tallies, 0.999, 0, Infinity)),
+      reloads: total((each) => each.reloads),
       stops,
+      series: callerSeries(tallies, durationMs),
     };
   }
 

@@ -77,6 +77,24 @@ export class Samples {
     );
   }
 
+  /** For each share, in seconds, of those that ended in each second; null where none did. */
+  bySecond(shares: readonly number[], untilMs: number): (number | null)[][] {
+    const seconds = Math.ceil(untilMs / 1000);
+    const found: (number | null)[][] = shares.map(() => new Array(seconds).fill(null));
+    // They stand in the order of ending, so that each second is a stretch of them.
+    for (let index = 0; index < this.length; ) {
+      const second = Math.floor(this.#ends[index]! / 1e6);
+      const from = index;
+      while (index < this.length && this.#ends[index]! < (second + 1) * 1e6) index++;
+      if (second >= seconds) break;
+      const sorted = this.#values.slice(from, index).sort();
+      for (const [of, share] of shares.entries()) {
+        found[of]![second] = sorted[Math.ceil(share * sorted.length) - 1]! / 1e6;
+      }
+    }
+    return found;
+  }
+
   /** The share of those that ended in [from, until) whose value is above `valueUs`. */
   shareAbove(valueUs: number, fromMs = 0, untilMs = Infinity): number {
     let above = 0;

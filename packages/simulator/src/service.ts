@@ -5,6 +5,7 @@ import type { Caller } from './caller.ts';
 import { broken, connectionRefused, overloaded, tooMany } from './failures.ts';
 import type { Job } from './job.ts';
 import { JobQueue } from './job-queue.ts';
+import { Recording } from './recording.ts';
 import { none, type Sampler, sampler } from './sampling.ts';
 import { ServiceTally } from './tally.ts';
 import type { World } from './world.ts';
@@ -27,6 +28,7 @@ export class Service {
   readonly route: Route;
   readonly routes = new Map<string, Route>();
   readonly network: Sampler;
+  readonly recording: Recording | undefined;
   /** Of messages, each way. */
   loss = 0;
   readonly #chance: Random;
@@ -46,6 +48,7 @@ export class Service {
       this.routes.set(key, { time: sampler(time, world.random('service', name, key)), calls: [] });
     }
     this.network = sampler(settings.network, world.random('network', name));
+    this.recording = settings.recording && new Recording(settings.recording);
     this.#chance = world.random('chance', name);
   }
 
@@ -201,7 +204,8 @@ export class Instance {
     this.#account(job);
     // Poison does its harm where the work is done, and not where it is only passed on.
     const isLast = service.routeOf(job).calls.length === 0;
-    if (isLast && (poison || service.happens(caller.failing))) this.#finish(job, false, broken());
+    if (job.fate) this.#finish(job, false, job.fate);
+    else if (isLast && (poison || service.happens(caller.failing))) this.#finish(job, false, broken());
     else this.#callNext(job);
   }
 
@@ -274,7 +278,12 @@ export class Instance {
     const { settings, tally } = service;
     const nowUs = this.#nowUs;
     const { poisonUs } = job.call.caller;
-    const ownUs = job.call.poison && poisonUs !== undefined ? poisonUs : service.routeOf(job).time();
+    let ownUs: number;
+    if (service.recording) {
+      const then = service.recording.at(nowUs / 1000);
+      ownUs = then.took * 1000;
+      job.fate = Recording.failure(then.gave);
+    } else ownUs = job.call.poison && poisonUs !== undefined ? poisonUs : service.routeOf(job).time();
     const slowdownUs = settings.slowdown * 1000 * this.busy;
     const timeUs = (ownUs + slowdownUs) / this.speed + this.extraUs + this.#debtUs;
     this.#debtUs = 0;

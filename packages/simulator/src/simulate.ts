@@ -7,6 +7,7 @@ import { plantCapacity, plantFault } from './faults.ts';
 import { Results } from './results.ts';
 import { Service } from './service.ts';
 import { CallerTally } from './tally.ts';
+import { Watch } from './watch.ts';
 import { World } from './world.ts';
 
 export interface SimulationOptions {
@@ -69,6 +70,7 @@ class Stage {
   readonly #caches = new Map<string, Cache>();
   readonly #clients = new Map<string, CallerTally>();
   readonly #tiers = new Map<string, CallerTally>();
+  readonly #watch: Watch;
   #callers = 0;
 
   constructor(scenario: Scenario, options: SimulationOptions, isPromised: boolean) {
@@ -76,6 +78,7 @@ class Stage {
     this.#options = options;
     this.world = new World(options.seed ?? scenario.seeds[0] ?? 1, isPromised);
     this.endUs = (options.durationMs ?? scenario.duration) * 1000;
+    this.#watch = new Watch(this.world, this.#services, this.endUs);
     for (const [name, settings] of Object.entries(scenario.services)) {
       this.#services.set(name, new Service(this.world, name, settings));
       if (settings.cache) this.#caches.set(name, new Cache(this.world, name, settings.cache));
@@ -96,6 +99,7 @@ class Stage {
 
   start(): void {
     const { world } = this;
+    this.#watch.start();
     for (const service of this.#services.values()) plantCapacity(world, service);
     for (const fault of this.#scenario.faults) {
       const cache = this.#caches.get(fault.service);
@@ -111,7 +115,7 @@ class Stage {
         const index = isShared ? 0 : client;
         callers[index] ??= new Caller(world, {
           id: ++this.#callers,
-          policy: this.#make(spec, name, index),
+          policy: this.#make(spec, name, index, tally),
           service: this.#services.get(settings.to)!,
           tally,
           route: settings.route,
@@ -124,7 +128,7 @@ class Stage {
         return callers[index];
       };
       const cache = this.#caches.get(settings.to);
-      makeClients(world, { name, settings, callerOf, cache, untilUs: this.endUs }).start();
+      makeClients(world, { name, settings, tally, callerOf, cache, untilUs: this.endUs }).start();
     }
   }
 
@@ -142,24 +146,28 @@ class Stage {
     });
   }
 
-  #tier(from: string, { to, policy: name, attemptTimeout }: CallSettings): Caller {
+  #tier(from: string, { to, policy: name, attemptTimeout, tells }: CallSettings): Caller {
     const key = `${from} → ${to}`;
     const tally = new CallerTally();
     this.#tiers.set(key, tally);
     return new Caller(this.world, {
       id: ++this.#callers,
-      policy: this.#make(this.#specOf(name, attemptTimeout), key, 0),
+      policy: this.#make(this.#specOf(name, attemptTimeout), key, 0, tally),
       service: this.#services.get(to)!,
       tally,
+      isOwner: !tells.includes('ownership'),
+      knowsPatience: tells.includes('patience'),
     });
   }
 
-  #make(spec: PolicySpec, name: string, index: number): Policy {
+  #make(spec: PolicySpec, name: string, index: number, tally: CallerTally): Policy {
     const { timeline } = this.world;
     const environment = { clock: timeline, random: this.world.random('policy', name, index) };
     // Without its name: a simulated policy must not be listed among those in use.
     const { name: _, ...fields } = spec;
-    return (this.#options.make ?? policy)(fields, environment);
+    const made = (this.#options.make ?? policy)(fields, environment);
+    this.#watch.add(tally, made);
+    return made;
   }
 
   /** A policy that says no limit for an attempt, or none, gets that of its caller. */

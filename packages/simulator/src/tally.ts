@@ -19,6 +19,10 @@ export class CallerTally {
   /** Poison is left out of these. */
   lostGood = 0;
   open = 0;
+  /** Customers who failed and began again. */
+  readonly reloads = new Series();
+  /** By the second: the share of breakers that admit nothing or little. */
+  readonly breakersOpen: number[] = [];
 }
 
 /** What one service went through. */
@@ -40,6 +44,8 @@ export class ServiceTally {
   presentUs = 0;
   stayedUs = 0;
   queueMost = 0;
+  /** By the second. */
+  readonly queued: number[] = [];
 
   constructor(instances: number) {
     this.byInstance = instances > 1 ? Array.from({ length: instances }, () => new Series()) : undefined;

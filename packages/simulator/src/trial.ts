@@ -1,5 +1,7 @@
 import type { Bound, Metric, Scenario } from '@holdfast/config';
 import type { PolicySpec } from 'holdfast';
+import { median } from './estimates.ts';
+import type { RunAnswer } from './run.ts';
 import { type SimulationOptions, simulate } from './simulate.ts';
 
 /** A bound and what was measured of it. */
@@ -33,18 +35,37 @@ export interface TrialOptions extends Pick<SimulationOptions, 'policies' | 'dura
 /** Runs a scenario with one policy for several seeds, and compares the medians with what the scenario expects. */
 export function tryPolicy(scenario: Scenario, policy: string, options: TrialOptions = {}): Trial {
   const { seeds = scenario.seeds, ...rest } = options;
-  const bounds = scenario.expect.filter(({ policies }) => concerns(policies, policy));
-  const damage = scenario.damage.filter(({ policies }) => concerns(policies, policy));
-  const figures = new Map<Bound, number[]>([...bounds, ...damage].map((bound) => [bound, []]));
-  const hashes: string[] = [];
-  for (const seed of seeds) {
+  const bounds = boundsOf(scenario, policy);
+  const runs = seeds.map((seed) => {
     const results = simulate(scenario, { ...rest, policy, seed });
-    hashes.push(results.hash);
-    for (const [bound, measured] of figures) measured.push(results.figure(bound.metric, bound));
-  }
-  const find = (bound: Bound) => finding(bound, median(figures.get(bound)!));
-  const findings = bounds.map(find);
-  return { policy, pass: findings.every(({ met }) => met), findings, damage: damage.map(find), hashes };
+    return { hash: results.hash, figures: bounds.map((bound) => results.figure(bound.metric, bound)) };
+  });
+  return trialOf(scenario, policy, runs);
+}
+
+/** All that a scenario says about a policy: what is expected of it, then the damage that it must do. */
+export function boundsOf(scenario: Scenario, policy: string): readonly Bound[] {
+  return [...scenario.expect, ...scenario.damage].filter(({ policies }) => concerns(policies, policy));
+}
+
+/** The trial of runs that have been made, each with the figures of `boundsOf`. */
+export function trialOf(
+  scenario: Scenario,
+  policy: string,
+  runs: readonly Pick<RunAnswer, 'hash' | 'figures'>[],
+): Trial {
+  const found = boundsOf(scenario, policy).map((bound, index) =>
+    finding(bound, median(runs.map(({ figures }) => figures[index]!))),
+  );
+  const expected = scenario.expect.filter(({ policies }) => concerns(policies, policy)).length;
+  const findings = found.slice(0, expected);
+  return {
+    policy,
+    pass: findings.every(({ met }) => met),
+    findings,
+    damage: found.slice(expected),
+    hashes: runs.map(({ hash }) => hash),
+  };
 }
 
 /** The policies that a scenario compares: those it names, or else its own. */
@@ -71,7 +92,8 @@ function finding(bound: Bound, figure: number): Finding {
   };
 }
 
-function words({ metric, clients, service, instance, from, until, step }: Bound): string {
+/** What a bound is about, as a person would say it. */
+export function words({ metric, clients, service, instance, from, until, step }: Bound): string {
   const parts: string[] = [metric];
   if (step !== 1000) parts.push(`in ${step} ms`);
   if (clients !== undefined) parts.push(`of ${clients}`);
@@ -79,11 +101,4 @@ function words({ metric, clients, service, instance, from, until, step }: Bound)
   if (from > 0) parts.push(`from ${from / 1000} s`);
   if (until < Infinity) parts.push(`until ${until / 1000} s`);
   return parts.join(' ');
-}
-
-function median(figures: readonly number[]): number {
-  const sorted = figures.map((each) => (Number.isNaN(each) ? Infinity : each)).sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  if (sorted.length % 2 === 1) return sorted[middle]!;
-  return (sorted[middle - 1]! + sorted[middle]!) / 2;
 }

@@ -82,7 +82,7 @@ describe('a run', () => {
 
   test('meets the same arrivals whatever the policy', () => {
     const offered = (policy: string) =>
-      simulate(storm, { policy, policies: library }).report().series.offered;
+      simulate(storm, { policy, policies: library }).report().all.series.offered;
     expect(offered('immediate3')).toEqual(offered('holdfast'));
   });
 

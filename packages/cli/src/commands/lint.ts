@@ -1,0 +1,69 @@
+import { ConfigError, type Problem, parsePolicies, readDocument } from '@holdfast/config';
+import { type Finding, lint } from 'holdfast/lint';
+import type { Command, Given } from '../command.ts';
+import { readText } from '../files.ts';
+import { msOf, onlyOperand, textOf } from '../given-values.ts';
+
+/** A finding and where it stands. */
+interface Placed extends Pick<Problem, 'line' | 'column' | 'path'> {
+  readonly severity: Finding['severity'];
+  readonly rule: string;
+  readonly message: string;
+  readonly fix: string | null;
+}
+
+export const lintPolicy: Command = {
+  name: 'lint',
+  summary: 'what is wrong with a policy, with line and column',
+  operands: '<policy.yaml>',
+  flags: {
+    strict: { says: 'warnings are as bad as errors' },
+    method: { value: 'HTTP method', says: 'of the requests it is for' },
+    p999: { value: 'duration', says: 'what all but one attempt in a thousand take' },
+  },
+  async run(given, shell) {
+    const file = onlyOperand(given, 'a file of policies');
+    const found = findingsIn(await readText(file), file, given);
+    for (const each of found) {
+      const { line, column, severity, rule, message, fix } = each;
+      if (given.flags.json) shell.out(JSON.stringify({ file, ...each }));
+      else
+        shell.out(
+          `${file}:${line}:${column}: ${severity}: ${message}${fix === null ? '' : ` ${fix}`} (${rule})`,
+        );
+    }
+    const bad = found.filter(
+      ({ severity }) => severity === 'error' || (given.flags.strict && severity === 'warning'),
+    );
+    if (!given.flags.json && found.length === 0) shell.out(`${file}: nothing to complain about.`);
+    return bad.length > 0 ? 1 : 0;
+  },
+};
+
+function findingsIn(text: string, file: string, given: Given): Placed[] {
+  const method = textOf(given, 'method');
+  const p999Ms = msOf(given, 'p999');
+  try {
+    const policies = parsePolicies(text, file);
+    const source = readDocument(text, file);
+    const isMany = Object.hasOwn(source.data as object, 'policies');
+    return [...policies].flatMap(([name, spec]) =>
+      lint(spec, { method, p999Ms }).map(({ rule, severity, path, found, sentence, fix }): Placed => {
+        const { line, column } = source.problemAt(isMany ? `policies.${name}.${path}` : path, found);
+        const message = `${isMany ? `${name}.` : ''}${path}: ${found}. ${sentence}`;
+        return { line, column, path, severity, rule, message, fix };
+      }),
+    );
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return error.problems.map(({ line, column, path, message }) => ({
+      line,
+      column,
+      path,
+      severity: 'error',
+      rule: 'document',
+      message: path === '' || message.startsWith(path) ? message : `${path}: ${message}`,
+      fix: null,
+    }));
+  }
+}

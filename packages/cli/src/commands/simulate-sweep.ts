@@ -1,0 +1,50 @@
+import { parseAssertion, readDocument } from '@holdfast/config';
+import { heatHtml, heatText, parseAxis, RunPool, sweep } from '@holdfast/simulator';
+import { type Command, WrongQuestion } from '../command.ts';
+import { writeText } from '../files.ts';
+import { textOf } from '../given-values.ts';
+import {
+  asked,
+  outFlag,
+  policiesOf,
+  policyFlag,
+  progress,
+  readScenario,
+  scenarioText,
+  seedCount,
+  seedsFlag,
+} from '../simulation-flags.ts';
+
+export const simulateSweep: Command = {
+  name: 'simulate sweep',
+  summary: 'one figure over a grid of one or two parameters',
+  operands: '<scenario>',
+  flags: {
+    vary: { value: 'path=values', many: true, says: 'policy.attempts=1..6, or any path of the scenario' },
+    metric: { value: 'metric', says: 'what to measure, such as "p99 of web from 60s"; goodput unless given' },
+    ...policyFlag,
+    ...seedsFlag,
+    ...outFlag,
+  },
+  async run(given, shell) {
+    const axes = (given.lists.vary ?? []).map((text) => asked(() => parseAxis(text, '--vary')));
+    if (axes.length < 1 || axes.length > 2)
+      throw new WrongQuestion(`--vary is needed once or twice, got ${axes.length}.`);
+    const { bound } = asked(() => parseAssertion(`${textOf(given, 'metric') ?? 'goodput'} >= 0`, '--metric'));
+    const source = await scenarioText(given);
+    const scenario = readScenario(source);
+    const { names, policies } = await policiesOf(given, scenario);
+    // Of several that a scenario compares, its own default is meant.
+    const policy =
+      (given.lists.policy ?? []).length > 0 || !names.includes('holdfast') ? names[0]! : 'holdfast';
+    const document = readDocument(source.text, source.file).data as Record<string, unknown>;
+    const seeds = seedCount(given, 3);
+    await using pool = new RunPool();
+    const question = { document, file: source.file, policy, policies, axes, bound, seeds };
+    const found = await sweep(question, pool, progress(shell, given, 'runs'));
+    const out = textOf(given, 'out');
+    if (out !== undefined) await writeText(out, heatHtml(found));
+    shell.out(given.flags.json ? JSON.stringify(found) : heatText(found));
+    return 0;
+  },
+};

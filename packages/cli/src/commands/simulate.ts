@@ -1,0 +1,50 @@
+import { comparePolicies, RunPool, reportCsv, reportHtml, reportText, seedsOf } from '@holdfast/simulator';
+import type { Command } from '../command.ts';
+import { writeText } from '../files.ts';
+import { textOf } from '../given-values.ts';
+import {
+  assertionsOf,
+  broken,
+  outFlag,
+  policiesOf,
+  policyFlag,
+  progress,
+  readScenario,
+  scenarioText,
+  seedCount,
+  seedsFlag,
+} from '../simulation-flags.ts';
+
+export const simulate: Command = {
+  name: 'simulate',
+  summary: 'try policies in a storm, side by side, before it comes',
+  operands: '<scenario>',
+  flags: {
+    ...policyFlag,
+    ...seedsFlag,
+    ...outFlag,
+    csv: { says: 'print figures by the second, for a spreadsheet' },
+    assert: { value: 'bound', many: true, says: 'exit 1 unless it holds: "recovery < 30s"' },
+  },
+  async run(given, shell) {
+    const assertions = assertionsOf(given);
+    const scenario = readScenario(await scenarioText(given));
+    const { names, policies } = await policiesOf(given, scenario);
+    const seeds = seedsOf(scenario, seedCount(given, Math.min(5, scenario.seeds.length)));
+    const measure = assertions.map(({ bound }) => bound);
+    await using pool = new RunPool();
+    const onProgress = progress(shell, given, 'runs');
+    const comparison = await comparePolicies(scenario, names, pool, { policies, seeds, measure, onProgress });
+    const sentences = comparison.policies.flatMap(({ policy, measured }) =>
+      assertions.flatMap((assertion, index) => broken(assertion, policy, measured[index]!) ?? []),
+    );
+    const out = textOf(given, 'out');
+    if (out !== undefined) await writeText(out, reportHtml(comparison));
+    if (given.flags.json) shell.out(JSON.stringify({ ...comparison, broken: sentences }));
+    else if (given.flags.csv) shell.out(reportCsv(comparison).trimEnd());
+    else shell.out(reportText(comparison));
+    if (out !== undefined && !given.flags.json && !given.flags.csv) shell.out(`\nThe report is in ${out}.`);
+    for (const sentence of sentences) shell.err(sentence);
+    return sentences.length > 0 ? 1 : 0;
+  },
+};

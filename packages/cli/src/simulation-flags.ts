@@ -1,0 +1,117 @@
+import {
+  type Assertion,
+  holds,
+  parseAssertion,
+  parsePolicies,
+  parseScenario,
+  type Scenario,
+} from '@holdfast/config';
+import { comparedIn, median, stormNames, stormPolicies, stormText } from '@holdfast/simulator';
+import { OptionsError, type PolicySpec } from 'holdfast';
+import { type Flag, type Given, WrongQuestion } from './command.ts';
+import { readText } from './files.ts';
+import { numberOf } from './given-values.ts';
+import type { Shell } from './shell.ts';
+
+export const policyFlag: Record<string, Flag> = {
+  policy: {
+    value: 'name or file',
+    many: true,
+    says: 'of the scenario, of the storm suite, or a file of policies',
+  },
+};
+export const seedsFlag: Record<string, Flag> = {
+  seeds: { value: 'count', says: 'how many runs of each; 5 unless given' },
+};
+export const outFlag: Record<string, Flag> = {
+  out: { value: 'file.html', says: 'write a report that needs nothing else' },
+};
+
+/** A scenario by its file, or one of the suite by its name, as text. */
+export async function scenarioText(given: Given): Promise<{ text: string; file: string }> {
+  const [name, ...more] = given.operands;
+  if (name === undefined) {
+    throw new WrongQuestion(
+      `a scenario is needed: a file, or one of the suite (${stormNames().join(', ')}).`,
+    );
+  }
+  if (more.length > 0) throw new WrongQuestion(`one scenario is enough, got ${given.operands.length}.`);
+  const storm = name.toLowerCase();
+  if (stormNames().includes(storm)) return { text: stormText(storm), file: `${storm}.yaml` };
+  return { text: await readText(name), file: name };
+}
+
+/** The policies that were asked for, and all that may be named. */
+export async function policiesOf(
+  given: Given,
+  scenario: Scenario,
+): Promise<{ names: readonly string[]; policies: ReadonlyMap<string, PolicySpec> }> {
+  const policies = new Map(stormPolicies());
+  const asked = given.lists.policy ?? [];
+  const names: string[] = [];
+  for (const each of asked) {
+    if (/[./\\]/.test(each)) {
+      for (const [name, spec] of parsePolicies(await readText(each), each)) {
+        policies.set(name, spec);
+        names.push(name);
+      }
+    } else if (Object.hasOwn(scenario.policies, each) || policies.has(each)) names.push(each);
+    else {
+      const known = [...new Set([...Object.keys(scenario.policies), ...policies.keys()])];
+      throw new WrongQuestion(
+        `--policy: there is no policy "${each}"; there are ${known.join(', ')}, or say a file.`,
+      );
+    }
+  }
+  const chosen = names.length > 0 ? names : comparedIn(scenario);
+  return { names: chosen.length > 0 ? [...new Set(chosen)] : ['holdfast'], policies };
+}
+
+export function seedCount(given: Given, fallback: number): number {
+  const count = numberOf(given, 'seeds') ?? fallback;
+  if (Number.isInteger(count) && count >= 1 && count <= 1000) return count;
+  throw new WrongQuestion(`--seeds: expected a whole number from 1 to 1000, got "${given.flags.seeds}".`);
+}
+
+export function assertionsOf(given: Given): Assertion[] {
+  return (given.lists.assert ?? []).map((text) => asked(() => parseAssertion(text, '--assert')));
+}
+
+/** What was asked wrongly is told as such. */
+export function asked<R>(read: () => R): R {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof OptionsError) throw new WrongQuestion(`${error.message}.`);
+    throw error;
+  }
+}
+
+/** A sentence for an assertion that does not hold; nothing for one that does. */
+export function broken(assertion: Assertion, policy: string, figures: readonly number[]): string | undefined {
+  const figure = median(figures);
+  if (holds(assertion, figure)) return undefined;
+  const measured = Number.isFinite(figure) ? `${Number(figure.toPrecision(4))}` : 'never';
+  const seeds = figures.length === 1 ? 'one run' : `the median of ${figures.length} runs`;
+  return `${policy}: expected ${assertion.text}, got ${measured} (${seeds}).`;
+}
+
+/** A bar that is drawn over itself while somebody looks. */
+export function progress(
+  shell: Shell,
+  given: Given,
+  what: string,
+): (done: number, of: number, more?: string) => void {
+  if (!shell.isTerminal || given.flags.json) return () => {};
+  const width = 30;
+  return (done, of, more = '') => {
+    const full = Math.round((done / of) * width);
+    shell.draw(
+      done === of ? '' : `${'█'.repeat(full)}${'░'.repeat(width - full)} ${done} of ${of} ${what}${more}`,
+    );
+  };
+}
+
+export function readScenario({ text, file }: { text: string; file: string }): Scenario {
+  return parseScenario(text, file);
+}

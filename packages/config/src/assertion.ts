@@ -1,0 +1,91 @@
+import { durationMs, OptionsError } from 'holdfast';
+import { readTable } from 'holdfast/fields';
+import { type Bound, boundFields, type Metric, metrics } from './scenario.ts';
+
+/** Something that must be true of a run. */
+export interface Assertion {
+  /** As it was written. */
+  readonly text: string;
+  /** What is measured, of which part of the run. */
+  readonly bound: Bound;
+  readonly relation: Relation;
+  /** In the unit of the metric: seconds, a share, a number. */
+  readonly limit: number;
+  /** The share of attempts that fail by chance, where the assertion is about such a service. */
+  readonly failing: number | undefined;
+}
+
+export type Relation = '<' | '<=' | '>' | '>=' | '=';
+
+const inSeconds: readonly Metric[] = ['recovery', 'p50', 'p99', 'p999', 'finish'];
+const isTrue: Record<Relation, (figure: number, limit: number) => boolean> = {
+  '<': (figure, limit) => figure < limit,
+  '<=': (figure, limit) => figure <= limit,
+  '>': (figure, limit) => figure > limit,
+  '>=': (figure, limit) => figure >= limit,
+  '=': (figure, limit) => figure === limit,
+};
+const signs: Record<string, Relation> = { '≤': '<=', '≥': '>=', '==': '=' };
+const shapeOf =
+  /^(?<metric>[a-zA-Z0-9]+)(?<parts>(?:\s+(?:of|at|from|until|in)\s+\S+)*)\s*(?<relation><=|>=|==|[<>=≤≥])\s*(?<value>[\d.]+)\s*(?<unit>[a-z%]*)(?:\s+at\s+(?<failing>[\d.]+)\s*%\s+failures)?$/;
+const form = 'such as "recovery < 30s", "success of web at api from 60s >= 99.5%"';
+
+/**
+ * Reads `recovery < 30s`, `multiplication at db from 60s <= 1.25`, `success >= 99.5% at 5% failures`. Throws an
+ * `OptionsError` that names the part that cannot be read.
+ */
+export function parseAssertion(text: string, path = 'assertion'): Assertion {
+  const found = shapeOf.exec(text.trim())?.groups;
+  if (!found) throw new OptionsError(path, text, `a metric, a relation and a number, ${form}`);
+  const { metric = '', parts = '', relation = '', value = '', unit = '', failing } = found;
+  if (!(metrics as readonly string[]).includes(metric)) {
+    throw new OptionsError(`${path}: the metric`, metric, `one of ${metrics.join(', ')}`);
+  }
+  const part: Record<string, unknown> = { metric };
+  for (const [, word = '', said = ''] of parts.matchAll(/(of|at|from|until|in)\s+(\S+)/g)) {
+    part[partNames[word] as string] =
+      word === 'of' || word === 'at' ? said : momentMs(said, `${path}: ${word}`);
+  }
+  return {
+    text: text.trim(),
+    bound: readTable(boundFields, part, `${path}: `) as Bound,
+    relation: signs[relation] ?? (relation as Relation),
+    limit: limitOf(metric as Metric, value, unit, path),
+    failing: failing === undefined ? undefined : shareOf(failing, path),
+  };
+}
+
+/** Whether a figure meets an assertion. What never happened, or cannot be said, meets none but a lower bound. */
+export function holds({ relation, limit }: Assertion, figure: number): boolean {
+  return isTrue[relation](Number.isNaN(figure) ? Infinity : figure, limit);
+}
+
+const partNames: Record<string, string> = {
+  of: 'clients',
+  at: 'service',
+  from: 'from',
+  until: 'until',
+  in: 'step',
+};
+
+function momentMs(said: string, path: string): number {
+  return durationMs(/^[\d.]+$/.test(said) ? `${Number(said)}s` : said, path);
+}
+
+function limitOf(metric: Metric, value: string, unit: string, path: string): number {
+  const number = Number(value);
+  const wanted = `${path}: the value`;
+  if (Number.isNaN(number)) throw new OptionsError(wanted, value, 'a number');
+  if (inSeconds.includes(metric)) {
+    return unit === '' ? number : durationMs(`${value}${unit}`, wanted) / 1000;
+  }
+  if (unit === '%') return number / 100;
+  if (unit !== '' && unit !== 'x') throw new OptionsError(wanted, value + unit, `a number, for ${metric}`);
+  return number;
+}
+
+function shareOf(percent: string, path: string): number {
+  const share = Number(percent) / 100;
+  if (share >= 0 && share <= 1) return share;
+  throw new OptionsError(`${path}: the share of failures`, `${percent}%`, 'between 0% and 100%');
+}

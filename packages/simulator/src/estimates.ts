@@ -1,0 +1,61 @@
+/** What several seeds gave. null: never, or nothing to measure. */
+export interface Spread {
+  readonly median: number | null;
+  readonly least: number | null;
+  readonly most: number | null;
+}
+
+/** The mean of several seeds over time, with where the true mean is at 95 % confidence. */
+export interface Band {
+  readonly mean: readonly (number | null)[];
+  readonly low: readonly (number | null)[];
+  readonly high: readonly (number | null)[];
+}
+
+/** Student's t for 95 % on both sides, by degrees of freedom; more are as good as normal. */
+const t95 = [
+  12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131,
+];
+const NORMAL = 1.96;
+
+/** The middle one; what cannot be said counts as never. */
+export function median(figures: readonly number[]): number {
+  const sorted = figures.map((each) => (Number.isNaN(each) ? Infinity : each)).sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  if (sorted.length % 2 === 1) return sorted[middle]!;
+  return (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+export function spread(figures: readonly (number | null)[]): Spread {
+  const known = figures.map((each) => each ?? Infinity);
+  return {
+    median: finite(median(known)),
+    least: finite(Math.min(...known)),
+    most: finite(Math.max(...known)),
+  };
+}
+
+export function band(runs: readonly (readonly (number | null)[])[]): Band {
+  const length = Math.max(0, ...runs.map((run) => run.length));
+  const points = Array.from({ length }, (_, at) => estimate(runs.map((run) => run[at] ?? null)));
+  return {
+    mean: points.map(({ mean }) => mean),
+    low: points.map(({ low }) => low),
+    high: points.map(({ high }) => high),
+  };
+}
+
+function estimate(values: readonly (number | null)[]): Record<'mean' | 'low' | 'high', number | null> {
+  const known = values.filter((each) => each !== null);
+  if (known.length === 0) return { mean: null, low: null, high: null };
+  const mean = known.reduce((sum, each) => sum + each, 0) / known.length;
+  if (known.length === 1) return { mean, low: mean, high: mean };
+  const variance = known.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (known.length - 1);
+  const error = (t95[known.length - 2] ?? NORMAL) * Math.sqrt(variance / known.length);
+  // Nothing that is drawn can be below nothing.
+  return { mean, low: Math.max(0, mean - error), high: mean + error };
+}
+
+function finite(figure: number): number | null {
+  return Number.isFinite(figure) ? figure : null;
+}

@@ -1,0 +1,79 @@
+import type { Series } from './series.ts';
+import type { CallerTally, ServiceTally } from './tally.ts';
+
+/** What became of the work of some callers, second by second. */
+export interface CallerSeries {
+  readonly offered: readonly number[];
+  readonly goodput: readonly number[];
+  readonly failed: readonly number[];
+  readonly attempts: readonly number[];
+  /** Attempts for each piece of work that began; null where none did. */
+  readonly multiplication: readonly (number | null)[];
+  /** The share that succeeded of what began then; null where nothing did. */
+  readonly success: readonly (number | null)[];
+  /** Of what was done then, in seconds; null where nothing was. */
+  readonly p50: readonly (number | null)[];
+  readonly p99: readonly (number | null)[];
+  /** The share of breakers that are not closed. */
+  readonly breakersOpen: readonly number[];
+}
+
+/** What one service went through, second by second. */
+export interface ServiceSeries {
+  readonly received: readonly number[];
+  readonly completed: readonly number[];
+  readonly refused: readonly number[];
+  readonly zombies: readonly number[];
+  readonly queued: readonly number[];
+}
+
+export function callerSeries(tallies: readonly CallerTally[], durationMs: number): CallerSeries {
+  const added = (pick: (tally: CallerTally) => Series) =>
+    sums(tallies.map((each) => pick(each).seconds(durationMs)));
+  const offered = added((each) => each.begun);
+  const attempts = added((each) => each.attempts);
+  const won = added((each) => each.won);
+  const lost = added((each) => each.lost);
+  const latency = tallies.map((each) => each.latency.bySecond([0.5, 0.99], durationMs));
+  // Of several classes the slowest counts: an average of percentiles is no percentile.
+  const slowest = (share: number) =>
+    offered.map((_, second) => most(latency.map((each) => each[share]![second]!)));
+  return {
+    offered,
+    goodput: added((each) => each.succeeded),
+    failed: added((each) => each.failed),
+    attempts,
+    multiplication: ratios(attempts, offered),
+    success: ratios(
+      won,
+      won.map((each, second) => each + lost[second]!),
+    ),
+    p50: slowest(0),
+    p99: slowest(1),
+    breakersOpen: sums(tallies.map((each) => each.breakersOpen)).map((each) => each / tallies.length),
+  };
+}
+
+export function serviceSeries(tally: ServiceTally, durationMs: number): ServiceSeries {
+  return {
+    received: tally.received.seconds(durationMs),
+    completed: tally.completed.seconds(durationMs),
+    refused: tally.refused.seconds(durationMs),
+    zombies: tally.zombies.seconds(durationMs),
+    queued: tally.queued,
+  };
+}
+
+function sums(series: readonly (readonly number[])[]): number[] {
+  const [first = [], ...others] = series;
+  return first.map((value, second) => others.reduce((sum, each) => sum + (each[second] ?? 0), value));
+}
+
+function ratios(values: readonly number[], of: readonly number[]): (number | null)[] {
+  return values.map((value, second) => (of[second] ? value / of[second] : null));
+}
+
+function most(values: readonly (number | null)[]): number | null {
+  const known = values.filter((each) => each !== null);
+  return known.length === 0 ? null : Math.max(...known);
+}

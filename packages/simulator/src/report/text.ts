@@ -1,0 +1,94 @@
+import type { ComparedPolicy, Comparison } from '../comparison.ts';
+import { callerFigures } from './figures.ts';
+import { limits } from './html.ts';
+import { show } from './markup.ts';
+
+const blocks = '▁▂▃▄▅▆▇█';
+
+/** A series in one line. `most` is the height of a full block; what is not known is a gap. */
+export function sparkline(values: readonly (number | null)[], width: number, most?: number): string {
+  const step = Math.max(1, values.length / width);
+  const columns = Array.from({ length: Math.min(width, values.length) }, (_, column) => {
+    const part = values.slice(
+      Math.floor(column * step),
+      Math.max(Math.floor((column + 1) * step), Math.floor(column * step) + 1),
+    );
+    const known = part.filter((value) => value !== null);
+    return known.length === 0 ? null : known.reduce((sum, each) => sum + each, 0) / known.length;
+  });
+  const top = most ?? Math.max(...columns.map((value) => value ?? 0));
+  return columns
+    .map((value) => {
+      if (value === null) return ' ';
+      const height = top > 0 ? Math.ceil((value / top) * blocks.length) - 1 : 0;
+      return blocks[Math.max(0, Math.min(blocks.length - 1, height))];
+    })
+    .join('');
+}
+
+const drawn = [
+  { key: 'goodput', title: 'goodput', per: '/s' },
+  { key: 'attempts', title: 'attempts', per: '/s' },
+];
+const WIDTH = 60;
+
+/** A comparison for a terminal: figures in a table, and how they came about in a line each. */
+export function reportText({ scenario, seeds, policies }: Comparison): string {
+  const name = Math.max(6, ...policies.map(({ policy }) => policy.length));
+  const lines = [
+    `${scenario.id}${scenario.variant ? ` (${scenario.variant})` : ''}: ${scenario.title}`,
+    `${show(scenario.seconds)} s, ${seeds.length === 1 ? `seed ${seeds[0]}` : `medians of ${seeds.length} seeds`}`,
+    '',
+    ...table(policies, name),
+  ];
+  for (const { key, title, per } of drawn) {
+    const series = policies.map(({ groups }) => groups[0]?.series[key]?.mean ?? []);
+    const most = Math.max(...series.flat().map((value) => value ?? 0));
+    lines.push('', `${title} over time, up to ${show(most)}${per}`);
+    for (const [index, { policy }] of policies.entries()) {
+      lines.push(`  ${policy.padEnd(name)}  ${sparkline(series[index]!, WIDTH, most)}`);
+    }
+    const marks = faultLine(scenario);
+    if (marks.trim()) lines.push(`  ${'trouble'.padEnd(name)}  ${marks}`);
+  }
+  const missed = policies.flatMap(({ policy, trial }) =>
+    trial.findings
+      .filter(({ met }) => !met)
+      .map(
+        (each) =>
+          `  ${policy}: ${each.what} is ${each.figure === null ? 'never' : show(each.figure)}, expected ${limits(each)}`,
+      ),
+  );
+  if (missed.length > 0) lines.push('', 'Bounds that were missed', ...missed);
+  return lines.join('\n');
+}
+
+function faultLine({ faults, seconds }: Comparison['scenario']): string {
+  const width = Math.min(WIDTH, Math.ceil(seconds));
+  return Array.from({ length: width }, (_, column) => {
+    const from = (column / width) * seconds;
+    const until = ((column + 1) / width) * seconds;
+    return faults.some((fault) => fault.from < until && fault.until > from) ? '▔' : ' ';
+  }).join('');
+}
+
+function table(policies: readonly ComparedPolicy[], nameWidth: number): string[] {
+  const columns = callerFigures.filter(({ key }) =>
+    policies.some(({ groups }) => groups[0]?.figures[key]?.median != null),
+  );
+  const cells = policies.map(({ groups }) =>
+    columns.map((each) => each.show(groups[0]?.figures[each.key]?.median)),
+  );
+  const widths = columns.map(({ title }, column) =>
+    Math.max(title.length, ...cells.map((row) => row[column]!.length)),
+  );
+  const row = (first: string, its: readonly string[]) =>
+    `  ${first.padEnd(nameWidth)}  ${its.map((cell, column) => cell.padStart(widths[column]!)).join('  ')}`.trimEnd();
+  return [
+    row(
+      '',
+      columns.map(({ title }) => title),
+    ),
+    ...policies.map(({ policy }, index) => row(policy, cells[index]!)),
+  ];
+}

@@ -1,0 +1,79 @@
+import os from 'node:os';
+import { Worker } from 'node:worker_threads';
+import type { RunAnswer, RunRequest } from './run.ts';
+
+type Reply = { readonly answer: RunAnswer } | { readonly error: string };
+
+interface Job {
+  readonly request: RunRequest;
+  settle(reply: Reply): void;
+}
+
+/** Threads that make runs. They are started when they are needed, and end with `close`. */
+export class RunPool {
+  readonly #size: number;
+  readonly #waiting: Job[] = [];
+  readonly #all = new Set<Worker>();
+  readonly #idle: Worker[] = [];
+
+  constructor(threads: number = os.availableParallelism()) {
+    this.#size = Math.max(1, threads);
+  }
+
+  /** Answers in the order of the requests. `onAnswer` is told how many there are so far. */
+  async run(requests: readonly RunRequest[], onAnswer?: (done: number) => void): Promise<RunAnswer[]> {
+    let done = 0;
+    const each = (request: RunRequest) =>
+      new Promise<RunAnswer>((resolve, reject) => {
+        const settle = (reply: Reply) => {
+          if ('error' in reply) return reject(new Error(`${request.scenario.id}: ${reply.error}`));
+          onAnswer?.(++done);
+          resolve(reply.answer);
+        };
+        this.#waiting.push({ request, settle });
+        this.#next();
+      });
+    return Promise.all(requests.map(each));
+  }
+
+  async close(): Promise<void> {
+    const ended = [...this.#all].map((worker) => worker.terminate());
+    this.#all.clear();
+    this.#idle.length = 0;
+    await Promise.all(ended);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #next(): void {
+    if (this.#waiting.length === 0) return;
+    const worker = this.#idle.pop() ?? (this.#all.size < this.#size ? this.#hire() : undefined);
+    if (!worker) return;
+    const { request, settle } = this.#waiting.shift()!;
+    const finish = (reply: Reply) => {
+      worker.off('message', finish);
+      worker.off('error', fail);
+      if (this.#all.has(worker)) this.#idle.push(worker);
+      settle(reply);
+      this.#next();
+    };
+    const fail = (error: Error) => {
+      this.#all.delete(worker);
+      finish({ error: error.message });
+    };
+    worker.on('message', finish);
+    worker.on('error', fail);
+    worker.postMessage(request);
+  }
+
+  #hire(): Worker {
+    const isSource = import.meta.url.endsWith('.ts');
+    const worker = new Worker(new URL(`./run-worker.${isSource ? 'ts' : 'js'}`, import.meta.url), {
+      execArgv: isSource ? ['--conditions=holdfast-source', '--no-warnings'] : [],
+    });
+    this.#all.add(worker);
+    return worker;
+  }
+}

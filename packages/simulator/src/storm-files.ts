@@ -1,0 +1,28 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { parsePolicies, parseScenario, type Scenario } from '@holdfast/config';
+import type { PolicySpec } from 'holdfast';
+
+/** Beside `src` and `dist`. */
+const folder = new URL('../storms/', import.meta.url);
+
+/** The policies that storms are compared with: Holdfast as it comes, naive ones, and peers. */
+export function stormPolicies(): ReadonlyMap<string, PolicySpec> {
+  return parsePolicies(readFileSync(new URL('policies.yaml', folder), 'utf8'), 'policies.yaml');
+}
+
+/** The names of the shipped scenarios: `s03`, `s12-codel`. */
+export function stormNames(): string[] {
+  return readdirSync(folder)
+    .filter((file) => /^s\d.*\.yaml$/.test(file))
+    .map((file) => file.slice(0, -'.yaml'.length))
+    .sort();
+}
+
+/** The text of a shipped scenario, to read, copy and change. */
+export function stormText(name: string): string {
+  return readFileSync(new URL(`${name}.yaml`, folder), 'utf8');
+}
+
+export function readStorm(name: string): Scenario {
+  return parseScenario(stormText(name), `${name}.yaml`);
+}

@@ -1,0 +1,159 @@
+import { type Bound, parseScenario, type Scenario } from '@holdfast/config';
+import { OptionsError, type PolicySpec } from 'holdfast';
+import { type Spread, spread } from './estimates.ts';
+import type { RunRequest } from './run.ts';
+import type { RunPool } from './run-pool.ts';
+import { words } from './trial.ts';
+
+/** A parameter and the values it is tried with. */
+export interface SweepAxis {
+  /** `policy.backoff.base` of the policy under test, or any path of the scenario: `clients.web.arrivals.poisson`. */
+  readonly path: string;
+  readonly values: readonly (string | number | boolean)[];
+}
+
+export interface SweepCell {
+  /** One of each axis. */
+  readonly values: readonly (string | number | boolean)[];
+  readonly figure: Spread;
+}
+
+/** A figure over a grid of one or two parameters: plain JSON. */
+export interface Sweep {
+  readonly scenario: string;
+  readonly policy: string;
+  /** What was measured, in words. */
+  readonly what: string;
+  readonly seeds: number;
+  readonly axes: readonly SweepAxis[];
+  readonly cells: readonly SweepCell[];
+}
+
+export interface SweepQuestion {
+  /** The scenario as data, before it is checked. */
+  readonly document: Readonly<Record<string, unknown>>;
+  readonly file: string;
+  readonly policy: string;
+  readonly policies: ReadonlyMap<string, PolicySpec>;
+  readonly axes: readonly SweepAxis[];
+  readonly bound: Bound;
+  readonly seeds?: number | undefined;
+}
+
+const VALUES_MAX = 200;
+
+/** Reads `policy.attempts=1..6`, `policy.backoff.base=50ms,200ms,1s` or `clients.web.arrivals.poisson=100/s..500/s+100`. */
+export function parseAxis(text: string, path = 'axis'): SweepAxis {
+  const [, name, said] = /^([\w.[\]-]+)=(.+)$/.exec(text.trim()) ?? [];
+  if (name === undefined || said === undefined) {
+    throw new OptionsError(path, text, 'a path and values, such as "policy.attempts=1..6"');
+  }
+  const range = /^(-?[\d.]+?)([a-z/%]*)\.\.(-?[\d.]+)([a-z/%]*)(?:\+([\d.]+))?$/.exec(said);
+  const values = range ? rangeOf(range, said, path) : said.split(',').map((each) => readValue(each.trim()));
+  if (values.length > VALUES_MAX) throw new OptionsError(path, said, `at most ${VALUES_MAX} values`);
+  return { path: name, values };
+}
+
+/** Measures a figure for every combination of values, on all processors. */
+export async function sweep(
+  { document, file, policy, policies, axes, bound, seeds }: SweepQuestion,
+  pool: RunPool,
+  onProgress?: (done: number, of: number) => void,
+): Promise<Sweep> {
+  const grid = combinations(axes.map(({ values }) => values));
+  const scenarios = grid.map((values) => varied(document, file, policy, policies, axes, values));
+  const requests = scenarios.flatMap((scenario) =>
+    seedsOf(scenario, seeds).map(
+      (seed): RunRequest => ({ scenario, policy, policies, seed, bounds: [bound] }),
+    ),
+  );
+  const answers = await pool.run(requests, (done) => onProgress?.(done, requests.length));
+  const [first] = scenarios;
+  const each = requests.length / grid.length;
+  return {
+    scenario: first?.id ?? '',
+    policy,
+    what: words(bound),
+    seeds: each,
+    axes,
+    cells: grid.map((values, index) => ({
+      values,
+      figure: spread(answers.slice(index * each, (index + 1) * each).map(({ figures }) => figures[0]!)),
+    })),
+  };
+}
+
+/** The first so many seeds of a scenario; where it names fewer, others that follow from the first. */
+export function seedsOf({ seeds }: Scenario, count = seeds.length): number[] {
+  return Array.from({ length: count }, (_, index) => seeds[index] ?? 7919 * (index + 1));
+}
+
+function varied(
+  document: SweepQuestion['document'],
+  file: string,
+  policy: string,
+  policies: ReadonlyMap<string, PolicySpec>,
+  axes: readonly SweepAxis[],
+  values: readonly unknown[],
+): Scenario {
+  const copy = structuredClone(document) as Record<string, unknown>;
+  const own = (copy.policies ?? {}) as Record<string, unknown>;
+  copy.policies = own;
+  own[policy] = structuredClone(own[policy] ?? policies.get(policy) ?? {});
+  for (const [index, { path }] of axes.entries()) {
+    const [root, ...rest] = path.split(/[.[\]]+/).filter(Boolean);
+    if (root === 'policy') put(own[policy] as object, rest, values[index], path);
+    else put(copy, [root!, ...rest], values[index], path);
+  }
+  return parseScenario(
+    JSON.stringify(copy),
+    `${file} with ${axes.map(({ path }, index) => `${path}=${values[index]}`).join(', ')}`,
+  );
+}
+
+function put(into: object, keys: readonly string[], value: unknown, path: string): void {
+  let place = into as Record<string, unknown>;
+  for (const key of keys.slice(0, -1)) {
+    const next = place[key];
+    if (next === undefined || next === true) place[key] = {};
+    else if (typeof next !== 'object' || next === null)
+      throw new OptionsError(path, next, 'something with fields');
+    place = place[key] as Record<string, unknown>;
+  }
+  const last = keys.at(-1);
+  if (last === undefined) throw new OptionsError(path, value, 'the name of a field');
+  place[last] = value;
+}
+
+function combinations<T>(lists: readonly (readonly T[])[]): T[][] {
+  return lists.reduce<T[][]>(
+    (all, list) => all.flatMap((each) => list.map((value) => [...each, value])),
+    [[]],
+  );
+}
+
+function rangeOf(
+  [, from, unit, until, unitToo, step]: RegExpExecArray,
+  said: string,
+  path: string,
+): (string | number)[] {
+  const stride = step === undefined ? 1 : Number(step);
+  if ((unit !== unitToo && unit !== '') || !(stride > 0) || !(Number(until) >= Number(from))) {
+    throw new OptionsError(path, said, 'a range such as "1..6" or "100ms..500ms+100"');
+  }
+  const values: (string | number)[] = [];
+  for (
+    let value = Number(from);
+    value <= Number(until) + stride / 1e6 && values.length <= VALUES_MAX;
+    value += stride
+  ) {
+    const number = Number(value.toPrecision(10));
+    values.push(unitToo === '' ? number : `${number}${unitToo}`);
+  }
+  return values;
+}
+
+function readValue(text: string): string | number | boolean {
+  if (text === 'true' || text === 'false') return text === 'true';
+  return text !== '' && !Number.isNaN(Number(text)) ? Number(text) : text;
+}

@@ -1,0 +1,138 @@
+import { OptionsError, type PolicySpec, policy, type Random } from 'holdfast';
+
+/** One thing about a policy that can be chosen. */
+interface Gene {
+  readonly name: string;
+  /** From the mildest to the boldest, so that neighbours are alike. */
+  readonly choices: readonly PolicySpec[];
+}
+
+const each = <T>(values: readonly T[], spec: (value: T) => PolicySpec): PolicySpec[] => values.map(spec);
+
+/** What a search may choose. Everything else stays as the policy it starts from says. */
+const genes: readonly Gene[] = [
+  {
+    name: 'patience',
+    choices: each(['500ms', '1s', '2s', '5s', '10s'] as const, (patience) => ({ patience })),
+  },
+  { name: 'attempts', choices: each([1, 2, 3, 4, 5, 6, 8], (attempts) => ({ attempts })) },
+  {
+    name: 'base',
+    choices: each(['25ms', '50ms', '100ms', '200ms', '400ms', '800ms', '1600ms'] as const, (base) => ({
+      backoff: { base },
+    })),
+  },
+  { name: 'factor', choices: each([1.5, 2, 3], (factor) => ({ backoff: { factor } })) },
+  { name: 'cap', choices: each(['2s', '5s', '10s', '30s'] as const, (cap) => ({ backoff: { cap } })) },
+  {
+    name: 'jitter',
+    choices: each(['none', 'equal', 'full', 'decorrelated'] as const, (jitter) => ({ backoff: { jitter } })),
+  },
+  {
+    name: 'budget',
+    choices: [
+      ...each([0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5], (ratio) => ({ budget: { ratio } })),
+      { budget: false },
+    ],
+  },
+  {
+    name: 'breaker',
+    choices: [
+      ...each([0.3, 0.5, 0.7, 0.9], (failureRatio) => ({ breaker: { failureRatio } })),
+      { breaker: false },
+    ],
+  },
+  {
+    name: 'openFor',
+    choices: each(
+      [
+        ['250ms', '5s'],
+        ['500ms', '10s'],
+        ['1s', '30s'],
+        ['2s', '30s'],
+        ['5s', '60s'],
+      ] as const,
+      (openFor) => ({
+        breaker: { openFor: [...openFor] },
+      }),
+    ) as PolicySpec[],
+  },
+  {
+    name: 'attemptTimeout',
+    choices: each(['250ms', '500ms', '1s', 'auto', 'split', '2s', '4s'] as const, (attemptTimeout) => ({
+      attemptTimeout,
+    })),
+  },
+  { name: 'throttle', choices: each([false, true], (throttle) => ({ throttle })) },
+  { name: 'hedge', choices: each([false, true], (hedge) => ({ hedge })) },
+];
+
+/** A choice for each gene, by its number; −1: as the policy that the search starts from. */
+export type Genome = readonly number[];
+
+/** The policy that is started from. */
+export const unchanged: Genome = genes.map(() => -1);
+
+export function randomGenome(random: Random): Genome {
+  return genes.map(({ choices }) => Math.floor(random() * choices.length));
+}
+
+/** A neighbour: one gene or a few chosen anew, ordered ones near to where they were. */
+export function mutated(genome: Genome, random: Random): Genome {
+  const next = [...genome];
+  const changes = 1 + Math.floor(random() * 3);
+  for (let change = 0; change < changes; change++) {
+    const gene = Math.floor(random() * genes.length);
+    const { length } = genes[gene]!.choices;
+    const now = next[gene]!;
+    const isLeap = now < 0 || random() < 0.3;
+    const step = random() < 0.5 ? -1 : 1;
+    next[gene] = isLeap ? Math.floor(random() * length) : Math.min(length - 1, Math.max(0, now + step));
+  }
+  return next;
+}
+
+/** Each gene from one of two. */
+export function crossed(one: Genome, other: Genome, random: Random): Genome {
+  return one.map((choice, gene) => (random() < 0.5 ? choice : other[gene]!));
+}
+
+/** The first of `draw` whose policy can be made: an attempt may not be longer than patience, and the like. */
+export function possible(base: PolicySpec, draw: () => Genome): Genome {
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const genome = draw();
+    if (isPossible(policyOf(genome, base))) return genome;
+  }
+  return unchanged;
+}
+
+const TRIES_MAX = 100;
+
+function isPossible({ name: _, ...spec }: PolicySpec): boolean {
+  try {
+    policy(spec);
+    return true;
+  } catch (error) {
+    if (error instanceof OptionsError) return false;
+    throw error;
+  }
+}
+
+/** The document of a genome. */
+export function policyOf(genome: Genome, base: PolicySpec): PolicySpec {
+  const spec: Record<string, unknown> = structuredClone(base) as Record<string, unknown>;
+  for (const [gene, choice] of genome.entries()) {
+    if (choice < 0) continue;
+    for (const [key, value] of Object.entries(genes[gene]!.choices[choice]!)) {
+      const before = spec[key];
+      // A part that was switched off stays off, whatever is said of its fields.
+      if (isGroup(value) && before === false) continue;
+      spec[key] = isGroup(value) && isGroup(before) ? { ...before, ...value } : value;
+    }
+  }
+  return spec as PolicySpec;
+}
+
+function isGroup(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
