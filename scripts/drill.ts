@@ -4,6 +4,8 @@ import { endOnSignal } from './command.ts';
 export interface DrillOptions {
   /** How often the trial is repeated; each drill has its own default. */
   readonly times: number | undefined;
+  /** For drills that run on several: `sqlite`, `postgres`, `redis`. */
+  readonly engine?: string | undefined;
 }
 
 export interface DrillModule {
@@ -15,13 +17,21 @@ export interface DrillModule {
 const drills: Record<string, () => Promise<DrillModule>> = {
   'http-soak': () => import('../drills/http-soak.ts'),
   'http-outage': () => import('../drills/http-outage.ts'),
+  'idempotency-kill': () => import('../drills/idempotency-kill.ts'),
+  overload: () => import('../drills/overload.ts'),
+  'overload-plot': () => import('../drills/overload-plot.ts'),
   'parked-million': () => import('../drills/parked-million.ts'),
+  'redis-outage': () => import('../drills/redis-outage.ts'),
 };
 
 endOnSignal();
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { times: { type: 'string' }, json: { type: 'boolean', default: false } },
+  options: {
+    times: { type: 'string' },
+    engine: { type: 'string' },
+    json: { type: 'boolean', default: false },
+  },
 });
 const [name = ''] = positionals;
 const load = drills[name];
@@ -32,7 +42,7 @@ if (load === undefined) {
 } else if (times !== undefined && !(Number.isInteger(times) && times > 0)) {
   refuse(`--times wants a whole number above zero, got "${values.times}".`);
 } else {
-  const counts = await (await load()).drill({ times });
+  const counts = await (await load()).drill({ times, engine: values.engine });
   for (const [what, count] of Object.entries(counts)) console.log(`${what}: ${count}`);
   if (values.json) console.log(JSON.stringify({ drill: name, ...counts }));
 }

@@ -32,7 +32,7 @@ const fields = {
   bodyMax: count(mebibyte, 0),
   answerMax: count(mebibyte, 0),
   replay: list(anything<string>(), []),
-  timeout: duration('45ms'),
+  timeout: duration('35ms'),
 };
 
 type Fields = Omit<typeof fields, 'ledger' | 'scope'>;

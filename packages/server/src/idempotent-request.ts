@@ -26,7 +26,7 @@ export interface IdempotentRequest<Tx = unknown> {
    * A step that is not done twice: where a request before this one has done it, its result is given instead. Results
    * are kept as JSON. Calls inside have a key of their own, the same each time.
    */
-  phase<T>(name: string, step: (tx?: undefined) => Promise<T>): Promise<T>;
+  phase<T>(name: string, step: () => Promise<T>): Promise<T>;
   /** As `phase`, with effect and mark in one transaction. */
   phaseInTransaction<T>(name: string, step: (tx: Tx) => T | Promise<T>): Promise<T>;
   /** Says that nothing was done: a failure then frees the key, and the request may be repeated. */
@@ -88,13 +88,13 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
   }
 
   async commit(effect: (tx: Tx) => Answer | Promise<Answer>): Promise<Answer> {
-    let answer: Answer | undefined;
-    await this.#complete(this.hold, async (tx) => {
-      answer = await effect(tx);
-      return encodeAnswer(answer, this.#settings.alsoReplayed);
+    let answer!: Answer;
+    await this.#complete(this.hold, effect, (made) => {
+      answer = made;
+      return encodeAnswer(made, this.#settings.alsoReplayed);
     });
     this.isCommitted = true;
-    return answer!;
+    return answer;
   }
 
   async phase<T>(name: string, step: () => Promise<T>): Promise<T> {
@@ -113,9 +113,9 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
     const begun = await this.#begin<T>(name);
     if ('result' in begun) return begun.result;
     let result!: T;
-    await this.#complete(begun.hold, async (tx) => {
-      result = await step(tx);
-      return JSON.stringify(result) ?? '';
+    await this.#complete(begun.hold, step, (made) => {
+      result = made;
+      return JSON.stringify(made) ?? '';
     });
     return result;
   }
@@ -154,8 +154,17 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
     throw new LeaseLostError();
   }
 
-  async #complete(hold: Hold, commit: (tx: Tx) => Promise<Payload>): Promise<void> {
+  async #complete<T>(
+    hold: Hold,
+    effect: (tx: Tx) => T | Promise<T>,
+    toRecord: (made: T) => Payload,
+  ): Promise<void> {
     const { keepMs } = this.#settings;
+    // Where the engine's transaction is synchronous, so is this.
+    const commit = (tx: Tx) => {
+      const made = effect(tx);
+      return made instanceof Promise ? made.then(toRecord) : toRecord(made);
+    };
     const [settled] = await this.#ledger.complete([{ hold, record: undefined, keepMs, commit }]);
     if (settled?.because === 'commit_failed') {
       this.nothingWasDone = true;

@@ -6,9 +6,9 @@ type WriteHead = (status: number, ...rest: unknown[]) => ServerResponse;
 type Done = (error?: Error | null) => void;
 
 export function sendAnswer(response: ServerResponse, { status, headers, body }: Answer): void {
-  if (body !== null) response.setHeader('content-length', Buffer.byteLength(body));
-  response.writeHead(status, headers as OutgoingHttpHeaders);
-  // What was not read of the request must not be taken for the next one on this connection.
+  const all: OutgoingHttpHeaders = { ...(headers as OutgoingHttpHeaders) };
+  if (body !== null) all['content-length'] = Buffer.byteLength(body);
+  response.writeHead(status, all);
   response.end(body ?? undefined);
 }
 

@@ -11,21 +11,35 @@ export interface Readings {
   heap(): number;
 }
 
+/** When less of what comes is let in, it is the refusals that keep the thread busy: more of them would not help. */
+const admittedMin = 0.5;
+
 /** Whether the process itself, rather than what it calls, is the bottleneck. It looks when it is asked, and sets no timer. */
 export class Pressure {
   readonly #readings: Readings;
   #high = false;
   #looksAt = -Infinity;
+  #seen = 0;
+  #admitted = 0;
 
   constructor(readings: Readings = processReadings()) {
     this.#readings = readings;
   }
 
+  /** Asked for each request. */
   isHigh(now: number): boolean {
+    this.#seen++;
     if (now < this.#looksAt) return this.#high;
     this.#looksAt = now + lookMs;
-    this.#high = this.#readings.utilization() > utilizationMax || this.#readings.heap() > heapMax;
+    const isBusy = this.#readings.utilization() > utilizationMax || this.#readings.heap() > heapMax;
+    this.#high = isBusy && this.#admitted >= admittedMin * this.#seen;
+    this.#seen = this.#admitted = 0;
     return this.#high;
+  }
+
+  /** One of them was let in. */
+  admitted(): void {
+    this.#admitted++;
   }
 }
 

@@ -63,6 +63,7 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
 
   function admit(exchange: Exchange, now: number): void {
     adaptive.onStart();
+    pressure.admitted();
     exchange.onEnd((endedAt, completed) => {
       const { limit } = adaptive;
       if (completed) adaptive.onEnd(endedAt, endedAt - now, exchange.wasOverloaded);
@@ -74,8 +75,13 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
 
   function refuse(exchange: Exchange) {
     refused[exchange.priority]++;
-    cohorts.drop();
     return noCapacity(random);
+  }
+
+  /** One who was thought important enough to wait had to be refused after all. */
+  function drop(exchange: Exchange) {
+    cohorts.drop();
+    return refuse(exchange);
   }
 
   function mayWait(exchange: Exchange, now: number): boolean {
@@ -114,14 +120,15 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
         admit(exchange, now);
         return undefined;
       }
-      const admitted = mayWait(exchange, now) && gate.enter(exchange, now);
-      if (admitted === false) return refuse(exchange);
+      if (!mayWait(exchange, now)) return refuse(exchange);
+      const admitted = gate.enter(exchange, now);
+      if (admitted === false) return drop(exchange);
       if (admitted === true) {
         admit(exchange, now);
         return undefined;
       }
       return admitted.then((later) => {
-        if (!later) return refuse(exchange);
+        if (!later) return drop(exchange);
         admit(exchange, clock.now());
         return undefined;
       });
