@@ -39,20 +39,21 @@ export function envelopeOf(row: Row, topic: string, from = 0): Envelope {
   };
 }
 
-/** What is not said is not stored. */
-export function extrasOf({
-  id,
-  headers,
-  correlationId,
-  idempotencyKey,
-}: Pick<NewEvent, 'id' | 'headers' | 'correlationId' | 'idempotencyKey'>): string | null {
+/** What is not said, or is the id anyway, is not stored. */
+export function extrasOf(
+  { headers, correlationId, idempotencyKey }: Pick<NewEvent, 'headers' | 'correlationId' | 'idempotencyKey'>,
+  id: string,
+): string | null {
   const hasHeaders = headers !== undefined && Object.keys(headers).length > 0;
+  const hasCorrelation = correlationId !== undefined && correlationId !== id;
+  const hasIdempotency = idempotencyKey !== undefined && idempotencyKey !== id;
+  if (!hasHeaders && !hasCorrelation && !hasIdempotency) return null;
   const extras: Extras = {
     ...(hasHeaders && { headers }),
-    ...(correlationId !== undefined && correlationId !== id && { correlationId }),
-    ...(idempotencyKey !== undefined && idempotencyKey !== id && { idempotencyKey }),
+    ...(hasCorrelation && { correlationId }),
+    ...(hasIdempotency && { idempotencyKey }),
   };
-  return Object.keys(extras).length > 0 ? JSON.stringify(extras) : null;
+  return JSON.stringify(extras);
 }
 
 export function textOf(value: unknown): string | undefined {

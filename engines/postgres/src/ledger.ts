@@ -33,8 +33,9 @@ const marked = 'unnest($1::text[], $2::text[]) WITH ORDINALITY AS m(handler, id,
 const markText = `INSERT INTO {schema}.mark SELECT id, m.handler, {schema}.now_ms()
   FROM ${marked} ORDER BY id COLLATE "C", m.handler COLLATE "C" ON CONFLICT DO NOTHING RETURNING handler, event_id`;
 /** The bounds tell which tables cannot have any of them. */
-const isMarkedText = `SELECT handler, event_id FROM {schema}.mark
-  WHERE event_id = ANY ($1) AND event_id BETWEEN $2 AND $3 AND handler = ANY ($4)`;
+const isMarkedText = `SELECT handler, event_id FROM {schema}.mark WHERE event_id = ANY ($1) AND handler = ANY ($2)
+  AND event_id BETWEEN (SELECT min(id COLLATE "C") FROM unnest($1::text[]) AS i(id))
+    AND (SELECT max(id COLLATE "C") FROM unnest($1::text[]) AS i(id))`;
 
 /** A record that is text with a NUL in it is kept as bytes behind this one, other bytes behind a zero. */
 const textFlag = 1;
@@ -111,9 +112,9 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
 
     async isMarked(marks) {
       if (marks.length === 0) return [];
-      const ids = [...new Set(marks.map(({ eventId }) => eventId))].sort(byBytes);
       const handlers = [...new Set(marks.map(({ handler }) => handler))];
-      const rows = await database.rows(isMarkedText, [ids, ids[0], ids.at(-1), handlers]);
+      const rows = await database.rows(isMarkedText, [marks.map(({ eventId }) => eventId), handlers]);
+      if (rows.length === 0) return marks.map(() => false);
       const found = new Set(rows.map(([handler, id]) => `${handler}\0${id}`));
       return marks.map(({ handler, eventId }) => found.has(`${handler}\0${eventId}`));
     },
@@ -175,11 +176,6 @@ function holdColumns(holds: readonly Hold[]): unknown[] {
 function toldOf(holds: readonly Hold[], rows: readonly Row[]): boolean[] {
   const told = new Set(rows.map(([token]) => token));
   return holds.map((hold) => told.has(tokenOf(hold)));
-}
-
-/** As the server sorts them: JavaScript's own order differs from it beyond the first 65,536 characters of Unicode. */
-function byBytes(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
 function markColumns(marks: readonly Mark[]): unknown[] {

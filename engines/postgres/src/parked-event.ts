@@ -48,7 +48,7 @@ export function parkValues(events: readonly NewlyParked[]): unknown[] {
     of(({ replay }) => replay),
     columnOf(payloads.map(({ body }) => body)),
     columnOf(payloads.map(({ bytes }) => bytes)),
-    of(extrasOf),
+    of((event) => extrasOf(event, event.id)),
     of(({ diagnosis }) => diagnosis.reason),
     of(({ diagnosis }) => diagnosis.message),
     of(({ diagnosis }) => diagnosis.stop),

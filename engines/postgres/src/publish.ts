@@ -13,6 +13,24 @@ export interface Publication {
   readonly values: readonly unknown[];
 }
 
+/** Of these a column is sent only if one of the events has something to say in it. */
+const columns = [
+  ...([
+    'body',
+    'bytes',
+    'bytesAreText',
+    'type',
+    'key',
+    'tenant',
+    'extras',
+    'origin',
+    'firstSeenAt',
+    'replay',
+  ] as const),
+  ...(['delayMs', 'dueAt', 'patienceMs'] as const),
+];
+type Column = (typeof columns)[number];
+
 export function publicationOf(
   topic: string,
   events: readonly NewEvent[],
@@ -20,31 +38,35 @@ export function publicationOf(
   newId: () => string,
 ): Publication {
   checkEvents(events, limits);
-  for (const [index, event] of events.entries()) checkCharacters(event, `events[${index}]`);
-  const ids = events.map(({ id }) => id ?? newId());
-  const payloads = events.map(({ payload }) => payloadColumns(payload));
-  const column = <T>(of: (event: NewEvent, index: number) => T | null | undefined) =>
-    columnOf(events.map(of));
-  return {
-    ids,
-    values: [
-      topic,
-      ids,
-      columnOf(payloads.map(({ body }) => body)),
-      columnOf(payloads.map(({ bytes }) => bytes)),
-      columnOf(payloads.map(({ bytesAreText }) => bytesAreText || null)),
-      column(({ type }) => type),
-      column(({ key }) => key),
-      column(({ tenant }) => tenant),
-      column((event, index) => extrasOf({ ...event, id: ids[index]! })),
-      column(({ past }) => (past && past.originTopic !== topic ? past.originTopic : null)),
-      column(({ past }) => past && Math.floor(past.firstSeenAt)),
-      column(({ past }) => past?.replay),
-      column(({ delayMs }) => delayMs || null),
-      column(({ dueAt }) => dueAt),
-      column(({ patienceMs }) => patienceMs),
-    ],
+  const ids: string[] = [];
+  const filled: Partial<Record<Column, unknown[]>> = {};
+  const put = (column: Column, value: unknown) => {
+    if (value === undefined || value === null || value === false) return;
+    const values = filled[column] ?? Array.from(events, () => null);
+    filled[column] = values;
+    values[ids.length] = value;
   };
+  for (const event of events) {
+    const { payload, past, delayMs } = event;
+    checkCharacters(event, ids.length);
+    const { body, bytes, bytesAreText } = payloadColumns(payload);
+    const id = event.id ?? newId();
+    put('body', body);
+    put('bytes', bytes);
+    put('bytesAreText', bytesAreText);
+    put('type', event.type);
+    put('key', event.key);
+    put('tenant', event.tenant);
+    put('extras', extrasOf(event, id));
+    put('origin', past?.originTopic === topic ? undefined : past?.originTopic);
+    put('firstSeenAt', past && Math.floor(past.firstSeenAt));
+    put('replay', past?.replay);
+    put('delayMs', delayMs === 0 ? undefined : delayMs);
+    put('dueAt', event.dueAt);
+    put('patienceMs', event.patienceMs);
+    ids.push(id);
+  }
+  return { ids, values: [topic, ids, ...columns.map((column) => filled[column] ?? null)] };
 }
 
 export function publishedOf({ ids }: Publication, [row]: readonly Row[]): Published[] {
@@ -59,9 +81,11 @@ export function columnOf<T>(
   return values.some((value) => value !== null && value !== undefined) ? values : null;
 }
 
-function checkCharacters(event: NewEvent, path: string): void {
-  for (const name of ['id', 'key', 'tenant', 'type'] as const) {
-    if (event[name]?.includes('\0'))
-      throw new OptionsError(`${path}.${name}`, event[name], 'a text without NUL');
+const named = ['id', 'key', 'tenant', 'type'] as const;
+
+function checkCharacters(event: NewEvent, index: number): void {
+  for (const name of named) {
+    if (!event[name]?.includes('\0')) continue;
+    throw new OptionsError(`events[${index}].${name}`, event[name], 'a text without NUL');
   }
 }

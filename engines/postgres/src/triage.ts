@@ -147,7 +147,7 @@ export function postgresTriage(parts: TriageParts): Triage {
           body,
           bytes,
           bytesAreText,
-          extrasOf(edited),
+          extrasOf(edited, id),
           originalText(event),
           JSON.stringify(edits),
         ];

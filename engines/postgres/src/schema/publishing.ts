@@ -1,5 +1,15 @@
 import { quick } from './quick.ts';
 
+/** From the arguments of a function that has them all. */
+const insertEvents = `INSERT INTO event (topic, id, first_seen_at, due_at, expires_at, body, bytes, bytes_are_text, type, key, tenant,
+      lane, extras, origin, replay)
+    SELECT t.topic, id, coalesce(seen, now), coalesce(ceil(due)::bigint, now + coalesce(ceil(delay)::bigint, 0)),
+      now + ceil(patience)::bigint, body, byte, coalesce(byte_text, false), type, key, tenant,
+      CASE WHEN t.ordering = 'key' THEN key END, extra, origin, replay
+    FROM unnest(ids, bodies, all_bytes, byte_texts, types, keys, tenants, all_extras, origins, seen, replays, delays, dues, patiences)
+      WITH ORDINALITY AS given(id, body, byte, byte_text, type, key, tenant, extra, origin, seen, replay, delay, due, patience, place)
+    ORDER BY place`;
+
 export const publishing = `
 CREATE FUNCTION topic_of(wanted text) RETURNS topic LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
 DECLARE
@@ -8,6 +18,22 @@ BEGIN
   SELECT * INTO t FROM topic WHERE name = wanted;
   IF NOT FOUND THEN RAISE EXCEPTION '%', wanted USING ERRCODE = 'HF404'; END IF;
   RETURN t;
+END $$;
+
+-- Hardly ever is an id stored already, and looking for it first costs as much as the storing.
+CREATE FUNCTION put_events(t topic, now bigint, ids text[], bodies text[], all_bytes bytea[], byte_texts boolean[], types text[],
+  keys text[], tenants text[], all_extras text[], origins text[], seen bigint[], replays text[], delays double precision[],
+  dues double precision[], patiences double precision[]) RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+#variable_conflict use_column
+BEGIN
+  WITH put AS (
+    ${insertEvents}
+    RETURNING seq, due_at, lane
+  )
+  INSERT INTO ready SELECT t.topic, 0, due_at, seq FROM put WHERE lane IS NULL;
+  RETURN true;
+EXCEPTION WHEN unique_violation THEN
+  RETURN false;
 END $$;
 
 -- An array that is null is null for every event. Answers with the places of those that are stored already, and whether someone sleeps.
@@ -19,29 +45,26 @@ LANGUAGE plpgsql ${quick} AS $$
 DECLARE
   t topic := topic_of(topic_name);
   now bigint := now_ms();
-  is_ordered boolean := t.ordering = 'key';
+  is_new boolean;
   made text[] := '{}';
   stored text[];
   known text[];
 BEGIN
-  IF is_ordered AND keys IS NOT NULL THEN made := enter_lanes(t.topic, keys); END IF;
-  WITH put AS (
-    INSERT INTO event (topic, id, first_seen_at, due_at, expires_at, body, bytes, bytes_are_text, type, key, tenant,
-      lane, extras, origin, replay)
-    SELECT t.topic, id, coalesce(seen, now), coalesce(ceil(due)::bigint, now + coalesce(ceil(delay)::bigint, 0)),
-      now + ceil(patience)::bigint, body, byte, coalesce(byte_text, false), type, key, tenant,
-      CASE WHEN is_ordered THEN key END, extra, origin, replay
-    FROM unnest(ids, bodies, all_bytes, byte_texts, types, keys, tenants, all_extras, origins, seen, replays, delays, dues, patiences)
-      WITH ORDINALITY AS given(id, body, byte, byte_text, type, key, tenant, extra, origin, seen, replay, delay, due, patience, place)
-    ORDER BY place
-    ON CONFLICT (topic, id) DO NOTHING
-    RETURNING seq, id, due_at, lane
-  ), placed AS (
-    INSERT INTO ready SELECT t.topic, 0, due_at, seq FROM put WHERE lane IS NULL
-  )
-  SELECT array_agg(id) INTO stored FROM put;
+  IF t.ordering = 'key' AND keys IS NOT NULL THEN made := enter_lanes(t.topic, keys); END IF;
+  is_new := put_events(t, now, ids, bodies, all_bytes, byte_texts, types, keys, tenants, all_extras, origins, seen, replays, delays,
+    dues, patiences);
+  IF NOT is_new THEN
+    WITH put AS (
+      ${insertEvents}
+      ON CONFLICT (topic, id) DO NOTHING
+      RETURNING seq, id, due_at, lane
+    ), placed AS (
+      INSERT INTO ready SELECT t.topic, 0, due_at, seq FROM put WHERE lane IS NULL
+    )
+    SELECT array_agg(id) INTO stored FROM put;
+  END IF;
   IF cardinality(made) > 0 THEN PERFORM advance_lanes(t.topic, made); END IF;
-  IF coalesce(cardinality(stored), 0) < cardinality(ids) THEN
+  IF NOT is_new THEN
     -- The replay of an event that is parked and blocks its key takes the place that it has held.
     WITH back AS (
       UPDATE event SET blocking = false, first_seen_at = coalesce(seen, now), body = given.body, bytes = byte,
