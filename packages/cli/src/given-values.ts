@@ -16,6 +16,15 @@ export function numberOf(given: Given, name: string): number | undefined {
   return value;
 }
 
+/** A whole number from `least` on. */
+export function countOf(given: Given, name: string, least: number): number | undefined {
+  const value = numberOf(given, name);
+  if (value === undefined || (Number.isInteger(value) && value >= least)) return value;
+  throw new WrongQuestion(
+    `--${name}: expected a whole number from ${least} on, got "${textOf(given, name)}".`,
+  );
+}
+
 export function msOf(given: Given, name: string): number | undefined {
   const text = textOf(given, name);
   if (text === undefined) return undefined;

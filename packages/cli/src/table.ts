@@ -30,3 +30,8 @@ export function span(ms: number): string {
   const [unitMs, unit] = steps.find(([each]) => ms >= each) ?? [1, 'ms'];
   return `${Math.floor(ms / unitMs)}${unit}`;
 }
+
+/** What a person reads of an error: its type, and its message where it has one. */
+export function errorLine(reason: string, message: string): string {
+  return message ? `${reason}: ${message}` : reason;
+}

@@ -157,6 +157,7 @@ describe('holdfast dlq', () => {
       [[], 'which events? Say ids, a filter such as --topic, or --all.'],
       [['order-0', '--all'], 'say ids, or a filter, or --all: not several of them.'],
       [['--topic', 'orders', '--rate', 'fast'], '--rate: expected a number, got "fast".'],
+      [['--topic', 'orders', '--canary', '-1'], '--canary: expected a whole number from 0 on, got "-1".'],
       [['--since', 'yesterday'], '--since: expected a date or an age such as "2h", got "yesterday".'],
       [['--rte', '5'], '--rte is not a flag; try "holdfast dlq replay --help".'],
     ];

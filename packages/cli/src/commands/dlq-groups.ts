@@ -1,8 +1,8 @@
 import type { Command } from '../command.ts';
-import { numberOf } from '../given-values.ts';
+import { countOf } from '../given-values.ts';
 import { filterFlags, filterOf, statusFlag } from '../parked-flags.ts';
 import { storeFlag, withStore } from '../store.ts';
-import { oneLine, table } from '../table.ts';
+import { errorLine, oneLine, table } from '../table.ts';
 
 export const dlqGroups: Command = {
   name: 'dlq groups',
@@ -15,13 +15,13 @@ export const dlqGroups: Command = {
   },
   run: (given, shell) =>
     withStore(given, shell, async ({ triage }) => {
-      const { items } = await triage.groups(filterOf(given), { limit: numberOf(given, 'limit') ?? 20 });
+      const { items } = await triage.groups(filterOf(given), { limit: countOf(given, 'limit', 1) ?? 20 });
       if (given.flags.json) for (const item of items) shell.out(JSON.stringify(item));
       else if (items.length === 0) shell.out('Nothing is parked here.');
       else {
         const rows = items.map(({ fingerprint, count, lastAt, topics, reason, message }) => [
           ...[fingerprint, String(count), new Date(lastAt).toISOString(), topics.join(' ')],
-          oneLine(`${reason}: ${message}`, 80),
+          oneLine(errorLine(reason, message), 80),
         ]);
         shell.out(table(['GROUP', 'EVENTS', 'LAST', 'TOPICS', 'ERROR'], rows));
       }

@@ -1,8 +1,8 @@
 import type { Command } from '../command.ts';
-import { numberOf, textOf } from '../given-values.ts';
+import { countOf, textOf } from '../given-values.ts';
 import { filterFlags, filterOf, statusFlag } from '../parked-flags.ts';
 import { storeFlag, withStore } from '../store.ts';
-import { oneLine, span, table } from '../table.ts';
+import { errorLine, oneLine, span, table } from '../table.ts';
 
 export const dlqLs: Command = {
   name: 'dlq ls',
@@ -18,7 +18,7 @@ export const dlqLs: Command = {
     withStore(given, shell, async ({ triage }) => {
       const cursor = textOf(given, 'cursor');
       const filter = filterOf(given);
-      const page = { limit: numberOf(given, 'limit') ?? 20, ...(cursor !== undefined && { cursor }) };
+      const page = { limit: countOf(given, 'limit', 1) ?? 20, ...(cursor !== undefined && { cursor }) };
       const { items, cursor: next } = await triage.list(filter, page);
       if (given.flags.json) {
         for (const item of items) shell.out(JSON.stringify(item));
@@ -30,7 +30,7 @@ export const dlqLs: Command = {
       }
       const rows = items.map(({ id, topic, key = '', stop, finalAttempt, removedInMs, reason, message }) => [
         ...[id, topic, key, stop, String(finalAttempt), span(removedInMs)],
-        oneLine(`${reason}: ${message}`, 80),
+        oneLine(errorLine(reason, message), 80),
       ]);
       shell.out(table(['ID', 'TOPIC', 'KEY', 'STOP', 'ATTEMPTS', 'KEPT FOR', 'ERROR'], rows));
       const total = await triage.count(filter);

@@ -6,7 +6,7 @@ import {
 } from '@holdfast/contracts';
 import { type Replayer, replayer } from '@holdfast/events';
 import { type Command, type Given, WrongQuestion } from '../command.ts';
-import { actOf, msOf, numberOf, textOf } from '../given-values.ts';
+import { actOf, countOf, msOf, numberOf, textOf } from '../given-values.ts';
 import { filterFlags, filterOf } from '../parked-flags.ts';
 import type { Shell } from '../shell.ts';
 import { storeFlag, withStore } from '../store.ts';
@@ -76,7 +76,7 @@ function request(given: Given): Partial<ReplayRequest> {
   const to = textOf(given, 'to');
   const said = {
     rate: numberOf(given, 'rate'),
-    canary: numberOf(given, 'canary'),
+    canary: countOf(given, 'canary', 0),
     canaryMs: msOf(given, 'canary-for'),
     to,
   };

@@ -3,7 +3,7 @@ import type { Command } from '../command.ts';
 import { onlyOperand } from '../given-values.ts';
 import type { Shell } from '../shell.ts';
 import { storeFlag, withStore } from '../store.ts';
-import { span } from '../table.ts';
+import { errorLine, span } from '../table.ts';
 
 export const dlqShow: Command = {
   name: 'dlq show',
@@ -42,8 +42,8 @@ function describe(event: ParkedEvent, shell: Shell): void {
   line('kept until', new Date(event.removedAt).toISOString());
   line('stopped', `${diagnosis.stop}, at attempt ${diagnosis.finalAttempt}`);
   line('replay', event.operation);
-  line('error', `${diagnosis.reason}: ${diagnosis.message}`);
-  for (const { type, message } of error?.causes ?? []) line('  because', `${type}: ${message}`);
+  line('error', errorLine(diagnosis.reason, diagnosis.message));
+  for (const { type, message } of error?.causes ?? []) line('  because', errorLine(type, message));
   line('group', error?.fingerprint);
   if (story.length > 0) shell.out('\nattempts');
   for (const { attempt, at, tookMs, errorType, verdict, because, delayMs } of story) {
