@@ -143,6 +143,8 @@ async function settleWithCommit(
       } catch (error) {
         await tx.query('ROLLBACK TO SAVEPOINT holdfast_effect');
         await database.rowsWithin(tx, unmarkText, [marks, marks.map(() => lease.id)]);
+        // Or the next one to fail would bring these marks back.
+        await tx.query('RELEASE SAVEPOINT holdfast_effect; SAVEPOINT holdfast_effect');
         failures.set(place, commitFailed(error));
       }
     }

@@ -87,6 +87,29 @@ export const effectChecks: readonly Check[] = [
     },
   ),
 
+  check('undoes each commit that fails, also one after the other', ['sharedTransaction'], async (stage) => {
+    const topic = await stage.topic();
+    await stage.publish(topic, ['bad', 'bad too', 'good', 'bad at last']);
+    const deliveries = await stage.take(topic, 4);
+    const fail = () => {
+      throw new Error('too late');
+    };
+    const settled = await stage.broker.settle(
+      deliveries.map(({ lease, payload }) => ({
+        ...{ lease, kind: 'ack', marks: [handler] },
+        commit: payload === 'good' ? () => {} : fail,
+      })),
+    );
+    expectLike(
+      settled.map(({ because }) => because ?? 'took'),
+      ['commit_failed', 'commit_failed', 'took', 'commit_failed'],
+      'one answer for each',
+    );
+    const marks = deliveries.map(({ id }) => ({ handler, eventId: id }));
+    // A mark that stayed would tell the next attempt that there is nothing left to do.
+    expectLike(await stage.ledger.isMarked(marks), [false, false, true, false], 'the marks that are there');
+  }),
+
   check('publishes with a settlement, or not at all', ['sharedTransaction'], async (stage) => {
     const topic = await stage.topic();
     const next = await stage.topic();
