@@ -118,11 +118,13 @@ export function idempotency(
   /** Goes on asking until the lease is over: what was done is worth more than one try. */
   async function settleLater<Ask, Result>(to: StoreLine<Ask, Result>, ask: Ask): Promise<void> {
     const until = clock.now() + leaseMs;
-    while (clock.now() < until) {
+    while ((await to.ask(ask)) === undefined) {
+      if (clock.now() >= until) {
+        counts.unrecorded++;
+        return;
+      }
       await pause(clock, repeatMs);
-      if ((await to.ask(ask)) !== undefined) return;
     }
-    counts.unrecorded++;
   }
 
   async function settle(held: HeldKey<unknown>, answer: HandlerAnswer): Promise<Answer | undefined> {

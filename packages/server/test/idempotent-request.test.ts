@@ -1,0 +1,186 @@
+import { memoryEngine } from '@holdfast/contracts/memory';
+import { surroundings } from 'holdfast';
+import { describe, expect, test } from 'vitest';
+import { type IdempotencyOptions, idempotency } from '../src/index.ts';
+import { type Handler, plain, reply } from './frameworks.ts';
+
+async function setup(options: Partial<IdempotencyOptions>, handler: Handler) {
+  const engine = memoryEngine();
+  const part = idempotency({ ledger: engine.ledger, scope: 'public', lease: '150ms', ...options });
+  const server = await plain.serve([part], handler);
+  const post = (key = 'k') =>
+    fetch(server.origin, { method: 'POST', body: 'one', headers: { 'idempotency-key': key } });
+  return { ...engine, part, post, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+}
+
+describe('an effect in the transaction of its key', () => {
+  test('is there with the answer, which is replayed', async () => {
+    let effects = 0;
+    await using it = await setup({ transactional: true }, ({ context }) =>
+      context.idempotent!.commit(() => reply(201, `effect ${++effects}`)),
+    );
+    expect(await (await it.post()).text()).toBe('effect 1');
+    const again = await it.post();
+    expect([again.headers.get('idempotent-replayed'), await again.text()]).toEqual(['true', 'effect 1']);
+  });
+
+  test('is undone when it throws, and the key is free', async () => {
+    let calls = 0;
+    await using it = await setup({ transactional: true }, ({ context }) =>
+      context.idempotent!.commit(() => {
+        if (++calls === 1) throw new Error('no stock');
+        return reply(201, 'done');
+      }),
+    );
+    const first = await it.post();
+    expect([first.status, await first.text()]).toEqual([500, 'Error: no stock']);
+    expect(await (await it.post()).text()).toBe('done');
+  });
+
+  test('may be asynchronous', async () => {
+    await using it = await setup({ transactional: true }, ({ context }) =>
+      context.idempotent!.commit(async () => reply(201, 'done')),
+    );
+    expect((await it.post()).status).toBe(201);
+  });
+});
+
+describe('phases', () => {
+  test('are not done again by the request that takes over, and calls inside have keys of their own', async () => {
+    const done: string[] = [];
+    const keys: (string | undefined)[] = [];
+    let attempts = 0;
+    const died = Promise.withResolvers<never>();
+    const { ledger } = memoryEngine();
+    await using it = await setup(
+      { ledger: { ...ledger, extend: async () => [true] }, whenLost: 'reexecute' },
+      async ({ context }) => {
+        attempts++;
+        const idempotent = context.idempotent!;
+        const charged = await idempotent.phase('charge', async () => {
+          done.push('charge');
+          keys.push(surroundings()?.idempotencyKey);
+          return { id: 17 };
+        });
+        // The first process is never heard of again.
+        if (attempts === 1) return died.promise;
+        const shipped = await idempotent.phaseInTransaction('ship', () => {
+          done.push('ship');
+          return charged.id + 1;
+        });
+        return reply(200, `charged ${charged.id}, shipped ${shipped}`);
+      },
+    );
+    it.post().catch(() => {});
+    await expect.poll(() => done).toEqual(['charge']);
+    await expect
+      .poll(async () => {
+        const answer = await it.post();
+        return answer.status === 200 ? answer.text() : answer.status;
+      })
+      .toBe('charged 17, shipped 18');
+    expect(done).toEqual(['charge', 'ship']);
+    expect(keys).toEqual(['k/charge']);
+    died.reject(new Error('gone'));
+  });
+
+  test('may give nothing', async () => {
+    await using it = await setup({}, async ({ context }) => {
+      expect(await context.idempotent!.phase('mail', async () => {})).toBe(undefined);
+      return reply(200, 'done');
+    });
+    expect(await (await it.post()).text()).toBe('done');
+  });
+});
+
+describe('a request that runs already', () => {
+  test('can be waited for, and its answer is had', async () => {
+    const release = Promise.withResolvers<void>();
+    let executed = 0;
+    await using it = await setup({ wait: '5s', lease: '10s' }, async () => {
+      executed++;
+      await release.promise;
+      return reply(200, 'done');
+    });
+    const first = it.post();
+    await expect.poll(() => executed).toBe(1);
+    const second = it.post();
+    const third = it.post();
+    setTimeout(release.resolve, 60);
+    expect(await (await first).text()).toBe('done');
+    for (const each of [second, third]) expect((await each).headers.get('idempotent-replayed')).toBe('true');
+    expect(executed).toBe(1);
+  });
+
+  test('is not waited for longer than was said', async () => {
+    const release = Promise.withResolvers<void>();
+    await using it = await setup({ wait: '80ms', lease: '10s' }, async () => {
+      await release.promise;
+      return reply(200);
+    });
+    const first = it.post();
+    await expect.poll(async () => (await it.post()).status).toBe(409);
+    release.resolve();
+    await first;
+  });
+});
+
+describe('a ledger that is slow at the wrong time', () => {
+  test('gives a key back that was acquired when nobody waited any more', async () => {
+    const { ledger } = memoryEngine();
+    const slow = Promise.withResolvers<void>();
+    let begins = 0;
+    await using it = await setup(
+      {
+        ledger: {
+          ...ledger,
+          begin: async (claims) => {
+            if (++begins === 1) await slow.promise;
+            return ledger.begin(claims);
+          },
+        },
+      },
+      () => reply(200, 'done'),
+    );
+    expect((await it.post()).status).toBe(503);
+    slow.resolve();
+    await expect.poll(async () => (await it.post()).status).toBe(200);
+  });
+
+  test('is told of the answer later, and the client is not kept waiting', async () => {
+    const { ledger } = memoryEngine();
+    let completions = 0;
+    await using it = await setup(
+      {
+        lease: '10s',
+        ledger: {
+          ...ledger,
+          complete: (all) =>
+            ++completions === 1 ? Promise.reject(new Error('gone')) : ledger.complete(all as never),
+        },
+      },
+      () => reply(200, 'done'),
+    );
+    expect(await (await it.post()).text()).toBe('done');
+    await expect.poll(async () => (await it.post()).headers.get('idempotent-replayed')).toBe('true');
+    expect(completions).toBe(2);
+  });
+});
+
+test.each([401, 403, 408, 409, 425, 429])('a %i of the handler frees the key', async (status) => {
+  let executed = 0;
+  await using it = await setup({}, () => (++executed === 1 ? reply(status) : reply(200)));
+  expect([(await it.post()).status, (await it.post()).status]).toEqual([status, 200]);
+});
+
+test('many at once: one is executed', async () => {
+  let executed = 0;
+  await using it = await setup({ lease: '10s' }, async () => {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    return reply(200, `${++executed}`);
+  });
+  const answers = await Promise.all(Array.from({ length: 20 }, () => it.post()));
+  expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThan(0);
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 409]));
+  expect(executed).toBe(1);
+});

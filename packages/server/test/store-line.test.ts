@@ -1,0 +1,102 @@
+import { virtualClock } from 'holdfast/testing';
+import { describe, expect, test } from 'vitest';
+import { StoreLine } from '../src/store-line.ts';
+
+interface Call {
+  readonly asks: readonly string[];
+  resolve(answers: readonly string[]): void;
+  reject(error: Error): void;
+}
+
+function setup({ callsMax = 1, batchMax = 10 } = {}) {
+  const clock = virtualClock();
+  const calls: Call[] = [];
+  const late: string[] = [];
+  const line = new StoreLine<string, string>(
+    (asks) => new Promise((resolve, reject) => calls.push({ asks, resolve, reject })),
+    { timeoutMs: 25, callsMax, batchMax },
+    clock,
+    (answer) => late.push(answer),
+  );
+  const settled: Record<string, string | undefined> = {};
+  const ask = (name: string) =>
+    line.ask(name).then((answer) => {
+      settled[name] = answer;
+    });
+  return { clock, calls, late, line, settled, ask };
+}
+
+describe('the line to a store', () => {
+  test('sends together what was asked while a call was under way', async () => {
+    const { calls, ask, settled, clock } = setup({ batchMax: 2 });
+    const all = ['a', 'b', 'c', 'd'].map(ask);
+    expect(calls.map(({ asks }) => asks)).toEqual([['a']]);
+    calls[0]!.resolve(['A']);
+    await clock.advance(1);
+    expect(calls[1]!.asks).toEqual(['b', 'c']);
+    calls[1]!.resolve(['B', 'C']);
+    await clock.advance(1);
+    calls[2]!.resolve(['D']);
+    await Promise.all(all);
+    expect(settled).toEqual({ a: 'A', b: 'B', c: 'C', d: 'D' });
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test('waits for nobody longer than the timeout, and does not send what was given up', async () => {
+    const { calls, ask, settled, clock, line } = setup();
+    const all = [ask('a'), ask('b')];
+    await clock.advance(24);
+    expect(settled).toEqual({});
+    await clock.advance(1);
+    await Promise.all(all);
+    expect(settled).toEqual({ a: undefined, b: undefined });
+    calls[0]!.resolve(['A']);
+    await clock.advance(1);
+    expect(calls).toHaveLength(1);
+    expect(line.missed).toBe(2);
+  });
+
+  test('waits not at all while a call is overdue, and hears of its answer', async () => {
+    const { calls, late, ask, settled, clock } = setup();
+    const first = ask('a');
+    await clock.advance(25);
+    await first;
+    await ask('b');
+    expect(settled).toEqual({ a: undefined, b: undefined });
+    calls[0]!.resolve(['A']);
+    await clock.advance(1);
+    expect(late).toEqual(['A']);
+    const next = ask('c');
+    calls[1]!.resolve(['C']);
+    await next;
+    expect(settled.c).toBe('C');
+  });
+
+  test('finds out with one call whether a store that never answered is back', async () => {
+    const { calls, ask, clock } = setup();
+    const first = ask('a');
+    await clock.advance(25);
+    await first;
+    await clock.advance(1000);
+    const second = ask('b');
+    expect(calls).toHaveLength(2);
+    calls[1]!.resolve(['B']);
+    await second;
+  });
+
+  test('leaves a store that refused alone for a moment, and remembers why', async () => {
+    const { calls, ask, settled, clock, line } = setup();
+    const all = [ask('a'), ask('b')];
+    calls[0]!.reject(new Error('ECONNREFUSED'));
+    await Promise.all(all);
+    await ask('c');
+    expect([settled, calls.length]).toEqual([{ a: undefined, b: undefined, c: undefined }, 1]);
+    expect(line.lastError).toMatchObject({ message: 'ECONNREFUSED' });
+    await clock.advance(100);
+    const again = ask('d');
+    expect(calls).toHaveLength(2);
+    calls[1]!.resolve(['D']);
+    await again;
+    expect(settled.d).toBe('D');
+  });
+});
