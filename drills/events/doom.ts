@@ -1,0 +1,96 @@
+import type { Broker, Engine } from '@holdfast/contracts';
+import type { Place } from './place.ts';
+
+/** Where processes die. `commit` is inside the transaction, as near to its end as can be told from here. */
+export const publisherPoints = ['publish.commit', 'publish.after'] as const;
+export const workerPoints = [
+  ...['lease.commit', 'lease.after', 'handler.begun', 'handler.effect', 'settle.before', 'settle.effect'],
+  ...['settle.commit', 'settle.after', 'extend.commit', 'extend.after'],
+] as const;
+
+const operations = ['publish', 'lease', 'settle', 'extend'] as const;
+type Operation = (typeof operations)[number];
+
+/** A server commits about so long after it was asked. */
+const commitMaxMs = 3;
+
+/** Kills this process the nth time that it passes a point. */
+export class Doom {
+  readonly #point: string;
+  #passes: number;
+
+  constructor(point: string, passes: number) {
+    this.#point = point;
+    this.#passes = passes;
+  }
+
+  at(point: string): void {
+    if (point !== this.#point) return;
+    this.#passes -= 1;
+    if (this.#passes <= 0) process.kill(process.pid, 'SIGKILL');
+  }
+}
+
+/** Calls that have been made and not been answered. */
+export class UnderWay {
+  readonly #counts: Record<Operation, number> = { publish: 0, lease: 0, settle: 0, extend: 0 };
+  readonly #doom: Doom;
+
+  constructor(doom: Doom) {
+    this.#doom = doom;
+  }
+
+  /** A transaction is about to be committed: all that is under way is in it. */
+  beforeCommit(): void {
+    for (const operation of operations) {
+      if (this.#counts[operation] > 0) this.#doom.at(`${operation}.commit`);
+    }
+  }
+
+  async pass<T>(operation: Operation, call: () => Promise<T>, committing: boolean): Promise<T> {
+    this.#counts[operation] += 1;
+    const timer =
+      committing && setTimeout(() => this.#doom.at(`${operation}.commit`), Math.random() * commitMaxMs);
+    try {
+      return await call();
+    } finally {
+      if (timer) clearTimeout(timer);
+      this.#counts[operation] -= 1;
+    }
+  }
+}
+
+/** One call in so many gets no answer; half of those have taken effect. */
+const lostAnswers = 0.01;
+
+/** The engine as it is, on a way that is doomed at some point, and that loses answers. */
+export function doomed(engine: Required<Engine>, { engine: kind }: Place, doom: Doom, underWay: UnderWay) {
+  // A server cannot tell us when it commits.
+  const isRemote = kind !== 'sqlite';
+  const { broker } = engine;
+
+  function on<A extends unknown[], T>(operation: Operation, call: (...args: A) => Promise<T>) {
+    return async (...args: A): Promise<T> => {
+      doom.at(`${operation}.before`);
+      const roll = Math.random();
+      if (roll < lostAnswers / 2) throw new Error(`the drill refused to ${operation}`);
+      const answer = await underWay.pass(operation, () => call(...args), isRemote);
+      doom.at(`${operation}.after`);
+      if (roll < lostAnswers) throw new Error(`the drill lost the answer of ${operation}`);
+      return answer;
+    };
+  }
+
+  const wrapped: Broker = {
+    ...broker,
+    publish: on('publish', broker.publish),
+    settle: on('settle', broker.settle),
+    extend: on('extend', broker.extend),
+    async lease(topic, request) {
+      const leased = await underWay.pass('lease', () => broker.lease(topic, request), isRemote);
+      if (leased.deliveries.length > 0) doom.at('lease.after');
+      return leased;
+    },
+  };
+  return { ...engine, broker: wrapped };
+}

@@ -1,0 +1,48 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Doom, doomed, UnderWay } from './doom.ts';
+import { eventOf } from './event-of.ts';
+import { openPlace, type Place } from './place.ts';
+import { openRecord } from './record.ts';
+
+/** Publishes events, one batch after the other from `first` on, and puts on record what was answered. */
+const [json = '', point = '', passes = '1', first = '0'] = process.argv.slice(2);
+const place: Place = JSON.parse(json);
+const doom = new Doom(point, Number(passes));
+const underWay = new UnderWay(doom);
+const record = await openRecord(place.record);
+const engine = doomed(await openPlace(place, () => underWay.beforeCommit()), place, doom, underWay);
+const batchSize = 5;
+/** So many may wait; more would only make the end of the drill long. */
+const waitingMax = 200;
+
+let isOver = false;
+process.once('message', () => {
+  isOver = true;
+});
+process.once('disconnect', () => process.exit());
+process.send?.('ready');
+
+for (let number = Number(first); !isOver; number += batchSize) {
+  const events = Array.from({ length: batchSize }, (_, index) => eventOf(number + index));
+  await untilPublished(events);
+  await record(`published ${number} ${number + batchSize}`);
+  for (let waiting = waitingMax; waiting >= waitingMax && !isOver; ) {
+    await pause(5);
+    const { ready, behind } = await engine.broker.counts('drill');
+    waiting = ready + behind;
+  }
+}
+await engine.close();
+process.exit();
+
+/** Without an answer it is repeated, under the same ids: that is all that a publisher has to do. */
+async function untilPublished(events: readonly ReturnType<typeof eventOf>[]): Promise<void> {
+  for (;;) {
+    try {
+      await engine.broker.publish('drill', events);
+      return;
+    } catch {
+      await pause(5);
+    }
+  }
+}

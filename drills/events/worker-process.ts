@@ -1,0 +1,53 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { commit, consumer, retryAfter } from '@holdfast/events';
+import { transient } from 'holdfast';
+import { Doom, doomed, UnderWay } from './doom.ts';
+import { openPlace, type Place, writeEffect } from './place.ts';
+import { openRecord } from './record.ts';
+
+/** Handles events until it is killed, at a point or by chance, or told to stop. */
+const [json = '', point = '', passes = '1'] = process.argv.slice(2);
+const place: Place = JSON.parse(json);
+const doom = new Doom(point, Number(passes));
+const underWay = new UnderWay(doom);
+const record = await openRecord(place.record);
+const engine = doomed(await openPlace(place, () => underWay.beforeCommit()), place, doom, underWay);
+
+const worker = consumer<{ number: number }>({
+  engine,
+  topic: 'drill',
+  name: 'drill@1',
+  ordering: 'key',
+  concurrency: 8,
+  batchMax: 30,
+  lease: '400ms',
+  // Here it is not the events that kill.
+  deathsMax: 1_000_000,
+  policy: { attempts: 1000, backoff: { base: '2ms', cap: '20ms' } },
+  async handler({ id, key = '', payload: { number }, idempotencyKey }) {
+    doom.at('handler.begun');
+    const roll = Math.random();
+    if (roll < 0.05) throw transient(new Error('not now'));
+    if (roll < 0.07) return retryAfter('5ms');
+    // Longer than a heartbeat, shorter than a lease; or a moment.
+    if (roll < 0.1) await pause(200);
+    else if (roll < 0.2) await pause(Math.random() * 20);
+    // Kept by another process, so it is an effect that no transaction can take back.
+    await record(`effect ${id} ${key} ${number} ${idempotencyKey}`);
+    doom.at('handler.effect');
+    if (roll > 0.97) throw transient(new Error('too late'));
+    return commit((tx) => {
+      const written = writeEffect(place, tx, { eventId: id, lane: key, number });
+      if (!written) return doom.at('settle.effect');
+      return written.then(() => doom.at('settle.effect'));
+    });
+  },
+});
+await worker.start();
+process.send?.('ready');
+process.once('message', async () => {
+  await worker.stop();
+  await engine.close();
+  process.exit();
+});
+process.once('disconnect', () => process.exit());
