@@ -13,13 +13,7 @@ import { startPaymentService } from './payment-service.ts';
 import { canvas, picture, type Scene } from './screen.ts';
 import { openShop } from './shop.ts';
 
-const { values } = parseArgs({
-  options: {
-    once: { type: 'boolean', default: false },
-    orders: { type: 'string', default: '200' },
-    store: { type: 'string', default: path.join(os.tmpdir(), 'holdfast-orders', 'orders.db') },
-  },
-});
+const values = asked();
 const isOnce = values.once || !process.stdout.isTTY;
 const ordersMax = isOnce ? Number(values.orders) : Infinity;
 
@@ -105,4 +99,27 @@ async function isQuiet(): Promise<boolean> {
   // What is behind a parked event stays there.
   const { ready, delayed, leased, suspect } = await projection.lag();
   return ready + delayed + leased + suspect === 0;
+}
+
+function asked() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        once: { type: 'boolean', default: false },
+        orders: { type: 'string', default: '200' },
+        store: { type: 'string', default: path.join(os.tmpdir(), 'holdfast-orders', 'orders.db') },
+        help: { type: 'boolean', default: false },
+      },
+    });
+    if (values.help) {
+      console.log('npm start [-- tour | --once --orders <count> --store <file>]');
+      process.exit(0);
+    }
+    if (!(Number(values.orders) > 0))
+      throw new RangeError(`--orders wants a number above zero, got "${values.orders}".`);
+    return values;
+  } catch (error) {
+    console.error((error as Error).message);
+    process.exit(2);
+  }
 }
