@@ -1,5 +1,5 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { Queue, Worker } from 'bullmq';
-import { breathe } from '../../harness.ts';
 import { type Contestant, rateOf } from './event-case.ts';
 import { type Load, payload } from './through-consumer.ts';
 
@@ -27,7 +27,7 @@ export async function bullmq(url: string, { events, batch }: Load): Promise<Cont
           await queue.addBulk(Array.from({ length: batch }, () => ({ name, data: { payload } })));
         }
         void worker.run();
-        while (done < events) await breathe();
+        while (done < events) await pause(1);
       });
       await worker.close();
       return rate;

@@ -1,5 +1,5 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { Logger, makeWorkerUtils, run } from 'graphile-worker';
-import { breathe } from '../../harness.ts';
 import { type Contestant, rateOf } from './event-case.ts';
 import { type Load, payload } from './through-consumer.ts';
 
@@ -37,7 +37,7 @@ export async function graphileWorker(url: string, { events, batch }: Load): Prom
           },
         });
         stop = () => runner.stop();
-        while (done < events) await breathe();
+        while (done < events) await pause(1);
       });
       await stop();
       return rate;
