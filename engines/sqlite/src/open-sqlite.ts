@@ -5,6 +5,7 @@ import { sqliteBroker } from './broker.ts';
 import { ControlBoard } from './controls.ts';
 import { SqliteCounters } from './counters.ts';
 import { Doorbells } from './doorbells.ts';
+import { LaneKeeper } from './lane-keeper.ts';
 import { leases } from './leases.ts';
 import { SqliteLedger } from './ledger.ts';
 import { Marks } from './marks.ts';
@@ -94,8 +95,9 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
   const given = leases(store, declared, board, bells);
   const marks = new Marks(store, keepMarksMs);
   const lot = new ParkingLot(store, keepParkedMs);
-  const settlements = new Settlements(store, declared, given, marks, lot, bells);
-  const room = waitingRoom(store, declared, board, bells);
+  const lanes = new LaneKeeper(store, bells);
+  const settlements = new Settlements({ store, topics: declared, leases: given, marks, lot, lanes, bells });
+  const room = waitingRoom(store, declared, board, lanes, bells);
   const ledger = new SqliteLedger(store, marks);
   const counters = new SqliteCounters(store);
   const removeSettled = store.prepare(`

@@ -6,32 +6,21 @@ import {
   messageMax,
   REPEATED,
   type Settled,
-  type Settlement,
   TOOK,
   TOPIC_UNKNOWN,
 } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
+import { type AckGroup, sortOut } from './ack-groups.ts';
 import type { Doorbells } from './doorbells.ts';
 import { fromToken, type Token, toEnvelope } from './event-row.ts';
+import type { LaneKeeper } from './lane-keeper.ts';
 import type { Leases } from './leases.ts';
 import type { Marks } from './marks.ts';
 import type { ParkingLot } from './parking-lot.ts';
 import { isHead, lineOf, moment } from './publisher.ts';
-import { fromRuns } from './seq-runs.ts';
+import { type AnySettlement, leaseRowSql, note, SettlementBatch } from './settlement-batch.ts';
 import type { Store } from './store.ts';
 import { seqsOf, type Topic, type Topics } from './topics.ts';
-
-type AnySettlement = Settlement<DatabaseSync>;
-
-/** Acknowledgements of one lease under the same marks, which are made by a few statements for all. */
-interface Group {
-  readonly n: number;
-  readonly topic: string;
-  readonly marks: readonly string[];
-  readonly indexes: number[];
-  readonly seqs: number[];
-  hasTrials: boolean;
-}
 
 /** What has to be known of an event in hand before it is settled. */
 interface InHand {
@@ -45,37 +34,20 @@ interface InHand {
   readonly hasTrial: boolean;
 }
 
-/** What the settlements of one batch have in common, read once. */
-interface Batch {
-  readonly settlements: readonly AnySettlement[];
-  readonly now: number;
-  readonly topics: Map<string, Topic | undefined>;
-  readonly leases: Map<number, LeaseRow | undefined>;
-  /** By lease: keys that an event has left, and keys that one is back in the line for; with its sequence. */
-  readonly freed: Map<number, Lanes>;
-  readonly broken: Map<number, Lanes>;
-}
-
-interface Lanes {
-  readonly topic: Topic;
-  /** The earliest of each. */
-  readonly seqs: Map<string, number>;
-}
-
-interface LeaseRow {
-  readonly topicId: number;
-  readonly endsAt: number;
-  /** Heartbeats have moved the end for some of its events. */
-  readonly hasKept: boolean;
-  /** Its sequences, where it has runs of a key; otherwise none: nobody asks who follows whom. */
-  readonly runs: readonly number[];
-}
-
 const noMarks: readonly string[] = [];
-const noRuns: readonly number[] = [];
 
 const envelopeColumns = 'seq, topic, id, payload, type, key, tenant, rest, first_seen_at';
 const isNoReplay = `(rest IS NULL OR rest ->> 'replay' IS NULL)`;
+
+export interface SettlementParts {
+  readonly store: Store;
+  readonly topics: Topics;
+  readonly leases: Leases;
+  readonly marks: Marks;
+  readonly lot: ParkingLot;
+  readonly lanes: LaneKeeper;
+  readonly bells: Doorbells;
+}
 
 /** What becomes of leased events. All of it happens inside a transaction of the store's. */
 export class Settlements {
@@ -84,6 +56,7 @@ export class Settlements {
   readonly #leases: Leases;
   readonly #marks: Marks;
   readonly #lot: ParkingLot;
+  readonly #lanes: LaneKeeper;
   readonly #bells: Doorbells;
   readonly #lease;
   readonly #inHand;
@@ -92,9 +65,6 @@ export class Settlements {
   readonly #ackManyLanes;
   readonly #keepMany;
   readonly #forgetTrials;
-  readonly #promoteMany;
-  readonly #behind;
-  readonly #holdFollower;
   readonly #remove;
   readonly #retry;
   readonly #retryInHand;
@@ -107,17 +77,17 @@ export class Settlements {
   readonly #move;
   readonly #moveTrial;
 
-  constructor(store: Store, topics: Topics, leases: Leases, marks: Marks, lot: ParkingLot, bells: Doorbells) {
+  constructor(parts: SettlementParts) {
+    const { store, topics, leases, marks, lot, lanes, bells } = parts;
     this.#store = store;
     this.#topics = topics;
     this.#leases = leases;
     this.#marks = marks;
     this.#lot = lot;
+    this.#lanes = lanes;
     this.#bells = bells;
     const ofSeqs = `seq IN (SELECT value FROM json_each(?1)) AND fence < ?2 AND ${isNoReplay}`;
-    this.#lease = store.prepare(
-      'SELECT topic, ends_at, has_kept, has_runs, seqs FROM holdfast_lease WHERE n = ?',
-    );
+    this.#lease = store.prepare(leaseRowSql);
     this.#ackMany = store.prepare(`DELETE FROM holdfast_event WHERE ${ofSeqs}`);
     this.#ackManyLanes = store.prepareRows(`DELETE FROM holdfast_event WHERE ${ofSeqs} RETURNING lane, seq`);
     this.#keepMany = store.prepare(`
@@ -126,20 +96,6 @@ export class Settlements {
     this.#forgetTrials = store.prepare(
       'DELETE FROM holdfast_trial WHERE seq IN (SELECT value FROM json_each(?))',
     );
-    // The event behind one that has gone is the head now, unless it is in hand or blocks; freed is [lane, seq] of each,
-    // and ?4 are the sequences of lease ?3, under which they were freed.
-    this.#promoteMany = store.prepare(`
-      INSERT OR IGNORE INTO holdfast_line
-      SELECT event.topic, ${lineOf}, event.due_at, event.seq
-      FROM json_each(?2) freed CROSS JOIN holdfast_event event ON event.seq = (
-        SELECT next.seq FROM holdfast_event next WHERE next.topic = ?1 AND next.lane = freed.value ->> 0
-        ORDER BY next.seq LIMIT 1)
-      WHERE event.seq > freed.value ->> 1 AND event.hand IS NULL AND event.blocking = 0
-        AND NOT (event.fence < ?3 AND event.seq IN (SELECT value FROM json_each(?4)))`);
-    this.#behind = store.prepare(`
-      SELECT seq FROM holdfast_event
-      WHERE topic = ? AND lane = ? AND seq > ? AND seq <= ? AND fence < ? AND hand IS NULL`);
-    this.#holdFollower = store.prepare('UPDATE holdfast_event SET hand = ? WHERE seq = ?');
     this.#inHand = store.prepare(`
       SELECT event.id, event.lane, event.attempts, event.rest ->> 'replay' AS replay FROM holdfast_event event
       JOIN holdfast_lease lease ON lease.n = ?2
@@ -172,62 +128,36 @@ export class Settlements {
   }
 
   settle(settlements: readonly AnySettlement[], now: number): Settled[] {
-    const batch: Batch = {
-      settlements,
-      now,
-      topics: new Map(),
-      leases: new Map(),
-      freed: new Map(),
-      broken: new Map(),
-    };
+    const batch = new SettlementBatch(settlements, now, this.#topics, this.#lease);
     const answers: Settled[] = new Array(settlements.length).fill(LEASE_LOST);
     const tokens = settlements.map(({ lease }) => fromToken(lease.token));
-    const settled = new Map<number, number>();
     const { groups, others } = sortOut(settlements, tokens);
     for (const group of groups) {
-      if (this.#ackTogether(group, batch)) {
-        for (const index of group.indexes) answers[index] = TOOK;
-        add(settled, group.n, group.indexes.length);
-      } else others.push(...group.indexes);
+      if (this.#ackTogether(group, batch)) for (const index of group.indexes) answers[index] = TOOK;
+      else others.push(...group.indexes);
     }
     for (const index of others.sort((a, b) => a - b)) {
       const token = tokens[index];
       if (!token) continue;
       const settlement = settlements[index]!;
-      answers[index] =
+      const answer =
         this.#retryPlainly(settlement, token, batch) ?? this.#settleOne(settlement, token, batch);
-      if (answers[index].took) add(settled, token.n, 1);
+      if (answer.took) batch.count(token.n, 1);
+      answers[index] = answer;
     }
-    for (const [n, lanes] of batch.broken) this.#holdFollowers(n, lanes, batch);
-    for (const [n, lanes] of batch.freed) this.#promote(n, lanes, batch);
-    for (const [n, count] of settled) this.#leases.settled(n, count);
+    this.#lanes.keepOrder(batch);
+    for (const [n, count] of batch.settled) this.#leases.settled(n, count);
     return answers;
   }
 
-  #topic(name: string, { topics }: Batch): Topic | undefined {
-    if (!topics.has(name)) topics.set(name, this.#topics.find(name));
-    return topics.get(name);
-  }
-
-  #leaseRow(n: number, { leases }: Batch): LeaseRow | undefined {
-    if (!leases.has(n)) {
-      const row = this.#lease.get(n);
-      const lease = row && {
-        topicId: Number(row.topic),
-        endsAt: Number(row.ends_at),
-        hasKept: row.has_kept === 1,
-        runs: row.has_runs === 1 ? fromRuns(String(row.seqs)) : noRuns,
-      };
-      leases.set(n, lease);
-    }
-    return leases.get(n);
-  }
-
   /** All of them or, with false, none: then something about one of them is out of the ordinary. */
-  #ackTogether({ n, topic: name, marks, indexes, seqs, hasTrials }: Group, batch: Batch): boolean {
+  #ackTogether(
+    { n, topic: name, marks, indexes, seqs, hasTrials }: AckGroup,
+    batch: SettlementBatch,
+  ): boolean {
     const { settlements, now } = batch;
-    const lease = this.#leaseRow(n, batch);
-    const topic = this.#topic(name, batch);
+    const lease = batch.lease(n);
+    const topic = batch.topic(name);
     if (!lease || !topic || topic.id !== lease.topicId) return false;
     if (lease.hasKept || lease.endsAt <= now) return false;
     const json = JSON.stringify(seqs);
@@ -249,16 +179,17 @@ export class Settlements {
     if (!isAll) return false;
     if (hasTrials) this.#forgetTrials.run(json);
     for (const [lane, seq] of lanes) note(batch.freed, n, topic, lane, seq);
+    batch.count(n, acked);
     return true;
   }
 
   /** What most failures come to, in as few statements as can be. `undefined`: this one is not so plain. */
-  #retryPlainly(settlement: AnySettlement, { n, seq }: Token, batch: Batch): Settled | undefined {
+  #retryPlainly(settlement: AnySettlement, { n, seq }: Token, batch: SettlementBatch): Settled | undefined {
     if (settlement.kind !== 'retry' || settlement.marks !== undefined) return undefined;
     const { now } = batch;
     const { lease, delayMs, error, story } = settlement;
-    const row = this.#leaseRow(n, batch);
-    const topic = this.#topic(lease.topic, batch);
+    const row = batch.lease(n);
+    const topic = batch.topic(lease.topic);
     if (!row || topic?.id !== row.topicId || topic.ordering !== 'none') return undefined;
     const dueAt = moment(now + delayMs);
     const { changes } = this.#retryInHand.run(seq, n, dueAt, delayMs, lease.id, row.endsAt, now);
@@ -269,11 +200,11 @@ export class Settlements {
     return TOOK;
   }
 
-  #settleOne(settlement: AnySettlement, token: Token, batch: Batch): Settled {
+  #settleOne(settlement: AnySettlement, token: Token, batch: SettlementBatch): Settled {
     const { now } = batch;
     const event = this.#find(settlement, token, batch);
     if (!event) return LEASE_LOST;
-    const target = settlement.kind === 'reroute' ? this.#topic(settlement.to, batch) : undefined;
+    const target = settlement.kind === 'reroute' ? batch.topic(settlement.to) : undefined;
     if (settlement.kind === 'reroute' && !target) return TOPIC_UNKNOWN;
     const { commit, marks = noMarks } = { commit: undefined, ...settlement };
     if (!commit) {
@@ -325,9 +256,9 @@ export class Settlements {
     }
   }
 
-  #find({ lease }: AnySettlement, { n, seq, hasTrial }: Token, batch: Batch): InHand | undefined {
+  #find({ lease }: AnySettlement, { n, seq, hasTrial }: Token, batch: SettlementBatch): InHand | undefined {
     const row = this.#inHand.get(seq, n, batch.now);
-    const topic = row && this.#topic(lease.topic, batch);
+    const topic = row && batch.topic(lease.topic);
     if (!topic || row.id !== lease.id) return undefined;
     const { from, to } = seqsOf(topic);
     if (seq < from || seq > to) return undefined;
@@ -343,7 +274,12 @@ export class Settlements {
     };
   }
 
-  #placeAnew(event: InHand, settlement: AnySettlement, target: Topic | undefined, batch: Batch): void {
+  #placeAnew(
+    event: InHand,
+    settlement: AnySettlement,
+    target: Topic | undefined,
+    batch: SettlementBatch,
+  ): void {
     const { now } = batch;
     const { seq, n, topic, lane } = event;
     switch (settlement.kind) {
@@ -376,7 +312,7 @@ export class Settlements {
     this.#bells.ringAfterCommit(topic.name);
   }
 
-  #finish(event: InHand, how: 'ack' | 'discard', batch: Batch): void {
+  #finish(event: InHand, how: 'ack' | 'discard', batch: SettlementBatch): void {
     const { now } = batch;
     const { seq, n, topic, id, replay } = event;
     if (topic.keepSettledMs > 0) {
@@ -386,7 +322,7 @@ export class Settlements {
     this.#leave(event, batch);
   }
 
-  #setAside(event: InHand, settlement: AnySettlement & { kind: 'park' }, batch: Batch): void {
+  #setAside(event: InHand, settlement: AnySettlement & { kind: 'park' }, batch: SettlementBatch): void {
     const { now } = batch;
     const { error, stop, story, keepMs, holdsKey = false } = settlement;
     const diagnosis: Diagnosis = {
@@ -405,7 +341,7 @@ export class Settlements {
     } else this.#leave(event, batch);
   }
 
-  #reroute(event: InHand, target: Topic, batch: Batch): void {
+  #reroute(event: InHand, target: Topic, batch: SettlementBatch): void {
     const { seq, n, topic, hasTrial, lane } = event;
     const moved = seqsOf(target).from + this.#store.sequence.take(1);
     const isNew = this.#move.run(
@@ -426,72 +362,9 @@ export class Settlements {
   }
 
   /** It is gone, and who waited for it need not any longer. */
-  #leave({ seq, n, topic, lane, hasTrial }: InHand, batch: Batch): void {
+  #leave({ seq, n, topic, lane, hasTrial }: InHand, batch: SettlementBatch): void {
     this.#remove.run(seq);
     if (hasTrial) this.#forgetTrials.run(JSON.stringify([seq]));
     note(batch.freed, n, topic, lane, seq);
   }
-
-  #promote(n: number, { topic, seqs }: Lanes, batch: Batch): void {
-    const { runs } = this.#leaseRow(n, batch)!;
-    const freed = JSON.stringify([...seqs]);
-    const { changes } = this.#promoteMany.run(topic.id, freed, n, JSON.stringify(runs));
-    if (Number(changes) > 0) this.#bells.ringAfterCommit(topic.name);
-  }
-
-  /** A head is back in the line: those behind it that are still in hand must not be taken along with it. */
-  #holdFollowers(n: number, { topic, seqs }: Lanes, batch: Batch): void {
-    const { runs } = this.#leaseRow(n, batch)!;
-    if (runs.length === 0) return;
-    const inLease = new Set(runs);
-    for (const [lane, seq] of seqs) {
-      const behind = this.#behind.all(topic.id, lane, seq, runs.at(-1)!, n).map((row) => Number(row.seq));
-      for (const follower of behind) if (inLease.has(follower)) this.#holdFollower.run(n, follower);
-    }
-  }
-}
-
-function note(lanes: Map<number, Lanes>, n: number, topic: Topic, lane: string | null, seq: number): void {
-  if (lane === null) return;
-  const known = lanes.get(n) ?? { topic, seqs: new Map() };
-  lanes.set(n, known);
-  const earliest = known.seqs.get(lane);
-  if (earliest === undefined || seq < earliest) known.seqs.set(lane, seq);
-}
-
-/** Plain acknowledgements by lease and marks, and the rest. An event that is named twice makes all of it the rest. */
-function sortOut(batch: readonly AnySettlement[], tokens: readonly (Token | undefined)[]) {
-  const groups = new Map<string, Group>();
-  const others: number[] = [];
-  let last: Group | undefined;
-  for (const [index, settlement] of batch.entries()) {
-    const token = tokens[index];
-    if (!token || settlement.kind !== 'ack' || settlement.commit) {
-      others.push(index);
-      continue;
-    }
-    const { n, seq, hasTrial } = token;
-    const { lease, marks = noMarks } = settlement;
-    if (last?.n !== n || !isSame(last.marks, marks)) {
-      const name = JSON.stringify([n, marks]);
-      last = groups.get(name) ?? { n, topic: lease.topic, marks, indexes: [], seqs: [], hasTrials: false };
-      groups.set(name, last);
-    }
-    last.indexes.push(index);
-    last.seqs.push(seq);
-    last.hasTrials ||= hasTrial;
-  }
-  const isMixed = groups.size > 1 || (groups.size > 0 && others.length > 0);
-  if (isMixed && new Set(tokens.map((token) => token?.seq)).size < batch.length) {
-    return { groups: [], others: [...batch.keys()] };
-  }
-  return { groups: [...groups.values()], others };
-}
-
-function isSame(a: readonly string[], b: readonly string[]): boolean {
-  return a === b || (a.length === b.length && a.every((name, index) => name === b[index]));
-}
-
-function add(counts: Map<number, number>, n: number, count: number): void {
-  counts.set(n, (counts.get(n) ?? 0) + count);
 }

@@ -10,6 +10,7 @@ import type {
 import type { ControlBoard, Orders } from './controls.ts';
 import type { Doorbells } from './doorbells.ts';
 import { toEnvelope, toTrials } from './event-row.ts';
+import type { LaneKeeper } from './lane-keeper.ts';
 import { isHead, lineOf } from './publisher.ts';
 import { fromRuns } from './seq-runs.ts';
 import type { Store } from './store.ts';
@@ -18,7 +19,13 @@ import { seqsOf, type Topic, type Topics } from './topics.ts';
 type Row = Record<string, unknown>;
 
 /** What people see of events on their way, and the little they can do about them. */
-export function waitingRoom(store: Store, topics: Topics, board: ControlBoard, bells: Doorbells) {
+export function waitingRoom(
+  store: Store,
+  topics: Topics,
+  board: ControlBoard,
+  lanes: LaneKeeper,
+  bells: Doorbells,
+) {
   const lines = store.prepare(`
     SELECT
       count(*) FILTER (WHERE line < 2 AND due_at <= ?2) AS ready, count(*) FILTER (WHERE line < 2 AND due_at > ?2) AS delayed,
@@ -62,10 +69,6 @@ export function waitingRoom(store: Store, topics: Topics, board: ControlBoard, b
       AND line = (SELECT ${lineOf} FROM holdfast_event event WHERE seq = ?4)`);
   const remove = store.prepare('DELETE FROM holdfast_event WHERE seq = ?');
   const forgetTrial = store.prepare('DELETE FROM holdfast_trial WHERE seq = ?');
-  const promote = store.prepare(`
-    INSERT OR IGNORE INTO holdfast_line SELECT topic, ${lineOf}, due_at, seq FROM holdfast_event event
-    WHERE seq = (SELECT seq FROM holdfast_event WHERE topic = ?1 AND lane = ?2 ORDER BY seq LIMIT 1)
-      AND seq > ?3 AND hand IS NULL AND blocking = 0`);
   const settled = store.prepare(`
     SELECT * FROM holdfast_settled
     WHERE seq > ? AND seq <= ? AND removed_at > ? AND first_seen_at >= ? AND first_seen_at < ? ORDER BY seq LIMIT ? + 0`);
@@ -181,7 +184,7 @@ export function waitingRoom(store: Store, topics: Topics, board: ControlBoard, b
       if (row?.blocking !== 1) return false;
       remove.run(row.seq!);
       forgetTrial.run(row.seq!);
-      promote.run(topic.id, row.lane!, row.seq!);
+      lanes.promote({ topic, seqs: new Map([[String(row.lane), Number(row.seq)]]) });
       bells.ringAfterCommit(name);
       return true;
     },

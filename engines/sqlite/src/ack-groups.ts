@@ -1,0 +1,50 @@
+import type { Token } from './event-row.ts';
+import type { AnySettlement } from './settlement-batch.ts';
+
+/** Acknowledgements of one lease under the same marks, which are made by a few statements for all. */
+export interface AckGroup {
+  readonly n: number;
+  readonly topic: string;
+  readonly marks: readonly string[];
+  readonly indexes: number[];
+  readonly seqs: number[];
+  hasTrials: boolean;
+}
+
+const noMarks: readonly string[] = [];
+
+/** Plain acknowledgements by lease and marks, and the rest. An event that is named twice makes all of it the rest. */
+export function sortOut(
+  batch: readonly AnySettlement[],
+  tokens: readonly (Token | undefined)[],
+): { groups: AckGroup[]; others: number[] } {
+  const groups = new Map<string, AckGroup>();
+  const others: number[] = [];
+  let last: AckGroup | undefined;
+  for (const [index, settlement] of batch.entries()) {
+    const token = tokens[index];
+    if (!token || settlement.kind !== 'ack' || settlement.commit) {
+      others.push(index);
+      continue;
+    }
+    const { n, seq, hasTrial } = token;
+    const { lease, marks = noMarks } = settlement;
+    if (last?.n !== n || !isSame(last.marks, marks)) {
+      const name = JSON.stringify([n, marks]);
+      last = groups.get(name) ?? { n, topic: lease.topic, marks, indexes: [], seqs: [], hasTrials: false };
+      groups.set(name, last);
+    }
+    last.indexes.push(index);
+    last.seqs.push(seq);
+    last.hasTrials ||= hasTrial;
+  }
+  const isMixed = groups.size > 1 || (groups.size > 0 && others.length > 0);
+  if (isMixed && new Set(tokens.map((token) => token?.seq)).size < batch.length) {
+    return { groups: [], others: [...batch.keys()] };
+  }
+  return { groups: [...groups.values()], others };
+}
+
+function isSame(a: readonly string[], b: readonly string[]): boolean {
+  return a === b || (a.length === b.length && a.every((name, index) => name === b[index]));
+}
