@@ -5,7 +5,7 @@ import { service, titled } from '../../../scripts/services/service.ts';
 import { newGround, postgresHarness } from './postgres-harness.ts';
 
 /** The shortest time in which a few round trips are surely done, on a busy machine too. */
-const unitMs = 60;
+const unitMs = 150;
 
 const postgres = await service('postgres');
 

@@ -101,6 +101,34 @@ BEGIN
   RETURN kept;
 END $$;
 
+-- Heads with those behind them, in order, at most so many of a lane and so many in all. A run ends at the first that cannot run: what is
+-- after it may not overtake.
+CREATE FUNCTION runs_of(t int, heads bigint[], run_max int, most int, now bigint) RETURNS bigint[] LANGUAGE plpgsql ${quick} AS $$
+DECLARE
+  runs bigint[];
+  is_broken boolean;
+BEGIN
+  SELECT array_agg(coalesce(r.seq, h.seq) ORDER BY h.place, r.seq), bool_or(r.stops) INTO runs, is_broken
+  FROM unnest(heads) WITH ORDINALITY AS h(seq, place)
+  CROSS JOIN LATERAL (SELECT lane FROM event WHERE event.seq = h.seq LIMIT 1) AS e
+  LEFT JOIN LATERAL (
+    SELECT seq, seq <> h.seq AND (suspect OR blocking OR due_at > now) AS stops FROM event
+    WHERE topic = t AND lane BETWEEN e.lane AND e.lane AND seq >= h.seq ORDER BY lane, seq LIMIT run_max
+  ) AS r ON true;
+  IF is_broken THEN
+    SELECT array_agg(seq ORDER BY place, seq) INTO runs FROM (
+      SELECT h.place, coalesce(r.seq, h.seq) AS seq, bool_or(r.stops) OVER (PARTITION BY h.place ORDER BY r.seq) AS has_stopped
+      FROM unnest(heads) WITH ORDINALITY AS h(seq, place)
+      CROSS JOIN LATERAL (SELECT lane FROM event WHERE event.seq = h.seq LIMIT 1) AS e
+      LEFT JOIN LATERAL (
+        SELECT seq, seq <> h.seq AND (suspect OR blocking OR due_at > now) AS stops FROM event
+        WHERE topic = t AND lane BETWEEN e.lane AND e.lane AND seq >= h.seq ORDER BY lane, seq LIMIT run_max
+      ) AS r ON true
+    ) AS run WHERE has_stopped IS NOT TRUE;
+  END IF;
+  RETURN runs[1:most];
+END $$;
+
 -- The first row tells what stands besides (in extras); then the deliveries, oldest due first. since: where in the line to begin, 0 for
 -- its front. Events that were claimed leave the front of an index full of entries that are walked over until vacuum comes; who claims
 -- without a pause need not begin there each time. What it leaves free is taken from the front.
@@ -127,6 +155,10 @@ DECLARE
   was_asleep boolean;
   idle_lanes text[];
   first_due bigint;
+  takes_runs boolean := t.ordering = 'key' AND run_max > 1 AND NOT alone;
+  more bigint[];
+  runs bigint[];
+  mean double precision := run_max;
 BEGIN
   IF EXISTS (SELECT FROM control WHERE until <= now) THEN PERFORM end_controls(now); END IF;
   IF EXISTS (SELECT FROM hand WHERE topic = t.topic AND ends_at <= now) THEN PERFORM end_leases(t.topic, now); END IF;
@@ -166,36 +198,37 @@ BEGIN
         END IF;
         IF of_retries > 0 THEN chosen := claim(t, 1, of_retries, 0, now, has_quarantine); END IF;
       END IF;
-      IF cardinality(chosen) < most AND since > 0 THEN
+      IF takes_runs AND cardinality(chosen) > 0 THEN
+        heads := chosen;
+        chosen := runs_of(t.topic, heads, run_max, greatest(of_retries, most - firsts_due), now);
+      END IF;
+      IF NOT takes_runs AND cardinality(chosen) < most AND since > 0 THEN
         chosen := chosen || claim(t, 0, most - cardinality(chosen), since, now, has_quarantine);
       END IF;
-      IF cardinality(chosen) < most THEN
+      IF NOT takes_runs AND cardinality(chosen) < most THEN
         chosen := chosen || claim(t, 0, most - cardinality(chosen), 0, now, has_quarantine);
       END IF;
-      first_due := (SELECT due_at FROM event WHERE seq = chosen[1]);
-      IF of_retries > 0 THEN
-        chosen := ARRAY(
-          SELECT seq FROM event WHERE seq = ANY (chosen) ORDER BY due_at, seq);
+      IF NOT takes_runs AND of_retries > 0 THEN
+        chosen := ARRAY(SELECT seq FROM event WHERE seq = ANY (chosen) ORDER BY due_at, seq);
       END IF;
+      -- How many heads it takes depends on how long their runs are.
+      WHILE takes_runs AND cardinality(chosen) < most LOOP
+        more := claim(t, 0, ceil((most - cardinality(chosen)) / mean)::int, since, now, has_quarantine);
+        IF cardinality(more) = 0 AND since > 0 THEN
+          since := 0;
+          CONTINUE;
+        END IF;
+        EXIT WHEN cardinality(more) = 0;
+        heads := coalesce(heads, '{}') || more;
+        runs := runs_of(t.topic, more, run_max, most - cardinality(chosen), now);
+        chosen := chosen || runs;
+        mean := greatest(1, cardinality(runs)::float / cardinality(more));
+      END LOOP;
+      first_due := (SELECT due_at FROM event WHERE seq = chosen[1]);
     END IF;
   END IF;
 
-  IF t.ordering = 'key' AND run_max > 1 AND NOT alone AND cardinality(chosen) > 0 THEN
-    heads := chosen;
-    -- A run ends at the first that cannot run: what is after it may not overtake.
-    chosen := ARRAY(
-      SELECT seq FROM (
-        SELECT run.seq, head.due_at, head.seq AS head_seq
-        FROM event head, LATERAL (
-          SELECT head.seq AS seq UNION ALL
-          SELECT f.seq FROM (
-            SELECT e.seq, bool_and(NOT e.suspect AND NOT e.blocking AND e.due_at <= now) OVER (ORDER BY e.seq) AS may
-            FROM (SELECT * FROM event WHERE topic = t.topic AND lane BETWEEN head.lane AND head.lane AND seq <> head.seq ORDER BY lane, seq
-              LIMIT run_max - 1) AS e
-          ) AS f WHERE f.may
-        ) AS run
-        WHERE head.seq = ANY (heads)
-      ) AS runs ORDER BY due_at, head_seq, seq LIMIT most);
+  IF heads IS NOT NULL THEN
     -- Heads for which there is no room go back in line.
     INSERT INTO ready SELECT t.topic, line_of(suspect, attempts), due_at, seq FROM event
       WHERE seq = ANY (heads) AND seq <> ALL (chosen);
