@@ -64,7 +64,10 @@ const amounts = {
   pareto: shape({
     least: needed(duration()),
     alpha: needed(number(undefined, 0.001)),
+    /** Longer ones are this long. */
     cap: duration('unlimited', unlimited),
+    /** Longer ones are not drawn at all. */
+    until: duration('unlimited', unlimited),
   }),
   uniform: shape({ from: duration('0ms'), to: needed(duration()) }),
   /** The magnitude of a normal one, as messages are delayed in one of the experiments. */
@@ -89,6 +92,8 @@ const call = shape({
   attemptTimeout: duration(),
   /** What travels with the call: the patience that is left, and that somebody above already retries it. */
   tells: list(word(undefined, 'patience', 'ownership'), []),
+  /** So many of them. */
+  times: count(1, 1),
 });
 
 const route = shape({ time, calls: list(call, []) });
@@ -128,6 +133,8 @@ const service = shape({
   refusalCost: duration('0ms'),
   /** Calls that are made, one after the other, once its own time has passed. */
   calls: list(call, []),
+  /** They are made at the same time, and all are waited for. */
+  together: flag(false),
   /** A worker stays taken while it calls others. */
   holdsWorker: flag(true),
   routes: mapOf(route, {}),
@@ -142,6 +149,8 @@ const service = shape({
     /** Misses of one key at one time share one call. */
     coalesces: flag(false),
   }),
+  /** A row: an attempt reads it, comes back to write it, and fails if another has written it in between. */
+  conditionalWrite: flag(false),
   /** What a real service was seen to do: an attempt gets the answer that was given nearest to its time. */
   recording: list(
     shape({

@@ -29,11 +29,13 @@ export {
   sweep,
 } from './sweep.ts';
 export {
+  boundsOf,
   comparedIn,
   type Finding,
   type PolicyLibrary,
   type Trial,
   type TrialOptions,
+  trialOf,
   tryPolicy,
 } from './trial.ts';
 export { type Goal, parseGoal } from './tune/goal.ts';

@@ -23,6 +23,8 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
   declare startedUs: number;
   /** Calls to others that it has made so far. */
   declare callsMade: number;
+  /** Of those that are made at the same time, how many have not ended. */
+  declare callsOpen: number;
   /** How it will fail, where that is known when it starts. */
   declare fate: object | undefined;
   declare ok: boolean;
@@ -41,6 +43,7 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
     this.arrivedUs = 0;
     this.startedUs = 0;
     this.callsMade = 0;
+    this.callsOpen = 0;
     this.fate = undefined;
     this.ok = false;
     this.given = undefined;

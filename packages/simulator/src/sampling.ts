@@ -55,8 +55,9 @@ function plainly(
     return () => Math.min(cap, median * Math.exp(sigma * gauss(random)));
   }
   if (pareto) {
-    const { least, alpha, cap } = pareto;
-    return () => Math.min(cap, least * (1 - random()) ** (-1 / alpha));
+    const { least, alpha, cap, until } = pareto;
+    const share = 1 - (least / until) ** alpha;
+    return () => Math.min(cap, least * (1 - random() * share) ** (-1 / alpha));
   }
   if (uniform) return () => uniform.from + (uniform.to - uniform.from) * random();
   if (normal) return () => Math.abs(normal.mean + normal.sd * gauss(random));

@@ -6,6 +6,7 @@ import { broken, connectionRefused, overloaded, tooMany } from './failures.ts';
 import type { Job } from './job.ts';
 import { JobQueue } from './job-queue.ts';
 import { Recording } from './recording.ts';
+import { Row } from './row.ts';
 import { none, type Sampler, sampler } from './sampling.ts';
 import { ServiceTally } from './tally.ts';
 import type { World } from './world.ts';
@@ -29,6 +30,7 @@ export class Service {
   readonly routes = new Map<string, Route>();
   readonly network: Sampler;
   readonly recording: Recording | undefined;
+  readonly #row: Row | undefined;
   /** Of messages, each way. */
   loss = 0;
   readonly #chance: Random;
@@ -49,6 +51,7 @@ export class Service {
     }
     this.network = sampler(settings.network, world.random('network', name));
     this.recording = settings.recording && new Recording(settings.recording);
+    this.#row = settings.conditionalWrite ? new Row(world, this.tally, this.network) : undefined;
     this.#chance = world.random('chance', name);
   }
 
@@ -62,6 +65,10 @@ export class Service {
       job.attempt.signal.addEventListener('abort', () => job.instance.cancel(job), { once: true });
     }
     if (this.isLost()) return;
+    if (this.#row) {
+      this.#row.send(job);
+      return;
+    }
     const delayUs = this.network === none ? 0 : this.network();
     if (delayUs > 0) job.travel(delayUs);
     else job.instance.accept(job);
@@ -210,7 +217,10 @@ export class Instance {
   }
 
   calledOthers(job: Job, ok: boolean): void {
-    if (ok) this.#callNext(job);
+    if (this.service.settings.together) {
+      if (!ok) job.fate = broken();
+      if (--job.callsOpen === 0) this.#finish(job, !job.fate, job.fate ?? true);
+    } else if (ok) this.#callNext(job);
     else this.#finish(job, false, broken());
   }
 
@@ -226,7 +236,13 @@ export class Instance {
       this.#finish(job, true, true);
       return;
     }
-    if (job.callsMade === 0 && !this.service.settings.holdsWorker) this.#freeWorker();
+    const { holdsWorker, together } = this.service.settings;
+    if (job.callsMade === 0 && !holdsWorker) this.#freeWorker();
+    if (together) {
+      job.callsMade = job.callsOpen = calls.length;
+      for (const each of calls) each.call(job, 0, job.call.poison);
+      return;
+    }
     job.callsMade++;
     next.call(job, 0, job.call.poison);
   }

@@ -85,9 +85,11 @@ class Stage {
     }
     for (const [name, service] of this.#services) {
       const { calls, routes } = service.settings;
-      service.route.calls.push(...calls.map((call) => this.#tier(name, call)));
+      service.route.calls.push(...calls.flatMap((call) => this.#callersOf(name, call)));
       for (const [key, { calls: its }] of Object.entries(routes)) {
-        service.routes.get(key)!.calls.push(...its.map((call) => this.#tier(`${name}.${key}`, call)));
+        service.routes
+          .get(key)!
+          .calls.push(...its.flatMap((call) => this.#callersOf(`${name}.${key}`, call)));
       }
     }
   }
@@ -144,6 +146,11 @@ class Stage {
       tiers: this.#tiers,
       services: this.#services,
     });
+  }
+
+  /** One caller, as often as it is called. */
+  #callersOf(from: string, call: CallSettings): Caller[] {
+    return new Array<Caller>(call.times).fill(this.#tier(from, call));
   }
 
   #tier(from: string, { to, policy: name, attemptTimeout, tells }: CallSettings): Caller {

@@ -5,7 +5,7 @@ import type { World } from './world.ts';
 
 const STEP_US = 1_000_000;
 /** Of many clients with breakers of their own, so many speak for all. */
-const ASKED_MAX = 200;
+const ASKED_MAX = 100;
 
 /** Looks around once a second: at how long queues are, and which breakers are open. It changes nothing. */
 export class Watch extends Alarm {
@@ -28,7 +28,7 @@ export class Watch extends Alarm {
   add(tally: CallerTally, policy: Policy): void {
     const its = this.#policies.get(tally) ?? [];
     if (its.length === 0) this.#policies.set(tally, its);
-    if (its.length < ASKED_MAX && policy.plan.everyTarget) its.push(policy);
+    if (its.length < ASKED_MAX && policy.settings.breaker) its.push(policy);
   }
 
   ring(now: number): void {

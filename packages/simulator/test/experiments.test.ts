@@ -1,6 +1,7 @@
 import { parseScenario, type Scenario } from '@holdfast/config';
 import { describe, expect, test } from 'vitest';
 import { simulate } from '../src/index.ts';
+import { brooker, brookerMaker, brookerPolicies, brookerTable, published } from './published.ts';
 import { library } from './setup.ts';
 
 const bare = 'patience: unlimited, attemptTimeout: none, budget: false, breaker: false';
@@ -166,29 +167,26 @@ policies: { p: { attempts: 4, backoff: false, ${bare} } }
   });
 });
 
-describe('hedging', () => {
-  /** The tail of Dean and Barroso: P(L > 10 ms) = 2 %, P(L > 69 ms) = 0.1 %, a power law beyond. */
-  const leaf =
-    'mix: [{ share: 0.98, uniform: { from: 1ms, to: 10ms } }, { share: 0.02, pareto: { least: 10ms, alpha: 1.551, cap: 2s } }]';
-  const scenario = parseScenario(`
-id: hedge
-duration: 100s
-services: { leaf: { time: { ${leaf} } } }
-clients: { c: { to: leaf, arrivals: { poisson: 1000/s } } }
-policies:
-  never: { attempts: 1, ${bare} }
-  hedged: { attempts: 2, hedge: { after: 10ms, extraLoad: 0.05 }, ${bare} }
-`);
-
-  test('after 10 ms costs 2 % and takes the tail away', () => {
-    const never = simulate(scenario, { policy: 'never' });
-    const hedged = simulate(scenario, { policy: 'hedged' });
-    expect(never.figure('p999')).toBeGreaterThan(0.055);
-    expect(hedged.figure('p999')).toBeLessThan(0.025);
-    expect(hedged.figure('extra')).toBeCloseTo(0.02, 2);
+describe('The Tail at Scale', () => {
+  test('hedging after 10 ms takes the tail of a read of a hundred servers away, for 2 % more requests', () => {
+    const scenario = published('tail-at-scale');
+    const run = (policy: string) => simulate(scenario, { policy, durationMs: 15_000 });
+    const plain = run('plain');
+    const hedged = run('hedged');
+    const leaf = { clients: 'read → leaf' };
+    expect(hedged.figure('extra', leaf)).toBeGreaterThan(0.019);
+    expect(hedged.figure('extra', leaf)).toBeLessThan(0.021);
+    // One server in a hundred is slower than its p99: 63 % of reads are.
+    const p99 = hedged.figure('p99', leaf);
+    expect(plain.figure('p50', { clients: 'user' })).toBeGreaterThan(p99);
+    // Three thousand reads say little of one in a thousand; the drill has twenty times as many.
+    expect(
+      plain.figure('p99', { clients: 'user' }) / hedged.figure('p99', { clients: 'user' }),
+    ).toBeGreaterThan(4);
+    expect(hedged.figure('p999', { clients: 'user' })).toBeLessThan(0.1);
   });
 
-  test('of a service with free room has its price limited by the policy', () => {
+  test('a hedge has its price limited by the policy', () => {
     const results = simulate(
       parseScenario(`
 id: hedge
@@ -200,6 +198,32 @@ policies: { p: { attempts: 2, hedge: { after: 10ms, extraLoad: 0.05 }, ${bare} }
       { policy: 'p' },
     );
     expect(results.figure('extra')).toBeLessThanOrEqual(0.051);
+  });
+});
+
+describe('Brooker: retries, a token bucket and a breaker', () => {
+  const some = brookerTable.filter(([p]) => [0.05, 0.5].includes(p));
+  const cells = some.flatMap(([p, ...row]) =>
+    row.map(([success, load], index) => [p, brookerPolicies[index]!, success, load] as const),
+  );
+  test.each(cells)('at p = %d, %s', (p, policy, success, load) => {
+    const results = simulate(brooker(p), {
+      policy,
+      make: brookerMaker(policy) as never,
+      durationMs: 100_000,
+    });
+    expect(Math.abs(100 * results.figure('success') - success)).toBeLessThanOrEqual(0.5);
+    expect(Math.abs(results.figure('multiplication') / (load / 100) - 1)).toBeLessThanOrEqual(0.01);
+  });
+
+  test.each([
+    [10, 110.4],
+    [100, 114.2],
+    [1000, 145.8],
+  ])('a bucket for each of %i clients of few calls lets through %d percent', (count, load) => {
+    const scenario = brooker(0.5, { count, rate: 0.1 });
+    const results = simulate(scenario, { policy: 'adaptive', make: brookerMaker('adaptive') as never });
+    expect(Math.abs(results.figure('multiplication') / (load / 100) - 1)).toBeLessThanOrEqual(0.025);
   });
 });
 

@@ -1,4 +1,5 @@
 import { OptionsError, type PolicySpec, policy, type Random } from 'holdfast';
+import { lint } from 'holdfast/lint';
 
 /** One thing about a policy that can be chosen. */
 interface Gene {
@@ -26,7 +27,8 @@ const genes: readonly Gene[] = [
   { name: 'cap', choices: each(['2s', '5s', '10s', '30s'] as const, (cap) => ({ backoff: { cap } })) },
   {
     name: 'jitter',
-    choices: each(['none', 'equal', 'full', 'decorrelated'] as const, (jitter) => ({ backoff: { jitter } })),
+    // Without any it would do no harm in small storms, and all the harm in large ones.
+    choices: each(['equal', 'full', 'decorrelated'] as const, (jitter) => ({ backoff: { jitter } })),
   },
   {
     name: 'budget',
@@ -77,6 +79,16 @@ export function randomGenome(random: Random): Genome {
   return genes.map(({ choices }) => Math.floor(random() * choices.length));
 }
 
+/** The start with each limit for an attempt: of all choices it is the one that decides most. */
+export const timeoutsOf: readonly Genome[] = timeouts();
+
+function timeouts(): Genome[] {
+  const gene = genes.findIndex(({ name }) => name === 'attemptTimeout');
+  return genes[gene]!.choices.map((_, choice) =>
+    unchanged.map((each, index) => (index === gene ? choice : each)),
+  );
+}
+
 /** A neighbour: one gene or a few chosen anew, ordered ones near to where they were. */
 export function mutated(genome: Genome, random: Random): Genome {
   const next = [...genome];
@@ -97,21 +109,34 @@ export function crossed(one: Genome, other: Genome, random: Random): Genome {
   return one.map((choice, gene) => (random() < 0.5 ? choice : other[gene]!));
 }
 
-/** The first of `draw` whose policy can be made: an attempt may not be longer than patience, and the like. */
-export function possible(base: PolicySpec, draw: () => Genome): Genome {
+/**
+ * The first of `draw` whose policy can be made: an attempt may not be longer than patience, and the like. `isSound`: and has
+ * nothing that is known to be dangerous, whatever a storm or two may say in its favour.
+ */
+export function possible(base: PolicySpec, isSound: boolean, draw: () => Genome): Genome {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const genome = draw();
-    if (isPossible(policyOf(genome, base))) return genome;
+    if (isPossible(policyOf(genome, base), isSound)) return genome;
   }
   return unchanged;
 }
 
 const TRIES_MAX = 100;
 
-function isPossible({ name: _, ...spec }: PolicySpec): boolean {
+/** Rules of `lint` that are about harm to others: a search that is after one caller's figures must not break them. */
+const dangerous = new Set([
+  'no-budget',
+  'large-budget',
+  'no-breaker',
+  'hasty-breaker',
+  'no-jitter',
+  'no-delay',
+  'hedge-without-budget',
+]);
+
+export function isPossible({ name: _, ...spec }: PolicySpec, isSound: boolean): boolean {
   try {
-    policy(spec);
-    return true;
+    return !lint(policy(spec)).some(({ rule }) => isSound && dangerous.has(rule));
   } catch (error) {
     if (error instanceof OptionsError) return false;
     throw error;

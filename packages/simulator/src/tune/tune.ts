@@ -9,10 +9,12 @@ import { type Goal, goalsIn, kindness, missedBy, patienceFor, unkindness } from 
 import {
   crossed,
   type Genome,
+  isPossible,
   mutated,
   policyOf,
   possible,
   randomGenome,
+  timeoutsOf,
   unchanged,
 } from './policy-space.ts';
 
@@ -48,26 +50,41 @@ export interface TuneOptions {
 const TRIALS = 64;
 /** Tried side by side before the next are chosen. */
 const BROOD = 8;
+/** Of the best, so many are tried again. */
+const FINALISTS = 4;
 /** Of those so far, so many have children. */
 const PARENTS = 6;
 
-/** Searches for the policy that is nearest to a goal, by small changes of the best so far. */
+/**
+ * Searches for the policy that is nearest to a goal, by small changes of the best so far. The last quarter of the trials
+ * is for the best few, which are tried with more seeds: the luckiest is not the best.
+ */
 export async function tune(options: TuneOptions, pool: RunPool): Promise<Score> {
+  const { trials = TRIALS, seeds = 1, onProgress } = options;
   const random = seededRandom('tune', options.seed ?? 1);
   const patience = patienceFor(options.goal);
   const base: PolicySpec = { ...options.base, ...(patience !== undefined && { patience }) };
-  return search({ ...options, base }, pool, (ranked) => {
+  const finalSeeds = Math.max(2, Math.floor(trials / (4 * FINALISTS)));
+  const explored = Math.max(1, trials - FINALISTS * finalSeeds);
+  const ranked = await search({ ...options, base, trials: explored }, pool, (genomes) => {
     // It starts at what is known to be good, so that nothing worse can come out.
-    const [parents, known] = ranked.length > 0 ? [ranked.slice(0, PARENTS), []] : [[unchanged], [unchanged]];
-    const brood = children(parents, BROOD - known.length - 1, base, random);
-    return [...known, ...brood, ...strangers(1, base, random)];
+    if (genomes.length === 0)
+      return [unchanged, ...timeoutsOf.filter((genome) => isPossible(policyOf(genome, base), true))];
+    return children(genomes.slice(0, PARENTS), BROOD, base, random);
   });
+  const finalists = ranked.slice(0, FINALISTS).map(({ policy }) => policy);
+  const scores = await scorePolicies(finalists, { ...options, seeds: seeds * finalSeeds }, pool);
+  const best = scores.reduce((one, other) => (other.loss < one.loss ? other : one));
+  onProgress?.(trials, trials, best);
+  return best;
 }
 
 /** The same number of policies, by chance alone: what a search has to beat. */
 export async function searchByChance(options: TuneOptions, pool: RunPool): Promise<Score> {
   const random = seededRandom('chance', options.seed ?? 1);
-  return search(options, pool, () => strangers(BROOD, options.base, random));
+  const stranger = () => possible(options.base, false, () => randomGenome(random));
+  const [best] = await search(options, pool, () => Array.from({ length: BROOD }, stranger));
+  return best!;
 }
 
 /** How policies do in storms. */
@@ -111,33 +128,25 @@ export async function scorePolicies(
   });
 }
 
+/** Everything that was tried, the best first. */
 async function search(
   options: TuneOptions,
   pool: RunPool,
   choose: (ranked: readonly Genome[]) => readonly Genome[],
-): Promise<Score> {
+): Promise<Score[]> {
   const { base, trials = TRIALS, onProgress } = options;
-  const scores = new Map<string, { genome: Genome; score: Score }>();
-  let tried = 0;
-  let best: Score | undefined;
-  while (tried < trials || !best) {
-    const ranked = [...scores.values()]
-      .sort((a, b) => a.score.loss - b.score.loss)
-      .map(({ genome }) => genome);
-    const brood = choose(ranked).slice(0, trials - tried);
-    const scored = await scorePolicies(
-      brood.map((genome) => policyOf(genome, base)),
-      options,
-      pool,
-    );
-    for (const [index, score] of scored.entries()) {
-      scores.set(brood[index]!.join(), { genome: brood[index]!, score });
-      if (!best || score.loss < best.loss) best = score;
+  const found = new Map<string, { readonly genome: Genome; readonly score: Score }>();
+  const ranked = () => [...found.values()].sort((a, b) => a.score.loss - b.score.loss);
+  for (let tried = 0; tried < trials; ) {
+    const brood = choose(ranked().map(({ genome }) => genome)).slice(0, trials - tried);
+    const policies = brood.map((genome) => policyOf(genome, base));
+    for (const [index, score] of (await scorePolicies(policies, options, pool)).entries()) {
+      found.set(brood[index]!.join(), { genome: brood[index]!, score });
     }
     tried += brood.length;
-    onProgress?.(tried, trials, best!);
+    onProgress?.(tried, trials, ranked()[0]!.score);
   }
-  return best;
+  return ranked().map(({ score }) => score);
 }
 
 function children(parents: readonly Genome[], count: number, base: PolicySpec, random: Random): Genome[] {
@@ -146,11 +155,7 @@ function children(parents: readonly Genome[], count: number, base: PolicySpec, r
     const one = any();
     return mutated(parents.length > 1 && random() < 0.3 ? crossed(one, any(), random) : one, random);
   };
-  return Array.from({ length: count }, () => possible(base, child));
-}
-
-function strangers(count: number, base: PolicySpec, random: Random): Genome[] {
-  return Array.from({ length: count }, () => possible(base, () => randomGenome(random)));
+  return Array.from({ length: count }, () => possible(base, true, child));
 }
 
 function evidenceOf({ id }: Scenario, assertion: Assertion, figure: number): Evidence {
