@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Broker } from '@holdfast/contracts';
 import type { DrillOptions } from '../scripts/drill.ts';
 import { ownService } from '../scripts/services/service.ts';
 import { publisherPoints, workerPoints } from './events/doom.ts';
@@ -15,10 +16,11 @@ const CHANCE = 'by chance';
 /** Who does not come to its point in this time is killed wherever it is. */
 const POINT_MAX_MS = 4000;
 const CHANCE_MAX_MS = 400;
-const PASSES_MAX = 6;
+/** A publisher lives longer, so that there is something to handle. */
+const PASSES_MAX = { worker: 6, publisher: 20 };
 const DRAIN_MAX_MS = 120_000;
 
-interface Counts {
+export interface Counts {
   kills: number;
   events: number;
   lost: number;
@@ -49,30 +51,75 @@ export async function kills(
   times: number,
   address?: string,
 ): Promise<Counts & Record<string, number>> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'holdfast-kill-'));
   const server = engine === 'postgres' && address === undefined ? await ownService('postgres') : undefined;
   if (server?.missing !== undefined) throw new Error(`The drill needs ${engine}: ${server.missing}.`);
+  try {
+    const counts = await trial(engine, address ?? server?.url, ({ place, log }) =>
+      killAll(place, times, log),
+    );
+    return { ...counts, kills: times };
+  } finally {
+    await server?.stop();
+  }
+}
+
+/** What a trial has to do its worst with. */
+export interface Stage {
+  readonly place: Place;
+  /** The file of the record. */
+  readonly log: string;
+  readonly broker: Broker;
+  /** Has a worker run to the end. */
+  worker(): void;
+  /** Has a publisher run to the end; its refusals come in as codes. */
+  publisher(): string[];
+}
+
+/** Lets `happen` happen, then has everything handled that is left, and counts. */
+export async function trial(
+  engine: Place['engine'],
+  address: string | undefined,
+  happen: (stage: Stage) => Promise<Record<string, number>>,
+): Promise<Counts & Record<string, number>> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'holdfast-kill-'));
   const place: Place = {
     engine,
-    address: address ?? server?.url ?? path.join(folder, 'events.db'),
+    address: address ?? path.join(folder, 'events.db'),
     record: path.join(folder, 'record.sock'),
   };
   const log = path.join(folder, 'record');
-  const recorder = start('recorder', [log, place.record]);
+  const helpers: ChildProcess[] = [];
+  const help = (role: Role) => {
+    const child = start(role, [JSON.stringify(place), 'never', '1', '0']);
+    helpers.push(child);
+    return child;
+  };
   try {
-    await once(recorder, 'message');
+    await once(start('recorder', [log, place.record]), 'message');
     const own = await openPlace(place);
     await own.broker.declare('drill', { ordering: 'key' });
     await prepareEffects(place);
     await warmUp(place);
-    const hits = await killAll(place, times, log);
+    const counts = await happen({
+      place,
+      log,
+      broker: own.broker,
+      worker: () => void help('worker'),
+      publisher() {
+        const refusals: string[] = [];
+        help('publisher').on('message', (message) => {
+          if (message !== 'ready') refusals.push(String(message));
+        });
+        return refusals;
+      },
+    });
+    await Promise.all(helpers.map(stopped));
     await drain(place, own.broker);
     must((await own.triage.count({})) === 0, 'nothing is parked: no event is at fault');
     await own.close();
-    return { kills: times, ...(await audit(place, log)), ...hits };
+    return { kills: 0, ...(await audit(place, log)), ...counts };
   } finally {
     for (const child of running) child.kill('SIGKILL');
-    await server?.stop();
     for (const each of [folder, compiled]) await rm(each, { recursive: true, force: true, maxRetries: 5 });
   }
 }
@@ -80,10 +127,8 @@ export async function kills(
 /** Who ends by itself leaves behind what it compiled. */
 async function warmUp(place: Place): Promise<void> {
   const worker = start('worker', [JSON.stringify(place), 'never', '1']);
-  const gone = once(worker, 'exit');
   await once(worker, 'message');
-  stop(worker);
-  await gone;
+  await stopped(worker);
 }
 
 /** Has processes run and die until so many are dead; says how many at each point. */
@@ -122,7 +167,7 @@ async function lifeOf(
   log: string,
   goesOn: () => boolean,
 ): Promise<string | undefined> {
-  const passes = 1 + Math.floor(Math.random() * PASSES_MAX);
+  const passes = 1 + Math.floor(Math.random() * PASSES_MAX[role]);
   const first = role === 'publisher' ? await firstUnpublished(log) : 0;
   const child = start(role, [JSON.stringify(place), point, String(passes), String(first)]);
   const gone = once(child, 'exit');
@@ -132,8 +177,7 @@ async function lifeOf(
   for (const until = performance.now() + maxMs; child.exitCode === null && child.signalCode === null; ) {
     await Promise.race([gone, pause(20)]);
     if (!goesOn() && child.connected) {
-      stop(child);
-      await gone;
+      await stopped(child);
       return undefined;
     }
     if (performance.now() < until) continue;
@@ -150,19 +194,19 @@ async function lifeOf(
 /** Nobody is killed any more: what is left is handled. */
 async function drain(place: Place, broker: Awaited<ReturnType<typeof openPlace>>['broker']): Promise<void> {
   const worker = start('worker', [JSON.stringify(place), 'never', '1']);
-  const gone = once(worker, 'exit');
   for (const until = performance.now() + DRAIN_MAX_MS; ; await pause(20)) {
     const { oldestReadyMs: _, nextDueInMs: __, ...states } = await broker.counts('drill');
     if (Object.values(states).every((count) => count === 0)) break;
     must(performance.now() < until, `all is handled in the end, left are ${JSON.stringify(states)}`);
   }
-  stop(worker);
-  await gone;
+  await stopped(worker);
 }
 
-/** Who is killed on the way to its end did not have to be told any more. */
-function stop(child: ChildProcess): void {
-  child.send('stop', () => {});
+/** Tells it to stop; who is killed on the way to its end did not have to be told. */
+async function stopped(child: ChildProcess): Promise<void> {
+  const gone = once(child, 'exit');
+  if (child.connected) child.send('stop', () => {});
+  await gone;
 }
 
 /** The publisher goes on after what it has the answer for; what it had none for it publishes again. */

@@ -15,6 +15,7 @@ export interface DrillModule {
 
 /** The long trials. Each runs the code of a shortened one in the tests, with larger counts. */
 const drills: Record<string, () => Promise<DrillModule>> = {
+  'events-full': () => import('../drills/events-full.ts'),
   'events-kill': () => import('../drills/events-kill.ts'),
   'http-soak': () => import('../drills/http-soak.ts'),
   'http-outage': () => import('../drills/http-outage.ts'),

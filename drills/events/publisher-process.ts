@@ -28,12 +28,22 @@ for (let number = Number(first); !isOver; number += batchSize) {
   await record(`published ${number} ${number + batchSize}`);
   for (let waiting = waitingMax; waiting >= waitingMax && !isOver; ) {
     await pause(5);
-    const { ready, behind } = await engine.broker.counts('drill');
-    waiting = ready + behind;
+    waiting = await countWaiting();
   }
 }
 await engine.close();
 process.exit();
+
+/** Who cannot be asked is taken to have enough. */
+async function countWaiting(): Promise<number> {
+  try {
+    const { ready, behind } = await engine.broker.counts('drill');
+    return ready + behind;
+  } catch (error) {
+    process.send?.((error as { code?: string }).code ?? String(error));
+    return waitingMax;
+  }
+}
 
 /** Without an answer it is repeated, under the same ids: that is all that a publisher has to do. */
 async function untilPublished(events: readonly ReturnType<typeof eventOf>[]): Promise<void> {
@@ -41,7 +51,9 @@ async function untilPublished(events: readonly ReturnType<typeof eventOf>[]): Pr
     try {
       await engine.broker.publish('drill', events);
       return;
-    } catch {
+    } catch (error) {
+      const { code } = error as { code?: string };
+      if (code !== undefined) process.send?.(code);
       await pause(5);
     }
   }

@@ -165,6 +165,7 @@ function connect(file: string, durability: 'process' | 'power'): DatabaseSync {
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'};
       PRAGMA wal_autocheckpoint = 4000;
+      PRAGMA journal_size_limit = 33554432;
       PRAGMA cache_size = -65536;
       PRAGMA temp_store = MEMORY`);
     migrate(database);

@@ -22,12 +22,17 @@ export function isBusy(error: unknown): boolean {
   return code === busy || code === locked;
 }
 
+export function isFull(error: unknown): boolean {
+  const code = resultCode(error);
+  return code === full || (code !== undefined && /no space|disk.*full/i.test((error as Error).message));
+}
+
 /** What a caller is told: our own errors as they are, the driver's in a sentence. */
 export function told(error: unknown, file: string): unknown {
   const code = resultCode(error);
   if (code === undefined) return error;
   const { message } = error as Error;
-  if (code === full || /no space|disk.*full/i.test(message)) {
+  if (isFull(error)) {
     return new SqliteError('FULL', `there is no space left for ${file}: nothing of this was stored`, {
       cause: error,
     });

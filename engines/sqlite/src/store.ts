@@ -3,7 +3,7 @@ import { timeOrderedId } from '@holdfast/contracts';
 import { Alarm, type Clock, HoldfastError, later, type Random } from 'holdfast';
 import { backoff } from 'holdfast/machines';
 import { Sequence } from './sequence.ts';
-import { isBusy, SqliteError, told } from './sqlite-errors.ts';
+import { isBusy, isFull, SqliteError, told } from './sqlite-errors.ts';
 
 export interface StoreSettings {
   readonly file: string;
@@ -22,6 +22,8 @@ interface Job {
   refusal: unknown;
   /** It has failed together with others: a transaction of its own tells whose fault it was. */
   isAlone: boolean;
+  /** There was no space for it, and some was made. */
+  isSecondTry: boolean;
 }
 
 /** After so long a transaction takes no more jobs: those left have the next one, and others a turn in between. */
@@ -93,7 +95,15 @@ export class Store {
   write<T>(work: (now: number) => T): Promise<T> {
     if (this.#isClosed) return Promise.reject(closed(this.#settings.file));
     return new Promise<T>((resolve, reject) => {
-      this.#queue.push({ work, resolve, reject, answer: undefined, refusal: undefined, isAlone: false });
+      this.#queue.push({
+        work,
+        resolve,
+        reject,
+        answer: undefined,
+        refusal: undefined,
+        isAlone: false,
+        isSecondTry: false,
+      });
       if (this.#isScheduled) return;
       this.#isScheduled = true;
       later(() => this.#flush());
@@ -149,9 +159,23 @@ export class Store {
       this.#undo();
       // One bad job must not take its neighbours with it.
       if (jobs.length > 1) for (const job of jobs) job.isAlone = true;
-      else this.#queue.shift()?.reject(told(error, this.#settings.file));
+      else if (!this.#isWorthAnotherTry(jobs[0]!, error)) {
+        this.#queue.shift()?.reject(told(error, this.#settings.file));
+      }
     }
     this.#goOn();
+  }
+
+  /** A full disk is often full of our own log: what is in it already is in the file, and the log can begin anew. */
+  #isWorthAnotherTry(job: Job, error: unknown): boolean {
+    if (job.isSecondTry || !isFull(error)) return false;
+    job.isSecondTry = true;
+    try {
+      return this.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy === 0;
+    } catch (failure) {
+      if (isFull(failure)) return false;
+      throw failure;
+    }
   }
 
   #runJobs(jobs: Job[]): void {

@@ -1,10 +1,24 @@
 import { expect, test } from 'vitest';
+import { full, whyNoDisk } from '../../../drills/events-full.ts';
 import { kills } from '../../../drills/events-kill.ts';
 
-test('processes are killed at every step, and nothing is lost, repeated or out of order', {
-  timeout: 180_000,
+const timeout = 180_000;
+const noDisk = whyNoDisk();
+
+test('processes are killed at every step: nothing is lost, repeated or out of order', {
+  timeout,
 }, async () => {
   const counts = await kills('sqlite', 20);
   expect(counts).toMatchObject({ kills: 20, lost: 0, repeated: 0, outOfOrder: 0 });
   expect(counts.events).toBeGreaterThan(0);
 });
+
+test.skipIf(noDisk)(
+  `the disk is full for a while: clear errors, and nothing is lost${noDisk ? ` (skipped: ${noDisk})` : ''}`,
+  { timeout },
+  async () => {
+    const counts = await full();
+    expect(counts).toMatchObject({ lost: 0, repeated: 0, outOfOrder: 0 });
+    expect(counts.refused).toBeGreaterThan(0);
+  },
+);
