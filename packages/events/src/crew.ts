@@ -24,7 +24,7 @@ export interface CrewSettings<T, Tx> {
   onDecided(task: Task<T>, settlement: Settlement<Tx>): void;
   /** The queue has become shorter. */
   onRoom(): void;
-  /** Nothing runs, and nothing waits to: what has been decided need not wait for more. */
+  /** No handler runs: what has been decided need not wait for more. */
   onRest(): void;
 }
 
@@ -42,6 +42,8 @@ export class Crew<T, Tx> {
   #workers = 0;
   #running = 0;
   #isOpen = true;
+  /** Events that were given back unbegun so far. */
+  returned = 0;
   #whenGone: (() => void) | undefined;
 
   constructor(settings: CrewSettings<T, Tx>) {
@@ -213,7 +215,8 @@ export class Crew<T, Tx> {
       const settled = new Promise<boolean>((resolve) => {
         task.whenSettled = resolve;
       });
-      if (this.isResting) this.#settings.onRest();
+      // Whoever else there is waits for the store as well: it has to be asked now.
+      if (this.#running === 0) this.#settings.onRest();
       return settled;
     }
     return (
@@ -225,6 +228,7 @@ export class Crew<T, Tx> {
   #returnLane(head: Task<T> | undefined): void {
     for (let task = head; task; task = task.next) {
       if (task.phase === WAITING) {
+        this.returned += 1;
         this.#settings.onDecided(task, { lease: task.delivery.lease, kind: 'return' });
       }
     }

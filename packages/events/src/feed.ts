@@ -39,6 +39,10 @@ export interface FeedSettings<T, Tx> extends TaskSettings {
   onFailure(what: string, delayMs: number): void;
 }
 
+/** One in so many given back unbegun is too many. */
+const inVainPart = 8;
+const runShareMin = 1 / 128;
+
 /** How long suspects are run one after the other before the rest has its turn. */
 const suspectsTurnMs = 1000;
 
@@ -58,6 +62,10 @@ export class Feed<T, Tx> implements Inhabitant {
   #leasing: Promise<void> | undefined;
   /** Lanes of the latest lease. */
   #lanes = 0;
+  /** What is asked for of the longest run, and what it depends on: events taken, and given back unbegun. */
+  #runShare = 1;
+  #taken = 0;
+  #returnedBefore = 0;
   /** Since when, and since how many, it has had work without a break. */
   #measured: { readonly at: number; readonly finished: number } | undefined;
   #soloSince: number | undefined;
@@ -205,10 +213,19 @@ export class Feed<T, Tx> implements Inhabitant {
     if (deliveries.length === 0) this.#measured = undefined;
   }
 
-  /** A lease may bring a run of one key. It is as long as the workers have keys, so that none is idle for the sake of another. */
+  /**
+   * A lease may bring a run of one key: as long as no worker is idle for the sake of another, and shorter where heads fail and
+   * what is behind them goes back.
+   */
   #runMax(limit: number): number {
+    const { crew } = this.#settings;
     const concurrency = this.#settings.concurrency();
-    return this.#lanes < concurrency ? limit : Math.max(1, Math.ceil(limit / concurrency));
+    const isInVain = (crew.returned - this.#returnedBefore) * inVainPart > this.#taken;
+    this.#runShare = isInVain ? Math.max(this.#runShare / 4, runShareMin) : Math.min(1, this.#runShare * 2);
+    this.#returnedBefore = crew.returned;
+    this.#taken = 0;
+    const longest = this.#lanes < concurrency ? limit : Math.ceil(limit / concurrency);
+    return Math.max(1, Math.ceil(longest * this.#runShare));
   }
 
   async #receive({ deliveries, controlsVersion }: Leased, sentAt: number): Promise<void> {
@@ -217,6 +234,7 @@ export class Feed<T, Tx> implements Inhabitant {
     const batch: Batch = { tasks, leaseEndsAt: sentAt + leaseMs, open: deliveries.length };
     for (const delivery of deliveries) tasks.push(new Task<T>(delivery, this.#settings, batch, sentAt));
     if (tasks.length > 0) heartbeat.watch(batch);
+    this.#taken += tasks.length;
     const isReady = await this.#prepare(tasks, controlsVersion);
     if (isReady && !this.#isLeaving) this.#lanes = crew.enqueue(tasks, this.#ordering);
     else for (const task of tasks) settler.add(task, { lease: task.delivery.lease, kind: 'return' });
