@@ -22,8 +22,13 @@ async function open(url: string, name: string) {
   return {
     pool,
     newId: timeOrderedId(systemClock, systemRandom),
-    insert: `INSERT INTO ${name} (event_id, payload, run_at, state, lane)
-      SELECT id, body, now(), state, lane FROM unnest($1::text[], $2::text[], $3::int[], $4::text[]) AS g(id, body, state, lane)`,
+    insert: `INSERT INTO ${name} (event_id, payload, run_at, state) SELECT id, body, now(), 0
+      FROM unnest($1::text[], $2::text[]) AS g(id, body)`,
+    /** Behind one that is there, or that comes before it. */
+    insertByKey: `INSERT INTO ${name} (event_id, payload, run_at, lane, state) SELECT id, body, now(), lane,
+        CASE WHEN row_number() OVER (PARTITION BY lane ORDER BY place) > 1 OR EXISTS (SELECT FROM ${name} m WHERE m.lane = g.lane)
+          THEN 2 ELSE 0 END
+      FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS g(id, body, lane, place) ORDER BY place`,
     claim: `UPDATE ${name} SET state = 1, lease_until = now() + interval '30 s' WHERE id = ANY (ARRAY(
         SELECT id FROM ${name} WHERE state = 0 AND run_at <= now() ORDER BY run_at, id LIMIT $1 FOR UPDATE SKIP LOCKED))
       RETURNING id, event_id, payload, lane`,
@@ -45,16 +50,16 @@ export async function bareQueue(
   name: string,
   { events, batch, key }: Load,
 ): Promise<Contestant> {
-  const { pool, newId, insert, claim, remove, promote } = await open(url, name);
-  const seen = new Set<string>();
+  const { pool, newId, insert, insertByKey, claim, remove, promote } = await open(url, name);
 
   async function publish(at: number): Promise<void> {
-    const lanes = Array.from({ length: batch }, (_, index) => key?.(at + index) ?? null);
-    const states = lanes.map((lane) =>
-      lane !== null && seen.size < seen.add(lane).size ? 0 : lane === null ? 0 : 2,
-    );
-    const values = [lanes.map(newId), lanes.map(() => payload), states, lanes];
-    await pool.query({ name: 'insert', text: insert, values });
+    const ids = Array.from({ length: batch }, newId);
+    const payloads = ids.map(() => payload);
+    if (!key) await pool.query({ name: 'insert', text: insert, values: [ids, payloads] });
+    else {
+      const lanes = ids.map((_, index) => key(at + index));
+      await pool.query({ name: 'insert', text: insertByKey, values: [ids, payloads, lanes] });
+    }
   }
 
   async function work(claimed: { count: number }): Promise<void> {
@@ -74,7 +79,6 @@ export async function bareQueue(
   return {
     round: () =>
       rateOf(events, async () => {
-        seen.clear();
         for (let at = 0; at < events; at += batch) await publish(at);
         const claimed = { count: 0 };
         await Promise.all(Array.from({ length: workers }, () => work(claimed)));
@@ -90,7 +94,7 @@ export async function bareLatency(url: string, name: string, share: number): Pro
     round: () =>
       latencyAt(share, async () => {
         const before = performance.now();
-        await pool.query({ name: 'insert', text: insert, values: [[newId()], [payload], [0], [null]] });
+        await pool.query({ name: 'insert', text: insert, values: [[newId()], [payload]] });
         const { rows } = await pool.query<Claimed>({ name: 'claim', text: claim, values: [1] });
         const took = performance.now() - before;
         await pool.query({ name: 'remove', text: remove, values: [rows.map(({ id }) => id)] });
