@@ -1,0 +1,78 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { openSqlite } from '@holdfast/sqlite';
+import { expect, onTestFinished, test } from 'vitest';
+import { service, titled } from '../../../scripts/services/service.ts';
+import { orders } from '../src/server-express.ts';
+import { catalogue } from '../src/server-fastify.ts';
+import { payments } from '../src/server-redis.ts';
+
+const redis = await service('redis');
+const root = path.join(import.meta.dirname, '../../..');
+
+async function listen(server: Server): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+test('a catalogue is limited, healthy, and in time', async () => {
+  const app = await catalogue();
+  onTestFinished(() => app.close());
+  const origin = await app.listen({ port: 0, host: '127.0.0.1' });
+  expect(await (await fetch(`${origin}/products/7`)).json()).toEqual({ id: '7', name: 'book' });
+  expect((await fetch(`${origin}/readyz`)).status).toBe(200);
+  const late = await fetch(`${origin}/products/7`, { headers: { holdfast: 'patience=0' } });
+  expect(late.status).toBe(504);
+});
+
+test('an order is placed once', async () => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'holdfast-snippet-'));
+  const engine = await openSqlite({ file: path.join(folder, 'orders.db') });
+  onTestFinished(async () => {
+    await engine.close();
+    await rm(folder, { recursive: true });
+  });
+  await engine.transaction((database) =>
+    database.exec('CREATE TABLE orders (id INTEGER PRIMARY KEY, item TEXT)'),
+  );
+  const origin = await listen(createServer(orders(engine)));
+  const order = () =>
+    fetch(`${origin}/orders`, {
+      method: 'POST',
+      body: '{"item":"book"}',
+      headers: { 'content-type': 'application/json', 'idempotency-key': 'a' },
+    });
+  expect([(await order()).headers.get('location'), await (await order()).json()]).toEqual([
+    '/orders/1',
+    { id: 1 },
+  ]);
+  const rows = await engine.transaction((database) => database.prepare('SELECT * FROM orders').all());
+  expect(rows).toHaveLength(1);
+});
+
+test.skipIf(redis.missing)(titled('a payment is made once', redis), async () => {
+  const origin = await listen(payments(redis.missing === undefined ? redis.url : ''));
+  const key = `snippet-${process.pid}`;
+  const pay = () => fetch(origin, { method: 'POST', body: '5 EUR', headers: { 'idempotency-key': key } });
+  // The first may come before the connection is there.
+  await expect.poll(async () => (await pay()).status).toBe(201);
+  const again = await pay();
+  expect([await again.text(), again.headers.get('idempotent-replayed')]).toEqual(['ch_1', 'true']);
+});
+
+test.each(['fastify', 'express', 'redis'])(
+  'docs/server.md shows the %s service that the tests run',
+  async (name) => {
+    const page = await readFile(path.join(root, 'docs/server.md'), 'utf8');
+    expect(page).toContain(
+      await readFile(path.join(root, `examples/snippets/src/server-${name}.ts`), 'utf8'),
+    );
+  },
+);
