@@ -21,7 +21,7 @@ export interface Consumer {
   readonly topic: string;
   /** Takes another document with `update`, and stops all retries with `kill`. */
   readonly policy: Policy;
-  /** Declares the topic and begins. Once. */
+  /** Declares the topic and begins, once; one that failed may be tried again. */
   start(): Promise<void>;
   /** Claims nothing more, and resolves when nothing is in hand. What takes longer than `grace` is given back. */
   stop(options?: { readonly grace?: Duration }): Promise<void>;
@@ -182,6 +182,13 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     onStatus('stopped');
   }
 
+  async function begin(): Promise<void> {
+    const { ordering } = await broker.declare(topic, settings.declared);
+    if (stopped) return;
+    onStatus('running');
+    feed.begin(ordering);
+  }
+
   let started: Promise<void> | undefined;
   let stopped: Promise<void> | undefined;
   return {
@@ -190,21 +197,18 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     policy,
 
     start() {
-      started ??= (async () => {
-        const { ordering } = await broker.declare(topic, settings.declared);
-        if (stopped) return;
-        onStatus('running');
-        feed.begin(ordering);
-      })();
+      started ??= begin().catch((error) => {
+        started = undefined;
+        throw error;
+      });
       return started;
     },
 
     stop({ grace } = {}) {
       const graceMs = grace === undefined ? settings.graceMs : durationMs(grace, 'grace');
-      stopped ??= Promise.resolve(started).then(() => {
-        if (status === 'idle') return onStatus('stopped');
-        return stop(graceMs);
-      });
+      const isBegun = () => (status === 'idle' ? onStatus('stopped') : stop(graceMs));
+      // A start that failed has told its caller; there is nothing to stop.
+      stopped ??= started ? started.then(isBegun, isBegun) : Promise.resolve(isBegun());
       return stopped;
     },
 

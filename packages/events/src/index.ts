@@ -10,6 +10,7 @@ export {
   retryAfter,
 } from './answer.ts';
 export { type Caretaker, type CaretakerOptions, caretaker, type RoundReport } from './caretaker.ts';
+export { type CollectOptions, collectParked } from './collect-parked.ts';
 export { type Consumer, type ConsumerState, consumer } from './consumer.ts';
 export type { ConsumerOptions } from './consumer-options.ts';
 export type { ConsumerPolicySpec } from './consumer-policy.ts';

@@ -315,6 +315,27 @@ describe('stop', () => {
     await orders.stop();
   });
 
+  test('a start that failed can be tried again, and be stopped', async () => {
+    let isAway = true;
+    const { engine, clock } = stage({
+      beforeWrite: () => {
+        if (isAway) throw new Error('the store is away');
+      },
+    });
+    const orders = consumer({ engine, topic: 'orders', clock, handler: () => {} });
+    await expect(orders.start()).rejects.toThrow('the store is away');
+    isAway = false;
+    await orders.start();
+    expect(orders.state().status).toBe('running');
+    await orders.stop();
+    isAway = true;
+    const other = consumer({ engine, topic: 'orders', clock, handler: () => {} });
+    const starting = expect(other.start()).rejects.toThrow('the store is away');
+    await other.stop();
+    await starting;
+    expect(other.state().status).toBe('stopped');
+  });
+
   test('is nothing much for one that never started', async () => {
     const { engine, clock } = stage();
     const orders = consumer({ engine, topic: 'orders', clock, handler: () => {} });

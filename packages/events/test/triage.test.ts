@@ -1,4 +1,14 @@
-import { caretaker, commit, consumer, fixForward, park, rebuild, replayer } from '@holdfast/events';
+import { memoryEngine } from '@holdfast/contracts/memory';
+import {
+  caretaker,
+  collectParked,
+  commit,
+  consumer,
+  fixForward,
+  park,
+  rebuild,
+  replayer,
+} from '@holdfast/events';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { act, down, type Options, stage } from './stage.ts';
@@ -211,6 +221,65 @@ describe('a caretaker', () => {
       expect.arrayContaining([expect.objectContaining({ what: 'retention', count: 10 })]),
     );
     await keeper.stop();
+  });
+});
+
+describe('where the parking lot is a topic', () => {
+  test('parked events are brought into a triage, with their diagnosis, and replays are told to it', async () => {
+    const { clock, broker, engine } = stage();
+    const elsewhere = memoryEngine({ clock });
+    const diagnosis = {
+      reason: 'TypeError',
+      message: 'a bug',
+      stop: 'not_retryable',
+      finalAttempt: 1,
+      error: undefined,
+      story: [],
+    };
+    const lease = broker.lease.bind(broker);
+    // An engine that keeps diagnoses in headers hands them out with the delivery.
+    broker.lease = async (topic, request) => {
+      const leased = await lease(topic, request);
+      const isLot = topic === 'orders.parked';
+      return {
+        ...leased,
+        deliveries: leased.deliveries.map((each) => (isLot ? { ...each, diagnosis } : each)),
+      };
+    };
+    let isAway = true;
+    const put = elsewhere.triage.put.bind(elsewhere.triage);
+    elsewhere.triage.put = async (events) => {
+      if (isAway) throw new Error('the triage is away');
+      return put(events);
+    };
+    const attendant = collectParked({ broker, topic: 'orders', triage: elsewhere.triage, clock });
+    await attendant.start();
+    await broker.publish('orders.parked', [{ id: 'a', key: 'k', payload: '{"total":3}' }]);
+    await clock.advance('30s');
+    isAway = false;
+    await clock.advance('5m');
+    expect(await elsewhere.triage.get('a')).toMatchObject({
+      topic: 'orders',
+      key: 'k',
+      status: 'parked',
+      diagnosis,
+    });
+
+    const orders = consumer({
+      broker,
+      ledger: engine.ledger,
+      triage: elsewhere.triage,
+      topic: 'orders',
+      clock,
+      handler: () => {},
+    });
+    await orders.start();
+    const replays = replayer({ broker, triage: elsewhere.triage, clock });
+    const { id } = await replays.begin({ filter: { topic: 'orders' }, canary: 0 }, act);
+    const running = replays.run(id);
+    await clock.advance('1m');
+    expect(await running).toMatchObject({ stage: 'done', counts: { released: 1, succeeded: 1 } });
+    for (const each of [attendant, orders]) await each.stop();
   });
 });
 
