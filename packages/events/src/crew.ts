@@ -152,7 +152,8 @@ export class Crew<T, Tx> {
         await this.#breath.take();
         now = clock.now();
       }
-      // Lost while it waited; what waited behind it was given back.
+      if (!this.#isOpen) this.#returnLane(task);
+      // Lost while it waited, or given back, and with it what waited behind it.
       if (task.phase !== WAITING) {
         task = this.#next();
         continue;
@@ -177,10 +178,13 @@ export class Crew<T, Tx> {
       onDecided(task, settlement);
       const { next } = task;
       if (!next) task = this.#next();
-      else if (this.#isOpen && (await this.#letsPass(task, settlement)) && this.#isOpen) task = next;
       else {
-        this.#returnLane(next);
-        task = this.#next();
+        const passes = this.#letsPass(task, settlement);
+        if (typeof passes === 'boolean' ? passes : await passes) task = next;
+        else {
+          this.#returnLane(next);
+          task = this.#next();
+        }
       }
     }
     this.#dismiss();
