@@ -229,3 +229,62 @@ policies: { once: { attempts: 1, patience: 5s, attemptTimeout: none, budget: fal
     expect(results.figure('goodput')).toBeCloseTo(10, 0);
   });
 });
+
+describe('between tiers', () => {
+  const tiers = (tells: string) =>
+    parseScenario(`
+id: tiers
+duration: 10s
+services:
+  a: { calls: [{ to: b, tells: ${tells} }] }
+  b: { calls: [{ to: c, tells: ${tells} }] }
+  c: { workers: 20, time: 50ms }
+clients: { user: { to: a, arrivals: { constant: 20/s }, patience: 400ms } }
+faults: [{ kind: errorRate, value: 1, service: c, from: 0s, until: 5s }, { kind: extraLatency, extra: 5s, service: c, from: 5s }]
+policies: { p: { attempts: 3, backoff: false, attemptTimeout: none, budget: false, breaker: false } }
+`);
+
+  test('ownership that travels leaves the retries to the first', async () => {
+    const results = simulate(tiers('[ownership]'), { policy: 'p' });
+    expect(results.figure('multiplication', { service: 'c', until: 5_000 })).toBe(3);
+    expect(results.report().tiers['b → c']!.stops).toHaveProperty('not_owner');
+    expect(
+      simulate(tiers('[]'), { policy: 'p' }).figure('multiplication', { service: 'c', until: 5_000 }),
+    ).toBe(27);
+    expect((await simulateAsync(tiers('[ownership]'), { policy: 'p' })).hash).toBe(results.hash);
+  });
+
+  test('patience that travels ends work that nobody waits for', async () => {
+    const without = simulate(tiers('[]'), { policy: 'p' });
+    const told = simulate(tiers('[patience]'), { policy: 'p' });
+    const lateFailures = (results: typeof told) => results.report().tiers['b → c']!.series.failed.slice(6, 9);
+    // Those who know give up with the customer; the others go on waiting for 5 s.
+    expect(lateFailures(told)).toEqual([20, 20, 20]);
+    expect(lateFailures(without)).toEqual([0, 0, 0]);
+    expect((await simulateAsync(tiers('[patience]'), { policy: 'p' })).hash).toBe(told.hash);
+  });
+});
+
+describe('customers who give up', () => {
+  const reloading = (more: string) =>
+    parseScenario(`
+id: reloads
+duration: 20s
+services: { s: { workers: 1, time: 100ms } }
+clients: { c: { to: s, arrivals: { constant: 1/s }, leavesAfter: 500ms, repeat: 100ms${more} } }
+faults: [{ kind: hang, service: s, from: 4950ms, until: 9950ms }]
+policies: { once: { attempts: 1, patience: unlimited, attemptTimeout: none, budget: false, breaker: false } }
+`);
+
+  test('reload until they are served', () => {
+    const results = simulate(reloading(''), { policy: 'once' });
+    expect(results.figure('reloads')).toBeGreaterThan(20);
+    expect(results.figure('successes')).toBe(19);
+  });
+
+  test('or so often at most', () => {
+    const results = simulate(reloading(', repeatMax: 2'), { policy: 'once' });
+    expect(results.figure('reloads', { from: 5_000, until: 12_000 })).toBeLessThanOrEqual(10);
+    expect(results.figure('successes')).toBeLessThan(19);
+  });
+});

@@ -34,7 +34,7 @@ const WIDTH = 60;
 
 /** A comparison for a terminal: figures in a table, and how they came about in a line each. */
 export function reportText({ scenario, seeds, policies }: Comparison): string {
-  const name = Math.max(6, ...policies.map(({ policy }) => policy.length));
+  const name = Math.max(7, ...policies.map(({ policy }) => policy.length));
   const lines = [
     `${scenario.id}${scenario.variant ? ` (${scenario.variant})` : ''}: ${scenario.title}`,
     `${show(scenario.seconds)} s, ${seeds.length === 1 ? `seed ${seeds[0]}` : `medians of ${seeds.length} seeds`}`,

@@ -1,0 +1,214 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { commands, runCommand, type Shell } from '@holdfast/cli';
+import { afterAll, describe, expect, test } from 'vitest';
+
+const folder = mkdtempSync(path.join(os.tmpdir(), 'holdfast-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function file(name: string, text: string): string {
+  const whole = path.join(folder, name);
+  writeFileSync(whole, text);
+  return whole;
+}
+
+async function ask(...args: string[]) {
+  const printed = { out: '', err: '', drawn: '' };
+  const shell: Shell = {
+    env: {},
+    isTerminal: true,
+    user: 'ann',
+    out: (line) => {
+      printed.out += `${line}\n`;
+    },
+    err: (line) => {
+      printed.err += `${line}\n`;
+    },
+    draw: (line) => {
+      printed.drawn += line;
+    },
+    signal: new AbortController().signal,
+  };
+  const code = await runCommand(commands, args, shell);
+  return { code, ...printed };
+}
+
+const scenario = file(
+  'scenario.yaml',
+  `
+id: small
+duration: 20s
+services: { api: { workers: 5, time: { exponential: 50ms } } }
+clients: { web: { to: api, arrivals: { poisson: 40/s } } }
+faults: [{ kind: refuse, service: api, from: 5s, until: 7s }]
+policies: { mine: { attempts: 2 }, bold: { attempts: 6, budget: false, breaker: false } }
+`,
+);
+
+describe('holdfast simulate', () => {
+  test('compares the policies of a scenario and writes a report', async () => {
+    const report = path.join(folder, 'report.html');
+    const { code, out, drawn } = await ask('simulate', scenario, '--seeds', '2', '--out', report);
+    expect(code).toBe(0);
+    expect(out).toMatch(/mine +[89]\d/);
+    expect(out).toMatch(/bold +9\d/);
+    expect(drawn).toContain('of 4 runs');
+    expect(readFileSync(report, 'utf8')).toContain('<svg viewBox');
+  });
+
+  test('is a gate: a sentence for each assertion that does not hold', async () => {
+    const asserts = ['--assert', 'success > 10%', '--assert', 'multiplication < 0.5'];
+    const { code, err } = await ask('simulate', scenario, '--policy', 'mine', '--seeds', '1', ...asserts);
+    expect(code).toBe(1);
+    expect(err).toMatch(/^mine: expected multiplication < 0.5, got [\d.]+ \(one run\)\.\n$/);
+  });
+
+  test.each([
+    [['--assert', 'recovry < 3s'], 'holdfast: --assert: the metric: expected one of goodput, '],
+    [
+      ['--assert', 'recovery < 3 parsecs'],
+      'holdfast: --assert: the value: expected a duration such as "200ms", got "3parsecs".',
+    ],
+    [['--assert', 'recovery'], 'holdfast: --assert: expected a metric, a relation and a number'],
+    [['--policy', 'nobody'], 'holdfast: --policy: there is no policy "nobody"; there are mine, bold, '],
+    [['--seeds', 'two'], 'holdfast: --seeds: expected a number, got "two".'],
+  ])('refuses %j', async (flags, sentence) => {
+    const { code, err } = await ask('simulate', scenario, ...flags);
+    expect(code).toBe(2);
+    expect(err).toContain(sentence);
+  });
+
+  test('says where a scenario is wrong, and which file cannot be read', async () => {
+    const wrong = file('wrong.yaml', 'id: x\nduration: soon\n');
+    expect(await ask('simulate', wrong)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('wrong.yaml:2:11: duration:'),
+    });
+    expect(await ask('simulate', path.join(folder, 'nowhere.yaml'))).toMatchObject({ code: 3 });
+    expect(await ask('simulate')).toMatchObject({ code: 2, err: expect.stringContaining('s03') });
+  });
+
+  test('takes policies from a file, and prints JSON or CSV', async () => {
+    const policies = file('policies.yaml', 'policies: { theirs: { attempts: 3 } }\n');
+    const flags = ['--policy', policies, '--seeds', '1'];
+    const { out } = await ask('simulate', scenario, ...flags, '--json');
+    expect(JSON.parse(out)).toMatchObject({
+      scenario: { id: 'small' },
+      policies: [{ policy: 'theirs' }],
+      broken: [],
+    });
+    const csv = await ask('simulate', scenario, ...flags, '--csv');
+    expect(csv.out).toMatch(/^policy,part,name,second/);
+  });
+});
+
+describe('holdfast simulate sweep', () => {
+  test('measures a grid', async () => {
+    const grid = ['--vary', 'policy.attempts=1,4', '--vary', 'faults[0].until=6s,8s'];
+    const { code, out } = await ask(
+      'simulate',
+      'sweep',
+      scenario,
+      ...grid,
+      '--policy',
+      'bold',
+      '--metric',
+      'attempts',
+      '--seeds',
+      '1',
+      '--json',
+    );
+    expect(code).toBe(0);
+    const medians = JSON.parse(out).cells.map((each: { figure: { median: number } }) => each.figure.median);
+    const [fewShort, , manyShort, manyLong] = medians as number[];
+    expect(manyShort).toBeGreaterThan(fewShort!);
+    expect(manyLong).toBeGreaterThan(manyShort!);
+  });
+
+  test('wants one parameter or two', async () => {
+    expect(await ask('simulate', 'sweep', scenario)).toMatchObject({
+      code: 2,
+      err: 'holdfast: --vary is needed once or twice, got 0.\n',
+    });
+  });
+});
+
+test('holdfast simulate replay tries another policy on what was recorded', async () => {
+  const lines = Array.from({ length: 50 }, (_, work) => [
+    { type: 'start', at: 100 * work, work },
+    { type: 'attempt', at: 100 * work + 10, work, attempt: 1, class: 'ok', tookMs: 10 },
+    { type: 'done', at: 100 * work + 10, work, attempts: 1, tookMs: 10 },
+  ]);
+  const notices = file(
+    'notices.ndjson',
+    lines
+      .flat()
+      .map((each) => JSON.stringify(each))
+      .join('\n'),
+  );
+  const { code, out } = await ask(
+    'simulate',
+    'replay',
+    notices,
+    '--policy',
+    'holdfast',
+    '--assert',
+    'success >= 100%',
+  );
+  expect(out).toContain('recorded: 50 pieces of work, 100.00 % done with 1.000 attempts each');
+  expect(code).toBe(0);
+});
+
+test('holdfast tune finds a policy and shows the evidence', async () => {
+  const storm = file('storm.yaml', readFileSync(scenario, 'utf8'));
+  const { code, out } = await ask(
+    'tune',
+    '--goal',
+    'multiplication <= 1.2, p99 <= 2s',
+    '--scenario',
+    storm,
+    '--trials',
+    '9',
+  );
+  expect(code).toBe(0);
+  expect(out).toContain('It reaches the goal, of 9 policies.');
+  expect(out).toMatch(/small +[\d.]+ +✓ {2}multiplication <= 1.2/);
+  expect(await ask('tune')).toMatchObject({ code: 2, err: expect.stringContaining('--goal is needed') });
+});
+
+describe('holdfast explain and lint', () => {
+  const good = file('good.yaml', 'patience: 5s\n');
+  const bad = file('bad.yaml', 'policies:\n  pay:\n    attempts: 5\n    backoff: { jitter: none }\n');
+
+  test('explain says what a policy does', async () => {
+    const { code, out } = await ask('explain', bad);
+    expect(code).toBe(0);
+    expect(out).toContain('The policy pay');
+    expect(await ask('explain', bad, '--name', 'buy')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('it has pay'),
+    });
+  });
+
+  test('lint names line and column, and is strict where asked', async () => {
+    const { code, out } = await ask('lint', bad);
+    expect(out).toContain(`${bad}:4:24: warning: pay.backoff.jitter: `);
+    expect(code).toBe(0);
+    expect((await ask('lint', bad, '--strict')).code).toBe(1);
+    expect(await ask('lint', good)).toMatchObject({ code: 0, out: `${good}: nothing to complain about.\n` });
+  });
+
+  test('lint calls an error what will hurt, and what cannot be read', async () => {
+    const post = await ask('lint', good, '--method', 'POST');
+    expect(post).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('error: attempts: a POST is tried up to 4 times'),
+    });
+    const wrong = await ask('lint', file('wrong.yaml', 'attempts: four\n'));
+    expect(wrong).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('wrong.yaml:1:11: error: attempts: expected a whole number'),
+    });
+  });
+});

@@ -1,0 +1,189 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { parseScenario } from '@holdfast/config';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  band,
+  comparePolicies,
+  RunPool,
+  reportCsv,
+  reportHtml,
+  reportText,
+  sparkline,
+  spread,
+} from '../src/index.ts';
+
+/** Small, with a name that would do harm if it were not escaped. */
+const scenario = parseScenario(`
+id: small
+title: a title with <script>alert(1)</script> in it
+duration: 20s
+services: { api: { workers: 5, time: { exponential: 50ms }, calls: [{ to: db }] }, db: { time: 5ms } }
+clients:
+  web: { to: api, arrivals: { poisson: 40/s } }
+  batch: { to: api, arrivals: { poisson: 10/s }, priority: sheddable }
+faults: [{ kind: stall, service: api, from: 5s, until: 7s }]
+policies: { naive: { attempts: 4, budget: false, breaker: false, backoff: false }, careful: {} }
+expect: [{ metric: success, atLeast: 0.5 }]
+`);
+
+const pool = new RunPool(1);
+const comparison = await comparePolicies(scenario, ['naive', 'careful'], pool, { seeds: [1, 2, 3] });
+afterAll(() => pool.close());
+
+describe('a comparison', () => {
+  test('has all customers, each class, each tier and each service', () => {
+    const [first] = comparison.policies;
+    expect(first!.groups.map(({ kind, name }) => `${kind} ${name}`)).toEqual([
+      'all all customers',
+      'clients web',
+      'clients batch',
+      'tier api → db',
+      'service api',
+      'service db',
+    ]);
+    for (const { series } of first!.groups) {
+      for (const { mean } of Object.values(series)) expect(mean).toHaveLength(20);
+    }
+  });
+
+  test('sums the classes up', () => {
+    const [all, web, batch] = comparison.policies[0]!.groups;
+    const begun = (group: typeof all) => group!.series.offered!.mean.reduce((sum, each) => sum! + each!, 0)!;
+    expect(begun(all)).toBeCloseTo(begun(web) + begun(batch), 6);
+  });
+
+  test('is the same whichever thread has made it', async () => {
+    await using other = new RunPool(2);
+    const again = await comparePolicies(scenario, ['naive', 'careful'], other, { seeds: [1, 2, 3] });
+    expect(again).toEqual(comparison);
+  });
+
+  test('fails with a sentence where a run does', async () => {
+    await using other = new RunPool(1);
+    const wrong = comparePolicies(scenario, ['nobody'], other, { seeds: [1] });
+    await expect(wrong).rejects.toThrow('small: small names a policy that is nowhere: nobody.');
+  });
+});
+
+describe('estimates', () => {
+  test('of one seed are sure; of several, as wide as Student says', () => {
+    expect(band([[2, null]])).toEqual({ mean: [2, null], low: [2, null], high: [2, null] });
+    const { mean, low, high } = band([[1], [2], [3]]);
+    expect(mean).toEqual([2]);
+    expect(high[0]! - 2).toBeCloseTo(4.303 / Math.sqrt(3), 3);
+    expect(low[0]).toBe(0);
+  });
+
+  test('say never where the median is never', () => {
+    expect(spread([1, null, null])).toEqual({ median: null, least: 1, most: null });
+  });
+});
+
+describe('a report', () => {
+  const html = reportHtml(comparison);
+
+  test('is one file that loads nothing and runs nothing of a name', () => {
+    expect(html).not.toMatch(/(src|href)=["']?(https?:)?\/\//);
+    expect(html).toContain("default-src 'none'");
+    expect(html).not.toContain('<script>alert(1)');
+  });
+
+  test('in a terminal fits a line for each policy', () => {
+    const text = reportText(comparison);
+    expect(text).toContain('goodput over time');
+    expect(text.split('\n').filter((line) => line.startsWith('  careful'))).toHaveLength(3);
+    expect(sparkline([0, 1, 2, 4, null], 5)).toBe('▁▂▄█ ');
+  });
+
+  test('as CSV has a line for each policy, part and second', () => {
+    const lines = reportCsv(comparison).trimEnd().split('\n');
+    expect(lines).toHaveLength(1 + 2 * 6 * 20);
+    expect(lines[0]).toMatch(/^policy,part,name,second,offered,goodput/);
+    expect(lines[1]!.split(',')).toHaveLength(lines[0]!.split(',').length);
+  });
+});
+
+const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const isMissing = !existsSync(executablePath);
+if (isMissing && process.env.CI === 'true') throw new Error(`There is no browser at ${executablePath}.`);
+const why = isMissing ? `, skipped: no browser at ${executablePath}` : '';
+
+describe.skipIf(isMissing)(`a report in a browser${why}`, () => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'report-'));
+  const file = path.join(folder, 'report.html');
+  let browser: Browser;
+  let page: Page;
+  const complaints: string[] = [];
+  const asked: string[] = [];
+
+  beforeAll(async () => {
+    writeFileSync(file, reportHtml(comparison));
+    const args = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'];
+    const quiet = ['--disable-background-networking', '--disable-component-update', '--disable-sync'];
+    browser = await chromium.launch({ executablePath, args: [...args, ...quiet] });
+    page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+    page.on('console', (message) => complaints.push(message.text()));
+    page.on('pageerror', (error) => complaints.push(error.message));
+    page.on('request', (request) => asked.push(request.url()));
+    await page.goto(`file://${file}`);
+  }, 60_000);
+  afterAll(async () => {
+    await browser?.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  test('opens without a complaint and asks for nothing else', () => {
+    expect(complaints).toEqual([]);
+    expect(asked).toEqual([`file://${file}`]);
+  });
+
+  test('tells values under the pointer and the keys, and where the trouble was', async () => {
+    const chart = page.locator('svg[data-chart]').first();
+    expect(await chart.locator('.fault title').textContent()).toBe('stall of api, 5 s to 7 s');
+    await chart.hover();
+    const readout = page.locator('.readout').first();
+    await expect.poll(() => readout.textContent()).toMatch(/10 s · naive .+\/s · careful .+\/s/);
+    await chart.focus();
+    await page.keyboard.press('Home');
+    expect(await readout.textContent()).toMatch(/^1 s · /);
+  });
+
+  test('leaves out a policy that is switched off', async () => {
+    const lines = page.locator('.chart .p0').first();
+    await page.getByRole('checkbox', { name: 'naive' }).uncheck();
+    expect(await lines.isVisible()).toBe(false);
+    await page.getByRole('checkbox', { name: 'naive' }).check();
+    expect(await lines.isVisible()).toBe(true);
+  });
+
+  test('every chart has a name, and everything can be reached by keys', async () => {
+    const names = await page
+      .locator('svg[data-chart]')
+      .evaluateAll((all) =>
+        all.map((each) => [
+          each.getAttribute('role'),
+          each.getAttribute('aria-label'),
+          each.getAttribute('tabindex'),
+        ]),
+      );
+    expect(names.length).toBeGreaterThan(10);
+    for (const [role, name, tab] of names) {
+      expect(role).toBe('img');
+      expect(name).toMatch(/: .+from .+ to /);
+      expect(tab).toBe('0');
+    }
+  });
+
+  test('is as wide as a small screen, and dark where that is wanted', async () => {
+    await page.setViewportSize({ width: 360, height: 800 });
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
+    const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    await page.emulateMedia({ colorScheme: 'light' });
+    const light = await ground();
+    await page.emulateMedia({ colorScheme: 'dark' });
+    expect(await ground()).not.toBe(light);
+  });
+});
