@@ -1,5 +1,5 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import { timeOrderedId } from '@holdfast/contracts';
+import { errorNote, timeOrderedId } from '@holdfast/contracts';
 import { systemClock, systemRandom } from 'holdfast';
 import { type Contestant, rateOf } from './event-case.ts';
 import { latencyAt } from './idle-latency.ts';
@@ -43,7 +43,23 @@ function open(file: string, durability: 'process' | 'power') {
   };
 }
 
-const failure = new Error('not yet');
+/** What is kept about a failure is the same on both sides. */
+const failure = errorNote(new Error('not yet'));
+const attempt = {
+  ...{ at: 1.7e12, tookMs: 0.01, class: 'transient', errorType: 'Error', errorMessage: 'not yet' },
+  ...{
+    verdict: 'retry',
+    because: 'transient',
+    delayMs: 1,
+    owner: 'bench@1/01990000-0000-7000-8000-000000000000',
+  },
+};
+const failures = [1, 2].map((attempts) =>
+  JSON.stringify({
+    failure,
+    story: Array.from({ length: attempts }, (_, index) => ({ attempt: index + 1, ...attempt })),
+  }),
+);
 
 /** Batched insert, claim, processed row and delete; what fails is put back with its error. */
 export function bareQueue(file: string, { events, batch, fails }: Load): Contestant {
@@ -66,7 +82,8 @@ export function bareQueue(file: string, { events, batch, fails }: Load): Contest
           });
           transact(() => {
             for (const { id, event_id, attempts, number } of rows) {
-              if (fails?.(Number(number), Number(attempts) + 1)) putBack.run(Date.now(), failure.stack!, id!);
+              if (fails?.(Number(number), Number(attempts) + 1))
+                putBack.run(Date.now(), failures[Number(attempts)]!, id!);
               else {
                 mark.run(event_id!);
                 remove.run(id!);

@@ -8,7 +8,6 @@ export interface AckGroup {
   readonly marks: readonly string[];
   readonly indexes: number[];
   readonly seqs: number[];
-  hasTrials: boolean;
 }
 
 const noMarks: readonly string[] = [];
@@ -27,16 +26,15 @@ export function sortOut(
       others.push(index);
       continue;
     }
-    const { n, seq, hasTrial } = token;
+    const { n, seq } = token;
     const { lease, marks = noMarks } = settlement;
     if (last?.n !== n || !isSame(last.marks, marks)) {
       const name = JSON.stringify([n, marks]);
-      last = groups.get(name) ?? { n, topic: lease.topic, marks, indexes: [], seqs: [], hasTrials: false };
+      last = groups.get(name) ?? { n, topic: lease.topic, marks, indexes: [], seqs: [] };
       groups.set(name, last);
     }
     last.indexes.push(index);
     last.seqs.push(seq);
-    last.hasTrials ||= hasTrial;
   }
   const isMixed = groups.size > 1 || (groups.size > 0 && others.length > 0);
   if (isMixed && new Set(tokens.map((token) => token?.seq)).size < batch.length) {

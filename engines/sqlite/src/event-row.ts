@@ -2,6 +2,7 @@ import type {
   AttemptNote,
   Delivery,
   Envelope,
+  ErrorNote,
   Headers,
   NewEvent,
   Payload,
@@ -32,7 +33,7 @@ export type EventRow = [
 export const at = { seq: 0, key: 4, tenant: 5, rest: 6, dueAt: 8, tried: 9 } as const;
 
 export const trialColumns = `event.seq, event.lane, event.attempts, event.snoozes, event.deaths, event.next_delay_ms,
-  trial.last_error, trial.story`;
+  event.last_error, event.story`;
 
 /** What few events have. */
 interface Rest {
@@ -72,25 +73,23 @@ export function restOf(event: NewEvent, now: number): string | null {
   return JSON.stringify(rest);
 }
 
-/** A token says which lease, which event, and whether there is a trial to be forgotten with it. */
-export function toToken(n: number, seq: number, hasTrial: boolean): string {
-  return hasTrial ? `${n}.${seq}.t` : `${n}.${seq}`;
+/** A token says which lease, and which event. */
+function toToken(n: number, seq: number): string {
+  return `${n}.${seq}`;
 }
 
 export interface Token {
   readonly n: number;
   readonly seq: number;
-  readonly hasTrial: boolean;
 }
 
 /** `undefined`: we never gave this one. */
 export function fromToken(token: string): Token | undefined {
   const dot = token.indexOf('.');
   if (dot < 0) return undefined;
-  const hasTrial = token.endsWith('.t');
   const n = Number(token.slice(0, dot));
-  const seq = Number(hasTrial ? token.slice(dot + 1, -2) : token.slice(dot + 1));
-  return Number.isSafeInteger(n) && Number.isSafeInteger(seq) ? { n, seq, hasTrial } : undefined;
+  const seq = Number(token.slice(dot + 1));
+  return Number.isSafeInteger(n) && Number.isSafeInteger(seq) ? { n, seq } : undefined;
 }
 
 /** It has been tried, or has come from another topic with what happened there. */
@@ -129,7 +128,7 @@ export function toDelivery(
     nextDelayMs,
     lastError,
     story,
-    lease: { topic, id, token: toToken(n, row[0], trials !== undefined && trials.story !== null) },
+    lease: { topic, id, token: toToken(n, row[0]) },
     attempt: attempts + 1,
     patienceLeftMs: rest.expiresAt === undefined ? Infinity : Math.max(0, rest.expiresAt - now),
     suspect: deaths > 0,
@@ -165,7 +164,20 @@ export function toTrials(row: Row): Trials {
     snoozes: Number(row.snoozes),
     deaths: Number(row.deaths),
     nextDelayMs: row.next_delay_ms === null ? undefined : Number(row.next_delay_ms),
-    lastError: row.last_error === null ? undefined : JSON.parse(String(row.last_error)),
+    lastError: row.last_error === null ? undefined : readError(String(row.last_error)),
     story: row.story === null ? noStory : JSON.parse(String(row.story)),
   };
+}
+
+/** In an outage many events have the same error: it is read once. */
+const seenErrors = new Map<string, ErrorNote>();
+const seenMax = 64;
+
+function readError(text: string): ErrorNote {
+  const seen = seenErrors.get(text);
+  if (seen) return seen;
+  const note: ErrorNote = JSON.parse(text);
+  if (seenErrors.size >= seenMax) seenErrors.clear();
+  seenErrors.set(text, note);
+  return note;
 }

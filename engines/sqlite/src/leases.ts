@@ -41,8 +41,7 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
     FROM holdfast_event event WHERE event.topic = ?1 AND event.lane = ?2 AND event.seq > ?3
     ORDER BY event.seq LIMIT ?4 + 0`);
   const trials = store.prepare(`
-    SELECT ${trialColumns} FROM json_each(?) each CROSS JOIN holdfast_event event ON event.seq = each.value
-    LEFT JOIN holdfast_trial trial ON trial.seq = event.seq`);
+    SELECT ${trialColumns} FROM json_each(?) each CROSS JOIN holdfast_event event ON event.seq = each.value`);
   // All that a look needs, in one statement: outside of a transaction each one takes and leaves a lock.
   const firstDue = (which: number) => `(
     SELECT due_at FROM holdfast_line WHERE topic = topic.id AND line = ${which} ORDER BY due_at LIMIT 1)`;

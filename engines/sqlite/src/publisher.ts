@@ -30,7 +30,6 @@ export class Publisher {
   readonly #stored: StatementSync;
   readonly #known: StatementSync;
   readonly #replace: StatementSync;
-  readonly #forgetTrial: StatementSync;
   readonly #newId: () => string;
   readonly #values: SQLInputValue[] = new Array(rowsTogether * columns.length).fill(null);
 
@@ -49,9 +48,8 @@ export class Publisher {
     const changed = columns.filter((name) => !kept.has(name));
     this.#replace = database.prepare(`
       UPDATE holdfast_event SET ${changed.map((name) => `${name} = ?`)},
-        attempts = 0, snoozes = 0, deaths = 0, next_delay_ms = NULL, blocking = 0
+        attempts = 0, snoozes = 0, deaths = 0, next_delay_ms = NULL, blocking = 0, last_error = NULL, story = NULL
       WHERE seq = ?`);
-    this.#forgetTrial = database.prepare('DELETE FROM holdfast_trial WHERE seq = ?');
   }
 
   publish(name: string, events: readonly NewEvent[], now: number): Published[] {
@@ -101,7 +99,6 @@ export class Publisher {
     const values: SQLInputValue[] = [];
     fill(values, 0, topic, event, id, seq, now);
     this.#replace.run(...values.slice(3), seq);
-    this.#forgetTrial.run(seq);
     this.#lineUp.run(seq, seq);
     return true;
   }

@@ -43,7 +43,9 @@ export const schemaSteps: readonly string[] = [
     fence INTEGER NOT NULL DEFAULT 0,     -- leases up to this one mean nothing any more
     kept_until INTEGER,                   -- the end of its lease, where a heartbeat has moved it
     hand INTEGER,                         -- the lease that has it although its head is back in the line
-    blocking INTEGER NOT NULL DEFAULT 0   -- parked, and only holding its place
+    blocking INTEGER NOT NULL DEFAULT 0,  -- parked, and only holding its place
+    last_error TEXT,
+    story TEXT
   ) STRICT;
   CREATE UNIQUE INDEX holdfast_event_id ON holdfast_event (id, topic);
   CREATE INDEX holdfast_event_lane ON holdfast_event (topic, lane) WHERE lane IS NOT NULL;
@@ -78,13 +80,6 @@ export const schemaSteps: readonly string[] = [
     has_kept INTEGER NOT NULL DEFAULT 0,  -- some have a kept_until
     has_runs INTEGER NOT NULL,            -- some were not the head of their key
     seqs TEXT NOT NULL                    -- its events, as runs of sequences
-  ) STRICT;
-
-  -- What went wrong so far; apart, because it is large and few events have it.
-  CREATE TABLE holdfast_trial (
-    seq INTEGER PRIMARY KEY,
-    last_error TEXT,
-    story TEXT NOT NULL
   ) STRICT;
 
   CREATE TABLE holdfast_settled (

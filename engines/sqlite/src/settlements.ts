@@ -31,7 +31,6 @@ interface InHand {
   readonly lane: string | null;
   readonly attempts: number;
   readonly replay: string | null;
-  readonly hasTrial: boolean;
 }
 
 const noMarks: readonly string[] = [];
@@ -64,18 +63,15 @@ export class Settlements {
   readonly #ackMany;
   readonly #ackManyLanes;
   readonly #keepMany;
-  readonly #forgetTrials;
   readonly #remove;
   readonly #retry;
   readonly #retryInHand;
   readonly #joinRetries;
-  readonly #story;
   readonly #snooze;
   readonly #return;
   readonly #block;
   readonly #lineUp;
   readonly #move;
-  readonly #moveTrial;
 
   constructor(parts: SettlementParts) {
     const { store, topics, leases, marks, lot, lanes, bells } = parts;
@@ -93,9 +89,6 @@ export class Settlements {
     this.#keepMany = store.prepare(`
       INSERT INTO holdfast_settled SELECT ${envelopeColumns}, ?3, ?4, ?5 FROM holdfast_event
       WHERE seq IN (SELECT value FROM json_each(?1)) AND fence < ?2`);
-    this.#forgetTrials = store.prepare(
-      'DELETE FROM holdfast_trial WHERE seq IN (SELECT value FROM json_each(?))',
-    );
     this.#inHand = store.prepare(`
       SELECT event.id, event.lane, event.attempts, event.rest ->> 'replay' AS replay FROM holdfast_event event
       JOIN holdfast_lease lease ON lease.n = ?2
@@ -105,12 +98,12 @@ export class Settlements {
     const free = 'fence = ?2, kept_until = NULL, hand = NULL';
     this.#retry = store.prepare(`
       UPDATE holdfast_event SET ${free}, attempts = attempts + 1, deaths = 0, due_at = ?3, next_delay_ms = ?4,
-        lane = CASE WHEN ?5 THEN lane END WHERE seq = ?1`);
+        last_error = ?5, story = ?6, lane = CASE WHEN ?7 THEN lane END WHERE seq = ?1`);
     this.#retryInHand = store.prepare(`
-      UPDATE holdfast_event SET ${free}, attempts = attempts + 1, deaths = 0, due_at = ?3, next_delay_ms = ?4
-      WHERE seq = ?1 AND fence < ?2 AND id = ?5 AND coalesce(kept_until, ?6) > ?7`);
+      UPDATE holdfast_event SET ${free}, attempts = attempts + 1, deaths = 0, due_at = ?3, next_delay_ms = ?4,
+        last_error = ?5, story = ?6
+      WHERE seq = ?1 AND fence < ?2 AND id = ?7 AND coalesce(kept_until, ?8) > ?9`);
     this.#joinRetries = store.prepare('INSERT INTO holdfast_line VALUES (?1, 1, ?2, ?3)');
-    this.#story = store.prepare('INSERT OR REPLACE INTO holdfast_trial VALUES (?, ?, ?)');
     this.#snooze = store.prepare(`
       UPDATE holdfast_event SET ${free}, snoozes = snoozes + 1, deaths = 0, due_at = ?3, next_delay_ms = ?4
       WHERE seq = ?1`);
@@ -124,7 +117,6 @@ export class Settlements {
         rest = json_set(coalesce(rest, '{}'), '$.originTopic', coalesce(rest ->> 'originTopic', ?5)),
         lane = CASE WHEN ?6 THEN key END, due_at = ?7, attempts = 0, snoozes = 0, deaths = 0, next_delay_ms = NULL
       WHERE seq = ?1`);
-    this.#moveTrial = store.prepare('UPDATE holdfast_trial SET seq = ?2 WHERE seq = ?1');
   }
 
   settle(settlements: readonly AnySettlement[], now: number): Settled[] {
@@ -151,10 +143,7 @@ export class Settlements {
   }
 
   /** All of them or, with false, none: then something about one of them is out of the ordinary. */
-  #ackTogether(
-    { n, topic: name, marks, indexes, seqs, hasTrials }: AckGroup,
-    batch: SettlementBatch,
-  ): boolean {
+  #ackTogether({ n, topic: name, marks, indexes, seqs }: AckGroup, batch: SettlementBatch): boolean {
     const { settlements, now } = batch;
     const lease = batch.lease(n);
     const topic = batch.topic(name);
@@ -177,7 +166,6 @@ export class Settlements {
     if (!isAll) this.#undoTo('holdfast_acks');
     this.#store.prepare('RELEASE holdfast_acks').run();
     if (!isAll) return false;
-    if (hasTrials) this.#forgetTrials.run(json);
     for (const [lane, seq] of lanes) note(batch.freed, n, topic, lane, seq);
     batch.count(n, acked);
     return true;
@@ -192,9 +180,9 @@ export class Settlements {
     const topic = batch.topic(lease.topic);
     if (!row || topic?.id !== row.topicId || topic.ordering !== 'none') return undefined;
     const dueAt = moment(now + delayMs);
-    const { changes } = this.#retryInHand.run(seq, n, dueAt, delayMs, lease.id, row.endsAt, now);
+    const told = [JSON.stringify(error), JSON.stringify(story)] as const;
+    const { changes } = this.#retryInHand.run(seq, n, dueAt, delayMs, ...told, lease.id, row.endsAt, now);
     if (changes === 0) return LEASE_LOST;
-    this.#story.run(seq, JSON.stringify(error), JSON.stringify(story));
     this.#joinRetries.run(topic.id, dueAt, seq);
     this.#bells.ringAfterCommit(topic.name);
     return TOOK;
@@ -256,7 +244,7 @@ export class Settlements {
     }
   }
 
-  #find({ lease }: AnySettlement, { n, seq, hasTrial }: Token, batch: SettlementBatch): InHand | undefined {
+  #find({ lease }: AnySettlement, { n, seq }: Token, batch: SettlementBatch): InHand | undefined {
     const row = this.#inHand.get(seq, n, batch.now);
     const topic = row && batch.topic(lease.topic);
     if (!topic || row.id !== lease.id) return undefined;
@@ -270,7 +258,6 @@ export class Settlements {
       lane: row.lane as string | null,
       attempts: Number(row.attempts),
       replay: row.replay as string | null,
-      hasTrial,
     };
   }
 
@@ -289,8 +276,8 @@ export class Settlements {
         return;
       case 'retry': {
         const { delayMs, error, story, holdsKey = true } = settlement;
-        this.#retry.run(seq, n, moment(now + delayMs), delayMs, holdsKey ? 1 : 0);
-        this.#story.run(seq, JSON.stringify(error), JSON.stringify(story));
+        const told = [JSON.stringify(error), JSON.stringify(story)] as const;
+        this.#retry.run(seq, n, moment(now + delayMs), delayMs, ...told, holdsKey ? 1 : 0);
         if (!holdsKey) note(batch.freed, n, topic, lane, seq);
         break;
       }
@@ -342,7 +329,7 @@ export class Settlements {
   }
 
   #reroute(event: InHand, target: Topic, batch: SettlementBatch): void {
-    const { seq, n, topic, hasTrial, lane } = event;
+    const { seq, n, topic, lane } = event;
     const moved = seqsOf(target).from + this.#store.sequence.take(1);
     const isNew = this.#move.run(
       seq,
@@ -355,16 +342,14 @@ export class Settlements {
     );
     // The target has an event of this id already: that one it is.
     if (isNew.changes === 0) this.#remove.run(seq);
-    else if (hasTrial) this.#moveTrial.run(seq, moved);
     note(batch.freed, n, topic, lane, seq);
     this.#lineUp.run(moved);
     this.#bells.ringAfterCommit(target.name);
   }
 
   /** It is gone, and who waited for it need not any longer. */
-  #leave({ seq, n, topic, lane, hasTrial }: InHand, batch: SettlementBatch): void {
+  #leave({ seq, n, topic, lane }: InHand, batch: SettlementBatch): void {
     this.#remove.run(seq);
-    if (hasTrial) this.#forgetTrials.run(JSON.stringify([seq]));
     note(batch.freed, n, topic, lane, seq);
   }
 }

@@ -57,8 +57,7 @@ export function waitingRoom(
     FROM holdfast_event event WHERE topic = ? AND blocking = 1`);
 
   const page = store.prepare(`
-    SELECT event.*, trial.last_error, trial.story, NOT ${isHead} AS is_behind
-    FROM holdfast_event event LEFT JOIN holdfast_trial trial ON trial.seq = event.seq
+    SELECT event.*, NOT ${isHead} AS is_behind FROM holdfast_event event
     WHERE event.seq > ? AND event.seq <= ? ORDER BY event.seq LIMIT ? + 0`);
   const find = store.prepare(
     `SELECT event.*, NOT ${isHead} AS is_behind FROM holdfast_event event WHERE id = ? AND topic = ?`,
@@ -68,7 +67,6 @@ export function waitingRoom(
     UPDATE holdfast_line SET due_at = ?1 WHERE topic = ?2 AND due_at = ?3 AND seq = ?4
       AND line = (SELECT ${lineOf} FROM holdfast_event event WHERE seq = ?4)`);
   const remove = store.prepare('DELETE FROM holdfast_event WHERE seq = ?');
-  const forgetTrial = store.prepare('DELETE FROM holdfast_trial WHERE seq = ?');
   const settled = store.prepare(`
     SELECT * FROM holdfast_settled
     WHERE seq > ? AND seq <= ? AND removed_at > ? AND first_seen_at >= ? AND first_seen_at < ? ORDER BY seq LIMIT ? + 0`);
@@ -183,7 +181,6 @@ export function waitingRoom(
       const row = find.get(id, topic.id);
       if (row?.blocking !== 1) return false;
       remove.run(row.seq!);
-      forgetTrial.run(row.seq!);
       lanes.promote({ topic, seqs: new Map([[String(row.lane), Number(row.seq)]]) });
       bells.ringAfterCommit(name);
       return true;
