@@ -85,7 +85,7 @@ export class NodeExchange extends Exchange {
 
   protected watchEnd(): void {
     const { response } = this;
-    response.once('close', () => this.ended(response.writableFinished));
+    response.on('close', () => this.ended(response.writableFinished));
   }
 
   /** The handler is next. */

@@ -1,4 +1,4 @@
-import { Alarm, type Clock, HoldfastError } from 'holdfast';
+import { Alarm, type Clock } from 'holdfast';
 
 export interface StoreLineSettings {
   /** Nobody waits longer for the store. */
@@ -15,13 +15,6 @@ const pauseMs = 100;
 
 /** A call that was not answered for so long is not waited for before the next is made. */
 const writtenOffMs = 1000;
-
-/** The store is away: it refused, or it did not answer in time. */
-export class StoreAwayError extends HoldfastError {
-  constructor(cause: unknown) {
-    super('HOLDFAST_STORE_AWAY', 'the store did not answer in time', { cause });
-  }
-}
 
 /**
  * The way to a store that may hang, be killed and come back. What is asked while calls are under way is sent together with
@@ -70,13 +63,6 @@ export class StoreLine<Ask, Answer> {
       this.#waiting.push(waiting);
       this.#flush(now);
     });
-  }
-
-  /** As `ask`, for those who cannot go on without an answer. */
-  async demand(ask: Ask): Promise<Answer> {
-    const answer = await this.ask(ask);
-    if (answer === undefined) throw new StoreAwayError(this.lastError);
-    return answer;
   }
 
   #isAway(now: number): boolean {

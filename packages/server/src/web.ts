@@ -170,7 +170,7 @@ function withHeaders(response: Response, added: readonly [name: string, value: s
 }
 
 /** The body, if it is no longer than that and no stream of events, and a response that still has all of it. */
-export async function capture(
+async function capture(
   response: Response,
   bytesMax: number,
 ): Promise<{ body: Uint8Array | undefined; rest: Response }> {
