@@ -125,6 +125,29 @@ describe('holdfast dlq', () => {
     expect(await engine.triage.count({})).toBe(5);
   });
 
+  test('leaves a replay where it is when the command ends, to be resumed or cancelled', async () => {
+    const { file, engine, fix } = await parkedStore(30);
+    fix();
+    const args = ['dlq', 'replay', '--all', '--rate', '5', '--canary', '0', '--store', file];
+    const child = spawn(process.execPath, ['--conditions=holdfast-source', main, ...args]);
+    let err = '';
+    child.stderr.on('data', (chunk) => {
+      err += chunk;
+    });
+    await once(child.stdout, 'data');
+    child.kill('SIGINT');
+    const [code] = await once(child, 'close');
+    expect(code).toBe(130);
+    const [, id = ''] = /go on with --resume (\S+), or stop it/.exec(err) ?? [];
+    expect((await engine.triage.replays.get(id))?.endedAt).toBe(undefined);
+
+    const cancelled = await ask(['dlq', 'replay', '--cancel', id, '--why', 'enough', '--store', file]);
+    expect([cancelled.code, cancelled.out]).toEqual([0, `replay ${id} stops.\n`]);
+    const resumed = await ask(['dlq', 'replay', '--resume', id, '--store', file]);
+    expect([resumed.code, resumed.err]).toEqual([1, `holdfast: replay ${id} was stopped: enough.\n`]);
+    expect(await engine.triage.count({ isFree: true, topic: 'orders' })).toBeGreaterThan(0);
+  });
+
   test('discards with a reason, and takes it back', async () => {
     const { file, engine } = await parkedStore(2);
     const refused = await ask(['dlq', 'discard', 'order-0', '--store', file]);

@@ -1,3 +1,4 @@
+import diagnostics from 'node:diagnostics_channel';
 import {
   ConflictError,
   commit,
@@ -557,6 +558,10 @@ test('tells of everything that happens, to those who listen', async () => {
   const { clock, open, publish } = stage();
   const types: string[] = [];
   onTestFinished(subscribeEvents(({ type }) => types.push(type)));
+  const onChannel: unknown[] = [];
+  const hear = (message: unknown) => void onChannel.push((message as { type: string }).type);
+  diagnostics.subscribe('holdfast:event', hear);
+  onTestFinished(() => void diagnostics.unsubscribe('holdfast:event', hear));
   const orders = await open({
     handler: ({ id, attempt }) => {
       if (id === 'a' && attempt === 1) throw down();
@@ -566,6 +571,7 @@ test('tells of everything that happens, to those who listen', async () => {
   await publish({ id: 'a' }, { id: 'b' });
   await clock.advance('10s');
   await orders.stop();
+  expect(onChannel).toEqual(types);
   const told = types.filter((type) => type !== 'leased');
   expect(told).toEqual([
     ...['status', 'begun', 'begun', 'retry', 'parked', 'settling', 'settled'],
