@@ -128,12 +128,26 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
     return new Map(trials.all(JSON.stringify(tried)).map((row) => [row.seq, row]));
   }
 
+  /** Both lines, or of each its part of `limit` and what the other leaves free: no more is read than may be given. */
+  function waitingFor(topic: Topic, orders: Orders, request: LeaseRequest, limit: number, now: number) {
+    const { retriesShare } = request;
+    // One place cannot be shared: it goes to the oldest.
+    if (retriesShare === undefined || limit === 1) {
+      const first = due(topic, orders, firstTries, now, limit);
+      return { first, again: due(topic, orders, retries, now, limit) };
+    }
+    const own = Math.min(limit - 1, Math.max(1, Math.floor(limit * retriesShare)));
+    const again = due(topic, orders, retries, now, own);
+    const first = due(topic, orders, firstTries, now, limit - again.length);
+    if (again.length < own || first.length === limit - own) return { first, again };
+    return { first, again: due(topic, orders, retries, now, limit - first.length) };
+  }
+
   function choose(topic: Topic, orders: Orders, request: LeaseRequest, limit: number, now: number) {
-    const { retriesShare, runMax = 1 } = request;
-    const first = due(topic, orders, firstTries, now, limit);
-    const again = due(topic, orders, retries, now, limit);
+    const { runMax = 1 } = request;
+    const { first, again } = waitingFor(topic, orders, request, limit, now);
     const retried = new Set(again);
-    const heads = inOrder(first, again, retriesShare === undefined ? undefined : { limit, retriesShare });
+    const heads = inOrder(first, again);
     const isRun = topic.ordering === 'key' && runMax > 1;
     // A retry may have let its key go.
     const past = isRun ? trialsOf(heads) : untried;
@@ -304,21 +318,9 @@ function hasCome(time: unknown, now: number): boolean {
   return time !== null && Number(time) <= now;
 }
 
-/** Oldest due first; or, when both would not fit, retries and first tries each in their part of `limit`. */
-function inOrder(
-  first: EventRow[],
-  again: EventRow[],
-  share: { limit: number; retriesShare: number } | undefined,
-): EventRow[] {
+/** Oldest due first. */
+function inOrder(first: EventRow[], again: EventRow[]): EventRow[] {
   if (again.length === 0) return first;
   if (first.length === 0) return again;
-  let [firsts, retried] = [first, again];
-  // One place cannot be shared: it goes to the oldest.
-  if (share && share.limit > 1 && first.length + again.length > share.limit) {
-    const { limit, retriesShare } = share;
-    const own = Math.min(limit - 1, Math.max(1, Math.floor(limit * retriesShare)));
-    const places = Math.min(again.length, Math.max(own, limit - first.length));
-    [firsts, retried] = [first.slice(0, limit - places), again.slice(0, places)];
-  }
-  return [...firsts, ...retried].sort((a, b) => a[at.dueAt] - b[at.dueAt] || a[at.seq] - b[at.seq]);
+  return [...first, ...again].sort((a, b) => a[at.dueAt] - b[at.dueAt] || a[at.seq] - b[at.seq]);
 }
