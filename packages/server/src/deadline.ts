@@ -19,8 +19,8 @@ export type DeadlineOptions = SpecOf<typeof fields>;
 const spent = problem('patience-spent');
 const tooSlow = problem('too-slow');
 
-/** Headers by which others tell how long they wait. */
-const telling = ['holdfast', 'x-request-timeout-ms', 'grpc-timeout', 'x-envoy-expected-rq-timeout-ms'];
+/** Most requests are answered before this, and never need an alarm of their own. */
+const latelyMs = 5;
 
 /**
  * How long the client waits, and that it is still there. What a request says can only shorten `timeout`. Handlers run
@@ -29,11 +29,12 @@ const telling = ['holdfast', 'x-request-timeout-ms', 'grpc-timeout', 'x-envoy-ex
 export function deadline(options: DeadlineOptions = {}, environment: { readonly clock?: Clock } = {}): Part {
   const { timeout, least, inside, priority } = readTable(fields, options, 'deadline.');
   const { clock = systemClock } = environment;
+  const begun = new LatelyBegun(clock);
   return {
     name: 'deadline',
     enter(exchange) {
       let patienceMs = timeout;
-      if (telling.some((name) => exchange.header(name) !== undefined)) {
+      if (tells(exchange)) {
         const said = readRequest(exchange.headers);
         patienceMs = Math.min(timeout, said.patienceMs ?? readTimeout(exchange) ?? Infinity);
         exchange.attempt = said.attempt;
@@ -46,11 +47,10 @@ export function deadline(options: DeadlineOptions = {}, environment: { readonly 
       if (patienceMs <= least) return spent;
 
       if (patienceMs < Infinity) {
-        const endsAt = clock.now() + patienceMs;
-        exchange.patienceEndsAt = endsAt;
-        const alarm = new PatienceAlarm(exchange, patienceMs);
-        clock.set(alarm, endsAt);
-        exchange.onEnd(() => clock.clear(alarm));
+        const now = clock.now();
+        exchange.patienceEndsAt = now + patienceMs;
+        if (patienceMs > 2 * latelyMs) begun.add(exchange, now);
+        else watch(clock, exchange);
       }
       exchange.isAmbient = true;
       return undefined;
@@ -64,18 +64,61 @@ function readTimeout(exchange: Exchange): number | undefined {
   return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
 }
 
-class PatienceAlarm extends Alarm {
-  readonly #exchange: Exchange;
-  readonly #patienceMs: number;
+function tells({ headers }: Exchange): boolean {
+  if (typeof headers.get === 'function') return true;
+  const given = headers as Readonly<Record<string, unknown>>;
+  return (
+    given.holdfast !== undefined ||
+    given['x-request-timeout-ms'] !== undefined ||
+    given['grpc-timeout'] !== undefined ||
+    given['x-envoy-expected-rq-timeout-ms'] !== undefined
+  );
+}
 
-  constructor(exchange: Exchange, patienceMs: number) {
+/** From now on somebody looks at the clock for this request. */
+function watch(clock: Clock, exchange: Exchange): void {
+  const alarm = new PatienceAlarm(exchange);
+  clock.set(alarm, exchange.patienceEndsAt);
+  exchange.onEnd(() => clock.clear(alarm));
+}
+
+/** Requests that have just begun: those still under way when it rings are watched from then on. */
+class LatelyBegun extends Alarm {
+  readonly #clock: Clock;
+  #exchanges: Exchange[] = [];
+
+  constructor(clock: Clock) {
     super();
-    this.#exchange = exchange;
-    this.#patienceMs = patienceMs;
+    this.#clock = clock;
+  }
+
+  add(exchange: Exchange, now: number): void {
+    this.#exchanges.push(exchange);
+    if (this.index < 0) this.#clock.set(this, now + latelyMs);
   }
 
   override ring(): void {
-    const reason = new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the request', this.#patienceMs, undefined);
-    this.#exchange.expire(tooSlow, reason);
+    const exchanges = this.#exchanges;
+    this.#exchanges = [];
+    for (const exchange of exchanges) if (!exchange.isAnswered) watch(this.#clock, exchange);
+  }
+}
+
+class PatienceAlarm extends Alarm {
+  readonly #exchange: Exchange;
+  readonly #since: number;
+
+  constructor(exchange: Exchange) {
+    super();
+    this.#exchange = exchange;
+    this.#since = exchange.clock.now();
+  }
+
+  override ring(now: number): void {
+    const tookMs = Math.round(now - this.#since);
+    this.#exchange.expire(
+      tooSlow,
+      new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the request', tookMs, undefined),
+    );
   }
 }

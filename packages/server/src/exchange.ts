@@ -47,6 +47,8 @@ export abstract class Exchange implements RequestContext, Surroundings {
   abstract readonly headers: HeaderSource;
   /** Of the answer, once it is known. */
   abstract readonly status: number;
+  /** The whole of the answer has been given to the server. */
+  abstract readonly isAnswered: boolean;
 
   patienceEndsAt: number = Infinity;
   attempt: number | undefined = undefined;

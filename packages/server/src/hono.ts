@@ -101,8 +101,9 @@ class HonoExchange extends WebExchange {
 
   protected override watchEnd(): void {
     const outgoing = this.#outgoing;
-    if (outgoing) outgoing.once('close', () => this.ended(outgoing.writableFinished));
-    else super.watchEnd();
+    if (!outgoing) super.watchEnd();
+    else if (outgoing.closed) queueMicrotask(() => this.ended(outgoing.writableFinished));
+    else outgoing.on('close', () => this.ended(outgoing.writableFinished));
   }
 }
 

@@ -49,6 +49,10 @@ export class NodeExchange extends Exchange {
     return this.response.statusCode;
   }
 
+  get isAnswered(): boolean {
+    return this.response.writableEnded;
+  }
+
   override header(name: string): string | undefined {
     return this.request.headers[name] as string | undefined;
   }
@@ -85,7 +89,10 @@ export class NodeExchange extends Exchange {
 
   protected watchEnd(): void {
     const { response } = this;
-    response.on('close', () => this.ended(response.writableFinished));
+    const end = () => this.ended(response.writableFinished);
+    // Who asks late may have missed it.
+    if (response.closed) queueMicrotask(end);
+    else response.on('close', end);
   }
 
   /** The handler is next. */

@@ -82,6 +82,10 @@ export class WebExchange extends Exchange {
     return this.request.headers;
   }
 
+  get isAnswered(): boolean {
+    return this.status !== 0;
+  }
+
   headerLines(name: string): readonly string[] {
     // Lines of one name have been joined. A key has no comma, so two of them are seen all the same.
     const value = this.request.headers.get(name);
@@ -153,7 +157,9 @@ export class WebExchange extends Exchange {
   }
 
   protected watchEnd(): void {
-    this.request.signal.addEventListener('abort', () => this.ended(false), { once: true });
+    const { signal } = this.request;
+    if (signal.aborted) queueMicrotask(() => this.ended(false));
+    else signal.addEventListener('abort', () => this.ended(false), { once: true });
   }
 }
 
