@@ -15,9 +15,13 @@ export class RunPool {
   readonly #waiting: Job[] = [];
   readonly #all = new Set<Worker>();
   readonly #idle: Worker[] = [];
+  /** Of runs that threads are at. */
+  readonly #fails = new Set<(error: Error) => void>();
 
-  constructor(threads: number = os.availableParallelism()) {
+  /** When `signal` aborts, threads end in the middle of their runs, and those fail. */
+  constructor(threads: number = os.availableParallelism(), signal?: AbortSignal) {
     this.#size = Math.max(1, threads);
+    signal?.addEventListener('abort', () => this.#abandon(signal.reason), { once: true });
   }
 
   /** Answers in the order of the requests. `onAnswer` is told how many there are so far. */
@@ -55,6 +59,7 @@ export class RunPool {
     const finish = (reply: Reply) => {
       worker.off('message', finish);
       worker.off('error', fail);
+      this.#fails.delete(fail);
       if (this.#all.has(worker)) this.#idle.push(worker);
       settle(reply);
       this.#next();
@@ -65,7 +70,14 @@ export class RunPool {
     };
     worker.on('message', finish);
     worker.on('error', fail);
+    this.#fails.add(fail);
     worker.postMessage(request);
+  }
+
+  #abandon(reason: Error): void {
+    for (const { settle } of this.#waiting.splice(0)) settle({ error: reason.message });
+    for (const fail of this.#fails) fail(reason);
+    void this.close();
   }
 
   #hire(): Worker {

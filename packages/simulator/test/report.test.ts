@@ -61,6 +61,16 @@ describe('a comparison', () => {
     expect(again).toEqual(comparison);
   });
 
+  test('ends in the middle of a run when it is told to', async () => {
+    const leaving = new AbortController();
+    await using other = new RunPool(1, leaving.signal);
+    const runs = comparePolicies(scenario, ['naive', 'careful'], other, {
+      seeds: Array.from({ length: 200 }, (_, index) => index + 1),
+      onProgress: () => leaving.abort(new Error('enough')),
+    });
+    await expect(runs).rejects.toThrow('enough');
+  });
+
   test('fails with a sentence where a run does', async () => {
     await using other = new RunPool(1);
     const wrong = comparePolicies(scenario, ['nobody'], other, { seeds: [1] });

@@ -29,7 +29,7 @@ export const simulateReplay: Command = {
     const { scenario, recorded } = readIncident((await readText(file)).split('\n'), filter, file);
     const known = { ...scenario, compare: ['holdfast'] };
     const { names, policies } = await policiesOf(given, known);
-    await using pool = new RunPool();
+    await using pool = new RunPool(undefined, shell.signal);
     const comparison = await comparePolicies(known, names, pool, {
       policies: new Map([...stormPolicies(), ...policies]),
       measure: assertions.map(({ bound }) => bound),

@@ -39,7 +39,7 @@ export const simulateSweep: Command = {
       (given.lists.policy ?? []).length > 0 || !names.includes('holdfast') ? names[0]! : 'holdfast';
     const document = readDocument(source.text, source.file).data as Record<string, unknown>;
     const seeds = seedCount(given, 3);
-    await using pool = new RunPool();
+    await using pool = new RunPool(undefined, shell.signal);
     const question = { document, file: source.file, policy, policies, axes, bound, seeds };
     const found = await sweep(question, pool, progress(shell, given, 'runs'));
     const out = textOf(given, 'out');

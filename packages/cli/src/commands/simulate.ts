@@ -32,7 +32,7 @@ export const simulate: Command = {
     const { names, policies } = await policiesOf(given, scenario);
     const seeds = seedsOf(scenario, seedCount(given, Math.min(5, scenario.seeds.length)));
     const measure = assertions.map(({ bound }) => bound);
-    await using pool = new RunPool();
+    await using pool = new RunPool(undefined, shell.signal);
     const onProgress = progress(shell, given, 'runs');
     const comparison = await comparePolicies(scenario, names, pool, { policies, seeds, measure, onProgress });
     const sentences = comparison.policies.flatMap(({ policy, measured }) =>

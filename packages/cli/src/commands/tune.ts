@@ -48,7 +48,7 @@ export const tunePolicy: Command = {
     if (!(Number.isInteger(trials) && trials > 0))
       throw new WrongQuestion(`--trials: expected a whole number above zero, got "${given.flags.trials}".`);
     const draw = progress(shell, given, 'policies');
-    await using pool = new RunPool();
+    await using pool = new RunPool(undefined, shell.signal);
     const best = await tune(
       {
         goal,
