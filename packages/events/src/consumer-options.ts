@@ -112,6 +112,7 @@ export interface ConsumerSettings<T, Tx> {
   readonly batchMax: number;
   readonly settleWithinMs: number;
   readonly pollMs: number;
+  readonly hasDoorbell: boolean;
   readonly solitude: Solitude;
   readonly clock: Clock;
   readonly random: Random;
@@ -169,6 +170,7 @@ export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSet
     graceMs: ms('grace', options.grace ?? '20s'),
     batchMax: whole('batchMax', options.batchMax ?? 1000, 1),
     settleWithinMs: ms('settleWithin', options.settleWithin ?? '5ms'),
+    hasDoorbell: engine === undefined || engine.features.doorbell === true,
     pollMs: ms('poll', options.poll ?? '1s', 1),
     solitude: options.solitude ?? processSolitude,
     clock,

@@ -30,6 +30,8 @@ export interface FeedSettings<T, Tx> extends TaskSettings {
   readonly batchMax: number;
   readonly leaseMs: number;
   readonly pollMs: number;
+  /** The engine tells when something may be due; otherwise it has to be looked at more often. */
+  readonly hasDoorbell: boolean;
   readonly retriesShare: number;
   concurrency(): number;
   /** Settlements that the store has answered so far. */
@@ -38,6 +40,9 @@ export interface FeedSettings<T, Tx> extends TaskSettings {
   onLeased(leased: Leased): void;
   onFailure(what: string, delayMs: number): void;
 }
+
+/** Where no doorbell rings: how soon to look again after something was found; twice as long each time after nothing was. */
+const idleMinMs = 5;
 
 /** One in so many given back unbegun is too many. */
 const inVainPart = 8;
@@ -68,6 +73,7 @@ export class Feed<T, Tx> implements Inhabitant {
   #returnedBefore = 0;
   /** Since when, and since how many, it has had work without a break. */
   #measured: { readonly at: number; readonly finished: number } | undefined;
+  #idleMs = idleMinMs;
   #soloSince: number | undefined;
   /** They were waited for in vain: until then they are left to others. */
   #soloNotBefore = -Infinity;
@@ -209,8 +215,16 @@ export class Feed<T, Tx> implements Inhabitant {
     this.nextDueInMs = nextDueInMs;
     if (request.suspects && deliveries.length === 0) this.#leaveSuspects();
     else if (deliveries.length === limit) this.#isHungry = true;
-    else this.#wake.within(Math.min(pollMs, nextDueInMs ?? Infinity));
+    else this.#wake.within(Math.min(this.#patienceMs(deliveries.length > 0), nextDueInMs ?? Infinity));
     if (deliveries.length === 0) this.#measured = undefined;
+  }
+
+  /** How long to wait before looking again: where no doorbell rings, less while there has been something lately. */
+  #patienceMs(foundSome: boolean): number {
+    const { pollMs, hasDoorbell } = this.#settings;
+    if (hasDoorbell) return pollMs;
+    this.#idleMs = foundSome ? idleMinMs : Math.min(pollMs, this.#idleMs * 2);
+    return Math.min(pollMs, this.#idleMs);
   }
 
   /**

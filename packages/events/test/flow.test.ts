@@ -1,4 +1,5 @@
 import diagnostics from 'node:diagnostics_channel';
+import { missing } from '@holdfast/contracts';
 import {
   ConflictError,
   commit,
@@ -530,6 +531,36 @@ describe('a handler', () => {
     expect((await parked('patience'))?.diagnosis).toMatchObject({ reason: 'HOLDFAST_PATIENCE_SPENT' });
     expect(clock.pendingTimers).toBeLessThan(3);
   });
+});
+
+test('where no doorbell rings it looks often while there is something, and seldom while there is not', async () => {
+  const { clock, engine, broker, publish } = stage();
+  const features = { ...engine.features, doorbell: missing('nobody there to ring') };
+  broker.doorbell = () => () => {};
+  let looks = 0;
+  const lease = broker.lease.bind(broker);
+  broker.lease = (...args) => {
+    looks += 1;
+    return lease(...args);
+  };
+  const handledAt: number[] = [];
+  const orders = consumer({
+    ...{ engine: { ...engine, features }, topic: 'orders', clock },
+    handler: () => void handledAt.push(clock.now()),
+  });
+  await orders.start();
+  await clock.advance('10m');
+  expect(looks).toBeLessThan(650);
+  const latencies: number[] = [];
+  for (const id of ['after a rest', 'soon after', 'soon after that']) {
+    const from = clock.now();
+    await publish({ id });
+    for (let step = 0; handledAt.length <= latencies.length && step < 2000; step++) await clock.advance(1);
+    latencies.push(handledAt.at(-1)! - from);
+  }
+  expect(latencies[0]).toBeGreaterThan(100);
+  for (const latency of latencies.slice(1)) expect(latency).toBeLessThan(50);
+  await orders.stop();
 });
 
 describe('a store that fails', () => {
