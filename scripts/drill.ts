@@ -17,6 +17,7 @@ export interface DrillModule {
 const drills: Record<string, () => Promise<DrillModule>> = {
   'events-full': () => import('../drills/events-full.ts'),
   'events-kill': () => import('../drills/events-kill.ts'),
+  'events-restart': () => import('../drills/events-restart.ts'),
   'http-soak': () => import('../drills/http-soak.ts'),
   'http-outage': () => import('../drills/http-outage.ts'),
   'idempotency-kill': () => import('../drills/idempotency-kill.ts'),

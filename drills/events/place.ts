@@ -1,6 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Engine } from '@holdfast/contracts';
-import { openPostgres, type PostgresTransaction } from '@holdfast/postgres';
+import { openPostgres, type PostgresEngine, type PostgresTransaction } from '@holdfast/postgres';
 import { openSqlite } from '@holdfast/sqlite';
 import pg from 'pg';
 
@@ -27,7 +28,19 @@ export async function openPlace(
 ): Promise<Required<Engine>> {
   return place.engine === 'sqlite'
     ? ((await openSqlite({ file: place.address, beforeWrite: beforeCommit })) as Required<Engine>)
-    : ((await openPostgres({ url: place.address, connectionsMax: 4 })) as Required<Engine>);
+    : ((await openServer(place.address)) as Required<Engine>);
+}
+
+/** Who starts while the server is away tries again, as anyone would. */
+async function openServer(url: string): Promise<PostgresEngine> {
+  for (;;) {
+    try {
+      return await openPostgres({ url, connectionsMax: 4 });
+    } catch (error) {
+      if ((error as { code?: string }).code !== 'HOLDFAST_POSTGRES_UNAVAILABLE') throw error;
+      await pause(50);
+    }
+  }
 }
 
 /** Makes an effect inside the transaction of a settlement. */
