@@ -37,7 +37,8 @@ export const suite: Suite = {
     return results;
   },
   notes: [
-    'events/s: published in batches of 500, leased, handed to a handler that does nothing, settled; by the clock on the wall.',
+    'events/s: published in batches of 500, leased, handed to a handler that does nothing, settled. On SQLite by',
+    'processor time, because all of it is done in one process (wall: the clock on the wall); elsewhere by the clock on the wall.',
     'ours: a producer and a consumer of @holdfast/events, each event marked in the ledger of what was processed (effects: once).',
     'floor: a bare script on the same driver and with the same durability: batched insert, claim, processed row and delete;',
     'by key it keeps order by key, retry-heavy it puts back as many. 1M delayed: the floor is the same without them.',

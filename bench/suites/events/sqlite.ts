@@ -16,7 +16,7 @@ const oneKey: Load = { ...plain, ordering: 'key', key: () => 'the only one' };
 const failing: Load = { ...plain, fails: (index, attempt) => index % 10 < 3 && attempt < 3 };
 const delayed = 1_000_000;
 
-const rate = { unit: 'events/s', better: 'higher' } as const;
+const rate = { unit: 'events/s', better: 'higher', by: 'processor' } as const;
 const atLeast = [{ toFloorMin: 0.6 }];
 
 export const sqliteCases: readonly EventCase[] = [
