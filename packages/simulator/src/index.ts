@@ -8,6 +8,7 @@ export {
 } from './comparison.ts';
 export { type Band, band, median, type Spread, spread } from './estimates.ts';
 export { EventQueue } from './event-queue.ts';
+export { harmsOf } from './harms.ts';
 export type { CallerSeries, ServiceSeries } from './over-time.ts';
 export { type Incident, type IncidentFilter, type RecordedFigures, readIncident } from './replay.ts';
 export { reportCsv } from './report/csv.ts';
