@@ -1,12 +1,10 @@
-import { quick } from './quick.ts';
-
 /** Order by key: only the head of a lane is in \`ready\`. */
 export const lanes = `
 CREATE FUNCTION line_of(suspect boolean, attempts int) RETURNS smallint LANGUAGE sql IMMUTABLE AS
   $$ SELECT (CASE WHEN suspect THEN 2 WHEN attempts > 0 THEN 1 ELSE 0 END)::smallint $$;
 
 -- Makes the heads of these lanes claimable; answers with the lanes that have no events.
-CREATE FUNCTION place_heads(t int, names text[]) RETURNS text[] LANGUAGE plpgsql ${quick} AS $$
+CREATE FUNCTION place_heads(t int, names text[]) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
   bare text[];
 BEGIN
@@ -25,7 +23,7 @@ END $$;
 
 -- For lanes of which nothing is claimable, in hand or blocking. One without events goes, unless someone who is publishing to it has
 -- locked it: then it stays idle.
-CREATE FUNCTION advance_lanes(t int, names text[]) RETURNS void LANGUAGE plpgsql ${quick} AS $$
+CREATE FUNCTION advance_lanes(t int, names text[]) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   bare text[] := place_heads(t, names);
@@ -50,7 +48,7 @@ BEGIN
 END $$;
 
 -- Locks the lanes that events are published to, and says which of them are new.
-CREATE FUNCTION enter_lanes(t int, names text[]) RETURNS text[] LANGUAGE plpgsql ${quick} AS $$
+CREATE FUNCTION enter_lanes(t int, names text[]) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
   sorted text[] := ARRAY(SELECT DISTINCT n COLLATE "C" FROM unnest(names) AS u(n) WHERE n IS NOT NULL ORDER BY 1);
   made text[] := '{}';

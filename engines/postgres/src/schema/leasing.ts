@@ -2,7 +2,7 @@ import { quick } from './quick.ts';
 
 export const leasing = `
 -- Leases that have ended unsettled make suspects.
-CREATE FUNCTION end_leases(t int, now bigint) RETURNS void LANGUAGE plpgsql ${quick} AS $$
+CREATE FUNCTION end_leases(t int, now bigint) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   dead bigint[];
@@ -28,8 +28,7 @@ BEGIN
 END $$;
 
 -- Those of which nothing is in hand any more: runs share a hand.
-CREATE FUNCTION lanes_at_rest(t int, names text[], tokens bigint[]) RETURNS text[] LANGUAGE sql STABLE
-  ${quick} AS $$
+CREATE FUNCTION lanes_at_rest(t int, names text[], tokens bigint[]) RETURNS text[] LANGUAGE sql STABLE AS $$
   SELECT ARRAY(
     SELECT n FROM unnest(names) AS u(n) WHERE n NOT IN (
       SELECT e.lane FROM hand h, unnest(h.seqs) AS s(seq), LATERAL (SELECT lane FROM event WHERE event.seq = s.seq LIMIT 1) AS e
@@ -49,7 +48,7 @@ BEGIN
 END $$;
 
 -- Puts back into line what no quarantine holds any more; true when nothing is left to look at.
-CREATE FUNCTION release_held(t topic) RETURNS boolean LANGUAGE plpgsql ${quick} AS $$
+CREATE FUNCTION release_held(t topic) RETURNS boolean LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   moved int;
@@ -69,7 +68,7 @@ END $$;
 
 -- Claims the oldest due of one line. What a quarantine holds is moved out of the way, so that it is walked over once.
 CREATE FUNCTION claim(t topic, from_line int, most int, since bigint, now bigint, has_quarantine boolean) RETURNS bigint[]
-LANGUAGE plpgsql ${quick} AS $$
+LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   found bigint[];
@@ -103,7 +102,7 @@ END $$;
 
 -- Heads with those behind them, in order, at most so many of a lane and so many in all. A run ends at the first that cannot run: what is
 -- after it may not overtake.
-CREATE FUNCTION runs_of(t int, heads bigint[], run_max int, most int, now bigint) RETURNS bigint[] LANGUAGE plpgsql ${quick} AS $$
+CREATE FUNCTION runs_of(t int, heads bigint[], run_max int, most int, now bigint) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
   runs bigint[];
   is_broken boolean;

@@ -4,7 +4,7 @@ export const looking = `
 CREATE INDEX event_blocking ON event (topic) WHERE blocking;
 
 -- Ends what has ended; for those who look rather than claim.
-CREATE FUNCTION brought_up_to_date(topic_name text) RETURNS topic LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION brought_up_to_date(topic_name text) RETURNS topic LANGUAGE plpgsql ${quick} AS $$
 DECLARE
   t topic := topic_of(topic_name);
 BEGIN

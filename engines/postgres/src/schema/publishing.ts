@@ -23,7 +23,7 @@ END $$;
 -- Hardly ever is an id stored already, and looking for it first costs as much as the storing.
 CREATE FUNCTION put_events(t topic, now bigint, ids text[], bodies text[], all_bytes bytea[], byte_texts boolean[], types text[],
   keys text[], tenants text[], all_extras text[], origins text[], seen bigint[], replays text[], delays double precision[],
-  dues double precision[], patiences double precision[]) RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+  dues double precision[], patiences double precision[]) RETURNS boolean LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
   WITH put AS (

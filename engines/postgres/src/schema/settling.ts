@@ -116,7 +116,7 @@ BEGIN
 END $$;
 
 -- Hardly ever is one there already, and looking for it first costs as much as the writing.
-CREATE FUNCTION write_marks(ids text[], handlers text[], now bigint) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION write_marks(ids text[], handlers text[], now bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO mark SELECT id, handler, now FROM unnest(handlers) AS h(handler), unnest(ids) AS i(id);
 EXCEPTION WHEN unique_violation THEN
@@ -125,7 +125,7 @@ END $$;
 
 -- Events that are done, one way or the other.
 CREATE FUNCTION finish(t topic, done bigint[], how text, handlers text[], now bigint) RETURNS void
-LANGUAGE plpgsql ${quick} AS $$
+LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   ids text[];
