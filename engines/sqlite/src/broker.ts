@@ -39,7 +39,7 @@ export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
     },
 
     async topics() {
-      return topics.names();
+      return store.look(() => topics.names());
     },
 
     async publish(name, events) {

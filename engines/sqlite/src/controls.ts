@@ -90,8 +90,9 @@ export class ControlBoard implements Controls {
   }
 
   async standing(): Promise<{ version: number; controls: readonly StandingControl[] }> {
-    if (this.look(this.#store.now()).isBehind) await this.#store.write((now) => this.catchUp(now));
-    const { version, controls } = this.#read(this.look(0).version);
+    const { isBehind } = this.#store.look((now) => this.look(now));
+    if (isBehind) await this.#store.write((now) => this.catchUp(now));
+    const { version, controls } = this.#store.look((now) => this.#read(this.look(now).version));
     return { version, controls };
   }
 

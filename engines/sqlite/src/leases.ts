@@ -243,15 +243,14 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
     /** Ends what time has ended, leases and controls: what is read after that need not think of it. */
     async catchUp(): Promise<void> {
       const isBehind = (now: number) => isOverdue.get(now) !== undefined || board.look(now).isBehind;
-      while (isBehind(store.now())) await store.write(catchUp);
+      while (store.look(isBehind)) await store.write(catchUp);
     },
 
     async lease(name: string, request: LeaseRequest): Promise<Leased> {
       const { limit, suspects: wantsSuspect = false } = request;
-      const now = store.now();
       // Most looks find nothing, and reading is free: no lock is taken, and no other process is rung for it.
       if (!busy.has(name)) {
-        const seen = glance(name, now);
+        const seen = store.look((now) => glance(name, now));
         const hasWork = wantsSuspect ? seen.suspects > 0 : seen.nextDueInMs === 0;
         const isAsked = limit > 0 && !seen.orders.isPaused;
         if (!(isAsked && hasWork) && !seen.isBehind) return answer(seen, [], limit);

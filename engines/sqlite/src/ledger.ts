@@ -94,7 +94,7 @@ export class SqliteLedger implements Ledger<DatabaseSync> {
   }
 
   async isMarked(marks: Parameters<Ledger['isMarked']>[0]): Promise<readonly boolean[]> {
-    return this.#store.read(() => this.#marks.have(marks));
+    return this.#store.look(() => this.#marks.have(marks));
   }
 
   /** Within a transaction: forgets at most so many keys whose time is over. */

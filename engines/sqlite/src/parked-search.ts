@@ -101,12 +101,13 @@ export class ParkedSearch {
     const others = rest(filter);
     let start: Place | undefined = after ?? end;
     while (start) {
-      const stop: Place | undefined = filter.ids ? undefined : this.#boundary(axis, '<', start, 'DESC');
+      const from: Place = start;
+      const stop = filter.ids ? undefined : this.#store.look(() => this.#boundary(axis, '<', from, 'DESC'));
       const span = both(axis, others, {
         sql: '(parked_at, id) < (?, ?) AND (parked_at, id) >= (?, ?)',
-        values: [...start, ...(stop ?? beginning)],
+        values: [...from, ...(stop ?? beginning)],
       });
-      if (!look(span)) return;
+      if (!this.#store.look(() => look(span))) return;
       start = stop;
       if (start) await new Promise<void>(later);
     }

@@ -75,11 +75,12 @@ export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearc
     },
 
     async get(id) {
-      return get(id);
+      return store.look(() => get(id));
     },
 
     async list({ limit, cursor }) {
-      const rows = list.all(cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(cursor), limit + 1);
+      const before = cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(cursor);
+      const rows = store.look(() => list.all(before, limit + 1));
       const shown = rows.slice(0, limit);
       return {
         items: shown.map(toOperation),
@@ -113,9 +114,9 @@ export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearc
     },
 
     async release(id, limit, publish) {
-      const operation = get(id);
+      const operation = store.look(() => get(id));
       if (!operation) return 0;
-      const rows = selected.all(id, limit);
+      const rows = store.look(() => selected.all(id, limit));
       const events = rows.map(toParked);
       for (const [topic, some] of Map.groupBy(events, (event) => operation.request.to ?? event.topic)) {
         await publish(

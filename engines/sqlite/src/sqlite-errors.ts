@@ -37,6 +37,7 @@ export function told(error: unknown, file: string): unknown {
       cause: error,
     });
   }
+  if (isBusy(error)) return new SqliteError('BUSY', `another process keeps ${file} locked`, { cause: error });
   const what = code === ioError ? 'cannot be read or written' : 'refused';
   return new SqliteError('FAILED', `${file} ${what}: ${message}`, { cause: error });
 }

@@ -110,19 +110,26 @@ export class Store {
     });
   }
 
-  /** Reads several things as of one moment. */
-  read<T>(work: (now: number) => T): T {
+  /** Reads with one statement. */
+  look<T>(work: (now: number) => T): T {
     if (this.#isClosed) throw closed(this.#settings.file);
     try {
-      this.database.exec('BEGIN');
-      try {
-        return work(this.now());
-      } finally {
-        this.database.exec('COMMIT');
-      }
+      return work(this.now());
     } catch (error) {
       throw told(error, this.#settings.file);
     }
+  }
+
+  /** Reads several things as of one moment. */
+  read<T>(work: (now: number) => T): T {
+    return this.look((now) => {
+      this.database.exec('BEGIN');
+      try {
+        return work(now);
+      } finally {
+        this.database.exec('COMMIT');
+      }
+    });
   }
 
   /** Called once the transaction that is under way is committed; not if it is undone. */

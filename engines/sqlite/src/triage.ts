@@ -62,7 +62,7 @@ export function sqliteTriage(store: Store, lot: ParkingLot, search: ParkedSearch
     },
 
     async get(id) {
-      return store.read(() => lot.find(id));
+      return store.look(() => lot.find(id));
     },
 
     async list(filter, { limit, cursor }) {
@@ -132,7 +132,7 @@ export function sqliteTriage(store: Store, lot: ParkingLot, search: ParkedSearch
     replays: sqliteReplays(store, lot, search),
 
     async rules() {
-      return rules.all().map(({ rule }) => JSON.parse(String(rule)));
+      return store.look(() => rules.all().map(({ rule }) => JSON.parse(String(rule))));
     },
 
     async setRule(rule, act) {
@@ -153,7 +153,8 @@ export function sqliteTriage(store: Store, lot: ParkingLot, search: ParkedSearch
     },
 
     async audit({ limit, cursor }: PageRequest) {
-      const rows = audit.all(cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(cursor), limit + 1);
+      const before = cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(cursor);
+      const rows = store.look(() => audit.all(before, limit + 1));
       const shown = rows.slice(0, limit);
       return {
         items: shown.map(toEntry),

@@ -159,14 +159,17 @@ describe('writes of one turn', () => {
     expect((await broker.lease('orders', lease)).deliveries).toMatchObject([{ payload: 'done' }]);
   });
 
-  test('are refused once the engine is closed', async () => {
-    const { broker, close } = await setup();
+  test('are refused once the engine is closed, and so are reads', async () => {
+    const { broker, triage, close } = await setup();
     const last = broker.publish('orders', [{ payload: 'a' }]);
     await close();
     await expect(last).resolves.toMatchObject([{ duplicate: false }]);
-    await expect(broker.publish('orders', [{ payload: 'b' }])).rejects.toMatchObject({
-      code: 'HOLDFAST_SQLITE_CLOSED',
-    });
+    const closed = { code: 'HOLDFAST_SQLITE_CLOSED' };
+    await expect(broker.publish('orders', [{ payload: 'b' }])).rejects.toMatchObject(closed);
+    await expect(broker.lease('orders', lease)).rejects.toMatchObject(closed);
+    await expect(broker.counts('orders')).rejects.toMatchObject(closed);
+    await expect(triage.list({}, { limit: 1 })).rejects.toMatchObject(closed);
+    await expect(triage.audit({ limit: 1 })).rejects.toMatchObject(closed);
   });
 });
 
