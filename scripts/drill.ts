@@ -20,6 +20,7 @@ const drills: Record<string, () => Promise<DrillModule>> = {
   'events-restart': () => import('../drills/events-restart.ts'),
   'http-soak': () => import('../drills/http-soak.ts'),
   'http-outage': () => import('../drills/http-outage.ts'),
+  published: () => import('../drills/published.ts'),
   'idempotency-kill': () => import('../drills/idempotency-kill.ts'),
   overload: () => import('../drills/overload.ts'),
   'overload-plot': () => import('../drills/overload-plot.ts'),

@@ -105,7 +105,7 @@ function compared(
   return { policy, document, trial: trialOf(scenario, policy, answers), measured, groups: groupsOf(reports) };
 }
 
-export function groupsOf(reports: readonly RunReport[]): Group[] {
+function groupsOf(reports: readonly RunReport[]): Group[] {
   const [first] = reports;
   if (!first) return [];
   const total = (report: RunReport, pick: (service: ServiceFigures) => number) =>

@@ -82,7 +82,9 @@ export class RunPool {
 
   #hire(): Worker {
     const isSource = import.meta.url.endsWith('.ts');
-    const worker = new Worker(new URL(`./run-worker.${isSource ? 'ts' : 'js'}`, import.meta.url), {
+    const source = new URL('./run-worker.ts', import.meta.url);
+    const built = new URL('./run-worker.js', import.meta.url);
+    const worker = new Worker(isSource ? source : built, {
       execArgv: isSource ? ['--conditions=holdfast-source', '--no-warnings'] : [],
     });
     this.#all.add(worker);
