@@ -20,7 +20,8 @@ export function overloadPlot(panels: readonly Panel[]): string {
   );
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height * panels.length}" font-family="sans-serif" font-size="11">`,
-    `<rect width="100%" height="100%" fill="#fff"/>`,
+    '<title>Requests that are served in time under overload, with protection and without</title>',
+    '<rect width="100%" height="100%" fill="#fff"/>',
     ...all,
     '</svg>\n',
   ].join('\n');

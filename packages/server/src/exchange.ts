@@ -121,6 +121,10 @@ export abstract class Exchange implements RequestContext, Surroundings {
   }
 
   onEnd(listener: EndListener): void {
+    if (this.isOver) {
+      listener(this.clock.now(), false);
+      return;
+    }
     if (!this.#endListeners) {
       this.#endListeners = [];
       this.watchEnd();

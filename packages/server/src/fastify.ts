@@ -19,8 +19,9 @@ export interface FastifyGuardOptions {
 export function guard(app: FastifyInstance, options: FastifyGuardOptions, done: () => void): void {
   const { at = 'onRequest', clock = systemClock } = options;
   const ordered = inOrder(options.parts);
-  const early = ordered.filter(({ needsBody }) => !needsBody);
-  const late = ordered.filter(({ needsBody }) => needsBody);
+  const early = ordered.filter(({ bodyMax }) => bodyMax === undefined);
+  const late = ordered.filter(({ bodyMax }) => bodyMax !== undefined);
+  const bodyMax = Math.max(0, ...late.map((part) => part.bodyMax!));
   if (!app.hasRequestDecorator(exchangeOf)) app.decorateRequest(exchangeOf, null);
   const exchangeFor = (request: FastifyRequest, reply: FastifyReply) =>
     (exchangeIn(request) as FastifyExchange | null) ?? new FastifyExchange(request, reply, clock);
@@ -31,7 +32,7 @@ export function guard(app: FastifyInstance, options: FastifyGuardOptions, done: 
   if (early.length > 0 && at === 'onRequest') app.addHook('onRequest', enter(early));
   if (late.length > 0) {
     app.addHook('preParsing', (request, reply, payload, next) => {
-      exchangeFor(request, reply).tap(payload);
+      exchangeFor(request, reply).tap(payload, bodyMax);
       next(null, payload);
     });
   }
@@ -80,14 +81,15 @@ class FastifyExchange extends NodeExchange {
     this.#reply.header(name, value);
   }
 
-  /** Hears the body as it passes to the parser of the framework: nothing is read twice. */
-  tap(payload: NodeJS.ReadableStream): void {
+  /** Hears the body as it passes to the parser of the framework: nothing is read twice, and no more kept than is wanted. */
+  tap(payload: NodeJS.ReadableStream, bytesMax: number): void {
     const chunks: Uint8Array[] = [];
     this.#chunks = chunks;
     payload.on('data', (chunk: Uint8Array | string) => {
       const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
       this.#length += bytes.length;
-      chunks.push(bytes);
+      if (this.#length <= bytesMax) chunks.push(bytes);
+      else chunks.length = 0;
     });
     // The parser lets it flow when it listens as well.
     payload.pause();

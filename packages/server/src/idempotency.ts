@@ -215,7 +215,7 @@ export function idempotency(
 
   return {
     name: 'idempotency',
-    needsBody: true,
+    bodyMax,
     counts,
     enter(exchange) {
       if (!methods.has(exchange.method)) return undefined;

@@ -9,8 +9,8 @@ export type PartName = (typeof order)[number];
 /** Something that stands before a handler. It may answer instead, or have an eye on what follows. */
 export interface Part {
   readonly name: PartName;
-  /** It has to see the body. */
-  readonly needsBody?: boolean;
+  /** It has to see the body, up to so many bytes of it. */
+  readonly bodyMax?: number;
   /** `undefined`: go on. A promise only where it has to wait. */
   enter(exchange: Exchange): Answer | undefined | Promise<Answer | undefined>;
 }

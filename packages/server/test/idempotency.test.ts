@@ -56,6 +56,13 @@ describe.each(frameworks)('idempotency on $name', ({ serve }) => {
     expect(await (await it.post({ 'idempotency-key': 'none' }, '')).text()).toBe('got 0');
   });
 
+  test('a longer body than was said is refused before anything is done', async () => {
+    await using it = await setup({ bodyMax: 1_000 }, undefined, serve);
+    expect((await it.post({ 'idempotency-key': 'k' }, 'x'.repeat(1_001))).status).toBe(413);
+    expect(it.executions()).toBe(0);
+    expect((await it.post({ 'idempotency-key': 'k' }, 'x'.repeat(1_000))).status).toBe(201);
+  });
+
   test('one that runs is not run beside', async () => {
     const begun = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
