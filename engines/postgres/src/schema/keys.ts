@@ -11,6 +11,7 @@ DECLARE
   now bigint;
   c record;
   entry ledger_key;
+  fresh bigint;
   is_new boolean;
 BEGIN
   -- By key, so that two batches never wait for each other; and a batch in its own order where it names a key twice.
@@ -36,7 +37,7 @@ BEGIN
         EXIT;
       END IF;
       IF is_new THEN
-        token := nextval('ledger_token');
+        token := new_token('ledger_token');
         attempt := 1;
         INSERT INTO ledger_key VALUES (c.scope, c.key, c.fingerprint, token, now + ceil(c.lease)::bigint, 1, false, NULL, NULL,
           now + ceil(greatest(c.keep, c.lease))::bigint) ON CONFLICT DO NOTHING;
@@ -56,9 +57,10 @@ BEGIN
         kind := 'unknown';
       ELSE
         kind := 'acquired';
-        token := nextval('ledger_token');
+        fresh := new_token('ledger_token');
+        token := fresh;
         attempt := entry.attempt + 1;
-        UPDATE ledger_key k SET token = currval('ledger_token'), attempt = k.attempt + 1, lease_ends_at = now + ceil(c.lease)::bigint,
+        UPDATE ledger_key k SET token = fresh, attempt = k.attempt + 1, lease_ends_at = now + ceil(c.lease)::bigint,
           removed_at = now + ceil(greatest(c.keep, c.lease))::bigint WHERE k.scope = c.scope AND k.key = c.key;
       END IF;
       EXIT;

@@ -253,7 +253,7 @@ BEGIN
     NULL, NULL, NULL::bigint, NULL::bigint, NULL::bigint, NULL;
   IF cardinality(chosen) = 0 THEN RETURN; END IF;
 
-  tokens := ARRAY(SELECT nextval('hand_token') FROM generate_series(0, (cardinality(chosen) - 1) / per_hand));
+  tokens := ARRAY(SELECT new_token('hand_token') FROM generate_series(0, (cardinality(chosen) - 1) / per_hand));
   INSERT INTO hand (token, topic, owner, ends_at, has_runs, seqs)
     SELECT tokens[n + 1], t.topic, who, now + ceil(lease_ms)::bigint, heads IS NOT NULL,
       chosen[n * per_hand + 1 : (n + 1) * per_hand]
