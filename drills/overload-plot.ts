@@ -11,8 +11,8 @@ const seconds = { calm: 5, overload: 15, after: 10, changed: 12 };
 export async function drill(): Promise<Record<string, number>> {
   const panels: Panel[] = [];
   for (const [load, retrying] of [
-    [3, true],
-    [10, false],
+    [3, false],
+    [10, true],
   ] as const) {
     const phases = [
       { seconds: seconds.calm, perSecond: CAPACITY / 2 },
