@@ -3,10 +3,18 @@ import os from 'node:os';
 import path from 'node:path';
 import { runChecks } from './check.ts';
 import { endOnSignal, show, tool } from './command.ts';
+import { install, mayInstall, missingPackages } from './services/install.ts';
 import { type Counts, countTests, type VitestReport } from './test-counts.ts';
 
 endOnSignal();
 console.log(`Node ${process.version}\n`);
+
+const missing = mayInstall() ? missingPackages() : [];
+if (missing.length > 0) {
+  const failure = install(missing);
+  // Not the end: the tests that need it fail, and say why.
+  if (failure !== undefined) console.error(`Could not install ${missing.join(', ')}: ${failure}.`);
+}
 
 const checks = await runChecks();
 console.log();

@@ -1,9 +1,9 @@
-import { spawnSync } from 'node:child_process';
 import { chown, mkdtemp, rm } from 'node:fs/promises';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { catalog, type ServiceName } from './catalog.ts';
+import { install, mayInstall } from './install.ts';
 import { type Leash, putOnLeash } from './leash.ts';
 import type { Found, Programs, Recipe } from './recipe.ts';
 
@@ -89,23 +89,11 @@ async function launch(
   }
 }
 
-/** On a build machine that is ours alone, what is missing is installed. */
 function programsOf(recipe: Recipe): Found {
   const found = recipe.find();
-  const mayInstall = process.env.CI === 'true' && process.getuid?.() === 0;
-  if (found.missing === undefined || !mayInstall) return found;
-  for (const options of [
-    ['update'],
-    ['install', '-y', '--no-install-recommends', ...recipe.debianPackages],
-  ]) {
-    const { status, error } = spawnSync('apt-get', ['-q', ...options], {
-      stdio: ['ignore', 'inherit', 'inherit'],
-      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-    });
-    if (status !== 0)
-      return { missing: `${found.missing}, and apt-get ${options[0]} failed: ${error?.message ?? status}` };
-  }
-  return recipe.find();
+  if (found.missing === undefined || !mayInstall()) return found;
+  const failure = install(recipe.debianPackages);
+  return failure === undefined ? recipe.find() : { missing: `${found.missing}, and ${failure}` };
 }
 
 function freePort(): Promise<number> {

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { parseScenario } from '@holdfast/config';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { browserPath } from '../../../scripts/services/install.ts';
 import {
   band,
   comparePolicies,
@@ -116,7 +117,7 @@ describe('a report', () => {
   });
 });
 
-const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const executablePath = browserPath;
 const isMissing = !existsSync(executablePath);
 if (isMissing && process.env.CI === 'true') throw new Error(`There is no browser at ${executablePath}.`);
 const why = isMissing ? `, skipped: no browser at ${executablePath}` : '';
