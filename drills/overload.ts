@@ -104,7 +104,7 @@ export async function changed(size: OverloadSize): Promise<ChangeOutcome> {
       from,
       from + seconds,
       // Every ten seconds the limit is lowered for a moment, to see how long a call takes without a queue.
-      ({ goodputPerSecond, p50Ms }) => goodputPerSecond >= 0.7 * capacity && p50Ms <= 1.5 * P50_MAX_MS,
+      ({ goodputPerSecond, p50Ms }) => goodputPerSecond >= 0.8 * capacity && p50Ms <= 1.5 * P50_MAX_MS,
     );
   return {
     followsLessAfterSeconds: follows(seconds, LESS),

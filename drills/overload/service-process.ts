@@ -26,7 +26,8 @@ function serve(): void {
     setTimeout(
       () => {
         busy--;
-        freeAt.push(endsAt);
+        // A place that is no more, because the service can do less now, is free for nobody.
+        if (busy < slots) freeAt.push(endsAt);
         done();
         serve();
       },
