@@ -103,8 +103,10 @@ export async function changed(size: OverloadSize): Promise<ChangeOutcome> {
       slices,
       from,
       from + seconds,
-      // Every ten seconds the limit is lowered for a moment, to see how long a call takes without a queue.
       ({ goodputPerSecond, p50Ms }) => goodputPerSecond >= 0.8 * capacity && p50Ms <= 1.5 * P50_MAX_MS,
+      // Every ten seconds the limit is lowered for a moment, to see how long a call takes without a queue: no half second
+      // tells whether a change is followed.
+      2,
     );
   return {
     followsLessAfterSeconds: follows(seconds, LESS),
@@ -149,8 +151,11 @@ function brokenBy(name: string, outcome: OverloadOutcome): string[] {
   ].filter((each) => each !== false);
 }
 
-function brokenByChange({ followsLessAfterSeconds, followsMoreAfterSeconds }: ChangeOutcome): string[] {
+function brokenByChange(outcome: ChangeOutcome): string[] {
+  const { followsLessAfterSeconds, followsMoreAfterSeconds, goodputOfLess, goodputOfMore } = outcome;
   return [
+    goodputOfLess < GOODPUT_MIN * LESS && `of less capacity ${goodputOfLess.toFixed(0)}/s were used`,
+    goodputOfMore < GOODPUT_MIN * CAPACITY && `of more capacity ${goodputOfMore.toFixed(0)}/s were used`,
     followsLessAfterSeconds > FOLLOWS_WITHIN_SECONDS &&
       `less capacity was followed after ${followsLessAfterSeconds} s`,
     followsMoreAfterSeconds > FOLLOWS_WITHIN_SECONDS &&

@@ -36,16 +36,20 @@ export function figuresOf(slices: readonly Slice[], from: number, to: number): F
   };
 }
 
-/** Seconds after `from` until `holds` is true of every half second that follows, up to `to`; Infinity if it never is. */
+/**
+ * Seconds after `from` until `holds` is true of all that follows, up to `to`, looked at through a window of so many seconds
+ * that moves by halves; Infinity if it never is.
+ */
 export function settledAfter(
   slices: readonly Slice[],
   from: number,
   to: number,
   holds: (figures: Figures) => boolean,
+  windowSeconds = 0.5,
 ): number {
   let settled = Infinity;
-  for (let at = from; at + 0.5 <= to; at += 0.5) {
-    if (!holds(figuresOf(slices, at, at + 0.5))) settled = Infinity;
+  for (let at = from; at + windowSeconds <= to; at += 0.5) {
+    if (!holds(figuresOf(slices, at, at + windowSeconds))) settled = Infinity;
     else if (settled === Infinity) settled = at - from;
   }
   return settled;
