@@ -38,7 +38,7 @@ export async function outages(size: RedisOutageSize): Promise<Record<string, num
   if (redis.missing !== undefined) throw new Error(`The drill needs Redis: ${redis.missing}.`);
   const { counters, ledger, close } = openRedis({ url: redis.url });
   const waits: number[] = [];
-  const limit = rateLimit({ counters, limits: { rate: '6000/m', burst: 10_000 } });
+  const limit = rateLimit({ counters, limits: { rate: '60/m', burst: 10_000 } });
   const keys = idempotency({ ledger, scope: 'public' });
   const parts = [limit, keys].map((part) => timed(part, waits));
   const executed = new Map<string, number>();
@@ -101,7 +101,7 @@ export async function outages(size: RedisOutageSize): Promise<Record<string, num
     must(afterDeath <= few, `all is well after a death, ${afterDeath} were refused`);
     must(![...executed.values()].some((times) => times > 1), 'nothing is executed twice');
     const [look] = await counters.take([
-      [{ key: '{127.0.0.1}default', ratePerMs: 0.1, burst: 10_000, cost: 0 }],
+      [{ key: '{127.0.0.1}default', ratePerMs: 0.001, burst: 10_000, cost: 0 }],
     ]);
     must(look!.left[0]!.tokens < 10_000, 'the shared limit is used again');
     waits.sort((a, b) => a - b);
