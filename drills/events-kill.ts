@@ -7,12 +7,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Broker } from '@holdfast/contracts';
 import type { DrillOptions } from '../scripts/drill.ts';
 import { ownService } from '../scripts/services/service.ts';
-import { publisherPoints, workerPoints } from './events/doom.ts';
 import { eventOf } from './events/event-of.ts';
+import { CHANCE, KillPlan, NEVER, type Role } from './events/kill-plan.ts';
 import { type Effect, effectsIn, openPlace, type Place, prepareEffects } from './events/place.ts';
 
 const WORKERS = 3;
-const CHANCE = 'by chance';
 /** Who does not come to its point in this time is killed wherever it is. */
 const POINT_MAX_MS = 4000;
 const CHANCE_MAX_MS = 400;
@@ -29,8 +28,6 @@ export interface Counts {
   /** Effects outside of the store that were made again after a crash, under the same key. */
   externalRepeats: number;
 }
-
-type Role = 'worker' | 'publisher';
 
 /** Workers and their publisher are killed at every step and by chance, while handlers fail and answers are lost. */
 export async function drill({
@@ -54,10 +51,10 @@ export async function kills(
   const server = engine === 'postgres' && address === undefined ? await ownService('postgres') : undefined;
   if (server?.missing !== undefined) throw new Error(`The drill needs ${engine}: ${server.missing}.`);
   try {
-    const counts = await trial(engine, address ?? server?.url, ({ place, log }) =>
-      killAll(place, times, log),
-    );
-    return { ...counts, kills: times };
+    return await trial(engine, address ?? server?.url, async ({ place, log }) => {
+      const hits = await killAll(place, times, log);
+      return { kills: Object.values(hits).reduce((sum, count) => sum + count), ...hits };
+    });
   } finally {
     await server?.stop();
   }
@@ -90,7 +87,7 @@ export async function trial(
   const log = path.join(folder, 'record');
   const helpers: ChildProcess[] = [];
   const help = (role: Role) => {
-    const child = start(role, [JSON.stringify(place), 'never', '1', '0']);
+    const child = start(role, [JSON.stringify(place), NEVER, '1', '0']);
     helpers.push(child);
     return child;
   };
@@ -126,37 +123,24 @@ export async function trial(
 
 /** Who ends by itself leaves behind what it compiled. */
 async function warmUp(place: Place): Promise<void> {
-  const worker = start('worker', [JSON.stringify(place), 'never', '1']);
+  const worker = start('worker', [JSON.stringify(place), NEVER, '1']);
   await once(worker, 'message');
   await stopped(worker);
 }
 
-/** Has processes run and die until so many are dead; says how many at each point. */
+/** Has processes run and die until so many have died at their points; says how many at each. */
 async function killAll(place: Place, times: number, log: string): Promise<Record<string, number>> {
-  const hits: Record<string, number> = Object.fromEntries(
-    [...publisherPoints, ...workerPoints, CHANCE].map((point) => [point, 0]),
-  );
-  let left = times;
-  const points = { worker: [...workerPoints, CHANCE], publisher: [...publisherPoints, CHANCE] };
-  /** Points that someone is on the way to count as reached, so that all of them are. */
-  const aimed: Record<string, number> = { ...hits };
-
+  const plan = new KillPlan(times);
   async function live(role: Role): Promise<void> {
-    while (left > 0) {
-      const point = points[role].toSorted((a, b) => aimed[a]! - aimed[b]!)[0]!;
-      aimed[point]! += 1;
-      const died = await lifeOf(place, role, point, log, () => left > 0);
-      if (died === undefined || left === 0) return;
-      left -= 1;
-      hits[died]! += 1;
-      if (died !== point) {
-        aimed[point]! -= 1;
-        aimed[died]! += 1;
-      }
+    while (plan.goesOn) {
+      // Whose deaths are all died lives on, so that the others have something to do.
+      const point = plan.next(role) ?? NEVER;
+      const died = await lifeOf(place, role, point, log, () => plan.goesOn);
+      if (died !== undefined) plan.died(role, point, died);
     }
   }
   await Promise.all([live('publisher'), ...Array.from({ length: WORKERS }, () => live('worker'))]);
-  return hits;
+  return plan.hits;
 }
 
 /** One process from its start to its end; says at which point it died. `undefined`: it was stopped. */
@@ -172,9 +156,11 @@ async function lifeOf(
   const child = start(role, [JSON.stringify(place), point, String(passes), String(first)]);
   const gone = once(child, 'exit');
   await Promise.race([once(child, 'message'), gone]);
-  const maxMs = point === CHANCE ? Math.random() * CHANCE_MAX_MS : POINT_MAX_MS;
   let isHelped = false;
-  for (const until = performance.now() + maxMs; child.exitCode === null && child.signalCode === null; ) {
+  for (
+    const until = performance.now() + lifeMaxMs(point);
+    child.exitCode === null && child.signalCode === null;
+  ) {
     await Promise.race([gone, pause(20)]);
     if (!goesOn() && child.connected) {
       await stopped(child);
@@ -191,9 +177,14 @@ async function lifeOf(
   return isHelped ? CHANCE : point;
 }
 
+function lifeMaxMs(point: string): number {
+  if (point === NEVER) return Infinity;
+  return point === CHANCE ? Math.random() * CHANCE_MAX_MS : POINT_MAX_MS;
+}
+
 /** Nobody is killed any more: what is left is handled. */
 async function drain(place: Place, broker: Awaited<ReturnType<typeof openPlace>>['broker']): Promise<void> {
-  const worker = start('worker', [JSON.stringify(place), 'never', '1']);
+  const worker = start('worker', [JSON.stringify(place), NEVER, '1']);
   for (const until = performance.now() + DRAIN_MAX_MS; ; await pause(20)) {
     const { oldestReadyMs: _, nextDueInMs: __, ...states } = await broker.counts('drill');
     if (Object.values(states).every((count) => count === 0)) break;

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { killPlaces, killPoints } from '../../../drills/events/kill-plan.ts';
 import { full, whyNoDisk } from '../../../drills/events-full.ts';
 import { kills } from '../../../drills/events-kill.ts';
 
@@ -8,8 +9,9 @@ const noDisk = whyNoDisk();
 test('processes are killed at every step: nothing is lost, repeated or out of order', {
   timeout,
 }, async () => {
-  const counts = await kills('sqlite', 20);
-  expect(counts).toMatchObject({ kills: 20, lost: 0, repeated: 0, outOfOrder: 0 });
+  const counts = await kills('sqlite', killPlaces);
+  expect(counts).toMatchObject({ lost: 0, repeated: 0, outOfOrder: 0 });
+  for (const point of killPoints) expect(counts[point], point).toBeGreaterThan(0);
   expect(counts.events).toBeGreaterThan(0);
 });
 

@@ -1,0 +1,60 @@
+import { publisherPoints, workerPoints } from './doom.ts';
+
+export type Role = 'worker' | 'publisher';
+
+/** Killed by the drill, at any moment. */
+export const CHANCE = 'by chance';
+/** Not killed at all. */
+export const NEVER = 'never';
+
+const places: readonly (readonly [Role, string])[] = [
+  ...[...publisherPoints, CHANCE].map((point) => ['publisher', point] as const),
+  ...[...workerPoints, CHANCE].map((point) => ['worker', point] as const),
+];
+
+export const killPoints: readonly string[] = [...new Set(places.map(([, point]) => point))];
+/** So many deaths are one at each point, and by chance one of each role. */
+export const killPlaces: number = places.length;
+
+/** Who is to die where: as many at each point, whoever gets to it sooner. */
+export class KillPlan {
+  readonly hits: Record<string, number> = Object.fromEntries(killPoints.map((point) => [point, 0]));
+  /** Deaths that are still to be aimed at. */
+  readonly #left: Record<Role, Map<string, number>> = { publisher: new Map(), worker: new Map() };
+  #undied: number;
+
+  constructor(times: number) {
+    this.#undied = times;
+    for (const [index, [role, point]] of places.entries()) {
+      this.#left[role].set(point, Math.floor((times + places.length - 1 - index) / places.length));
+    }
+  }
+
+  get goesOn(): boolean {
+    return this.#undied > 0;
+  }
+
+  /** The point that is furthest behind; `undefined`: nobody of this role has to die any more. */
+  next(role: Role): string | undefined {
+    const [point, left] = [...this.#left[role]].toSorted(([, a], [, b]) => b - a)[0]!;
+    if (left === 0) return undefined;
+    this.#left[role].set(point, left - 1);
+    return point;
+  }
+
+  /** Who did not come to its point in time died by chance: the point is aimed at again. */
+  died(role: Role, aimed: string, at: string): void {
+    this.hits[at]! += 1;
+    if (aimed === at) {
+      this.#undied -= 1;
+      return;
+    }
+    const left = this.#left[role];
+    left.set(aimed, left.get(aimed)! + 1);
+    // It stands for one that was to die so; without one, it is one more than was asked for.
+    const planned = left.get(at)!;
+    if (planned === 0) return;
+    left.set(at, planned - 1);
+    this.#undied -= 1;
+  }
+}
