@@ -1,7 +1,6 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
-import type { Loop } from '../../harness.ts';
 
 export interface Burst {
   readonly port: number;
@@ -9,17 +8,22 @@ export interface Burst {
   readonly times: number;
 }
 
-/** Sends `times` requests to a port, and is done when all are answered with a success. */
-export type Load = (port: number, kind: Burst['kind']) => Loop;
+/** Sends requests, and is done when all are answered with a success. */
+export interface Load extends Disposable {
+  send(burst: Burst): Promise<void>;
+}
 
 export async function startLoad(): Promise<Load> {
   const child = fork(path.join(import.meta.dirname, '..', 'server-load-process.ts'), {
     execArgv: ['--conditions=holdfast-source', '--no-warnings'],
   });
   await once(child, 'message');
-  return (port, kind) => async (times) => {
-    child.send({ port, kind, times } satisfies Burst);
-    const [failure] = (await once(child, 'message')) as [string | null];
-    if (failure !== null) throw new Error(failure);
+  return {
+    async send(burst) {
+      child.send(burst);
+      const [failure] = (await once(child, 'message')) as [string | null];
+      if (failure !== null) throw new Error(failure);
+    },
+    [Symbol.dispose]: () => void child.kill(),
   };
 }

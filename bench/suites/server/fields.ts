@@ -12,58 +12,46 @@ import { rateLimiter as honoRateLimiter } from 'hono-rate-limiter';
 import { Redis } from 'ioredis';
 import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible';
 import type { Bar } from '../../compare.ts';
-import type { Case } from '../../harness.ts';
 import { expressServer, fastifyServer, honoServer } from './frameworks.ts';
-import type { Burst, Load } from './load.ts';
+import type { Burst } from './load.ts';
 
-export interface ServerCase {
+/** Starts a server, and gives its port. */
+type Start = () => Promise<number>;
+
+/** Who meets whom: `floor`, `ours` and peers by name. */
+export interface ServerField {
   readonly name: string;
-  /** Starts the servers. */
-  open(load: Load): Promise<Case>;
+  readonly kind: Burst['kind'];
+  readonly bars: readonly Bar[];
+  readonly contestants: Readonly<Record<string, Start>>;
 }
-
-/** A port where a contestant listens. */
-type Contestant = () => Promise<number>;
 
 interface Field {
   readonly name: string;
   readonly kind?: Burst['kind'];
   readonly bars: readonly Bar[];
-  readonly floor: Contestant;
-  readonly ours: Contestant;
-  readonly peers: Readonly<Record<string, Contestant>>;
+  readonly floor: Start;
+  readonly ours: Start;
+  readonly peers: Readonly<Record<string, Start>>;
 }
 
-/** Never reached, and told in every answer all the same. */
+/** Never reached. */
 const wide = 10_000_000;
 const windowMs = 60_000;
 const limits = { rate: `${wide}/m` } as const;
 
-export function serverCases(redisUrl: string | undefined): ServerCase[] {
+export function serverFields(redisUrl: string | undefined): ServerField[] {
   const fields = [...memoryFields(), ...(redisUrl === undefined ? [] : redisFields(redisUrl))];
-  return fields.map((field) => ({ name: field.name, open: (load) => caseOf(field, load) }));
-}
-
-async function caseOf({ name, kind = 'get', bars, floor, ours, peers }: Field, load: Load): Promise<Case> {
-  const loops: Case['peers'] = Object.fromEntries(
-    await Promise.all(
-      Object.entries(peers).map(async ([peer, start]) => [peer, load(await start(), kind)] as const),
-    ),
-  );
-  const [floorPort, oursPort] = [await floor(), await ours()];
-  return {
-    case: name,
-    unit: 'ns',
-    better: 'lower',
+  return fields.map(({ name, kind = 'get', bars, floor, ours, peers }) => ({
+    name,
+    kind,
     bars: [...bars, ...Object.keys(peers).map((aheadOf) => ({ aheadOf, times: 1 }))],
-    floor: load(floorPort, kind),
-    ours: load(oursPort, kind),
-    peers: loops,
-  };
+    contestants: { floor, ours, ...peers },
+  }));
 }
 
-function guarded(...parts: Part[]): Contestant {
-  return () => fastifyServer((app) => app.register(guard, { parts }));
+function guarded(parts: () => readonly Part[]): Start {
+  return () => fastifyServer((app) => app.register(guard, { parts: parts() }));
 }
 
 /** It finds its limit as ever, and never refuses: a benchmark keeps the thread busy on purpose. */
@@ -71,27 +59,39 @@ function unbusy(): Part {
   return shed({ initial: 1000, floor: 1000 }, { readings: { utilization: () => 0, heap: () => 0 } });
 }
 
-const bare: Contestant = () => fastifyServer(() => {});
+const bare: Start = () => fastifyServer(() => {});
 
 function memoryFields(): Field[] {
-  const flexible = new RateLimiterMemory({ points: wide, duration: 60 });
   return [
+    { name: 'the same twice', bars: [], floor: bare, ours: bare, peers: {} },
     {
       name: 'memory limiter',
       bars: [{ toFloorMax: 1.03, orAddedMax: 1000 }],
       floor: bare,
-      ours: guarded(rateLimit({ limits })),
+      ours: guarded(() => [rateLimit({ limits })]),
       peers: {
         '@fastify/rate-limit': () =>
           fastifyServer((app) => app.register(fastifyRateLimit, { max: wide, timeWindow: windowMs })),
-        'rate-limiter-flexible': () => fastifyServer((app) => flexibleHook(app, flexible)),
+        'rate-limiter-flexible': () =>
+          fastifyServer((app) => flexibleHook(app, new RateLimiterMemory({ points: wide, duration: 60 }))),
+      },
+    },
+    {
+      // As those do that the others are compared with: with fields in every answer.
+      name: 'limiter that always tells',
+      bars: [],
+      floor: bare,
+      ours: guarded(() => [rateLimit({ limits, fields: 'always' })]),
+      peers: {
+        '@fastify/rate-limit': () =>
+          fastifyServer((app) => app.register(fastifyRateLimit, { max: wide, timeWindow: windowMs })),
       },
     },
     {
       name: 'whole set',
       bars: [{ toFloorMax: 1.1 }],
       floor: bare,
-      ours: guarded(health(), deadline(), rateLimit({ limits }), unbusy(), bulkhead()),
+      ours: guarded(() => [health(), deadline(), rateLimit({ limits }), unbusy(), bulkhead()]),
       peers: {
         '@fastify/circuit-breaker': () => fastifyServer((app) => app.register(fastifyCircuitBreaker), true),
       },
@@ -101,7 +101,7 @@ function memoryFields(): Field[] {
       kind: 'post',
       bars: [{ toFloorMax: 1.25 }],
       floor: bare,
-      ours: guarded(idempotency({ ledger: memoryEngine().ledger, ...keys })),
+      ours: guarded(() => [idempotency({ ledger: memoryEngine().ledger, ...keys })]),
       peers: {},
     },
     {
@@ -138,7 +138,7 @@ function redisFields(url: string): Field[] {
       name: 'redis limiter',
       bars: [],
       floor: bare,
-      ours: guarded(rateLimit({ limits, counters: openRedis({ url }).counters })),
+      ours: guarded(() => [rateLimit({ limits, counters: openRedis({ url }).counters })]),
       peers: {
         '@fastify/rate-limit': () =>
           fastifyServer((app) =>
@@ -155,7 +155,7 @@ function redisFields(url: string): Field[] {
       kind: 'post',
       bars: [{ toFloorMax: 1.7 }],
       floor: bare,
-      ours: guarded(idempotency({ ledger: openRedis({ url }).ledger, ...keys })),
+      ours: guarded(() => [idempotency({ ledger: openRedis({ url }).ledger, ...keys })]),
       peers: {},
     },
   ];
