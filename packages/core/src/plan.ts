@@ -115,9 +115,11 @@ export interface Plan extends Rules {
   limiterWaitMs: number;
   hedge: HedgeRules | undefined;
   /** A shorter way for runs that ask for nothing special; undefined when it cannot be gone now. */
-  swift: (<T>(plan: Plan, operation: Operation<T>) => Promise<T> | undefined) | undefined;
+  swift:
+    | (<T>(plan: Plan, operation: Operation<T>, options: RunOptions | undefined) => Promise<T> | undefined)
+    | undefined;
   /** The same for a refusal: undefined when the long way has to find out. */
-  refuse: ((plan: Plan) => Failure<never> | undefined) | undefined;
+  refuse: ((plan: Plan, options: RunOptions | undefined) => Failure<never> | undefined) | undefined;
   /** What a success passes through on that way, where nothing stands around the attempts. */
   onSuccess: (value: unknown) => unknown;
   /** A part must know when an attempt started. */

@@ -94,13 +94,12 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       counters,
       run(operation, options) {
         const { swift, throughLayers } = plan;
-        if (swift && !options && !surroundings())
-          return swift(plan, operation) ?? run(plan, operation, options);
+        if (swift && !surroundings()) return swift(plan, operation, options) ?? run(plan, operation, options);
         if (throughLayers) return throughLayers(plan, operation, options).then(unwrap);
         return run(plan, operation, options);
       },
       try(operation, options) {
-        const refused = options || surroundings() ? undefined : plan.refuse?.(plan);
+        const refused = surroundings() ? undefined : plan.refuse?.(plan, options);
         return refused
           ? Promise.resolve(refused)
           : (plan.throughLayers ?? attemptRun)(plan, operation, options);

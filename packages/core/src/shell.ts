@@ -2,6 +2,7 @@ import { Attempt } from './attempt.ts';
 import { Alarm } from './clock.ts';
 import { durationMs } from './duration.ts';
 import { leaveWith, stay } from './leaving.ts';
+import type { Outcome } from './outcome.ts';
 import type { Operation, Plan, RunOptions } from './plan.ts';
 import { recordEnding, type Story } from './story.ts';
 import { ambient, surroundings } from './surroundings.ts';
@@ -88,8 +89,8 @@ export class Run<T> extends Alarm {
         answer = Promise.reject(error);
       }
       Promise.resolve(answer).then(
-        (value) => this.go(this.settled(attempt, true, value)),
-        (error) => this.go(this.settled(attempt, false, error)),
+        (value) => this.go(this.settled(attempt, { ok: true, value })),
+        (error) => this.go(this.settled(attempt, { ok: false, error })),
       );
       // The operation itself may have made the caller leave.
       if (work.stop) return;
@@ -112,7 +113,7 @@ export class Run<T> extends Alarm {
     }
   }
 
-  settled(attempt: Attempt, ok: boolean, given: unknown): Step | undefined {
+  settled(attempt: Attempt, outcome: Outcome): Step | undefined {
     const { work } = this;
     const { clock } = work.plan;
     const now = clock.now();
@@ -122,15 +123,18 @@ export class Run<T> extends Alarm {
       return undefined;
     }
     clock.clear(this);
-    const step = ok ? work.succeeded(now, attempt, given) : work.settled(now, attempt, { ok, error: given });
-    return step === WAIT ? this.tell(now) : step;
+    const step = outcome.ok
+      ? work.succeeded(now, attempt, outcome.value)
+      : work.settled(now, attempt, outcome);
+    return this.told(step);
   }
 
   /** Tells the caller of the wait to come. If that throws, it is as if the caller had left. */
-  tell(now: number): Step {
+  told(step: Step): Step {
     const { work } = this;
     const { attempt, options, patienceEndsAt, previousDelayMs: delayMs } = work;
-    if (!work.backingOff || !delayMs || !options?.onWait) return WAIT;
+    if (step !== WAIT || !work.backingOff || !delayMs || !options?.onWait) return step;
+    const now = work.plan.clock.now();
     try {
       options.onWait({
         attempt,
@@ -145,7 +149,11 @@ export class Run<T> extends Alarm {
   }
 
   ring(now: number): void {
-    this.perform(this.work.alarm(now));
+    const { work } = this;
+    const { backingOff } = work;
+    const step = work.alarm(now);
+    // Of a wait that had begun before, the caller knows.
+    this.perform(backingOff ? step : this.told(step));
   }
 
   leave(reason: unknown): void {
@@ -233,7 +241,12 @@ function settle<R>(
  * The short way of a policy with nothing around its attempts, for a run that asks for nothing special: the
  * promise of the operation is passed on, and the machinery is built only when it fails.
  */
-export function runPlainly<T>(plan: Plan, operation: Operation<T>): Promise<T> {
+export function runPlainly<T>(
+  plan: Plan,
+  operation: Operation<T>,
+  options: RunOptions | undefined,
+): Promise<T> | undefined {
+  if (options) return undefined;
   const { counters, patienceMs } = plan;
   counters.operations++;
   counters.attempts++;

@@ -1,5 +1,5 @@
 import { refusedQuickly } from './errors.ts';
-import type { Plan } from './plan.ts';
+import type { Plan, RunOptions } from './plan.ts';
 import type { Failure } from './shell.ts';
 import { nextMoment, recordEnding, type Story } from './story.ts';
 
@@ -7,10 +7,11 @@ import { nextMoment, recordEnding, type Story } from './story.ts';
  * The short way of an open breaker: a refusal must cost less than the work it refuses, so no machine is built for it. Undefined
  * where the long way has to find out.
  */
-export function refuseSwiftly(plan: Plan): Refused | undefined {
-  const { breaker, budget, name } = plan.targetOf!(undefined, 0);
-  if (!breaker || breaker.isClosed || plan.waitsForBreaker || plan.reporter?.isHeard()) return undefined;
+export function refuseSwiftly(plan: Plan, options: RunOptions | undefined): Refused | undefined {
+  if (plan.waitsForBreaker || plan.reporter?.isHeard() || (options && isDemanding(options))) return undefined;
   const now = plan.clock.now();
+  const { breaker, budget, name } = plan.targetOf!(options, now);
+  if (!breaker || breaker.isClosed) return undefined;
   const admitsAt = breaker.reopensAt(now);
   if (admitsAt <= now) return undefined;
   const { counters } = plan;
@@ -20,6 +21,11 @@ export function refuseSwiftly(plan: Plan): Refused | undefined {
   counters.failed++;
   counters.stops.breaker_open = (counters.stops.breaker_open ?? 0) + 1;
   return new Refused(plan.name, name, admitsAt - now);
+}
+
+/** Whether a run asks for what only the machine can do: to be left, to hurry, to choose, to tell those inside. */
+export function isDemanding({ signal, patience, targets, ambient }: RunOptions): boolean {
+  return (signal ?? patience ?? targets ?? ambient) !== undefined;
 }
 
 /** A failure whose error and story are made when they are read. */

@@ -2,37 +2,46 @@ import { Flight } from './attempt.ts';
 import { land, launch } from './flight-deck.ts';
 import type { GuardedWork } from './guarded-work.ts';
 import type { Judgement, Outcome } from './outcome.ts';
-import type { Operation, Plan } from './plan.ts';
+import type { Operation, Plan, RunOptions } from './plan.ts';
 import { follow, type Run, returnOrThrow } from './shell.ts';
-import { type Refused, refuseSwiftly } from './swift-refusal.ts';
-import { DONE } from './work.ts';
+import { isDemanding, type Refused, refuseSwiftly } from './swift-refusal.ts';
+import { DONE, isJudged, judge } from './work.ts';
 
 const okay: Judgement = { class: 'ok' };
 
 /**
- * The short way through the guards, for a run that asks for nothing special and finds all of them open. A success needs
- * no machine: it is built when an attempt fails or its time is up, and takes over from there.
+ * The short way through the guards, for a run that asks for nothing that needs the machine from its beginning, and finds all
+ * of them open. A success needs no machine: it is built when an attempt fails or its time is up, and takes over from there.
  */
-export function runSwiftly<T>(plan: Plan, operation: Operation<T>): Promise<T> | undefined {
-  const target = plan.targetOf!(undefined, 0);
+export function runSwiftly<T>(
+  plan: Plan,
+  operation: Operation<T>,
+  options: RunOptions | undefined,
+): Promise<T> | undefined {
+  if (options && isDemanding(options)) return undefined;
+  const isTimed = plan.isTimed || options?.target !== undefined;
+  const now = isTimed ? plan.clock.now() : 0;
+  const target = plan.targetOf!(options, now);
   const { breaker, bulkhead, budget } = target;
   if (breaker && !breaker.isClosed) {
-    const refused = refuseSwiftly(plan);
+    const refused = refuseSwiftly(plan, options);
     return refused && later(refused);
   }
-  if (plan.reporter?.isHeard() || (bulkhead && !bulkhead.tryEnter())) return undefined;
-  const now = plan.isTimed ? plan.clock.now() : 0;
+  // One that strangers share does not go by the name that was asked for.
+  if (target.name !== options?.target || plan.reporter?.isHeard()) return undefined;
+  if (bulkhead && !bulkhead.tryEnter()) return undefined;
   plan.counters.operations++;
   budget?.firstTry(now);
   const flight = launch<SwiftFlight<T>>(SwiftFlight, plan, target, 1, now, now + plan.patienceMs)!;
   if (flight.endsAt < Infinity) {
     flight.operation = operation;
+    flight.options = options;
     starting = flight;
     return new Promise<T>(startFlight);
   }
   return call(operation, flight).then(
-    (value) => arrive(flight, operation, value),
-    (error) => goOn(flight, operation, { ok: false, error }),
+    (value) => arrive(flight, operation, options, value),
+    (error) => goOn(flight, operation, options, { ok: false, error }),
   );
 }
 
@@ -51,24 +60,38 @@ function startFlight(resolve: (value: never) => void): void {
 }
 
 /** Without a limit in time, the promise of the operation is passed on. */
-function arrive<T>(flight: Flight, operation: Operation<T>, value: T): T | Promise<T> {
-  return isPlain(flight, value)
-    ? succeed(flight, flight.plan.clock.now(), value)
-    : goOn(flight, operation, { ok: true, value });
+function arrive<T>(
+  flight: Flight,
+  operation: Operation<T>,
+  options: RunOptions | undefined,
+  value: T,
+): T | Promise<T> {
+  const { plan } = flight;
+  const judged = judgeValue(plan, options, value);
+  return judged.class === 'ok'
+    ? succeed(flight, plan.clock.now(), judged, value)
+    : goOn(flight, operation, options, { ok: true, value }, judged);
 }
 
-function goOn<T>(flight: Flight, operation: Operation<T>, outcome: Outcome): T | Promise<T> {
-  const work = takeOver(flight);
-  const step = work.settled(flight.plan.clock.now(), flight, outcome);
+function goOn<T>(
+  flight: Flight,
+  operation: Operation<T>,
+  options: RunOptions | undefined,
+  outcome: Outcome,
+  judged?: Judgement,
+): T | Promise<T> {
+  const work = takeOver(flight, options);
+  const step = work.settled(flight.plan.clock.now(), flight, outcome, judged);
   if (step >= DONE) return returnOrThrow<T>(work);
   const { run, promise } = follow(work, operation, undefined, returnOrThrow<T>);
-  run.go(step);
+  run.go(run.told(step));
   return promise;
 }
 
 /** With one, nobody waits longer than that, whatever the operation does. */
 class SwiftFlight<T> extends Flight {
   declare operation: Operation<T>;
+  declare options: RunOptions | undefined;
   declare resolve: (value: T | Promise<T>) => void;
   /** What goes on when the first attempt was not simply a success. */
   declare run: Run<T> | undefined;
@@ -77,8 +100,8 @@ class SwiftFlight<T> extends Flight {
     this.resolve = resolve;
     this.run = undefined;
     call(this.operation, this).then(
-      (value) => this.settled(true, value),
-      (error) => this.settled(false, error),
+      (value) => this.succeeded(value),
+      (error) => this.settled({ ok: false, error }),
     );
     this.plan.clock.set(this, this.at);
   }
@@ -87,29 +110,33 @@ class SwiftFlight<T> extends Flight {
     if (this.over) super.ring(now);
     else {
       const { work, run } = this.machine();
-      run.perform(work.alarm(now));
+      run.perform(run.told(work.alarm(now)));
     }
   }
 
-  settled(ok: boolean, given: unknown): void {
-    const { run } = this;
-    if (run) {
-      run.go(run.settled(this, ok, given));
+  succeeded(value: T): void {
+    const { plan, options, run } = this;
+    const judged = run ? undefined : judgeValue(plan, options, value);
+    if (judged?.class === 'ok') {
+      plan.clock.clear(this);
+      this.resolve(succeed(this, plan.clock.now(), judged, value));
+    } else this.settled({ ok: true, value }, judged);
+  }
+
+  settled(outcome: Outcome, judged?: Judgement): void {
+    if (this.run) {
+      this.run.go(this.run.settled(this, outcome));
       return;
     }
     const { clock } = this.plan;
     clock.clear(this);
-    const now = clock.now();
-    if (ok && isPlain(this, given)) this.resolve(succeed(this, now, given as T));
-    else {
-      const { work, run: made } = this.machine();
-      made.go(work.settled(now, this, ok ? { ok, value: given } : { ok, error: given }));
-    }
+    const { work, run } = this.machine();
+    run.go(run.told(work.settled(clock.now(), this, outcome, judged)));
   }
 
   /** What goes on from here. */
   machine(): { work: GuardedWork; run: Run<T> } {
-    const work = takeOver(this);
+    const work = takeOver(this, this.options);
     const { run, promise } = follow(work, this.operation, undefined, returnOrThrow<T>);
     this.run = run;
     this.resolve(promise);
@@ -117,25 +144,21 @@ class SwiftFlight<T> extends Flight {
   }
 }
 
-/** Whether a value ends the work with no more questions. */
-function isPlain({ plan }: Flight, value: unknown): boolean {
-  return plan.judgesValues <= (typeof value === 'object' ? 0 : 1);
+/** A value that nobody judges is good. */
+function judgeValue(plan: Plan, options: RunOptions | undefined, value: unknown): Judgement {
+  return isJudged(plan, options, value) ? judge(plan, options, { ok: true, value }) : okay;
 }
 
-function succeed<T>(flight: Flight, now: number, value: T): T {
-  land(flight, now, okay);
+function succeed<T>(flight: Flight, now: number, judged: Judgement, value: T): T {
+  land(flight, now, judged);
   flight.plan.counters.succeeded++;
   flight.on.budget?.success(now);
   return value;
 }
 
-function takeOver(flight: Flight): GuardedWork {
+function takeOver(flight: Flight, options: RunOptions | undefined): GuardedWork {
   const { plan, on, startedAt, patienceEndsAt } = flight;
-  const work = plan.work(
-    undefined,
-    plan.isTimed ? startedAt : plan.clock.now(),
-    patienceEndsAt,
-  ) as GuardedWork;
+  const work = plan.work(options, plan.isTimed ? startedAt : plan.clock.now(), patienceEndsAt) as GuardedWork;
   work.adopt(flight, on.budget);
   return work;
 }

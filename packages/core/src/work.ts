@@ -120,7 +120,7 @@ export class Work implements History {
 
   /** An attempt gave a value; what to do next. */
   succeeded(now: number, attempt: Attempt, value: unknown): Step {
-    if (this.options?.classify || this.plan.judgesValues > (typeof value === 'object' ? 0 : 1)) {
+    if (isJudged(this.plan, this.options, value)) {
       return this.settled(now, attempt, { ok: true, value });
     }
     this.given = value;
@@ -129,9 +129,8 @@ export class Work implements History {
   }
 
   /** An attempt is over; what to do next. */
-  settled(now: number, attempt: Attempt, outcome: Outcome): Step {
+  settled(now: number, attempt: Attempt, outcome: Outcome, judged: Judgement = this.judge(outcome)): Step {
     const { plan } = this;
-    const judged = this.judge(outcome);
     const given = outcome.ok ? outcome.value : outcome.error;
     this.given = given;
     this.learn(now, attempt, judged);
@@ -193,14 +192,7 @@ export class Work implements History {
   }
 
   judge(outcome: Outcome): Judgement {
-    const { options, plan } = this;
-    const { epochMs } = plan.clock;
-    const classify = options?.classify;
-    const answer =
-      (classify && ask(() => classify(outcome, epochMs), undefined)) ?? plan.classify(outcome, epochMs);
-    const judged = typeof answer === 'object' ? answer : { class: answer ?? (outcome.ok ? 'ok' : 'fatal') };
-    // Whatever is said of it, an error is no result.
-    return outcome.ok || judged.class !== 'ok' ? judged : { class: 'fatal' };
+    return judge(this.plan, this.options, outcome);
   }
 
   decide(now: number, judged: Judgement): Verdict {
@@ -224,6 +216,22 @@ export class Work implements History {
   refusal(): unknown {
     return this.given;
   }
+}
+
+/** Whether a value has to be judged at all: most are simply good. */
+export function isJudged(plan: Plan, options: RunOptions | undefined, value: unknown): boolean {
+  return options?.classify !== undefined || plan.judgesValues > (typeof value === 'object' ? 0 : 1);
+}
+
+/** What the classifiers say of an outcome: the run's own, then the policy's. */
+export function judge(plan: Plan, options: RunOptions | undefined, outcome: Outcome): Judgement {
+  const { epochMs } = plan.clock;
+  const classify = options?.classify;
+  const answer =
+    (classify && ask(() => classify(outcome, epochMs), undefined)) ?? plan.classify(outcome, epochMs);
+  const judged = typeof answer === 'object' ? answer : { class: answer ?? (outcome.ok ? 'ok' : 'fatal') };
+  // Whatever is said of it, an error is no result.
+  return outcome.ok || judged.class !== 'ok' ? judged : { class: 'fatal' };
 }
 
 /** More attempts than this are not kept in a story. */

@@ -49,6 +49,19 @@ describe('attempt timeout', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  test.each<[string, RunOptions]>([
+    ['by the short way', {}],
+    ['by the long way', { patience: '9s' }],
+  ])('is followed by a wait that the caller is told of, once, %s', async (_way, options) => {
+    const spec = { attemptTimeout: '1s', limiter: { rate: '1/s', burst: 1, wait: '5s' } } as const;
+    const { clock, call, policy } = setup(options.patience ? spec : { attemptTimeout: '1s' });
+    const onWait = vi.fn();
+    const running = policy.run(call('hang', 'quick'), { ...options, onWait });
+    await clock.advance('3s');
+    await expect(running).resolves.toBe('quick');
+    expect(onWait.mock.calls).toMatchObject([[{ attempt: 1, delayMs: 100, because: 'transient' }]]);
+  });
+
   test('that ends the work says so in an error of ours, with the last real error as its cause', async () => {
     const { clock, call, ending } = setup({ attemptTimeout: '1s', attempts: 2 });
     const end = ending(call(down, 'hang'));

@@ -481,15 +481,17 @@ describe('10. Same input, seed and clock: same decisions', () => {
   ])('and by the short way as by the long one (%s)', (_kind, define) =>
     fc.assert(
       fc.asyncProperty(anyTrace, async (given) => {
-        // Of the document, what these parts know; of the scripts, what needs no options. Without a limit, calls answer.
+        // Of the document, what these parts know; of the scripts, what the short way can do. Without a limit, calls answer.
         const known = Object.keys(define({}).settings);
         const spec = Object.fromEntries(Object.entries(given.spec).filter(([key]) => known.includes(key)));
-        const scripts = given.scripts.map(({ startsAt, beats }) => ({
-          startsAt,
-          options: {},
-          leavesAfterMs: undefined,
-          beats: beats.map((beat) => (beat.tookMs < Infinity ? beat : { ...beat, tookMs: 5000 })),
-        }));
+        const scripts = given.scripts.map(
+          ({ startsAt, beats, options: { target, idempotent, priority } }) => ({
+            startsAt,
+            options: { target, idempotent, priority },
+            leavesAfterMs: undefined,
+            beats: beats.map((beat) => (beat.tookMs < Infinity ? beat : { ...beat, tookMs: 5000 })),
+          }),
+        );
         const trace = { seed: given.seed, spec, scripts };
         const [long, short] = [
           await play(trace, define as typeof policy, 'try'),
@@ -500,8 +502,10 @@ describe('10. Same input, seed and clock: same decisions', () => {
         expect(short.policy.counters).toEqual(long.policy.counters);
         const [one, other] = [long, short].map(({ clock, policy: made }) => {
           const now = clock.now();
-          const { breaker, budget, latency, inFlight } = made.plan.targetOf?.(undefined, now) ?? {};
-          return [breaker?.save(now), budget?.save(now), latency?.samples, latency?.recent, inFlight];
+          return [undefined, 'a', 'b'].map((target) => {
+            const { breaker, budget, latency, inFlight } = made.plan.targetOf?.({ target }, now) ?? {};
+            return [breaker?.save(now), budget?.save(now), latency?.samples, latency?.recent, inFlight];
+          });
         });
         expect(other).toEqual(one);
         expect(short.clock.pendingTimers).toBe(0);

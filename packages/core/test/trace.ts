@@ -103,8 +103,8 @@ class At extends Alarm {
 }
 
 /**
- * Plays a trace through `policy.try` on virtual time, until all leases have ended too; or through `policy.run` without
- * any options, by the short way where there is one.
+ * Plays a trace through `policy.try` on virtual time, until all leases have ended too; or through `policy.run` with nobody
+ * who leaves, by the short way where there is one.
  */
 export async function play(
   { seed, spec, scripts }: Trace,
@@ -151,7 +151,7 @@ export async function play(
       const ending =
         how === 'try'
           ? await made.try(operation, { ...script.options, signal: caller.signal })
-          : await made.run(operation).then(
+          : await made.run(operation, orNone(script.options)).then(
               (value) => ({ ok: true, value }) as Ending<unknown>,
               (error: unknown) => ({ ok: false, error }) as Ending<unknown>,
             );
@@ -162,6 +162,10 @@ export async function play(
   });
   await clock.advance('3m');
   return { clock, policy: made, runs, calls };
+}
+
+function orNone(options: RunOptions): RunOptions | undefined {
+  return Object.values(options).some((each) => each !== undefined) ? options : undefined;
 }
 
 const ms = (min: number, max: number) =>

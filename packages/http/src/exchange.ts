@@ -177,9 +177,11 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
   }
 
   ring(now: number): void {
+    const { backingOff } = this.work;
     const step = this.work.alarm(now);
     this.sweep();
-    this.perform(step);
+    // Of a wait that had begun before, the caller knows.
+    this.perform(backingOff ? step : this.told(step));
   }
 
   /** The customer of the surrounding work, or the caller while nothing is in flight, has left. */

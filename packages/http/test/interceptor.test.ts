@@ -43,6 +43,13 @@ describe('undici.request', () => {
     expect(counters).toMatchObject({ operations: 1, attempts: 3, succeededAfterRetry: 1 });
   });
 
+  test('says that it waits, after a status and after an attempt that took too long', async () => {
+    const server = await serve(() => {}, 503, 200);
+    const onWait = vi.fn();
+    await setup({ attemptTimeout: '60ms' }, { onWait }).get(server.url);
+    expect(onWait.mock.calls).toMatchObject([[{ attempt: 1, delayMs: 2 }], [{ attempt: 2, delayMs: 2 }]]);
+  });
+
   test('asks again at once where there is no wait', async () => {
     const server = await serve(503, 503, 200);
     await expect(setup({ backoff: false }).get(server.url)).resolves.toEqual([200, 'hello']);
