@@ -74,8 +74,11 @@ export class Feed<T, Tx> implements Inhabitant {
   /** Since when, and since how many, it has had work without a break. */
   #measured: { readonly at: number; readonly finished: number } | undefined;
   #idleMs = idleMinMs;
-  #soloSince: number | undefined;
-  /** They were waited for in vain: until then they are left to others. */
+  /** The latest lease brought a suspect. */
+  #hasSuspect = false;
+  #waitingSince: number | undefined;
+  #aloneSince: number | undefined;
+  /** Solitude was waited for in vain: until then suspects are left to others. */
   #soloNotBefore = -Infinity;
   suspects = 0;
   nextDueInMs: number | undefined;
@@ -128,8 +131,12 @@ export class Feed<T, Tx> implements Inhabitant {
     const isSolo = this.suspects > 0;
     if (!isSolo && !this.#isHungry) return;
     const now = clock.now();
-    if (isSolo && now >= this.#soloNotBefore) this.#goOnAlone(now);
-    else if (this.#isHungry) {
+    if (isSolo && now >= this.#soloNotBefore) {
+      this.#goOnAlone(now);
+      return;
+    }
+    if (isSolo) this.#wake.within(this.#soloNotBefore - now);
+    if (this.#isHungry) {
       const limit = this.#room(now);
       if (limit > 0) this.#lease({ limit }, now);
     }
@@ -161,26 +168,39 @@ export class Feed<T, Tx> implements Inhabitant {
 
   /** Suspects: one at a time, with nothing else in the hands of this process. */
   #goOnAlone(now: number): void {
-    const { solitude, settler, leaseMs, onStatus } = this.#settings;
+    const { solitude, onStatus } = this.#settings;
+    // However long it takes: what settles it rings.
+    if (this.#hasSuspect && !this.isEmptyHanded) return;
     onStatus('alone');
-    this.#soloSince ??= now;
-    const isAlone = solitude.tryBeAlone(this);
-    const turnMs = isAlone ? suspectsTurnMs : leaseMs;
-    if (now - this.#soloSince > turnMs) {
-      // Somebody's handler takes long. The rest does not wait for ever.
-      if (!isAlone) this.#soloNotBefore = now + leaseMs;
-      this.#leaveSuspects();
-    } else if (isAlone) this.#lease({ limit: 1, suspects: true }, now);
-    else {
-      this.#wake.within(this.#soloSince + turnMs - now + 1);
-      void settler.flush();
+    if (!solitude.tryBeAlone(this)) {
+      this.#awaitSolitude(now);
+      return;
     }
+    this.#waitingSince = undefined;
+    this.#aloneSince ??= now;
+    if (now - this.#aloneSince > suspectsTurnMs) this.#leaveSuspects();
+    else this.#lease({ limit: 1, suspects: true }, now);
+  }
+
+  #awaitSolitude(now: number): void {
+    const { settler, leaseMs } = this.#settings;
+    this.#waitingSince ??= now;
+    const leftMs = this.#waitingSince + leaseMs - now;
+    if (leftMs >= 0) {
+      this.#wake.within(leftMs + 1);
+      void settler.flush();
+      return;
+    }
+    // Somebody's handler takes long. The rest does not wait for ever.
+    this.#soloNotBefore = now + leaseMs;
+    this.#leaveSuspects();
   }
 
   /** The rest has its turn; the next ordinary lease says whether there are more. */
   #leaveSuspects(): void {
     this.suspects = 0;
-    this.#soloSince = undefined;
+    this.#waitingSince = undefined;
+    this.#aloneSince = undefined;
     this.#isHungry = true;
     this.#settings.onStatus('running');
     this.#settings.solitude.giveBack(this);
@@ -211,7 +231,8 @@ export class Feed<T, Tx> implements Inhabitant {
 
     const { deliveries, suspects, nextDueInMs } = leased;
     // While one is in hand there is no other company for it.
-    this.suspects = request.suspects ? Math.max(suspects, deliveries.length) : suspects;
+    this.#hasSuspect = request.suspects === true && deliveries.length > 0;
+    this.suspects = this.#hasSuspect ? Math.max(suspects, 1) : suspects;
     this.nextDueInMs = nextDueInMs;
     if (request.suspects && deliveries.length === 0) this.#leaveSuspects();
     else if (deliveries.length === limit) this.#isHungry = true;

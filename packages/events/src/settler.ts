@@ -75,14 +75,13 @@ export class Settler<Tx> extends Alarm {
       const batch = this.#gathered;
       this.#gathered = [];
       this.#settings.clock.clear(this);
-      this.#sent = batch.length;
       await this.#send(batch);
-      this.#sent = 0;
     }
   }
 
   async #send(batch: readonly Decided<Tx>[]): Promise<void> {
     const { broker, store, marksApart, onBatch, onFailure } = this.#settings;
+    this.#sent = batch.length;
     onBatch('settling', batch.length);
     const settlements = batch.map(({ settlement }) => (marksApart ? unmarked(settlement) : settlement));
     const ending = await store.try(
@@ -96,6 +95,7 @@ export class Settler<Tx> extends Alarm {
     for (const [index, decided] of batch.entries()) {
       this.#heard(decided, ending.ok ? ending.value[index]! : lost);
     }
+    this.#sent = 0;
     onBatch('settled', batch.length);
   }
 

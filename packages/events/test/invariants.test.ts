@@ -203,6 +203,61 @@ describe('4. an event that took the process down is not run together with others
       expect([id, await whereIs(id)]).toEqual([id, 'done']);
   });
 
+  /** Leaves so many suspects behind: a process died with them in hand. */
+  async function suspects(count: number, { boot, publish, clock }: ReturnType<typeof world>): Promise<void> {
+    await publish(...Array.from({ length: count }, (_, index) => ({ id: `suspect ${index}` })));
+    const dying = boot({ concurrency: count, handler: () => new Promise<never>(() => {}) });
+    await dying.consumer.start();
+    await clock.advance('100ms');
+    dying.die();
+    await clock.advance('5s');
+  }
+
+  test('however long it takes, and whatever comes in the meantime', async () => {
+    const stage = world();
+    const { clock, boot, publish } = stage;
+    await suspects(1, stage);
+    const seen: string[] = [];
+    const orders = boot({
+      handler: async ({ id }) => {
+        seen.push(`${id} begins`);
+        // Ten times as long as a lease.
+        await scripted(clock, after(id === 'later' ? 0 : 30_000, 1))();
+        seen.push(`${id} ends`);
+      },
+    });
+    await orders.consumer.start();
+    for (let second = 0; second < 20; second++) {
+      await clock.advance('1s');
+      await publish({ id: 'later' });
+    }
+    expect(seen).toEqual(['suspect 0 begins']);
+    await clock.advance('20s');
+    expect(seen).toEqual(['suspect 0 begins', 'suspect 0 ends', 'later begins', 'later ends']);
+    await orders.consumer.stop();
+  });
+
+  test('one right after the other, with the rest in between', async () => {
+    const stage = world();
+    const { clock, boot, publish } = stage;
+    await suspects(40, stage);
+    const ms = 50;
+    const orders = boot({
+      // Shorter than a turn of suspects.
+      lease: '400ms',
+      handler: async () => scripted(clock, after(ms, 1))(),
+    });
+    await orders.consumer.start();
+    const begunAt = clock.now();
+    for (let count = 0; orders.consumer.state().counters.succeeded < 140; count++) {
+      // Each of these rings at a consumer that has a suspect in hand.
+      if (count < 100) await publish({ id: `other ${count}` });
+      await clock.advance(ms / 2);
+    }
+    expect(clock.now() - begunAt).toBeLessThan(40 * ms * 1.5);
+    await orders.consumer.stop();
+  });
+
   test('also not with what other consumers of the process have in hand', async () => {
     const { clock, boot, publish, storage } = world();
     const { broker } = memoryEngine({ clock, storage });
