@@ -1,15 +1,11 @@
-import { readFile } from 'node:fs/promises';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { DrillOptions } from '../scripts/drill.ts';
 import { ownService } from '../scripts/services/service.ts';
 import type { OwnServer } from '../scripts/services/start-service.ts';
+import { flows } from './events/flow.ts';
 import { type Counts, trial } from './events-kill.ts';
 
 const UNAVAILABLE = 'HOLDFAST_POSTGRES_UNAVAILABLE';
 const WORKERS = 3;
-/** Lines of the record that are written before each restart, and after the last one: events flow again. */
-const FLOW = 60;
-const FLOW_MAX_MS = 60_000;
 
 /** PostgreSQL is killed and restarted in turn while events are published and handled. */
 export async function drill({ times = 20 }: Partial<DrillOptions>): Promise<Record<string, number>> {
@@ -30,24 +26,13 @@ export async function restarts(server: OwnServer, times: number): Promise<Counts
     for (let count = 0; count < WORKERS; count++) worker();
     const refusals = publisher();
     for (let count = 0; count < times; count++) {
-      await progress(log);
+      must(await flows(log), 'events flow while the server is there');
       await server.restart(count % 2 === 0 ? 'kill' : 'stop');
     }
-    await progress(log);
+    must(await flows(log), 'events flow again when the server is back');
     for (const code of refusals) must(code === UNAVAILABLE, `it is told as what it is, got ${code}`);
     return { restarts: times, refused: refusals.length };
   });
-}
-
-async function progress(log: string): Promise<void> {
-  const before = await linesOf(log);
-  for (const until = performance.now() + FLOW_MAX_MS; (await linesOf(log)) < before + FLOW; await pause(20)) {
-    must(performance.now() < until, 'events flow again when the server is back');
-  }
-}
-
-async function linesOf(log: string): Promise<number> {
-  return (await readFile(log, 'utf8')).split('\n').length;
 }
 
 function must(holds: boolean, what: string): void {

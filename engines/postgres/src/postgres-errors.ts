@@ -11,7 +11,9 @@ export class PostgresUnavailableError extends HoldfastError {
 /** The server has no room left: on disk, in memory, for connections. Nothing was stored. */
 export class PostgresFullError extends HoldfastError {
   constructor(cause: unknown) {
-    super('HOLDFAST_POSTGRES_FULL', `PostgreSQL has no room left: ${messageOf(cause)}`, { cause });
+    const { code } = cause as { code: string };
+    const what = code === diskFull ? 'The disk of PostgreSQL is full' : 'PostgreSQL has no room left';
+    super('HOLDFAST_POSTGRES_FULL', `${what}: ${messageOf(cause)}`, { cause });
   }
 }
 
@@ -25,6 +27,7 @@ export class PostgresSchemaError extends HoldfastError {
   }
 }
 
+const diskFull = '53100';
 /** SQLSTATE of our own functions: a topic that was never declared. */
 const unknownTopic = 'HF404';
 const systemCodes = new Set([
@@ -55,6 +58,8 @@ export function isCollision(error: unknown): boolean {
 function isUnavailable(code: string, message: string): boolean {
   // 08: connection; 57P01 to 57P03: the server is going, or not there yet; 25006: a standby that was the primary.
   if (/^(08|57P0[1-3]|25006)/.test(code) || systemCodes.has(code)) return true;
+  // A log that cannot be written ends the server, and nobody knows how much of it was.
+  if (code === diskFull && message.includes('pg_wal')) return true;
   // The driver has no codes for these.
   return (
     code === '' &&

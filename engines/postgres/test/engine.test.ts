@@ -4,6 +4,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { service, titled } from '../../../scripts/services/service.ts';
 import { Database, type PostgresPool } from '../src/database.ts';
 import { migrate } from '../src/migrate.ts';
+import { translated } from '../src/postgres-errors.ts';
 import { migrations } from '../src/schema/migrations.ts';
 import { newGround } from './postgres-harness.ts';
 
@@ -27,6 +28,27 @@ describe('options', () => {
     const opening = openPostgres({ url: 'postgres://nobody@127.0.0.1:1/none' });
     await expect(opening).rejects.toMatchObject({ code: 'HOLDFAST_POSTGRES_UNAVAILABLE' });
   });
+});
+
+test.each([
+  [
+    '53100',
+    'could not extend file "base/5/1"',
+    'HOLDFAST_POSTGRES_FULL',
+    'The disk of PostgreSQL is full: could',
+  ],
+  ['53300', 'too many clients already', 'HOLDFAST_POSTGRES_FULL', 'PostgreSQL has no room left: too many'],
+  // The server dies of it, and what it was about to commit may be there when it is back.
+  [
+    '53100',
+    'could not write to file "pg_wal/xlogtemp.1"',
+    'HOLDFAST_POSTGRES_UNAVAILABLE',
+    'cannot be reached',
+  ],
+])('%s, %s, is told as %s', (code, message, ours, sentence) => {
+  const told = translated(Object.assign(new Error(message), { code })) as Error;
+  expect(told).toMatchObject({ code: ours });
+  expect(told.message).toContain(sentence);
 });
 
 describe.skipIf(postgres.missing)(titled('postgres engine', postgres), () => {

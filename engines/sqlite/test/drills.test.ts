@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { killPlaces, killPoints } from '../../../drills/events/kill-plan.ts';
-import { full, whyNoDisk } from '../../../drills/events-full.ts';
+import { whyNoDisk } from '../../../drills/events/small-disk.ts';
+import { full } from '../../../drills/events-full.ts';
 import { kills } from '../../../drills/events-kill.ts';
 
 const timeout = 180_000;
@@ -19,7 +20,7 @@ test.skipIf(noDisk)(
   `the disk is full for a while: clear errors, and nothing is lost${noDisk ? ` (skipped: ${noDisk})` : ''}`,
   { timeout },
   async () => {
-    const counts = await full();
+    const counts = await full('sqlite');
     expect(counts).toMatchObject({ lost: 0, repeated: 0, outOfOrder: 0 });
     expect(counts.refused).toBeGreaterThan(0);
   },

@@ -245,7 +245,7 @@ describe('4. an event that took the process down is not run together with others
     const orders = boot({
       // Shorter than a turn of suspects.
       lease: '400ms',
-      handler: async () => scripted(clock, after(ms, 1))(),
+      handler: async () => void (await scripted(clock, after(ms, 1))()),
     });
     await orders.consumer.start();
     const begunAt = clock.now();
