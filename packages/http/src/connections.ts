@@ -42,22 +42,29 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
   const bySignal = signalSender(send);
 
   return {
-    send(input, init, context, caller, said, isFresh) {
+    send(input, init, context, caller, said, isFresh, arrived) {
       if (isGlobal && !dispatcher && !hasPlainGlobalDispatcher())
-        return bySignal.send(input, init, context, caller, said, isFresh);
+        return bySignal.send(input, init, context, caller, said, isFresh, arrived);
       const fresh = isFresh && !dispatcher ? new Agent(settings) : undefined;
       const line = new Line(fresh ?? agent, context, said);
       const sent = { ...init, dispatcher: line } as RequestInit;
       if (caller) sent.signal = caller;
-      const sending = send(input, sent);
-      if (!isOurs(context))
-        void sending.catch(() => {}).then(() => context.signal.removeEventListener('abort', line));
-      // What is still on it then, such as the body of the response, comes to its end.
-      if (fresh) void sending.catch(() => {}).then(() => fresh.close());
-      return sending.catch((error: unknown) => {
-        if (!line.started) noteUnsent(error);
-        throw error;
-      });
+      const over = () => {
+        if (!isOurs(context)) context.signal.removeEventListener('abort', line);
+        // What is still on it then, such as the body of the response, comes to its end.
+        if (fresh) void fresh.close();
+      };
+      return send(input, sent).then(
+        (response) => {
+          over();
+          return arrived(response);
+        },
+        (error: unknown) => {
+          over();
+          if (!line.started) noteUnsent(error);
+          throw error;
+        },
+      );
     },
     close: async () => {
       if (!dispatcher) await agent.close();
@@ -132,6 +139,8 @@ const { wrapHandler } = Dispatcher1Wrapper as unknown as {
   wrapHandler(handler: object): Dispatcher.DispatchHandler;
 };
 
+type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2];
+
 class OnLine implements Dispatcher.DispatchHandler {
   declare readonly line: Line;
   declare readonly handler: Dispatcher.DispatchHandler;
@@ -161,9 +170,10 @@ class OnLine implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(
-    ...[controller, status, headers, message]: Parameters<
-      NonNullable<Dispatcher.DispatchHandler['onResponseStart']>
-    >
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Headers,
+    message?: string,
   ): void {
     this.handler.onResponseStart?.(controller, status, headers, message);
   }
@@ -172,9 +182,7 @@ class OnLine implements Dispatcher.DispatchHandler {
     this.handler.onResponseData?.(controller, chunk);
   }
 
-  onResponseEnd(
-    ...[controller, trailers]: Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseEnd']>>
-  ): void {
+  onResponseEnd(controller: Dispatcher.DispatchController, trailers: Headers): void {
     this.handler.onResponseEnd?.(controller, trailers);
   }
 

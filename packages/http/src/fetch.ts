@@ -77,8 +77,8 @@ export interface HoldfastFetch {
 /** How one attempt is sent. */
 export interface Sender {
   /**
-   * Settles with the head of the response. `caller` ends the body, too; the attempt's own signal must not. `said` is what
-   * the `Holdfast` header says, if it is sent.
+   * Settles with the head of the response, and shows it to `arrived` before. `caller` ends the body, too; the attempt's own
+   * signal must not. `said` is what the `Holdfast` header says, if it is sent.
    */
   send(
     input: FetchInput,
@@ -87,6 +87,7 @@ export interface Sender {
     caller: AbortSignal | undefined,
     said: string | undefined,
     isFresh: boolean,
+    arrived: (response: Response) => Response,
   ): Promise<Response>;
   close(): Promise<void>;
 }
@@ -151,7 +152,7 @@ export function fetchOver(
     const isShared = endpoints !== undefined && origin === undefined;
     // Not a URL that could be sent anywhere from here: `fetch` knows best how to say so, or what it is relative to.
     if (origin === undefined && !isShared && !ownOrigin)
-      return sender.send(input, init as RequestInit, nowhere, undefined, undefined, false);
+      return sender.send(input, init as RequestInit, nowhere, undefined, undefined, false, unchanged);
 
     const { plan } = policy;
     const around = surroundings();
@@ -231,7 +232,7 @@ export function fetchOver(
     const to = call.endpoints
       ? call.endpoints.resolve(context.target as string, String(call.input))
       : call.input;
-    return sender.send(to, sent, context, caller, said, isFresh).then((response) => {
+    return sender.send(to, sent, context, caller, said, isFresh, (response) => {
       call.answered = true;
       // Of two that raced, one is left over.
       discardLast(call, plan);
@@ -247,6 +248,8 @@ type Body = Call['body'];
 type SentInit = RequestInit & { duplex?: 'half' };
 /** The body of a Request, which can be read once. */
 const ONCE = Symbol('once');
+
+const unchanged = (response: Response) => response;
 
 /** For a call that no policy can help. */
 const nowhere: Context = {

@@ -4,7 +4,7 @@ import { type OutgoingHeaders, withHeaders } from './outgoing-headers.ts';
 /** Sends with any `fetch`, and ends attempts by their signal. */
 export function signalSender(send: Fetch): Sender {
   return {
-    async send(input, init, { signal }, caller, said) {
+    async send(input, init, { signal }, caller, said, _isFresh, arrived) {
       // After the headers the attempt's signal is left alone, but the caller's still ends the body.
       const sent: RequestInit = { ...init, signal: caller ? AbortSignal.any([signal, caller]) : signal };
       if (said !== undefined)
@@ -12,7 +12,7 @@ export function signalSender(send: Fetch): Sender {
       const response = await send(input, sent);
       // A fetch that does not listen to signals: nobody waits for this response any more.
       if (signal.aborted) void response.body?.cancel().catch(() => {});
-      return response;
+      return arrived(response);
     },
     async close() {},
   };
