@@ -73,7 +73,8 @@ export function addressKey(address: string): string {
     .join(':')}::/64`;
 }
 
-function unmapped(address: string): string {
+/** IPv4 as it is, where a socket for both families writes it as IPv6. */
+export function unmapped(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
 }
 

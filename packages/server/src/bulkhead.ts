@@ -1,6 +1,6 @@
 import { type Clock, type Random, systemClock, systemRandom } from 'holdfast';
 import { count, duration, readTable, type SpecOf } from 'holdfast/fields';
-import type { Exchange } from './exchange.ts';
+import type { EndListener, Exchange } from './exchange.ts';
 import { Gate } from './gate.ts';
 import type { Part } from './part.ts';
 import { noCapacity } from './refusals.ts';
@@ -30,8 +30,10 @@ export function bulkhead(
   const { clock = systemClock, random = systemRandom } = environment;
   const gate = new Gate({ ...settings, queueTimeoutMs: queueTimeout }, clock);
 
+  const leave: EndListener = (now) => gate.leave(now);
+
   function admit(exchange: Exchange): void {
-    exchange.onEnd((now) => gate.leave(now));
+    exchange.onEnd(leave);
   }
 
   return {
@@ -46,7 +48,7 @@ export function bulkhead(
       return gate.dropped;
     },
     enter(exchange) {
-      const now = clock.now();
+      const now = exchange.nowBy(clock);
       const admitted = gate.tryEnter(exchange, now) || gate.enter(exchange, now);
       if (admitted === true) {
         admit(exchange);

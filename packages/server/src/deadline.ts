@@ -3,6 +3,7 @@ import { anything, callback, duration, readTable, type SpecOf } from 'holdfast/f
 import { readRequest } from 'holdfast/wire';
 import type { Peers } from './address.ts';
 import type { Exchange } from './exchange.ts';
+import { HeaderNames } from './header-names.ts';
 import type { Part } from './part.ts';
 import { problem } from './problem.ts';
 import 'holdfast/ambient';
@@ -19,6 +20,13 @@ export type DeadlineOptions = SpecOf<typeof fields>;
 const spent = problem('patience-spent');
 const tooSlow = problem('too-slow');
 
+const telling = new HeaderNames(
+  'holdfast',
+  'x-request-timeout-ms',
+  'grpc-timeout',
+  'x-envoy-expected-rq-timeout-ms',
+);
+
 /** Most requests are answered before this, and never need an alarm of their own. */
 const latelyMs = 5;
 
@@ -34,7 +42,7 @@ export function deadline(options: DeadlineOptions = {}, environment: { readonly 
     name: 'deadline',
     enter(exchange) {
       let patienceMs = timeout;
-      if (tells(exchange)) {
+      if (exchange.mayHave(telling)) {
         const said = readRequest(exchange.headers);
         patienceMs = Math.min(timeout, said.patienceMs ?? readTimeout(exchange) ?? Infinity);
         exchange.attempt = said.attempt;
@@ -47,7 +55,7 @@ export function deadline(options: DeadlineOptions = {}, environment: { readonly 
       if (patienceMs <= least) return spent;
 
       if (patienceMs < Infinity) {
-        const now = clock.now();
+        const now = exchange.nowBy(clock);
         exchange.patienceEndsAt = now + patienceMs;
         if (patienceMs > 2 * latelyMs) begun.add(exchange, now);
         else watch(clock, exchange);
@@ -62,17 +70,6 @@ export function deadline(options: DeadlineOptions = {}, environment: { readonly 
 function readTimeout(exchange: Exchange): number | undefined {
   const text = exchange.header('x-request-timeout-ms') ?? '';
   return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
-}
-
-function tells({ headers }: Exchange): boolean {
-  if (typeof headers.get === 'function') return true;
-  const given = headers as Readonly<Record<string, unknown>>;
-  return (
-    given.holdfast !== undefined ||
-    given['x-request-timeout-ms'] !== undefined ||
-    given['grpc-timeout'] !== undefined ||
-    given['x-envoy-expected-rq-timeout-ms'] !== undefined
-  );
 }
 
 /** From now on somebody looks at the clock for this request. */

@@ -1,6 +1,7 @@
 import { type Clock, type Priority, type Surroundings, surroundedBy, surroundings } from 'holdfast';
 import type { HeaderSource } from 'holdfast/wire';
 import type { Answer, HandlerAnswer } from './answer.ts';
+import type { HeaderNames } from './header-names.ts';
 import type { IdempotentRequest } from './idempotent-request.ts';
 
 /** What handlers can ask about the request that they serve. */
@@ -64,7 +65,11 @@ export abstract class Exchange implements RequestContext, Surroundings {
 
   #controller: AbortController | undefined;
   #abortReason: unknown;
-  #endListeners: EndListener[] | undefined;
+  /** Of this pass through the parts; below 0 while nobody has asked. */
+  #now = -1;
+  /** Mostly there are none, or one or two. */
+  #endListener: EndListener | undefined;
+  #moreEndListeners: EndListener[] | undefined;
   #holders: { readonly holder: AnswerHolder; readonly bodyMax: number }[] | undefined;
 
   constructor(clock: Clock) {
@@ -80,6 +85,11 @@ export abstract class Exchange implements RequestContext, Surroundings {
   protected abstract answerInstead(answer: Answer): void;
   /** Is told when the first listener is there. */
   protected abstract watchEnd(): void;
+
+  /** False: none of them is there. True where that cannot be told without reading all headers. */
+  mayHave(_names: HeaderNames): boolean {
+    return true;
+  }
 
   header(name: string): string | undefined {
     const { headers } = this;
@@ -110,6 +120,18 @@ export abstract class Exchange implements RequestContext, Surroundings {
     return status === 503 || status === 504 || status === 429;
   }
 
+  /** The time of one pass through the parts, read once for all that go by the same clock. */
+  nowBy(clock: Clock): number {
+    if (clock !== this.clock) return clock.now();
+    if (this.#now < 0) this.#now = clock.now();
+    return this.#now;
+  }
+
+  /** A pass begins, or goes on after a wait. */
+  beginPass(): void {
+    this.#now = -1;
+  }
+
   get patienceLeft(): number {
     return Math.max(0, this.patienceEndsAt - this.clock.now());
   }
@@ -125,11 +147,11 @@ export abstract class Exchange implements RequestContext, Surroundings {
       listener(this.clock.now(), false);
       return;
     }
-    if (!this.#endListeners) {
-      this.#endListeners = [];
+    if (!this.#endListener) {
+      this.#endListener = listener;
       this.watchEnd();
-    }
-    this.#endListeners.push(listener);
+    } else if (this.#moreEndListeners) this.#moreEndListeners.push(listener);
+    else this.#moreEndListeners = [listener];
   }
 
   /** Lets `holder` see the answer before it is sent. The last to ask is the first to see it. */
@@ -180,7 +202,8 @@ export abstract class Exchange implements RequestContext, Surroundings {
     if (this.isOver) return;
     this.isOver = true;
     const now = this.clock.now();
-    for (const listener of this.#endListeners ?? []) listener(now, completed);
+    this.#endListener?.(now, completed);
+    if (this.#moreEndListeners) for (const listener of this.#moreEndListeners) listener(now, completed);
     if (!completed) this.abort(new ClientGoneError());
   }
 }

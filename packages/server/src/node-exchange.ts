@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from 'holdfast';
 import type { Answer } from './answer.ts';
 import { carry, Exchange, type RequestBody, tooLarge } from './exchange.ts';
+import type { HeaderNames } from './header-names.ts';
 import { holdBack, mute, readWhole, sendAnswer } from './node-answer.ts';
 
 /** What is left of a request whose body somebody has read: parsed by Express, or as it was. */
@@ -51,6 +52,15 @@ export class NodeExchange extends Exchange {
 
   get isAnswered(): boolean {
     return this.response.writableEnded;
+  }
+
+  /** Node makes an object of the headers when it is first asked for; most requests say nothing that is looked for here. */
+  override mayHave(names: HeaderNames): boolean {
+    const { rawHeaders } = this.request;
+    for (let index = 0; index < rawHeaders.length; index += 2) {
+      if (names.has(rawHeaders[index]!)) return true;
+    }
+    return false;
   }
 
   override header(name: string): string | undefined {

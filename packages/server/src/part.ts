@@ -25,6 +25,7 @@ export function enterAll(
   exchange: Exchange,
   from = 0,
 ): Answer | undefined | Promise<Answer | undefined> {
+  exchange.beginPass();
   for (let index = from; index < parts.length; index++) {
     const answer = parts[index]!.enter(exchange);
     if (answer === undefined) continue;

@@ -17,8 +17,9 @@ import {
   shape,
   word,
 } from 'holdfast/fields';
-import { addressKey, clientAddress, type Peers } from './address.ts';
+import { addressKey, clientAddress, type Peers, unmapped } from './address.ts';
 import type { Answer } from './answer.ts';
+import { CallerNames } from './caller-names.ts';
 import type { Exchange } from './exchange.ts';
 import { LocalLimits } from './local-limits.ts';
 import type { Part } from './part.ts';
@@ -104,12 +105,15 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
   const toldBelow = { low: policies[0]!.burst / 2, always: Infinity, refused: -0.5 }[settings.fields];
   const counts: RateLimitCounts = { allowed: 0, refused: 0, wouldRefuse: 0 };
 
-  function nameOf(exchange: Exchange): string {
-    const caller = keyOf?.(exchange) ?? addressKey(clientAddress(exchange, proxies));
+  const names = new CallerNames(nameOf);
+  const namesOfPeers = new CallerNames((peer, route) => nameOf(addressKey(unmapped(peer)), route));
+
+  function keyFor(exchange: Exchange): string {
     const route = perRoute ? exchange.route : undefined;
-    const name = route === undefined ? caller : `${caller} ${route}`;
-    if (name.length <= keyLengthMax && !name.includes('}')) return name;
-    return hash('sha256', name, 'base64url');
+    const given = keyOf?.(exchange);
+    if (given !== undefined) return names.of(given, route);
+    if (!proxies) return namesOfPeers.of(exchange.peer, route);
+    return names.of(addressKey(clientAddress(exchange, proxies)), route);
   }
 
   function tell(exchange: Exchange, tokens: readonly number[]): void {
@@ -154,9 +158,9 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
       return local.size;
     },
     enter(exchange) {
-      const key = nameOf(exchange);
+      const key = keyFor(exchange);
       const cost = costOf ? costOf(exchange) : 1;
-      const now = clock.now();
+      const now = exchange.nowBy(clock);
       if (!shared) {
         const left = local.tryTake(key, cost, now);
         if (left > toldBelow) {
@@ -179,6 +183,12 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
 export interface RateEnvironment {
   readonly clock?: Clock;
   readonly random?: Random;
+}
+
+function nameOf(caller: string, route: string | undefined): string {
+  const name = route === undefined ? caller : `${caller} ${route}`;
+  if (name.length <= keyLengthMax && !name.includes('}')) return name;
+  return hash('sha256', name, 'base64url');
 }
 
 function toPolicy(

@@ -110,7 +110,7 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
       else if (inside?.has(exchange.peer)) {
         exchange.priority = readRequest(exchange.headers).priority ?? exchange.priority;
       }
-      const now = clock.now();
+      const now = exchange.nowBy(clock);
       if (pressure.isHigh(now)) {
         // No permit is short here: the thread or the heap is, and only fewer requests help.
         cohorts.drop();
