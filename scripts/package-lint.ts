@@ -32,6 +32,9 @@ async function lint(room: string): Promise<string[]> {
   if (packed.code !== 0 || name === undefined) return [`${room}: npm pack failed.\n${packed.output}`];
   const tarball = path.join(folder, name);
   const found: string[] = [];
+  for (const file of ['README.md', 'LICENSE']) {
+    if (!packed.output.includes(`"${file}"`)) found.push(`${room}: no ${file} is packed.`);
+  }
   for (const [linter, command] of [
     ['publint', tool('publint/src/cli.js', 'run', tarball, '--strict')],
     [
