@@ -14,7 +14,7 @@ export { decide, type Facts, type History, type Rules } from './decide.ts';
 export { type Duration, durationMs } from './duration.ts';
 export { ExpiredError, HoldfastError, OptionsError, RefusedError } from './errors.ts';
 export { readHint } from './hints.ts';
-export { type Listener, type Notice, notices, subscribe } from './notices.ts';
+export { type Around, type Listener, type Notice, notices, type Sent, subscribe } from './notices.ts';
 export type { Classifier, Judgement, Outcome, OutcomeClass, Pack } from './outcome.ts';
 export { definePart, type Part, type SpecOfParts } from './part.ts';
 export { breaker } from './parts/breaker.ts';

@@ -66,23 +66,41 @@ export type Notice =
 
 export type Listener = (notice: Notice) => void;
 
-const listeners = new Set<Listener>();
+/** An attempt that is about to be sent. */
+export type Sent = OfWork & { readonly attempt: number };
+
+/**
+ * Makes a call inside of something, such as a span that is active while it lasts. It must give what `call` gives, and
+ * not throw on its own.
+ */
+export type Around = <T>(sent: Sent, call: () => T) => T;
+
+interface Subscription {
+  readonly listener: Listener;
+  readonly around: Around | undefined;
+}
+
+const subscriptions = new Set<Subscription>();
 const channel = diagnosticsChannel('holdfast:notice');
 
-/** Hears every notice of every policy that has the `notices` part. Returns the way to stop. */
-export function subscribe(listener: Listener): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
+/**
+ * Hears every notice of every policy that has the `notices` part, and is `around` each call of an operation if it wants.
+ * Returns the way to stop.
+ */
+export function subscribe(listener: Listener, around?: Around): () => void {
+  const subscription = { listener, around };
+  subscriptions.add(subscription);
+  return () => subscriptions.delete(subscription);
 }
 
 /** Whether anybody hears. While nobody does, no notice is even made. */
 function isHeard(): boolean {
-  return listeners.size > 0 || channel?.hasSubscribers === true;
+  return subscriptions.size > 0 || channel?.hasSubscribers === true;
 }
 
 /** Passes a notice on. A listener that throws must not harm the work it hears of: its error surfaces on its own. */
 function publish(notice: Notice): void {
-  for (const listener of listeners) {
+  for (const { listener } of subscriptions) {
     try {
       listener(notice);
     } catch (error) {
@@ -137,6 +155,19 @@ function reporter(plan: Plan): Reporter {
   }
   return {
     isHeard,
+    enter(work, attempt, call) {
+      let inner = call;
+      // What is only observed was called by somebody else.
+      if (work.options?.observed) return inner();
+      for (const { around } of subscriptions) {
+        if (!around) continue;
+        const at = (attempt as Partial<Flight>).startedAt ?? plan.clock.now();
+        const sent = { ...heading(work, at, attempt), attempt: attempt.attempt };
+        const next = inner;
+        inner = () => around(sent, next);
+      }
+      return inner();
+    },
     started(work, now) {
       if (isHeard()) publish({ ...heading(work, now), type: 'start' });
     },

@@ -144,6 +144,8 @@ export interface HedgeRules {
 export interface Reporter {
   /** False while nobody listens. */
   isHeard(): boolean;
+  /** Calls an operation inside of what those who listen put around it. */
+  enter<T>(work: Work, attempt: Attempt, call: () => T): T;
   started(work: Work, now: number): void;
   attempt(work: Work, attempt: Attempt, now: number, judged: Judgement, verdict: Verdict): void;
   ended(work: Work, now: number): void;

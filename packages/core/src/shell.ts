@@ -84,7 +84,10 @@ export class Run<T> extends Alarm {
       // Not a call through others: each frame between the callback and the operation makes its errors dearer.
       let answer: PromiseLike<T> | T;
       try {
-        answer = operation(attempt);
+        const { reporter } = work.plan;
+        answer = reporter?.isHeard()
+          ? reporter.enter(work, attempt, () => operation(attempt))
+          : operation(attempt);
       } catch (error) {
         answer = Promise.reject(error);
       }

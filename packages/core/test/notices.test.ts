@@ -25,6 +25,38 @@ function setup(spec: PolicySpec = {}) {
   return { clock, policy: made, heard, types, call: (...beats: Beat[]) => scripted(clock, ...beats) };
 }
 
+describe('what is put around calls', () => {
+  test('is there for each attempt, with guards and without, and whoever came last is outermost', async () => {
+    for (const define of [policy, definePolicy([retry, notices, any])]) {
+      const clock = virtualClock();
+      const seen: string[] = [];
+      for (const who of ['inner', 'outer']) {
+        const stop = subscribe(
+          () => {},
+          ({ attempt, at }, call) => {
+            seen.push(`${who} ${attempt} at ${at}`);
+            return call();
+          },
+        );
+        stops.push(stop);
+      }
+      const made = define({ retryOn: 'any', backoff: { base: '1s', jitter: 'none' } }, { clock });
+      const running = made.run(scripted(clock, down, 'up'));
+      await clock.advance('5s');
+      await expect(running).resolves.toBe('up');
+      expect(seen).toEqual(['outer 1 at 0', 'inner 1 at 0', 'outer 2 at 1000', 'inner 2 at 1000']);
+      for (const stop of stops.splice(0)) stop();
+    }
+  });
+
+  test('is not there for work that is only observed', async () => {
+    const around = vi.fn();
+    stops.push(subscribe(() => {}, around));
+    await policy({ mode: 'observe' }).run(() => 1);
+    expect(around).not.toHaveBeenCalled();
+  });
+});
+
 describe('what is told', () => {
   test('a piece of work from its start to its end, under one number', async () => {
     const { clock, policy: made, heard, types, call } = setup();

@@ -281,8 +281,12 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
     if (this.isListening) this.unlisten();
     this.rival = before;
     this.latest = sending;
-    try {
+    const dispatch = () =>
       this.dispatch(outgoing(this.request, this.key, this.announcement, flight), sending);
+    const { reporter } = this.plan;
+    try {
+      if (reporter?.isHeard()) reporter.enter(this.work, flight, dispatch);
+      else dispatch();
     } catch (error) {
       sending.onResponseError(undefined, error as Error);
     }

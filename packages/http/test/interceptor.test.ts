@@ -1,10 +1,12 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import diagnosticsChannel from 'node:diagnostics_channel';
 import { Readable } from 'node:stream';
-import { policy, storyOf, surroundedBy, systemClock } from 'holdfast';
+import { policy, storyOf, subscribe, surroundedBy, systemClock } from 'holdfast';
 import 'holdfast/ambient';
 import { readRequest } from 'holdfast/wire';
 import { Agent, type Dispatcher, fetch, request, stream } from 'undici';
-import { describe, expect, test, vi } from 'vitest';
-import { type InterceptorOptions, retryInterceptor } from '../src/index.ts';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { createFetch, type InterceptorOptions, retryInterceptor } from '../src/index.ts';
 import { closing, freePort, serve, serveRaw } from './servers.ts';
 
 const quick = { backoff: () => 2, budget: { ratio: 1 }, breaker: false } as const;
@@ -19,6 +21,24 @@ function setup(spec: object = {}, options: InterceptorOptions = {}) {
   };
   return { get, dispatcher, policy: made };
 }
+
+test.each(['undici.request', 'fetch'])('%s is sent inside of what is put around an attempt', async (by) => {
+  const server = await serve(503, 200);
+  const spans = new AsyncLocalStorage<number>();
+  onTestFinished(
+    subscribe(
+      () => {},
+      ({ attempt }, call) => spans.run(attempt, call),
+    ),
+  );
+  const created: unknown[] = [];
+  const onCreate = () => created.push(spans.getStore());
+  diagnosticsChannel.subscribe('undici:request:create', onCreate);
+  onTestFinished(() => void diagnosticsChannel.unsubscribe('undici:request:create', onCreate));
+  if (by === 'fetch') await closing(createFetch({ policy: quick, fetch: fetch as never }))(server.url);
+  else await setup().get(server.url);
+  expect(created).toEqual([1, 2]);
+});
 
 describe('undici.request', () => {
   test('gets the response it asked for, once', async () => {

@@ -106,6 +106,26 @@ describe('spans', () => {
     expect(finished()).toHaveLength(2 + 2 + 4);
   });
 
+  test('of attempts are active in their calls, and in those alone', async () => {
+    const { policy, clock, tracer, attempts, finished } = tracing();
+    let calls = 0;
+    const operation = async () => {
+      tracer.startSpan(`inside ${++calls}`).end();
+      if (calls < 3) throw down;
+      await Promise.resolve();
+      tracer.startSpan('inside 3, later').end();
+    };
+    const caller = tracer.startSpan('caller');
+    await context.with(trace.setSpan(context.active(), caller), async () => {
+      await ended(clock, policy.run(operation));
+      tracer.startSpan('after').end();
+    });
+    const parentOf = (name: string) => parent(finished().find((span) => span.name === name));
+    const ids = attempts().map((span) => span.spanContext().spanId);
+    expect(['inside 1', 'inside 2', 'inside 3', 'inside 3, later'].map(parentOf)).toEqual([...ids, ids[2]]);
+    expect(parentOf('after')).toBe(caller.spanContext().spanId);
+  });
+
   test('tell why work was given up, and never in the words of an error', async () => {
     const { policy, call, finished, operations } = tracing({ attempts: 1 });
     await policy.try(call(down));
@@ -221,7 +241,8 @@ describe('spans', () => {
     await clock.advance('500ms');
     stop();
     expect(operations().map(times)).toEqual([[0, 500]]);
-    expect(attempts()).toHaveLength(1);
+    expect(attempts().map((span) => at(span.endTime))).toContain(500);
+    expect(attempts()).toHaveLength(2);
     await ended(clock, running);
     expect(operations()).toHaveLength(1);
   });

@@ -35,7 +35,7 @@ export function observeWithOpenTelemetry(options: OpenTelemetryOptions = {}): ()
     if (!selection(notice.policy)) return;
     measured?.measure(notice);
     traced?.hear(notice);
-  });
+  }, traced?.around);
   return () => {
     unsubscribe();
     measured?.stop();

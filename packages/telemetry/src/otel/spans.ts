@@ -8,13 +8,15 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import type { Clock, Notice } from 'holdfast';
+import type { Around, Clock, Notice, Sent } from 'holdfast';
 import { errorType } from '../error-type.ts';
 import { outcomeOf } from '../measure.ts';
 
 /** Makes spans of notices: one an operation, one an attempt. */
 export interface Spans {
   hear(notice: Notice): void;
+  /** Makes a call inside the span of its attempt: what is traced in there belongs to it. */
+  readonly around: Around;
   /** Ends what is open. */
   stop(): void;
 }
@@ -51,6 +53,10 @@ export function spans(tracer: Tracer, clock: Clock, operationsMax: number): Span
       operation?.hear(notice);
       if (isEnd) open.delete(notice.work);
     },
+    around(sent, call) {
+      const operation = open.get(sent.work);
+      return operation ? operation.attempt(sent, call) : call();
+    },
     stop() {
       for (const operation of open.values()) operation.end(clock.now());
       open.clear();
@@ -67,6 +73,8 @@ class OperationSpan {
   readonly #epochOffsetMs: number;
   /** When attempts that have not ended were sent, as far as notices tell. */
   readonly #sentAt = new Map<number, number>();
+  /** Of the attempts that have begun since somebody listens. */
+  readonly #begun = new Map<number, Span>();
   #attempts: number;
   /** The latest attempt that ended: it is told when it is known whether another follows. */
   #held: HeldAttempt | undefined = undefined;
@@ -112,8 +120,16 @@ class OperationSpan {
     }
   }
 
+  attempt<T>({ attempt, at, target }: Sent, call: () => T): T {
+    const span = this.#begin(attempt, at, named(this.#policy, target));
+    this.#begun.set(attempt, span);
+    return context.with(trace.setSpan(context.active(), span), call);
+  }
+
   end(at: number): void {
     this.#tellHeld(false);
+    for (const span of this.#begun.values()) span.end(this.#time(at));
+    this.#begun.clear();
     this.#span.end(this.#time(at));
   }
 
@@ -166,16 +182,21 @@ class OperationSpan {
   }
 
   #tell({ attempt, startedAt, endedAt, attributes }: HeldAttempt, isLast: boolean): void {
-    const startTime = this.#time(startedAt);
+    const span = this.#begun.get(attempt) ?? this.#begin(attempt, startedAt, {});
+    this.#begun.delete(attempt);
+    span.setAttributes({ ...attributes, 'retry.last': isLast });
+    if ('error.type' in attributes) span.setStatus({ code: SpanStatusCode.ERROR });
+    span.end(this.#time(endedAt));
+  }
+
+  #begin(attempt: number, at: number, attributes: Attributes): Span {
     const told = {
       ...attributes,
       'retry.attempt': attempt,
-      'retry.last': isLast,
       ...(attempt > 1 && { 'http.request.resend_count': attempt - 1 }),
     };
-    const span = this.#tracer.startSpan(`attempt ${attempt}`, { startTime, attributes: told }, this.#inside);
-    if ('error.type' in attributes) span.setStatus({ code: SpanStatusCode.ERROR });
-    span.end(this.#time(endedAt));
+    const startTime = this.#time(at);
+    return this.#tracer.startSpan(`attempt ${attempt}`, { startTime, attributes: told }, this.#inside);
   }
 
   /** In two numbers: a single one before the start of the process would be taken for a reading of its own clock. */
