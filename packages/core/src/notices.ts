@@ -1,9 +1,10 @@
 import type { Attempt, Flight } from './attempt.ts';
 import type { BreakerState } from './breaker.ts';
+import type { RetryBudget } from './budget.ts';
 import type { OutcomeClass } from './outcome.ts';
 import { definePart } from './part.ts';
 import type { Plan, Reporter } from './plan.ts';
-import type { StopReason } from './verdict.ts';
+import type { StopReason, Verdict } from './verdict.ts';
 import type { Work } from './work.ts';
 
 interface Heading {
@@ -53,6 +54,16 @@ export type Notice =
   | (OfWork & { readonly type: 'refused'; readonly because: StopReason })
   /** A second attempt was started while the first was in flight. */
   | (OfWork & { readonly type: 'hedge'; readonly attempt: number })
+  /** A retry is withheld for want of tokens, the first for a while; or the first since then is paid for. */
+  | (OfWork & {
+      readonly type: 'budget';
+      readonly to: 'exhausted' | 'restored';
+      readonly tokens: number;
+    })
+  /** A fallback answered for work that failed. */
+  | (Heading & { readonly type: 'fallback' })
+  /** The cache answered: instead of a call, or with what is stale instead of a failure. */
+  | (Heading & { readonly type: 'cache'; readonly stale: boolean })
   /** A call has outlived the lease of its permit. */
   | (Heading & { readonly type: 'zombie'; readonly attempt: number })
   /** A server sent a hint that could not be read. */
@@ -143,6 +154,9 @@ function startOf({ log, startedAt }: Work, attempt: number): number {
   return before?.kind === 'retry' ? before.at : startedAt;
 }
 
+/** Budgets of which it was told that they are exhausted. */
+const withheld = new WeakSet<RetryBudget>();
+
 function reporter(plan: Plan): Reporter {
   function heading(work: Work, now: number, attempt?: Attempt): OfWork {
     let number = numbers.get(work);
@@ -153,6 +167,17 @@ function reporter(plan: Plan): Reporter {
     const of = { policy: plan.name, target: attempt?.target ?? work.target?.name, at: now, work: number };
     return work.options?.observed ? { ...of, observed: true } : of;
   }
+  /** Of many retries that are withheld one is told, and the first that is not. */
+  function tellBudget({ budget }: Work, from: OfWork, verdict: Verdict): void {
+    if (!budget) return;
+    const isWithheld = verdict.kind === 'give_up' && verdict.because === 'budget_exhausted';
+    const isPaid = verdict.kind === 'retry' && withheld.delete(budget);
+    if (!isPaid && (!isWithheld || withheld.has(budget))) return;
+    if (isWithheld) withheld.add(budget);
+    const tokens = budget.tokens(from.at);
+    publish({ ...from, type: 'budget', to: isPaid ? 'restored' : 'exhausted', tokens });
+  }
+
   return {
     isHeard,
     enter(work, attempt, call) {
@@ -182,6 +207,7 @@ function reporter(plan: Plan): Reporter {
       if (judged.unreadableHint !== undefined) {
         publish({ ...from, type: 'unreadable_hint', attempt: number, hint: judged.unreadableHint });
       }
+      tellBudget(work, from, verdict);
       if (verdict.kind !== 'retry') return;
       const { because, delayMs } = verdict;
       publish({ ...from, type: 'retry', attempt: number, because, delayMs, outcome });
@@ -197,6 +223,11 @@ function reporter(plan: Plan): Reporter {
     },
     hedged(work, attempt, now) {
       if (isHeard()) publish({ ...heading(work, now, attempt), type: 'hedge', attempt: attempt.attempt });
+    },
+    served(target, now, by) {
+      if (!isHeard()) return;
+      const of = { policy: plan.name, target, at: now };
+      publish(by === 'fallback' ? { ...of, type: by } : { ...of, type: 'cache', stale: by === 'stale' });
     },
     zombie({ target, attempt }, now) {
       if (isHeard()) publish({ policy: plan.name, target, at: now, type: 'zombie', attempt });

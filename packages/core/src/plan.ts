@@ -151,6 +151,8 @@ export interface Reporter {
   ended(work: Work, now: number): void;
   refused(work: Work, now: number, target: string | undefined, because: StopReason): void;
   hedged(work: Work, attempt: Flight, now: number): void;
+  /** A layer answered in the place of the work. */
+  served(target: string | undefined, now: number, by: 'fallback' | 'fresh' | 'stale'): void;
   zombie(attempt: Flight, now: number): void;
   breaker(
     target: string | undefined,

@@ -117,6 +117,50 @@ describe('what is told', () => {
     expect(types().filter((type) => type === 'hedge' || type === 'zombie')).toEqual(['hedge', 'zombie']);
   });
 
+  test('a budget that is exhausted and one that pays again, each once', async () => {
+    const {
+      clock,
+      policy: made,
+      heard,
+      call,
+    } = setup({ breaker: false, budget: { ratio: 1, window: '1s' } });
+    // The first spends the credit; then two have nothing to spend, and a success pays for the next.
+    for (const beats of [[down, down], [down], [down], ['up'], [down, 'up']]) {
+      void made.try(call(...(beats as Beat[])));
+      await clock.advance('2s');
+    }
+    const told = heard.filter((notice) => notice.type === 'budget');
+    expect(told).toMatchObject([
+      { to: 'exhausted', tokens: 0, policy: 'told' },
+      { to: 'restored', tokens: 1 },
+    ]);
+  });
+
+  test('answers that are not a result of the work', async () => {
+    const {
+      clock,
+      policy: made,
+      heard,
+    } = setup({
+      attempts: 1,
+      fallback: { to: 'instead' },
+      cache: { fresh: '1s', staleIfError: '1s' },
+    });
+    const options = { cacheKey: 'k', target: 'a' };
+    await made.run(() => 'up', options);
+    await made.run(() => 'not called', options);
+    await clock.advance('1s');
+    await expect(made.run(() => Promise.reject(down), options)).resolves.toBe('up');
+    await clock.advance('2s');
+    await expect(made.run(() => Promise.reject(down), options)).resolves.toBe('instead');
+    const told = heard.filter(({ type }) => type === 'cache' || type === 'fallback');
+    expect(told).toEqual([
+      { policy: 'told', target: 'a', at: 0, type: 'cache', stale: false },
+      { policy: 'told', target: 'a', at: 1000, type: 'cache', stale: true },
+      { policy: 'told', target: 'a', at: 3000, type: 'fallback' },
+    ]);
+  });
+
   test('a hint that nobody could read', async () => {
     const { policy: made, heard } = setup({ retryOn: 'http', attempts: 1 });
     await made.run(() => new Response(null, { status: 503, headers: { 'retry-after': 'soon' } }));

@@ -70,6 +70,12 @@ export function measuring(sink: Sink): (notice: Notice) => void {
       case 'refused':
         sink('refusals', { policy, target, reason: notice.because }, 1);
         return;
+      case 'fallback':
+        sink('substitutes', { policy, target, kind: 'fallback' }, 1);
+        return;
+      case 'cache':
+        sink('substitutes', { policy, target, kind: notice.stale ? 'stale' : 'fresh' }, 1);
+        return;
       case 'hedge':
         sink('hedges', { policy, target }, 1);
         return;

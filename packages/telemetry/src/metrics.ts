@@ -83,6 +83,12 @@ export const metrics = {
     labels: ['policy', 'target'],
     help: 'Second attempts that were started beside a first.',
   },
+  substitutes: {
+    name: 'holdfast_substitutes_total',
+    type: 'counter',
+    labels: ['policy', 'target', 'kind'],
+    help: 'Answers in the place of a result of the work: from a fallback, or fresh or stale from the cache.',
+  },
   zombies: {
     name: 'holdfast_zombies_total',
     type: 'counter',

@@ -106,6 +106,8 @@ describe('the table of metrics', () => {
     await ended(clock, whole.try(call(after('3s', 'slow'), 'quick')));
     await ended(clock, whole.try(call('hang')));
     for (let n = 0; n < 9; n++) await ended(clock, whole.try(call(down)));
+    const careful = policy({ name: 'careful', attempts: 1, fallback: { to: 'instead' } }, { clock });
+    await careful.run(call(down));
     const silent = observed.snapshot().filter(({ samples }) => samples.length === 0);
     expect(silent.map(({ name }) => name)).toEqual([]);
   });

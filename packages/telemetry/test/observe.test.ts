@@ -23,6 +23,24 @@ describe('counters', () => {
     expect(count('holdfast_failures_total', { reason: 'not_retryable' })).toBe(1);
   });
 
+  test('tell how many got something else than a result', async () => {
+    const { policy, call, clock, count } = watched({
+      attempts: 1,
+      fallback: { to: 'instead' },
+      cache: { fresh: '1s', staleIfError: '1s' },
+    });
+    const cacheKey = 'k';
+    await policy.run(call('fine'), { cacheKey });
+    await policy.run(call('fine'), { cacheKey });
+    await clock.advance('1s');
+    await policy.run(call(down), { cacheKey });
+    await policy.run(call(down));
+    const counted = ['fresh', 'stale', 'fallback'].map((kind) =>
+      count('holdfast_substitutes_total', { kind }),
+    );
+    expect(counted).toEqual([1, 1, 1]);
+  });
+
   test('tell which errors lead to retries', async () => {
     const { policy, call, clock, count } = watched({ attempts: 3 });
     await ended(clock, policy.try(call(down, down, gone)));

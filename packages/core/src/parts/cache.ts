@@ -72,13 +72,13 @@ export const cache = definePart({
         const limits = limitsOf(plan, options);
         const { startedAt, signal } = limits;
         const entry = find(key);
-        const cached = (): Ending<T> => ({
-          ok: true,
-          value: entry?.value as T,
-          story: storyOf(name, undefined, clock.now() - startedAt),
-          from: 'cache',
-        });
-        if (entry && startedAt < entry.freshUntil) return cached();
+        const cached = (how: 'fresh' | 'stale'): Ending<T> => {
+          const now = clock.now();
+          plan.reporter?.served(options.target, now, how);
+          const story = storyOf(name, undefined, now - startedAt);
+          return { ok: true, value: entry?.value as T, story, from: 'cache' };
+        };
+        if (entry && startedAt < entry.freshUntil) return cached('fresh');
         // Who has left already starts no flight.
         if (signal?.aborted) return next(options);
         const flight = (flights.get(key) as Promise<Ending<T>> | undefined) ?? fly(key, options, next);
@@ -91,7 +91,7 @@ export const cache = definePart({
           return failure(spent, storyOf(name, stop, tookMs));
         });
         if (ending.ok || ending.story.stop === 'cancelled') return ending;
-        return entry && clock.now() < entry.staleUntil ? cached() : ending;
+        return entry && clock.now() < entry.staleUntil ? cached('stale') : ending;
       },
     });
   },

@@ -62,7 +62,10 @@ export const fallback = definePart({
           for (const each of chain) {
             try {
               const value = typeof each === 'function' ? await each(work) : each;
-              if (!signal.aborted) plan.counters.fallbacks++;
+              if (!signal.aborted) {
+                plan.counters.fallbacks++;
+                plan.reporter?.served(options.target, plan.clock.now(), 'fallback');
+              }
               return { ok: true, value, story, from: 'fallback' };
             } catch {
               // The next of the chain is asked; if none answers, the real failure is what the caller gets.
