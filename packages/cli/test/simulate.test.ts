@@ -191,6 +191,17 @@ describe('holdfast explain and lint', () => {
     });
   });
 
+  test('explain says what layers cost together', async () => {
+    const two = file('two.yaml', 'policies:\n  call: {}\n  consume:\n    attempts: 5\n');
+    const { out } = await ask('explain', two, '--within', 'consume');
+    expect(out).toContain('Within consume, one piece of work is 5 × 4 = 20 calls at most.');
+    expect(out).not.toContain('The policy consume');
+    expect(await ask('explain', two, '--within', 'buy')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('--within: '),
+    });
+  });
+
   test('lint names line and column, and is strict where asked', async () => {
     const { code, out } = await ask('lint', bad);
     expect(out).toContain(`${bad}:4:24: warning: pay.backoff.jitter: `);

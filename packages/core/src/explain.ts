@@ -43,8 +43,13 @@ export interface Explanation {
   toString(): string;
 }
 
+export interface ExplainOptions {
+  /** Policies of durable layers that repeat the work this one is a part of, such as a consumer's, outermost first. */
+  readonly within?: readonly Policy[] | undefined;
+}
+
 /** Says what a policy does, from the tables and the code that do it. Nothing is called, and nothing changes. */
-export function explain(policy: Policy): Explanation {
+export function explain(policy: Policy, { within = [] }: ExplainOptions = {}): Explanation {
   const { plan, parts, spec } = policy;
   const settings = policy.settings as AllSettings;
   const isGuarded = plan.work(undefined, 0, Infinity) instanceof GuardedWork;
@@ -65,7 +70,7 @@ export function explain(policy: Policy): Explanation {
     others: said.filter(({ path }) => !placed.includes(rootOf(path))),
     delays: delayTable(plan),
     time: worstTime(plan, isGuarded),
-    load: worstLoad(plan, settings),
+    load: worstLoad(plan, settings, within),
     retried: plan.attempts > 1 ? sayRetried(plan, settings.retryOn, isGuarded) : [],
     notRetried: sayNotRetried(settings.neverOn ?? []),
     hints: sayHints(plan.hintCapMs),

@@ -323,6 +323,19 @@ describe('the worst load', () => {
     expect(explain(policy({ mode: 'observe' })).load).toMatchObject({ calls: 1, longRun: 1 });
   });
 
+  test('is the product of all layers that repeat the work', () => {
+    const consumer = policy({ name: 'consumer', attempts: 5 });
+    const { load } = explain(policy(), { within: [consumer] });
+    expect(load).toMatchObject({ calls: 4, callsInAll: 20 });
+    expect(load.says.at(-1)).toBe('Within consumer, one piece of work is 5 × 4 = 20 calls at most.');
+    const endless = policy({ attempts: 'unlimited', patience: '1h' });
+    const watching = policy({ mode: 'observe' });
+    expect(explain(policy(), { within: [endless, watching] }).load.says.at(-1)).toBe(
+      'Within a policy without a name and a policy without a name, one piece of work is any number × 1 × 4: any number of calls.',
+    );
+    expect(explain(policy()).load.callsInAll).toBe(4);
+  });
+
   test.each([0, 0.1, 0.3, 1])('tells a lonely caller with a ratio of %d what it will see', (ratio) => {
     const random = seededRandom('lonely', ratio);
     const budget = new RetryBudget({ ratio, windowMs: 10_000, attempts: 4 });

@@ -9,19 +9,28 @@ export const explainPolicy: Command = {
   name: 'explain',
   summary: 'what a policy does, in words: its order, its waits, what it costs at worst',
   operands: '<policy.yaml>',
-  flags: { name: { value: 'policy', says: 'only this one of the file' } },
+  flags: {
+    name: { value: 'policy', says: 'only this one of the file' },
+    within: {
+      value: 'policy',
+      many: true,
+      says: 'a policy of the file that repeats the work around it, such as a consumer’s: what both cost together',
+    },
+  },
   async run(given, shell) {
     const file = onlyOperand(given, 'a file of policies');
     const policies = parsePolicies(await readText(file), file);
+    const named = (flag: string, name: string) => {
+      const spec = policies.get(name);
+      if (spec) return policy({ ...spec, name });
+      const has = [...policies.keys()].join(', ');
+      throw new WrongQuestion(`--${flag}: ${file} has no policy "${name}"; it has ${has}.`);
+    };
+    const within = (given.lists.within ?? []).map((name) => named('within', name));
     const only = textOf(given, 'name');
-    if (only !== undefined && !policies.has(only)) {
-      throw new WrongQuestion(
-        `--name: ${file} has no policy "${only}"; it has ${[...policies.keys()].join(', ')}.`,
-      );
-    }
-    const chosen = [...policies].filter(([name]) => only === undefined || name === only);
-    for (const [index, [name, spec]] of chosen.entries()) {
-      const explanation = explain(policy({ ...spec, name }));
+    const others = [...policies.keys()].filter((name) => !given.lists.within?.includes(name));
+    for (const [index, name] of (only === undefined ? others : [only]).entries()) {
+      const explanation = explain(named('name', name), { within });
       if (given.flags.json) shell.out(JSON.stringify(explanation));
       else shell.out(`${index > 0 ? '\n\n' : ''}${explanation}`);
     }

@@ -1,5 +1,6 @@
 import type { AllSettings } from '../all-settings.ts';
 import type { Plan } from '../plan.ts';
+import type { Policy } from '../policy.ts';
 import { MOST, TYPICAL, waitsOf } from './delays.ts';
 import { round, sayMs } from './spoken.ts';
 
@@ -23,6 +24,8 @@ export interface WorstLoad {
   readonly calls: number | null;
   /** Calls for each piece of work in the long run, however much fails. null: any number. */
   readonly longRun: number | null;
+  /** Calls for one piece of work with all the layers that repeat it; the same as `calls` where there are none. */
+  readonly callsInAll: number | null;
   readonly says: readonly string[];
 }
 
@@ -54,24 +57,47 @@ export function worstTime(plan: Plan, isGuarded: boolean): WorstTime {
   };
 }
 
-/** How much a caller multiplies its own traffic when nothing succeeds. */
-export function worstLoad(plan: Plan, { budget, hedge, mode }: AllSettings): WorstLoad {
-  const isOnce = plan.attempts === 1 || plan.killSwitch || mode === 'observe';
-  if (isOnce) return { calls: 1, longRun: 1, says: ['Each piece of work is called once.'] };
-  const calls = plan.attempts < Infinity ? plan.attempts : null;
-  const most = calls === null ? 'any number of calls' : `${calls} calls`;
+/** How much a caller multiplies its own traffic when nothing succeeds; with what the layers around it add. */
+export function worstLoad(plan: Plan, settings: AllSettings, within: readonly Policy[]): WorstLoad {
+  const { calls, longRun, says } = ownLoad(plan, settings);
+  if (within.length === 0) return { calls, longRun, callsInAll: calls, says };
+  const factors = [...within.map(({ plan: each, settings: its }) => callsOf(each, its)), calls ?? Infinity];
+  const product = factors.reduce((all, each) => all * each, 1);
+  const names = within.map(({ name }) => name ?? 'a policy without a name').join(' and ');
+  const spoken = factors.map((each) => (each < Infinity ? each : 'any number')).join(' × ');
+  const inAll =
+    product < Infinity ? `${spoken} = ${product} calls at most` : `${spoken}: any number of calls`;
+  return {
+    calls,
+    longRun,
+    callsInAll: product < Infinity ? product : null,
+    says: [...says, `Within ${names}, one piece of work is ${inAll}.`],
+  };
+}
+
+/** What a layer multiplies by when everything fails. */
+function callsOf({ attempts, killSwitch }: Plan, { mode }: AllSettings): number {
+  return killSwitch || mode === 'observe' ? 1 : attempts;
+}
+
+function ownLoad(plan: Plan, settings: AllSettings): Omit<WorstLoad, 'callsInAll'> {
+  const { budget, hedge } = settings;
+  const most = callsOf(plan, settings);
+  if (most === 1) return { calls: 1, longRun: 1, says: ['Each piece of work is called once.'] };
+  const calls = most < Infinity ? most : null;
+  const spoken = calls === null ? 'any number of calls' : `${calls} calls`;
   if (!budget) {
     return {
       calls,
       longRun: calls,
-      says: [`In an outage each piece of work is ${most}: no budget limits them.`],
+      says: [`In an outage each piece of work is ${spoken}: no budget limits them.`],
     };
   }
   const { ratio } = budget;
   const longRun = 1 + ratio;
   const successes = Math.round(100 * lonelyCaller(ratio));
   const says = [
-    `One piece of work is at most ${most}. In the long run the budget holds all work together to ${round(longRun)} calls for each.`,
+    `One piece of work is at most ${spoken}. In the long run the budget holds all work together to ${round(longRun)} calls for each.`,
     `The budget always has room for one token: a caller with one call a minute, of which 5 % fail, succeeds in about ${successes} %.`,
   ];
   if (hedge) says.push(`Hedges are among these: at most ${round(100 * hedge.extraLoad)} % more calls.`);
