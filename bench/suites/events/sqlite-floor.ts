@@ -10,7 +10,7 @@ function open(file: string, durability: 'process' | 'power') {
   const database = new DatabaseSync(file);
   database.exec(`
     PRAGMA journal_mode = WAL; PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'};
-    PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY;
+    PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;
     CREATE TABLE message (
       id INTEGER PRIMARY KEY, event_id TEXT, payload TEXT, due_at INTEGER, state INTEGER, lease_until INTEGER,
       attempts INTEGER DEFAULT 0, number INTEGER, lane TEXT, error TEXT);

@@ -74,6 +74,12 @@ const busyTimeoutMs = 5;
 /** Only while the file is opened: it is the one time at which there is nothing else to do. */
 const openTimeoutMs = 5000;
 
+/**
+ * Small on purpose. What a queue works on is a few pages, the system caches the file, and SQLite walks over its whole cache at
+ * most commits: whenever a b-tree was balanced with pages of the free list (`pcache1Truncate`).
+ */
+const cacheKib = 8 * 1024;
+
 /** Opens a file for events, keys, parked events and rate limits. Many processes may have it open. */
 export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> {
   const { file, durability = 'process', clock = systemClock, random = systemRandom } = options;
@@ -166,7 +172,7 @@ function connect(file: string, durability: 'process' | 'power'): DatabaseSync {
       PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'};
       PRAGMA wal_autocheckpoint = 4000;
       PRAGMA journal_size_limit = 33554432;
-      PRAGMA cache_size = -65536;
+      PRAGMA cache_size = -${cacheKib};
       PRAGMA temp_store = MEMORY`);
     migrate(database);
     database.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
