@@ -34,20 +34,22 @@ export function errorNote(error: unknown, redact: (text: string) => string = (te
     ...outermost,
     ...(stack && { stack: redact(stack).slice(0, stackMax) }),
     ...(causes.length > 0 && { causes }),
-    fingerprint: fingerprint(outermost.type, normalized(stack ?? '') || outermost.message),
+    fingerprint: fingerprintOf(outermost, stack ?? ''),
   };
 }
 
 /** Of stacks that were seen before: an outage throws the same one thousands of times, and this is half of what a note costs. */
-const seenStacks = new Map<string, string>();
+const seenStacks = new Map<string, { readonly type: string; readonly fingerprint: string }>();
 const seenMax = 64;
 
-function normalized(stack: string): string {
+function fingerprintOf({ type, message }: CauseNote, stack: string): string {
   const seen = seenStacks.get(stack);
-  if (seen !== undefined) return seen;
-  const made = normalizeStack(stack);
+  if (seen?.type === type) return seen.fingerprint;
+  const frames = normalizeStack(stack);
+  if (frames === '') return fingerprint(type, message);
+  const made = fingerprint(type, frames);
   if (seenStacks.size >= seenMax) seenStacks.clear();
-  seenStacks.set(stack, made);
+  seenStacks.set(stack, { type, fingerprint: made });
   return made;
 }
 

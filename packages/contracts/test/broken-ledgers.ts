@@ -25,7 +25,7 @@ export const brokenLedgers: readonly BrokenEngine[] = [
       complete: (completions) =>
         ledger.complete(
           completions.map(({ hold, ...completion }) => {
-            const token = storage.keys.get(hold.scope)?.get(hold.key)?.token ?? hold.token;
+            const token = storage.keys.get(hold.scope, hold.key)?.token ?? hold.token;
             return { ...completion, hold: { ...hold, token } };
           }),
         ),
@@ -47,9 +47,9 @@ export const brokenLedgers: readonly BrokenEngine[] = [
   ),
   brokenLedger('a key that is looked up and then written', 'gives a key to one only', (ledger, storage) => ({
     async begin(claims) {
-      const known = claims.every(({ scope, key }) => storage.keys.get(scope)?.has(key));
+      const known = claims.every(({ scope, key }) => storage.keys.get(scope, key) !== undefined);
       await Promise.resolve();
-      if (!known) for (const { scope, key } of claims) storage.keys.get(scope)?.delete(key);
+      if (!known) for (const { scope, key } of claims) storage.keys.delete(scope, key);
       return ledger.begin(claims);
     },
   })),

@@ -70,7 +70,7 @@ export abstract class Exchange implements RequestContext, Surroundings {
   /** Mostly there are none, or one or two. */
   #endListener: EndListener | undefined;
   #moreEndListeners: EndListener[] | undefined;
-  #holders: { readonly holder: AnswerHolder; readonly bodyMax: number }[] | undefined;
+  #holders: Held[] | undefined;
 
   constructor(clock: Clock) {
     this.clock = clock;
@@ -156,8 +156,8 @@ export abstract class Exchange implements RequestContext, Surroundings {
 
   /** Lets `holder` see the answer before it is sent. The last to ask is the first to see it. */
   holdAnswer(bodyMax: number, holder: AnswerHolder): void {
-    this.#holders ??= [];
-    this.#holders.push({ holder, bodyMax });
+    if (this.#holders) this.#holders.push({ holder, bodyMax });
+    else this.#holders = [{ holder, bodyMax }];
   }
 
   get isHeld(): boolean {
@@ -173,11 +173,11 @@ export abstract class Exchange implements RequestContext, Surroundings {
   async reviewed(answer: HandlerAnswer): Promise<Answer | undefined> {
     const holders = this.#holders ?? [];
     this.#holders = undefined;
+    if (holders.length === 1) return show(holders[0]!, answer);
     let instead: Answer | undefined;
-    for (const { holder, bodyMax } of holders.toReversed()) {
+    for (const each of holders.toReversed()) {
       const current = instead ? { ...instead, body: instead.body ?? '' } : answer;
-      const tooLong = current.body !== undefined && current.body.length > bodyMax;
-      instead = (await holder(tooLong ? { ...current, body: undefined } : current)) ?? instead;
+      instead = (await show(each, current)) ?? instead;
     }
     return instead;
   }
@@ -206,6 +206,16 @@ export abstract class Exchange implements RequestContext, Surroundings {
     if (this.#moreEndListeners) for (const listener of this.#moreEndListeners) listener(now, completed);
     if (!completed) this.abort(new ClientGoneError());
   }
+}
+
+interface Held {
+  readonly holder: AnswerHolder;
+  readonly bodyMax: number;
+}
+
+function show({ holder, bodyMax }: Held, answer: HandlerAnswer): ReturnType<AnswerHolder> {
+  const tooLong = answer.body !== undefined && answer.body.length > bodyMax;
+  return holder(tooLong ? { ...answer, body: undefined } : answer);
 }
 
 /** Under which a request carries its exchange. */

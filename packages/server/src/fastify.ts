@@ -36,10 +36,6 @@ export function guard(app: FastifyInstance, options: FastifyGuardOptions, done: 
       next(null, payload);
     });
   }
-  if (ordered.some(({ name }) => name === 'deadline')) {
-    // Where a body was parsed, what is ambient was lost on the way.
-    app.addHook('preValidation', (request, reply, next) => exchangeFor(request, reply).around(next));
-  }
   if (early.length > 0 && at === 'preHandler') app.addHook('preHandler', enter(early));
   if (late.length > 0) app.addHook('preHandler', enter(late));
   if (ordered.some(({ name }) => name === 'degrade' || name === 'idempotency')) {
@@ -95,7 +91,7 @@ class FastifyExchange extends NodeExchange {
     payload.pause();
   }
 
-  override async readBody(bytesMax: number): Promise<RequestBody> {
+  override readBody(bytesMax: number): RequestBody {
     if (this.#length > bytesMax) return tooLarge;
     const chunks = this.#chunks ?? [];
     return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, this.#length);

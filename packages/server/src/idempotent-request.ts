@@ -58,7 +58,7 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
   readonly #exchange: Exchange;
   readonly #clock: Clock;
   readonly #settings: HoldSettings;
-  readonly #phases: Hold[] = [];
+  #phases: readonly Hold[] = [];
   readonly #beatsUntil: number;
 
   constructor(
@@ -147,7 +147,7 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
     const [begun] = await this.#ledger.begin([{ ...claim, key, whenLost }]);
     if (begun?.kind === 'done') return { result: decodeResult<T>(begun.record) };
     if (begun?.kind === 'acquired') {
-      this.#phases.push(begun.hold);
+      this.#phases = [...this.#phases, begun.hold];
       return { hold: begun.hold, key: `${this.key}/${name}` };
     }
     // Only a request that has lost the key can meet another one in here.

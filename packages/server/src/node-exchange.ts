@@ -80,10 +80,10 @@ export class NodeExchange extends Exchange {
     this.response.setHeader(name, value);
   }
 
-  async readBody(bytesMax: number): Promise<RequestBody> {
+  readBody(bytesMax: number): RequestBody | Promise<RequestBody> {
     const { request } = this;
     if (request.readableEnded) return readAlready(request as Parsed);
-    return (await readWhole(request, bytesMax)) ?? tooLarge;
+    return readWhole(request, bytesMax).then((body) => body ?? tooLarge);
   }
 
   send(answer: Answer): void {

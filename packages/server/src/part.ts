@@ -30,6 +30,7 @@ export function enterAll(
     const answer = parts[index]!.enter(exchange);
     if (answer === undefined) continue;
     if (answer instanceof Promise) {
+      if (index + 1 === parts.length) return answer;
       return answer.then((late) => late ?? enterAll(parts, exchange, index + 1));
     }
     return answer;

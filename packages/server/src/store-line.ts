@@ -34,7 +34,12 @@ export class StoreLine<Ask, Answer> {
   readonly #onLate: (answer: Answer, ask: Ask) => void;
   /** When the calls under way were made. */
   readonly #calls: Set<{ readonly since: number }> = new Set();
-  #waiting: Waiting<Ask, Answer>[] = [];
+  /** All who wait, oldest first: they all wait equally long, so that one alarm is enough. */
+  readonly #patient: Waiting<Ask, Answer>[] = [];
+  #patientFrom = 0;
+  readonly #alarm: LineAlarm;
+  /** Those of them that were not sent yet. */
+  #unsent: Waiting<Ask, Answer>[] = [];
   #awayUntil = -Infinity;
 
   /** `onLate` hears the answers that nobody waits for any more. */
@@ -48,6 +53,7 @@ export class StoreLine<Ask, Answer> {
     this.#settings = settings;
     this.#clock = clock;
     this.#onLate = onLate;
+    this.#alarm = new LineAlarm((now) => this.#expire(now));
   }
 
   /** `undefined`: the store is away. */
@@ -58,27 +64,34 @@ export class StoreLine<Ask, Answer> {
       return Promise.resolve(undefined);
     }
     return new Promise((resolve) => {
-      const waiting = new Waiting(ask, resolve, this);
-      this.#clock.set(waiting, now + this.#settings.timeoutMs);
-      this.#waiting.push(waiting);
+      const waiting: Waiting<Ask, Answer> = {
+        ask,
+        resolve,
+        endsAt: now + this.#settings.timeoutMs,
+        isOver: false,
+      };
+      if (this.#alarm.index < 0) this.#clock.set(this.#alarm, waiting.endsAt);
+      this.#patient.push(waiting);
+      this.#unsent.push(waiting);
       this.#flush(now);
     });
   }
 
   #isAway(now: number): boolean {
     if (now < this.#awayUntil) return true;
+    if (this.#calls.size === 0) return false;
     const [oldest] = this.#calls;
-    if (!oldest || now - oldest.since < this.#settings.timeoutMs) return false;
-    if (now - oldest.since < writtenOffMs) return true;
+    if (now - oldest!.since < this.#settings.timeoutMs) return false;
+    if (now - oldest!.since < writtenOffMs) return true;
     // It may never end. One new call finds out, and until it does this goes on from here.
-    this.#calls.delete(oldest);
+    this.#calls.delete(oldest!);
     return false;
   }
 
   #flush(now: number): void {
-    while (this.#waiting.length > 0 && this.#calls.size < this.#settings.callsMax) {
-      const batch = this.#waiting.splice(0, this.#settings.batchMax).filter(({ isOver }) => !isOver);
-      if (batch.length > 0) this.#call(batch, now);
+    while (this.#unsent.length > 0 && this.#calls.size < this.#settings.callsMax) {
+      const batch = this.#unsent.splice(0, this.#settings.batchMax);
+      this.#call(batch, now);
     }
   }
 
@@ -89,27 +102,27 @@ export class StoreLine<Ask, Answer> {
       (answers) => {
         this.#calls.delete(call);
         this.#awayUntil = -Infinity;
-        for (const [index, waiting] of batch.entries()) {
+        for (let index = 0; index < batch.length; index++) {
+          const waiting = batch[index]!;
           const answer = answers[index]!;
           if (waiting.isOver) this.#onLate(answer, waiting.ask);
           else this.#settle(waiting, answer);
         }
-        this.#flush(this.#clock.now());
+        if (this.#unsent.length > 0) this.#flush(this.#clock.now());
       },
       (error: unknown) => {
         this.#calls.delete(call);
         this.lastError = error;
-        const refusedAt = this.#clock.now();
-        this.#awayUntil = refusedAt + pauseMs;
-        for (const waiting of [...batch, ...this.#waiting.splice(0)]) this.#giveUp(waiting);
+        this.#awayUntil = this.#clock.now() + pauseMs;
+        for (const waiting of [...batch, ...this.#unsent.splice(0)]) this.#giveUp(waiting);
       },
     );
   }
 
   #settle(waiting: Waiting<Ask, Answer>, answer: Answer | undefined): void {
     waiting.isOver = true;
-    this.#clock.clear(waiting);
     waiting.resolve(answer);
+    this.#forgetSettled();
   }
 
   #giveUp(waiting: Waiting<Ask, Answer>): void {
@@ -118,28 +131,48 @@ export class StoreLine<Ask, Answer> {
     this.#settle(waiting, undefined);
   }
 
-  /** Of the waiting one whose time is over. */
-  expired(waiting: Waiting<Ask, Answer>): void {
-    this.#giveUp(waiting);
-    const place = this.#waiting.indexOf(waiting);
-    if (place >= 0) this.#waiting.splice(place, 1);
+  /** Those at the head of the line that have their answer. */
+  #forgetSettled(): void {
+    const { length } = this.#patient;
+    while (this.#patientFrom < length && this.#patient[this.#patientFrom]!.isOver) this.#patientFrom++;
+    if (this.#patientFrom === length) {
+      this.#patient.length = 0;
+      this.#patientFrom = 0;
+      this.#clock.clear(this.#alarm);
+    } else if (this.#patientFrom >= this.#settings.batchMax) {
+      this.#patient.splice(0, this.#patientFrom);
+      this.#patientFrom = 0;
+    }
+  }
+
+  #expire(now: number): void {
+    for (let oldest = this.#patient[this.#patientFrom]; oldest; oldest = this.#patient[this.#patientFrom]) {
+      if (oldest.endsAt > now) {
+        this.#clock.set(this.#alarm, oldest.endsAt);
+        break;
+      }
+      this.#giveUp(oldest);
+    }
+    this.#unsent = this.#unsent.filter(({ isOver }) => !isOver);
   }
 }
 
-class Waiting<Ask, Answer> extends Alarm {
+interface Waiting<Ask, Answer> {
   readonly ask: Ask;
   readonly resolve: (answer: Answer | undefined) => void;
-  readonly #line: StoreLine<Ask, Answer>;
-  isOver = false;
+  readonly endsAt: number;
+  isOver: boolean;
+}
 
-  constructor(ask: Ask, resolve: (answer: Answer | undefined) => void, line: StoreLine<Ask, Answer>) {
+class LineAlarm extends Alarm {
+  readonly #ring: (now: number) => void;
+
+  constructor(ring: (now: number) => void) {
     super();
-    this.ask = ask;
-    this.resolve = resolve;
-    this.#line = line;
+    this.#ring = ring;
   }
 
-  override ring(): void {
-    this.#line.expired(this);
+  override ring(now: number): void {
+    this.#ring(now);
   }
 }

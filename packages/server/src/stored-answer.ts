@@ -34,10 +34,8 @@ export function encodeAnswer(
   alsoReplayed: readonly string[] = [],
 ): Payload {
   const kept: Record<string, string | readonly string[]> = {};
-  for (const name of [...replayed, ...alsoReplayed]) {
-    const value = headers[name];
-    if (value !== undefined) kept[name] = value;
-  }
+  for (const name of replayed) if (headers[name] !== undefined) kept[name] = headers[name];
+  for (const name of alsoReplayed) if (headers[name] !== undefined) kept[name] = headers[name];
   const head = `${JSON.stringify({ status, headers: kept } satisfies Head)}\n`;
   if (body === null || typeof body === 'string') return head + (body ?? '');
   return Buffer.concat([Buffer.from(head), body]);

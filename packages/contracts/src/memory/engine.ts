@@ -74,8 +74,7 @@ function sweep(room: Room, now: number, limit: number): number {
     topic.settled = topic.settled.filter((kept) => !gone.has(kept));
     left -= gone.size;
   }
-  for (const keys of storage.keys.values())
-    left -= removeExpired(keys, ({ removedAt }) => removedAt, now, left).length;
+  left -= storage.keys.sweep(now, left);
   left -= removeExpired(storage.marks, (removedAt) => removedAt, now, left).length;
   left -= removeExpired(storage.tats, (tat) => tat, now, left).length;
   // A replay that is under way still has to be heard of.

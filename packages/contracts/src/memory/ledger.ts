@@ -11,17 +11,32 @@ export function memoryLedger(room: Room): Ledger<MemoryTransaction> {
   const { storage } = room;
 
   function held({ scope, key, token }: Hold, now: number): KeyEntry | undefined {
-    const entry = storage.keys.get(scope)?.get(key);
+    const entry = storage.keys.get(scope, key);
     return entry && !entry.done && entry.token === token && entry.leaseEndsAt > now ? entry : undefined;
   }
 
-  async function completeOne(completion: Completion<MemoryTransaction>): Promise<Settled> {
-    const { hold, keepMs, commit } = completion;
+  function completeOne(completion: Completion<MemoryTransaction>): Settled | Promise<Settled> {
+    if (completion.commit) return commitOne(completion, completion.commit);
+    const { hold, keepMs, record } = completion;
+    return room.write((now) => {
+      const entry = held(hold, now);
+      if (!entry) return LEASE_LOST;
+      entry.done = true;
+      entry.record = record;
+      entry.removedAt = now + keepMs;
+      return TOOK;
+    });
+  }
+
+  async function commitOne(
+    { hold, keepMs }: Completion<MemoryTransaction>,
+    commit: NonNullable<Completion<MemoryTransaction>['commit']>,
+  ): Promise<Settled> {
     if (!held(hold, room.now())) return LEASE_LOST;
     const { tx, apply } = beginTransaction(storage);
     let record: Payload | undefined;
     try {
-      record = commit ? await commit(tx) : completion.record;
+      record = await commit(tx);
     } catch (error) {
       return commitFailed(error);
     }
@@ -42,13 +57,16 @@ export function memoryLedger(room: Room): Ledger<MemoryTransaction> {
 
     async complete(completions) {
       const settled: Settled[] = [];
-      for (const completion of completions) settled.push(await completeOne(completion));
+      for (const completion of completions) {
+        const done = completeOne(completion);
+        settled.push(done instanceof Promise ? await done : done);
+      }
       return settled;
     },
 
     async release(holds) {
       return room.write((now) =>
-        holds.map((hold) => held(hold, now) !== undefined && storage.keys.get(hold.scope)!.delete(hold.key)),
+        holds.map((hold) => held(hold, now) !== undefined && storage.keys.delete(hold.scope, hold.key)),
       );
     },
 
@@ -87,24 +105,25 @@ export function writeMark(room: Room, mark: Mark): boolean {
 
 function begin({ storage, bounds }: Room, claim: Claim, now: number): Begun {
   const { scope, key, fingerprint, leaseMs, keepMs = dayMs, liveMax = Infinity, whenLost = 'tell' } = claim;
-  const entries = storage.keys.get(scope) ?? new Map<string, KeyEntry>();
-  storage.keys.set(scope, entries);
-  let entry = entries.get(key);
+  const { keys } = storage;
+  let entry = keys.get(scope, key);
   if (entry && entry.removedAt <= now) {
-    entries.delete(key);
+    keys.delete(scope, key);
     entry = undefined;
   }
   if (entry && entry.fingerprint !== fingerprint) return { kind: 'mismatch' };
   if (entry?.done) return { kind: 'done', record: entry.record };
   if (entry && entry.leaseEndsAt > now) return { kind: 'running', retryAfterMs: entry.leaseEndsAt - now };
   if (entry && whenLost === 'tell') return { kind: 'unknown' };
-  if (!entry && isFull(storage, entries, Math.min(liveMax, bounds.keysMax), bounds.keysMax, now)) {
-    return { kind: 'full' };
+  if (!entry && keys.sizeOf(scope, liveMax, now) >= liveMax) return { kind: 'full' };
+  if (!entry && keys.size >= bounds.keysMax) {
+    keys.sweep(now, Infinity);
+    if (keys.size >= bounds.keysMax) return { kind: 'full' };
   }
 
   const token = `hold/${storage.next()}`;
   const attempt = (entry?.attempt ?? 0) + 1;
-  entries.set(key, {
+  const begun: KeyEntry = {
     fingerprint,
     token,
     attempt,
@@ -112,20 +131,7 @@ function begin({ storage, bounds }: Room, claim: Claim, now: number): Begun {
     done: false,
     record: undefined,
     removedAt: now + Math.max(keepMs, leaseMs),
-  });
+  };
+  keys.add(scope, key, begun, now);
   return { kind: 'acquired', hold: { scope, key, token }, attempt };
-}
-
-function isFull(
-  storage: MemoryStorage,
-  entries: Map<string, KeyEntry>,
-  liveMax: number,
-  keysMax: number,
-  now: number,
-): boolean {
-  if (entries.size >= liveMax) {
-    for (const [key, { removedAt }] of entries) if (removedAt <= now) entries.delete(key);
-  }
-  const all = [...storage.keys.values()].reduce((sum, { size }) => sum + size, 0);
-  return entries.size >= liveMax || all >= keysMax;
 }

@@ -4,6 +4,7 @@ import type { Diagnosis, Envelope, Payload } from '../envelope.ts';
 import type { ErrorNote } from '../error-note.ts';
 import type { AttemptNote } from '../story-note.ts';
 import type { AuditEntry, ParkedEvent, ReplayOperation, TriageRule } from '../triage.ts';
+import { KeyRing } from './key-ring.ts';
 
 /** An event that is not settled. */
 export interface Row {
@@ -54,8 +55,7 @@ export class MemoryStorage {
   controlsVersion = 1;
   readonly bells = new Map<string, Set<() => void>>();
 
-  /** Scope, then key. */
-  readonly keys = new Map<string, Map<string, KeyEntry>>();
+  readonly keys = new KeyRing();
   /** Handler and event id, to when the mark is removed. */
   readonly marks = new Map<string, number>();
 
