@@ -32,8 +32,28 @@ export type EventRow = [
 /** Positions that others read, too. */
 export const at = { seq: 0, key: 4, tenant: 5, rest: 6, dueAt: 8, tried: 9 } as const;
 
-export const trialColumns = `event.seq, event.lane, event.attempts, event.snoozes, event.deaths, event.next_delay_ms,
+/** What has happened to an event so far, by position, behind the columns of an `EventRow` or behind its sequence. */
+export const trialColumns = `event.lane, event.attempts, event.snoozes, event.deaths, event.next_delay_ms,
   event.last_error, event.story`;
+
+export type TrialRow = [
+  lane: string | null,
+  attempts: number,
+  snoozes: number,
+  deaths: number,
+  nextDelayMs: number | null,
+  lastError: string | null,
+  story: string | null,
+];
+
+const eventWidth = 10;
+const trialWidth = 7;
+
+/** Of a row that was read with both. */
+export function trialsIn(row: EventRow): TrialRow | undefined {
+  const values: unknown[] = row;
+  return values.length === eventWidth + trialWidth ? (values.slice(eventWidth) as TrialRow) : undefined;
+}
 
 /** What few events have. */
 interface Rest {
@@ -103,11 +123,11 @@ export function toDelivery(
   topic: string,
   n: number,
   now: number,
-  trials: Row | undefined,
+  trials: TrialRow | undefined,
 ): Delivery {
   const id = row[1];
   const rest: Rest = row[6] === null ? nothing : JSON.parse(row[6]);
-  const { attempts, snoozes, deaths, nextDelayMs, lastError, story } = trials ? toTrials(trials) : untried;
+  const { attempts, snoozes, deaths, nextDelayMs, lastError, story } = trials ? readTrials(trials) : untried;
   return {
     id,
     topic,
@@ -159,25 +179,37 @@ export function toEnvelope(row: Row, topic: string): Envelope {
 }
 
 export function toTrials(row: Row): Trials {
+  const { lane, attempts, snoozes, deaths, next_delay_ms, last_error, story } = row;
+  return readTrials([lane, attempts, snoozes, deaths, next_delay_ms, last_error, story] as TrialRow);
+}
+
+function readTrials([, attempts, snoozes, deaths, nextDelayMs, lastError, story]: TrialRow): Trials {
   return {
-    attempts: Number(row.attempts),
-    snoozes: Number(row.snoozes),
-    deaths: Number(row.deaths),
-    nextDelayMs: row.next_delay_ms === null ? undefined : Number(row.next_delay_ms),
-    lastError: row.last_error === null ? undefined : readError(String(row.last_error)),
-    story: row.story === null ? noStory : JSON.parse(String(row.story)),
+    attempts,
+    snoozes,
+    deaths,
+    nextDelayMs: nextDelayMs ?? undefined,
+    lastError: lastError === null ? undefined : readError(lastError),
+    story: story === null ? noStory : JSON.parse(story),
   };
 }
 
-/** In an outage many events have the same error: it is read once. */
-const seenErrors = new Map<string, ErrorNote>();
-const seenMax = 64;
+/** In an outage many events have the same error: the latest is remembered, both ways. */
+let latest: { readonly note: ErrorNote; readonly text: string } | undefined;
 
 function readError(text: string): ErrorNote {
-  const seen = seenErrors.get(text);
-  if (seen) return seen;
-  const note: ErrorNote = JSON.parse(text);
-  if (seenErrors.size >= seenMax) seenErrors.clear();
-  seenErrors.set(text, note);
-  return note;
+  if (latest?.text !== text) latest = { note: JSON.parse(text), text };
+  return latest.note;
+}
+
+export function errorText(note: ErrorNote): string {
+  if (!latest || !isSame(latest.note, note)) latest = { note, text: JSON.stringify(note) };
+  return latest.text;
+}
+
+function isSame(one: ErrorNote, other: ErrorNote): boolean {
+  if (one === other) return true;
+  if (one.causes || other.causes || one.fingerprint !== other.fingerprint) return false;
+  const { type, message, code, stack } = one;
+  return type === other.type && message === other.message && code === other.code && stack === other.stack;
 }

@@ -7,8 +7,10 @@ import {
   eventColumns,
   fromToken,
   mayHaveTrials,
+  type TrialRow,
   toDelivery,
   trialColumns,
+  trialsIn,
 } from './event-row.ts';
 import { isHead, moment } from './publisher.ts';
 import { fromRuns, toRuns } from './seq-runs.ts';
@@ -22,7 +24,7 @@ const endedTogether = 16;
 /** Events that one lease sets aside because of a quarantine. */
 const heldTogether = 1000;
 
-const untried: Map<unknown, Record<string, unknown>> = new Map();
+const untried: ReadonlyMap<number, TrialRow> = new Map();
 
 const firstTries = 0;
 const retries = 1;
@@ -30,18 +32,22 @@ const suspects = 2;
 
 /** Who has what in hand, and until when. */
 export function leases(store: Store, topics: Topics, board: ControlBoard, bells: Doorbells) {
-  const line = store.prepareRows(`
-    SELECT ${eventColumns} FROM holdfast_line line
+  const dueOf = (columns: string) =>
+    store.prepareRows(`
+    SELECT ${columns} FROM holdfast_line line
     CROSS JOIN holdfast_event event ON event.seq = line.seq
     WHERE line.topic = ? AND line.line = ? AND line.due_at <= ? ORDER BY line.due_at, line.seq LIMIT ? + 0`);
+  // To first tries hardly anything has happened.
+  const [untriedLine, triedLine] = [dueOf(eventColumns), dueOf(`${eventColumns}, ${trialColumns}`)];
   // The first that cannot run ends a run: what is after it may not overtake.
   const followers = store.prepareRows(`
     SELECT ${eventColumns},
       event.hand IS NOT NULL OR event.blocking = 1 OR event.deaths > 0 OR event.due_at > ?5 AS ends_run
     FROM holdfast_event event WHERE event.topic = ?1 AND event.lane = ?2 AND event.seq > ?3
     ORDER BY event.seq LIMIT ?4 + 0`);
-  const trials = store.prepare(`
-    SELECT ${trialColumns} FROM json_each(?) each CROSS JOIN holdfast_event event ON event.seq = each.value`);
+  const trials = store.prepareRows(`
+    SELECT event.seq, ${trialColumns} FROM json_each(?) each
+    CROSS JOIN holdfast_event event ON event.seq = each.value`);
   // All that a look needs, in one statement: outside of a transaction each one takes and leaves a lock.
   const firstDue = (which: number) => `(
     SELECT due_at FROM holdfast_line WHERE topic = topic.id AND line = ${which} ORDER BY due_at LIMIT 1)`;
@@ -96,6 +102,7 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
   /** What is due in a line, without what is under quarantine: that is set aside on the way. */
   function due(topic: Topic, orders: Orders, which: number, until: number, limit: number): EventRow[] {
     const hasQuarantine = orders.tenants.size + orders.keys.size > 0;
+    const line = which === firstTries ? untriedLine : triedLine;
     for (let setAside = 0; ; ) {
       const rows = line.all(topic.id, which, until, limit) as unknown as EventRow[];
       if (!hasQuarantine) return rows;
@@ -122,10 +129,20 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
   }
 
   /** By sequence, for those that something has happened to. */
-  function trialsOf(rows: readonly EventRow[]): Map<unknown, Record<string, unknown>> {
-    const tried = rows.filter(mayHaveTrials).map((row) => row[at.seq]);
+  function trialsOf(rows: readonly EventRow[]): ReadonlyMap<number, TrialRow> {
+    const tried = rows.filter(mayHaveTrials);
     if (tried.length === 0) return untried;
-    return new Map(trials.all(JSON.stringify(tried)).map((row) => [row.seq, row]));
+    const found = new Map<number, TrialRow>();
+    const unread: number[] = [];
+    for (const row of tried) {
+      const read = trialsIn(row);
+      if (read) found.set(row[at.seq], read);
+      else unread.push(row[at.seq]);
+    }
+    if (unread.length === 0) return found;
+    const rest = trials.all(JSON.stringify(unread)) as unknown as [seq: number, ...TrialRow][];
+    for (const [seq, ...read] of rest) found.set(seq, read);
+    return found;
   }
 
   /** Both lines, or of each its part of `limit` and what the other leaves free: no more is read than may be given. */
@@ -158,7 +175,8 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
       if (chosen.length >= limit) break;
       chosen.push(head);
       taken[retried.has(head) ? retries : firstTries] = head;
-      const lane = past.has(head[at.seq]) ? past.get(head[at.seq])?.lane : head[at.key];
+      const tried = past.get(head[at.seq]);
+      const lane = tried ? tried[0] : head[at.key];
       if (!isRun || typeof lane !== 'string' || chosen.length >= limit) continue;
       const max = Math.min(runMax, limit - chosen.length + 1) - 1;
       for (const row of followersOf(head, lane, topic, orders, max, now)) {

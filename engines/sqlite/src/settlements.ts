@@ -12,7 +12,7 @@ import {
 import { OptionsError } from 'holdfast';
 import { type AckGroup, sortOut } from './ack-groups.ts';
 import type { Doorbells } from './doorbells.ts';
-import { fromToken, type Token, toEnvelope } from './event-row.ts';
+import { errorText, fromToken, type Token, toEnvelope } from './event-row.ts';
 import type { LaneKeeper } from './lane-keeper.ts';
 import type { Leases } from './leases.ts';
 import type { Marks } from './marks.ts';
@@ -180,8 +180,17 @@ export class Settlements {
     const topic = batch.topic(lease.topic);
     if (!row || topic?.id !== row.topicId || topic.ordering !== 'none') return undefined;
     const dueAt = moment(now + delayMs);
-    const told = [JSON.stringify(error), JSON.stringify(story)] as const;
-    const { changes } = this.#retryInHand.run(seq, n, dueAt, delayMs, ...told, lease.id, row.endsAt, now);
+    const { changes } = this.#retryInHand.run(
+      seq,
+      n,
+      dueAt,
+      delayMs,
+      errorText(error),
+      JSON.stringify(story),
+      lease.id,
+      row.endsAt,
+      now,
+    );
     if (changes === 0) return LEASE_LOST;
     this.#joinRetries.run(topic.id, dueAt, seq);
     this.#bells.ringAfterCommit(topic.name);
@@ -276,7 +285,7 @@ export class Settlements {
         return;
       case 'retry': {
         const { delayMs, error, story, holdsKey = true } = settlement;
-        const told = [JSON.stringify(error), JSON.stringify(story)] as const;
+        const told = [errorText(error), JSON.stringify(story)] as const;
         this.#retry.run(seq, n, moment(now + delayMs), delayMs, ...told, holdsKey ? 1 : 0);
         if (!holdsKey) note(batch.freed, n, topic, lane, seq);
         break;

@@ -46,6 +46,36 @@ function turn(): Promise<void> {
 
 const lease = { owner: 'w', limit: 100, leaseMs: 1000 };
 
+test('errors that look alike are kept apart', async () => {
+  const { broker } = await setup();
+  const base = { type: 'Error', message: 'down', stack: 'at a', fingerprint: 'f' };
+  const errors = [
+    base,
+    base,
+    { ...base, message: 'up' },
+    { ...base, stack: 'at b' },
+    { ...base, code: 'EPIPE' },
+    { ...base, causes: [{ type: 'Error', message: 'one' }] },
+    { ...base, causes: [{ type: 'Error', message: 'other' }] },
+    base,
+  ];
+  await broker.publish(
+    'orders',
+    errors.map((_, index) => ({ id: String(index), payload: '' })),
+  );
+  for (let attempt = 1; attempt <= 2; attempt++) {
+    const { deliveries } = await broker.lease('orders', lease);
+    await broker.settle(
+      deliveries.map((delivery, index) => {
+        const error = { ...errors[index]! };
+        return { lease: delivery.lease, kind: 'retry', delayMs: 0, error, story: [] };
+      }),
+    );
+  }
+  const { deliveries } = await broker.lease('orders', lease);
+  expect(deliveries.map(({ lastError }) => lastError)).toEqual(errors);
+});
+
 describe('the file', () => {
   test('of a newer release is refused in one sentence', async () => {
     const { file, close } = await setup();
