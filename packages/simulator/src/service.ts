@@ -118,6 +118,7 @@ export class Instance {
   extraUs = 0;
   /** How fast it works; 1 is normal. */
   speed = 1;
+  readonly #timeline: World['timeline'];
   readonly #queue = new JobQueue<Job>();
   readonly #codel: Codel | undefined;
   readonly #limit: AdaptiveLimit | undefined;
@@ -131,6 +132,7 @@ export class Instance {
   constructor(service: Service, index: number) {
     const { queue, limit, rateLimit } = service.settings;
     this.service = service;
+    this.#timeline = service.world.timeline;
     this.index = index;
     this.name = `${service.name}-${index}`;
     this.#codel =
@@ -148,8 +150,13 @@ export class Instance {
     return this.#queue.length;
   }
 
-  get #nowUs(): number {
-    return this.service.world.timeline.nowUs;
+  /** In plain sight, because the engine asks the runtime for a private getter each time it is read. */
+  get nowUs(): number {
+    return this.#timeline.nowUs;
+  }
+
+  get isStalled(): boolean {
+    return this.nowUs < this.stalledUntilUs;
   }
 
   accept(job: Job): void {
@@ -168,7 +175,7 @@ export class Instance {
 
   #enter(job: Job): void {
     const { settings, tally } = this.service;
-    if (this.busy < settings.workers && !this.#isStalled) {
+    if (this.busy < settings.workers && !this.isStalled) {
       this.#arrive(job);
       this.#observe();
       this.#start(job);
@@ -201,7 +208,7 @@ export class Instance {
 
   /** Its own work is done; what is left is to call others, or to answer. */
   served(job: Job): void {
-    if (this.#isStalled) {
+    if (this.isStalled) {
       // What stood still goes on where it was.
       job.serve(this.stalledUntilUs - this.stalledFromUs);
       return;
@@ -250,7 +257,7 @@ export class Instance {
   #finish(job: Job, ok: boolean, given: unknown): void {
     const { service } = this;
     const { tally } = service;
-    const nowUs = this.#nowUs;
+    const nowUs = this.nowUs;
     const isFree = job.callsMade > 0 && !service.settings.holdsWorker;
     this.#leave(job);
     this.#limit?.onEnd(nowUs / 1000, (nowUs - job.arrivedUs) / 1000, false);
@@ -267,22 +274,22 @@ export class Instance {
 
   #account(job: Job): void {
     const { tally } = this.service;
-    const tookUs = this.#nowUs - job.startedUs;
+    const tookUs = this.nowUs - job.startedUs;
     tally.workedUs += tookUs;
     if (!job.isOrphan) return;
-    tally.zombies.add(this.#nowUs);
+    tally.zombies.add(this.nowUs);
     tally.wastedUs += tookUs;
   }
 
   #startNext(): void {
     const { queue, workers } = this.service.settings;
-    while (this.busy < workers && this.queued > 0 && !this.#isStalled) {
+    while (this.busy < workers && this.queued > 0 && !this.isStalled) {
       const codel = this.#observe();
       if (codel?.overloaded) this.#dropLong(codel);
       const job = this.#queue.next(queue?.order === 'lifo' || codel?.overloaded === true);
       if (!job) return;
       this.#queue.remove(job);
-      if (queue?.dropExpired && job.expiresAt <= this.#nowUs / 1000) {
+      if (queue?.dropExpired && job.expiresAt <= this.nowUs / 1000) {
         this.#leave(job);
         this.#limit?.onCancel();
       } else this.#start(job);
@@ -292,7 +299,7 @@ export class Instance {
   #start(job: Job): void {
     const { service } = this;
     const { settings, tally } = service;
-    const nowUs = this.#nowUs;
+    const nowUs = this.nowUs;
     const { poisonUs } = job.call.caller;
     let ownUs: number;
     if (service.recording) {
@@ -312,7 +319,7 @@ export class Instance {
 
   #dropLong(codel: Codel): void {
     for (const oldest of this.#queue.oldest()) {
-      for (let job = oldest; job && codel.drops((this.#nowUs - job.arrivedUs) / 1000); ) {
+      for (let job = oldest; job && codel.drops((this.nowUs - job.arrivedUs) / 1000); ) {
         const behind: Job | undefined = job.behind === job ? undefined : (job.behind as Job);
         this.#queue.remove(job);
         this.#leave(job);
@@ -328,14 +335,14 @@ export class Instance {
     if (!codel) return undefined;
     let longestUs = 0;
     for (const job of this.#queue.oldest())
-      if (job) longestUs = Math.max(longestUs, this.#nowUs - job.arrivedUs);
-    codel.observe(this.#nowUs / 1000, longestUs / 1000);
+      if (job) longestUs = Math.max(longestUs, this.nowUs - job.arrivedUs);
+    codel.observe(this.nowUs / 1000, longestUs / 1000);
     return codel;
   }
 
   #rateLimited(): number {
     const { rateLimit } = this.service.settings;
-    const nowUs = this.#nowUs;
+    const nowUs = this.nowUs;
     if (this.#gcra) {
       const waitMs = this.#gcra.peek(nowUs / 1000);
       if (waitMs === 0) this.#gcra.reserve(nowUs / 1000, 0);
@@ -354,7 +361,7 @@ export class Instance {
   #refuse(job: Job, failure: object): void {
     const { settings, tally } = this.service;
     this.#debtUs += settings.refusalCost * 1000;
-    tally.refused.add(this.#nowUs);
+    tally.refused.add(this.nowUs);
     this.#answer(job, false, failure);
   }
 
@@ -368,19 +375,15 @@ export class Instance {
     return overloaded(this.service.settings.retryAfter);
   }
 
-  get #isStalled(): boolean {
-    return this.#nowUs < this.stalledUntilUs;
-  }
-
   #arrive(job: Job): void {
-    job.arrivedUs = this.#nowUs;
+    job.arrivedUs = this.nowUs;
     this.#limit?.onStart();
-    this.#count(this.#nowUs, 1);
+    this.#count(this.nowUs, 1);
   }
 
   #leave(job: Job): void {
-    this.service.tally.stayedUs += this.#nowUs - job.arrivedUs;
-    this.#count(this.#nowUs, -1);
+    this.service.tally.stayedUs += this.nowUs - job.arrivedUs;
+    this.#count(this.nowUs, -1);
   }
 
   #count(nowUs: number, change: number): void {

@@ -4,6 +4,9 @@ import { EventQueue } from './event-queue.ts';
 /** What `epochMs` says at the start: the first day of 2026. */
 const epochMs = 1_767_225_600_000;
 
+/** Integers below this are kept in place. */
+const SMALL_MAX = 2 ** 31;
+
 /** Something to be handed over once the event that caused it has been dealt with. */
 export interface Delivery {
   deliver(): void;
@@ -127,7 +130,9 @@ export class Timeline implements Clock {
   }
 
   #ringFirst(): void {
-    this.nowUs = this.#queue.firstAt;
+    const us = this.#queue.firstAt;
+    // As a small integer while it is one: it is kept in many objects, and a fraction kept there costs an allocation.
+    this.nowUs = us < SMALL_MAX ? us | 0 : us;
     this.events++;
     const slot = this.#queue.takeFirst();
     const alarm = this.#alarms[slot]!;
