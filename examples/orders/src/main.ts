@@ -1,6 +1,5 @@
 // Orders flow, payment flickers, some events park. `npm start` runs it.
 import { mkdirSync } from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -107,7 +106,7 @@ function asked() {
       options: {
         once: { type: 'boolean', default: false },
         orders: { type: 'string', default: '200' },
-        store: { type: 'string', default: path.join(os.tmpdir(), 'holdfast-orders', 'orders.db') },
+        store: { type: 'string', default: path.join('.holdfast', 'orders.db') },
         help: { type: 'boolean', default: false },
       },
     });
