@@ -15,24 +15,24 @@ export async function startContestant(job: ServerJob): Promise<Contestant> {
   const child = fork(path.join(import.meta.dirname, '..', 'server-process.ts'), {
     execArgv: ['--conditions=holdfast-source', '--no-warnings'],
   });
-  const answered = async () => {
-    const [answer] = (await once(child, 'message')) as [number];
-    return answer;
-  };
-  child.send(job);
-  const ended = once(child, 'exit').then(([code]) => {
-    throw new Error(`The server of ${job.contestant} in "${job.case}" ended with code ${code}.`);
+  const ended = once(child, 'exit').then(([code, signal]) => {
+    throw new Error(
+      `The server of ${job.contestant} in "${job.case}" ended with ${signal ?? `code ${code}`}.`,
+    );
   });
-  const port = await Promise.race([answered(), ended]);
+  // Who does not ask any more need not hear of it.
   ended.catch(() => {});
+  const ask = async (question: ServerJob | 'cpu') => {
+    const answer = once(child, 'message') as Promise<[number]>;
+    child.send(question);
+    const [figure] = await Promise.race([answer, ended]);
+    return figure;
+  };
+  const port = await ask(job);
   return {
     name: job.contestant,
     port,
-    cpuNs() {
-      const answer = answered();
-      child.send('cpu');
-      return answer;
-    },
+    cpuNs: () => ask('cpu'),
     [Symbol.dispose]: () => void child.kill(),
   };
 }

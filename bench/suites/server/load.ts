@@ -17,11 +17,16 @@ export async function startLoad(): Promise<Load> {
   const child = fork(path.join(import.meta.dirname, '..', 'server-load-process.ts'), {
     execArgv: ['--conditions=holdfast-source', '--no-warnings'],
   });
-  await once(child, 'message');
+  const ended = once(child, 'exit').then(([code, signal]) => {
+    throw new Error(`Who sends the requests ended with ${signal ?? `code ${code}`}.`);
+  });
+  ended.catch(() => {});
+  await Promise.race([once(child, 'message'), ended]);
   return {
     async send(burst) {
+      const answer = once(child, 'message') as Promise<[string | null]>;
       child.send(burst);
-      const [failure] = (await once(child, 'message')) as [string | null];
+      const [failure] = await Promise.race([answer, ended]);
       if (failure !== null) throw new Error(failure);
     },
     [Symbol.dispose]: () => void child.kill(),

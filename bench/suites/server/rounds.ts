@@ -10,7 +10,7 @@ const SLICE_REQUESTS_MIN = 96;
 
 /** A framework is more code than a function: the compiler takes its time. */
 const WARM_UP_REQUESTS = 20_000;
-const SETTLING_ROUNDS = 2;
+const SETTLING_ROUNDS = 1;
 
 export interface RoundSamples {
   readonly cpu: Samples;
@@ -52,7 +52,7 @@ export async function paired(
 
 /** How many requests the floor answers in a slice. */
 async function sliceOf({ port }: Contestant, kind: Burst['kind'], load: Load): Promise<number> {
-  const times = 10_000;
+  const times = 4_000;
   const since = process.hrtime.bigint();
   await load.send({ port, kind, times });
   const tookMs = Number(process.hrtime.bigint() - since) / 1e6;
