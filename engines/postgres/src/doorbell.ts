@@ -13,6 +13,9 @@ export interface Listener {
 const apartMs = 5;
 const retryMs = { first: 100, most: 5000 };
 
+/** Nobody is left to hear what a crash of the server takes back: it need not wait for the disk. */
+const notifyText = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`;
+
 /**
  * Rings in this process at once, and in others by NOTIFY, but only when a consumer found nothing and went to sleep: a NOTIFY
  * takes a lock that all commits of the database share. It may fail to ring, so consumers look anyway.
@@ -67,7 +70,7 @@ export class Doorbell {
     this.#recent.set(topic, pause);
     pause.start(apartMs);
     // It may fail to ring: who sleeps looks again by itself.
-    this.#database.rows('SELECT pg_notify($1, $2)', [this.#channel, topic]).catch(() => {});
+    this.#database.rows(notifyText, [this.#channel, topic]).catch(() => {});
   }
 
   async close(): Promise<void> {

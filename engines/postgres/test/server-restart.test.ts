@@ -1,9 +1,21 @@
+import type { Delivery } from '@holdfast/contracts';
 import { openPostgres, type PostgresTransaction } from '@holdfast/postgres';
 import pg from 'pg';
 import { afterAll, describe, expect, test } from 'vitest';
 import { ownService, titled } from '../../../scripts/services/service.ts';
 
 const server = await ownService('postgres');
+
+/** Connections from before a restart fail once. */
+async function untilBack<T>(call: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'HOLDFAST_POSTGRES_UNAVAILABLE' });
+    }
+  }
+}
 
 describe.skipIf(server.missing)(titled('a server that is restarted', server), () => {
   afterAll(async () => {
@@ -80,6 +92,34 @@ describe.skipIf(server.missing)(titled('a server that is restarted', server), ()
     await engine.close();
   });
 
+  test('may take back a lease, and then whoever had it settles nothing', { timeout: 60_000 }, async () => {
+    if (server.missing !== undefined) return;
+    const engine = await openPostgres({ url: server.url, schema: 'fences', connectionsMax: 2 });
+    const { broker } = engine;
+    await broker.declare('orders');
+    const effects: string[] = [];
+    const ack = ({ lease, id }: Delivery, who: string) =>
+      broker.settle([
+        { lease, kind: 'ack', marks: ['h@1'], commit: () => void effects.push(`${id} by ${who}`) },
+      ]);
+
+    for (let round = 0; round < 3; round++) {
+      const id = `event ${round}`;
+      await broker.publish('orders', [{ id, payload: '1' }]);
+      const request = { owner: 'w', limit: 1, leaseMs: 60_000 };
+      const [before] = (await broker.lease('orders', request)).deliveries;
+      await server.restart('kill');
+      const [after] = (await untilBack(() => broker.lease('orders', request))).deliveries;
+      const [settled] = await ack(before!, 'the first');
+      // It is in one hand: in the first, if the crash came after the disk had the lease.
+      expect(settled!.took).toBe(after === undefined);
+      if (after) expect(await ack(after, 'the second')).toMatchObject([{ took: true, repeated: false }]);
+      expect(effects.splice(0)).toEqual([`${id} by ${after ? 'the second' : 'the first'}`]);
+    }
+    expect((await broker.waiting('orders', { limit: 9 })).items).toEqual([]);
+    await engine.close();
+  });
+
   test('rings again when it is back', { timeout: 60_000 }, async () => {
     if (server.missing !== undefined) return;
     const [sleeper, publisher] = await Promise.all([
@@ -101,6 +141,8 @@ describe.skipIf(server.missing)(titled('a server that is restarted', server), ()
     // It rings by itself when it listens again, for what it may have missed.
     const before = rings;
     await expect.poll(() => rings, { timeout: 15_000 }).toBeGreaterThan(before);
+    // Who is rung looks; what the server knew of who sleeps may have gone with it.
+    await sleeper.broker.lease('quiet', request);
     const heard = rings;
     await publisher.broker.publish('quiet', [{ payload: 'wake up' }]);
     await expect.poll(() => rings, { timeout: 5000 }).toBeGreaterThan(heard);

@@ -1,4 +1,5 @@
 import { quick } from './quick.ts';
+import { unhurried } from './unhurried.ts';
 
 export const leasing = `
 -- Leases that have ended unsettled make suspects.
@@ -159,6 +160,7 @@ DECLARE
   runs bigint[];
   mean double precision := run_max;
 BEGIN
+  ${unhurried}
   IF EXISTS (SELECT FROM control WHERE until <= now) THEN PERFORM end_controls(now); END IF;
   IF EXISTS (SELECT FROM hand WHERE topic = t.topic AND ends_at <= now) THEN PERFORM end_leases(t.topic, now); END IF;
   IF t.ordering = 'key' AND EXISTS (SELECT FROM lane WHERE topic = t.topic AND idle) THEN

@@ -1,5 +1,6 @@
 import { parkAgain } from './park-again.ts';
 import { quick } from './quick.ts';
+import { unhurried } from './unhurried.ts';
 
 /**
  * Settlements of one topic. Leases are given by hand: tokens, how many of each, and the events of all of them, hand after
@@ -63,6 +64,7 @@ DECLARE
   now bigint := now_ms();
   h record;
 BEGIN
+  ${unhurried}
   FOR i IN 1..cardinality(tokens) LOOP
     named := given_seqs[at : at + counts[i] - 1];
     at := at + counts[i];

@@ -8,9 +8,9 @@ export const tables = `
 CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
   $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
 
--- Chance makes the difference when a crash undoes what was not yet on disk: the sequence then counts again what it had counted before.
+-- A crash undoes what was not yet on disk, and the sequence counts again what it had counted before: the time makes the difference.
 CREATE FUNCTION new_token(counter regclass) RETURNS bigint LANGUAGE sql VOLATILE AS
-  $$ SELECT nextval(counter) * 1048576 + floor(random() * 1048576)::bigint $$;
+  $$ SELECT nextval(counter) * 1048576 + now_ms() % 1048576 $$;
 
 CREATE TABLE topic (
   topic int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
