@@ -18,6 +18,9 @@ let server: ChildProcess | undefined;
 // Ours is a process group of its own, but who signals it by name should not get past the stopping either.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, letGo);
 
+// Nobody may be there to hear a report: then there is nobody to tell either.
+process.stdout.on('error', () => {});
+
 let unread = '';
 process.stdin.setEncoding('utf8');
 process.stdin.on('data', (text: string) => {
@@ -64,7 +67,5 @@ function lastLines(): string {
 }
 
 function report(what: LeashReport): void {
-  // Nobody may be there to hear it: then there is nobody to tell either.
-  process.stdout.on('error', () => {});
   process.stdout.write(`${JSON.stringify(what)}\n`);
 }
