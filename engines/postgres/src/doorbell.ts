@@ -55,30 +55,46 @@ export class Doorbell {
       queueMicrotask(() => this.#rings.get(topic)?.has(ring) && ring());
   }
 
-  /** For who is elsewhere. */
+  /** For who is elsewhere; a little later where someone is here, who has been rung already and mostly takes it. */
   notify(topic: string): void {
     const recent = this.#recent.get(topic);
-    if (recent) {
-      recent.isWanted = true;
-      return;
-    }
-    const pause = new Pause(this.#database.clock, () => {
-      this.#recent.delete(topic);
-      // What came since the last notification may have been overlooked by whom it woke.
-      if (pause.isWanted) this.notify(topic);
-    });
-    this.#recent.set(topic, pause);
-    pause.start(apartMs);
-    // It may fail to ring: who sleeps looks again by itself.
-    this.#database.rows(notifyText, [this.#channel, topic]).catch(() => {});
+    if (recent) recent.isWanted = true;
+    else if (this.#rings.get(topic)?.size) this.#pause(topic).isWanted = true;
+    else this.#send(topic);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#retry.end();
     for (const pause of this.#recent.values()) pause.end();
+    const untold = [...this.#recent].filter(([, { isWanted }]) => isWanted);
     this.#recent.clear();
+    await Promise.all(untold.map(([topic]) => this.#tell(topic)));
     await this.#listener?.close();
+  }
+
+  #send(topic: string): void {
+    this.#pause(topic);
+    void this.#tell(topic);
+  }
+
+  async #tell(topic: string): Promise<void> {
+    try {
+      await this.#database.rows(notifyText, [this.#channel, topic]);
+    } catch {
+      // It may fail to ring: who sleeps looks again by itself.
+    }
+  }
+
+  #pause(topic: string): Pause {
+    const pause = new Pause(this.#database.clock, () => {
+      this.#recent.delete(topic);
+      // What came since the last notification may have been overlooked by whom it woke.
+      if (pause.isWanted) this.#send(topic);
+    });
+    this.#recent.set(topic, pause);
+    pause.start(apartMs);
+    return pause;
   }
 
   async #listen(): Promise<void> {
