@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Logger, makeWorkerUtils, run } from 'graphile-worker';
 import { type Contestant, rateOf } from './event-case.ts';
+import { Ear, latencyAt } from './idle-latency.ts';
 import { type Load, payload } from './through-consumer.ts';
 
 const silent = new Logger(() => () => {});
@@ -43,5 +44,23 @@ export async function graphileWorker(url: string, { events, batch }: Load): Prom
       return rate;
     },
     close: async () => utils.release(),
+  };
+}
+
+/** As it comes: a NOTIFY with each job wakes a worker. */
+export async function graphileWorkerLatency(url: string, share: number): Promise<Contestant> {
+  const utils = await makeWorkerUtils({ connectionString: url, logger: silent });
+  await utils.migrate();
+  const ear = new Ear();
+  const runner = await run({
+    taskList: { idle: async () => ear.hear() },
+    preset: { worker: { connectionString: url, logger: silent } },
+  });
+  return {
+    round: () => latencyAt(share, () => ear.timed(() => utils.addJob('idle', { payload }))),
+    async close() {
+      await runner.stop();
+      await utils.release();
+    },
   };
 }

@@ -13,32 +13,43 @@ const restMs = 4;
 export function idleLatency(engine: Engine, share: number): Contestant {
   const topic = 'idle';
   const publisher = producer({ engine, topic, format: 'raw' });
-  let heard: () => void = () => {};
+  const ear = new Ear();
   const listening = consumer({
     engine,
     topic,
     effects: 'once',
     format: 'raw',
-    handler: () => heard(),
+    handler: () => ear.hear(),
   });
   const started = listening.start();
   return {
     async round() {
       await started;
-      return latencyAt(share, async () => {
-        const before = performance.now();
-        const hearing = new Promise<number>((resolve) => {
-          heard = () => resolve(performance.now() - before);
-        });
-        await publisher.publish({ payload });
-        return hearing;
-      });
+      return latencyAt(share, () => ear.timed(() => publisher.publish({ payload })));
     },
     async close() {
       await listening.stop();
       await engine.close();
     },
   };
+}
+
+/** Stands in a handler, and takes the time from a call until it hears of it. */
+export class Ear {
+  #heard: () => void = () => {};
+
+  hear(): void {
+    this.#heard();
+  }
+
+  async timed(call: () => Promise<unknown>): Promise<number> {
+    const before = performance.now();
+    const hearing = new Promise<number>((resolve) => {
+      this.#heard = () => resolve(performance.now() - before);
+    });
+    await call();
+    return hearing;
+  }
 }
 
 /** The latency that so many of a hundred stay below. */

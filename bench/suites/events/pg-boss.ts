@@ -1,5 +1,6 @@
 import { PgBoss } from 'pg-boss';
 import { type Contestant, rateOf } from './event-case.ts';
+import { Ear, latencyAt } from './idle-latency.ts';
 import { type Load, payload } from './through-consumer.ts';
 
 const queue = 'bench';
@@ -40,6 +41,28 @@ export async function pgBoss(url: string, { events, batch }: Load): Promise<Cont
         const done = { count: 0 };
         await Promise.all(Array.from({ length: fetchers }, () => work(done)));
       }),
+    close: () => boss.stop({ graceful: false }),
+  };
+}
+
+/** Its best: a NOTIFY with each job wakes a worker, which otherwise looks every half second. */
+export async function pgBossLatency(url: string, share: number): Promise<Contestant> {
+  const boss = new PgBoss({
+    connectionString: url,
+    supervise: false,
+    schedule: false,
+    useListenNotify: true,
+  });
+  boss.on('error', (error: unknown) => {
+    throw error;
+  });
+  await boss.start();
+  const idle = 'idle';
+  await boss.createQueue(idle, { notify: true });
+  const ear = new Ear();
+  await boss.work(idle, { pollingIntervalSeconds: 0.5 }, async () => ear.hear());
+  return {
+    round: () => latencyAt(share, () => ear.timed(() => boss.send(idle, { payload }))),
     close: () => boss.stop({ graceful: false }),
   };
 }

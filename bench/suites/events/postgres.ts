@@ -4,9 +4,9 @@ import { type OwnServer, startOwn } from '../../../scripts/services/start-servic
 import { bullmq } from './bullmq.ts';
 import type { EngineCases } from './engines.ts';
 import type { Contestant, EventCase } from './event-case.ts';
-import { graphileWorker } from './graphile-worker.ts';
+import { graphileWorker, graphileWorkerLatency } from './graphile-worker.ts';
 import { idleLatency } from './idle-latency.ts';
-import { pgBoss } from './pg-boss.ts';
+import { pgBoss, pgBossLatency } from './pg-boss.ts';
 import { bareLatency, bareQueue } from './postgres-floor.ts';
 import { type Load, throughConsumer } from './through-consumer.ts';
 
@@ -67,7 +67,12 @@ const cases: readonly EventCase[] = [
       contestants: async () => {
         const { url } = await postgres();
         const engine = await openPostgres({ url });
-        return { floor: await bareLatency(url, 'floor', share), ours: idleLatency(engine, share) };
+        return {
+          floor: await bareLatency(url, 'floor', share),
+          ours: idleLatency(engine, share),
+          'pg-boss': await pgBossLatency(url, share),
+          'graphile-worker': await graphileWorkerLatency(url, share),
+        };
       },
     }),
   ),
