@@ -22,6 +22,7 @@ const given = 'unnest($1::text[], $2::text[], $3::bigint[]) AS g(scope, key, tok
 const releaseText = `DELETE FROM {schema}.ledger_key k USING ${given} WHERE ${held} RETURNING k.token`;
 const extendText = `UPDATE {schema}.ledger_key k SET lease_ends_at = {schema}.now_ms() + ceil($4::double precision)::bigint
   FROM ${given} WHERE ${held} RETURNING k.token`;
+const purgeText = `DELETE FROM {schema}.ledger_key WHERE scope = $1 AND (done OR lease_ends_at <= {schema}.now_ms()) RETURNING 1`;
 const lockText = `SELECT 1 FROM {schema}.ledger_key k, ${given} WHERE ${held} FOR UPDATE OF k`;
 const completeText = `UPDATE {schema}.ledger_key k SET done = true, record = g.record, record_bytes = g.bytes,
     removed_at = {schema}.now_ms() + ceil(g.keep)::bigint
@@ -101,6 +102,10 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
 
     async extend(holds, leaseMs) {
       return toldOf(holds, await database.rows(extendText, [...holdColumns(holds), leaseMs]));
+    },
+
+    async purge(scope) {
+      return (await database.rows(purgeText, [scope])).length;
     },
 
     async mark(marks) {

@@ -13,6 +13,9 @@ import { noTransaction } from './features.ts';
 import { type Item, type RedisClient, runBatch, scriptOf } from './script-runner.ts';
 import * as scripts from './scripts.ts';
 
+/** Keys that one call forgets: a scope may have many, and nobody should wait for all of them. */
+const purgedTogether = 200;
+
 const dayMs = 24 * 60 * 60 * 1000;
 
 export interface RedisLedgerSettings {
@@ -36,11 +39,13 @@ export function redisLedger(
   const release = scriptOf(client, 'release', scripts.release);
   const extend = scriptOf(client, 'extend', scripts.extend);
   const mark = scriptOf(client, 'mark', scripts.mark);
+  const purge = scriptOf(client, 'purge', scripts.purge);
 
-  const keysOf = ({ scope, key }: { scope: string; key: string }): string[] => {
-    const tag = `{${tagged(scope)}}`;
-    return [`${prefix}key:${tag}:${key}`, `${prefix}scope:${tag}`];
-  };
+  const scopeKey = (scope: string) => `${prefix}scope:{${tagged(scope)}}`;
+  const keysOf = ({ scope, key }: { scope: string; key: string }): string[] => [
+    `${prefix}key:{${tagged(scope)}}:${key}`,
+    scopeKey(scope),
+  ];
   const itemOf = (hold: Hold): Item => ({ keys: keysOf(hold), args: [hold.token] });
   const markKey = ({ handler, eventId }: Mark) => `${prefix}mark:{${tagged(eventId)}}:${handler}`;
 
@@ -82,6 +87,19 @@ export function redisLedger(
     async extend(holds, leaseMs) {
       const replies = await runBatch<number>(client, extend, holds.map(itemOf), [leaseMs]);
       return replies.map((kept) => kept === 1);
+    },
+
+    async purge(scope) {
+      let forgotten = 0;
+      for (const set of [scopeKey(scope), `${scopeKey(scope)}:uncounted`]) {
+        for (let from = 0, size = Infinity; from < size; ) {
+          const [removed, kept, left] = (await purge([set], [from, purgedTogether])) as number[];
+          forgotten += removed!;
+          from += kept!;
+          size = left!;
+        }
+      }
+      return forgotten;
     },
 
     async mark(marks) {

@@ -6,7 +6,7 @@ local now = time[1] * 1000 + time[2] / 1000
 `;
 
 /**
- * KEYS: for each claim its key and the set of its scope. ARGV: for each claim fingerprint, token, lease, keep, liveMax ('' for none),
+ * KEYS: for each claim its key and the set of its scope; keys that no cap counts are in another set beside it. ARGV: for each claim fingerprint, token, lease, keep, liveMax ('' for none),
  * whether it may take over. An entry has f(ingerprint), t(oken), a(ttempt), l(ease end), d(one), r(ecord), c(ounted).
  */
 export const begin: string = `${now}
@@ -37,11 +37,13 @@ for i = 1, #KEYS / 2 do
       local lives = math.ceil(math.max(keepMs, leaseMs))
       redis.call('HSET', key, 'f', fingerprint, 't', token, 'a', attempt, 'l', string.format('%.3f', now + leaseMs))
       redis.call('PEXPIRE', key, lives)
-      if liveMax then
-        redis.call('HSET', key, 'c', '1')
-        redis.call('ZADD', scope, now + lives, key)
-        if redis.call('PTTL', scope) < lives then redis.call('PEXPIRE', scope, lives) end
+      if liveMax then redis.call('HSET', key, 'c', '1')
+      else
+        scope = scope .. ':uncounted'
+        redis.call('ZREMRANGEBYSCORE', scope, '-inf', now)
       end
+      redis.call('ZADD', scope, now + lives, key)
+      if redis.call('PTTL', scope) < lives then redis.call('PEXPIRE', scope, lives) end
       answers[i] = {'acquired', attempt}
     end
   end
@@ -66,10 +68,9 @@ for i = 1, #KEYS / 2 do
   if isHeld then
     redis.call('HSET', key, 'd', done, 'r', record)
     redis.call('PEXPIRE', key, keepMs)
-    if entry[4] then
-      redis.call('ZADD', scope, now + keepMs, key)
-      if redis.call('PTTL', scope) < keepMs then redis.call('PEXPIRE', scope, keepMs) end
-    end
+    if not entry[4] then scope = scope .. ':uncounted' end
+    redis.call('ZADD', scope, now + keepMs, key)
+    if redis.call('PTTL', scope) < keepMs then redis.call('PEXPIRE', scope, keepMs) end
     answers[i] = 1
   else answers[i] = entry[1] == token and entry[3] and 1 or 0 end
 end
@@ -83,7 +84,7 @@ for i = 1, #KEYS / 2 do
   local isHeld, entry = held(key, ARGV[i])
   if isHeld then
     redis.call('DEL', key)
-    if entry[4] then redis.call('ZREM', scope, key) end
+    redis.call('ZREM', entry[4] and scope or scope .. ':uncounted', key)
   end
   answers[i] = isHeld and 1 or 0
 end
@@ -103,6 +104,23 @@ for i = 1, #KEYS / 2 do
   answers[i] = isHeld and 1 or 0
 end
 return answers`;
+
+/**
+ * KEYS: the set of a scope. ARGV: from which of its keys on, and how many of them. Answers how many were forgotten, and how many
+ * stay. Who is in the set and has expired is gone already.
+ */
+export const purge: string = `${now}
+local from, count = tonumber(ARGV[1]), tonumber(ARGV[2])
+local forgotten, kept = 0, 0
+for _, key in ipairs(redis.call('ZRANGE', KEYS[1], from, from + count - 1)) do
+  local entry = redis.call('HMGET', key, 'l', 'd')
+  if entry[1] and not entry[2] and tonumber(entry[1]) > now then kept = kept + 1
+  else
+    forgotten = forgotten + redis.call('DEL', key)
+    redis.call('ZREM', KEYS[1], key)
+  end
+end
+return {forgotten, kept, redis.call('ZCARD', KEYS[1])}`;
 
 /** KEYS: the marks. ARGV: how long they are kept. */
 export const mark: string = `

@@ -35,6 +35,7 @@ export class SqliteLedger implements Ledger<DatabaseSync> {
   readonly #addToScope;
   readonly #clearScope;
   readonly #overdue;
+  readonly #unheld;
 
   constructor(store: Store, marks: Marks) {
     this.#store = store;
@@ -58,6 +59,9 @@ export class SqliteLedger implements Ledger<DatabaseSync> {
     this.#addToScope = store.prepare(`
       INSERT INTO holdfast_scope VALUES (?1, ?2) ON CONFLICT DO UPDATE SET keys = keys + ?2`);
     this.#clearScope = store.prepare('DELETE FROM holdfast_scope WHERE name = ? AND keys <= 0');
+    this.#unheld = store.prepare(
+      'SELECT number FROM holdfast_key WHERE scope = ? AND (done = 1 OR lease_ends_at <= ?)',
+    );
     this.#overdue = store.prepare('SELECT number FROM holdfast_key WHERE removed_at <= ? LIMIT ? + 0');
   }
 
@@ -87,6 +91,14 @@ export class SqliteLedger implements Ledger<DatabaseSync> {
         return number !== undefined;
       }),
     );
+  }
+
+  async purge(scope: string): Promise<number> {
+    return this.#store.write((now) => {
+      const unheld = this.#unheld.all(scope, now);
+      for (const { number } of unheld) this.#forget(Number(number));
+      return unheld.length;
+    });
   }
 
   async mark(marks: Parameters<Ledger['mark']>[0]): Promise<readonly boolean[]> {

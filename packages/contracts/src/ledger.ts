@@ -12,6 +12,11 @@ export interface Ledger<Tx = unknown> {
   release(holds: readonly Hold[]): Promise<readonly boolean[]>;
   /** The lease lasts `leaseMs` from now. False: it has ended. */
   extend(holds: readonly Hold[], leaseMs: number): Promise<readonly boolean[]>;
+  /**
+   * Forgets all keys of a scope with what was recorded under them, and says how many. Those that somebody holds now stay:
+   * their effect is under way, and forgetting them would let it be made twice.
+   */
+  purge(scope: string): Promise<number>;
 
   /** True for the first only: the one who may make the effect. */
   mark(marks: readonly Mark[]): Promise<readonly boolean[]>;

@@ -120,6 +120,27 @@ export const ledgerChecks: readonly Check[] = [
     await acquire(stage, { ...claimOf(stage), liveMax: 2 });
   }),
 
+  check('forgets a whole scope, but for what is held', [], async (stage) => {
+    const scope = stage.name('scope');
+    const [done, plain, held] = ['done', 'plain', 'held'].map((key) => ({ ...claimOf(stage), scope, key }));
+    const other = claimOf(stage);
+    const keepMs = 100 * stage.unitMs;
+    const holds = [
+      await acquire(stage, { ...done!, liveMax: 10 }),
+      await acquire(stage, plain!),
+      await acquire(stage, other),
+    ];
+    await stage.ledger.complete(holds.map((hold) => ({ hold, record: 'secret', keepMs })));
+    const hold = await acquire(stage, { ...held!, liveMax: 10 });
+    expectLike(await stage.ledger.purge(scope), 2, 'two were done');
+    expectLike(await stage.ledger.purge(scope), 0, 'and are gone');
+    expectLike((await stage.ledger.begin([held!]))[0]?.kind, 'running', 'who holds a key keeps it');
+    expectLike(await stage.ledger.release([hold]), [true], 'and can give it up');
+    const [again] = await stage.ledger.begin([{ ...done!, fingerprint: 'another body' }]);
+    expectLike(again, { kind: 'acquired', attempt: 1 }, 'as if never asked for');
+    expectLike((await stage.ledger.begin([other]))[0]?.kind, 'done', 'other scopes are not touched');
+  }),
+
   check('marks each event once for each handler', [], async (stage) => {
     const eventId = stage.name('event');
     const [view, mail] = ['view@1', 'mail@1'].map((handler) => ({ handler, eventId }));

@@ -17,7 +17,7 @@ export class KeyRing {
   sizeOf(scope: string, wanted: number, now: number): number {
     const found = this.#scopes.get(scope);
     if (!found) return 0;
-    if (found.entries.size >= wanted) this.#removeExpired(scope, found, now, Infinity);
+    if (found.entries.size >= wanted) this.remove(scope, ({ removedAt }) => removedAt <= now, Infinity);
     return found.entries.size;
   }
 
@@ -40,29 +40,24 @@ export class KeyRing {
     return true;
   }
 
-  /** Removes the scope with all its keys; gives how many they were. */
-  deleteScope(scope: string): number {
-    const removed = this.#scopes.get(scope)?.entries.size ?? 0;
-    this.#scopes.delete(scope);
-    this.size -= removed;
-    return removed;
-  }
-
   /** Removes at most `limit` keys that have outlived their time; gives how many they were. */
   sweep(now: number, limit: number): number {
     let removed = 0;
-    for (const [scope, found] of this.#scopes) {
+    for (const scope of this.#scopes.keys()) {
       if (removed >= limit) break;
-      removed += this.#removeExpired(scope, found, now, limit - removed);
+      removed += this.remove(scope, ({ removedAt }) => removedAt <= now, limit - removed);
     }
     return removed;
   }
 
-  #removeExpired(scope: string, { entries }: Scope, now: number, limit: number): number {
+  /** Removes at most `limit` keys of a scope; gives how many they were. */
+  remove(scope: string, isUnwanted: (entry: KeyEntry) => boolean, limit: number): number {
+    const entries = this.#scopes.get(scope)?.entries;
+    if (!entries) return 0;
     let removed = 0;
-    for (const [key, { removedAt }] of entries) {
+    for (const [key, entry] of entries) {
       if (removed >= limit) break;
-      if (removedAt > now) continue;
+      if (!isUnwanted(entry)) continue;
       entries.delete(key);
       removed++;
     }

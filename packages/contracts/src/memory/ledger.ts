@@ -80,6 +80,12 @@ export function memoryLedger(room: Room): Ledger<MemoryTransaction> {
       );
     },
 
+    async purge(scope) {
+      return room.write((now) =>
+        storage.keys.remove(scope, (entry) => entry.done || entry.leaseEndsAt <= now, Infinity),
+      );
+    },
+
     async mark(marks) {
       return room.write(() => marks.map((mark) => writeMark(room, mark)));
     },
