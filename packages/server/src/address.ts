@@ -44,7 +44,7 @@ export function peers(...ranges: readonly string[]): Peers {
  * stranger wrote further to the left is not looked at.
  */
 export function clientAddress(exchange: Exchange, proxies: Peers | undefined): string {
-  const peer = unmapped(exchange.peer);
+  const { peer } = exchange;
   if (!proxies?.has(peer)) return peer;
   const hops = exchange.headerLines('x-forwarded-for').join(',').split(',');
   let client = peer;
@@ -58,7 +58,8 @@ export function clientAddress(exchange: Exchange, proxies: Peers | undefined): s
 }
 
 /** What stands for an address in a limiter. Who has one IPv6 address has 2⁶⁴ of them: the network counts. */
-export function addressKey(address: string): string {
+export function addressKey(given: string): string {
+  const address = unmapped(given);
   if (!address.includes(':')) return address;
   const [head = '', tail] = address.split('%')[0]!.split('::');
   const groups = head === '' ? [] : head.split(':');
@@ -74,7 +75,7 @@ export function addressKey(address: string): string {
 }
 
 /** IPv4 as it is, where a socket for both families writes it as IPv6. */
-export function unmapped(address: string): string {
+function unmapped(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
 }
 

@@ -6,6 +6,7 @@ import type { Part } from './part.ts';
 
 const fields = {
   staleFor: duration('60s'),
+  rest: duration('1s'),
   fallback: callback<(exchange: Exchange, failed: HandlerAnswer) => Answer | undefined>(),
   scope: callback<(exchange: Exchange) => string | undefined>(),
   isFailure: callback<(answer: HandlerAnswer) => boolean>(),
@@ -25,18 +26,23 @@ interface Kept {
   readonly answer: Answer;
   readonly at: number;
   readonly bytes: number;
+  /** Since it last failed, until when nobody tries again; undefined while it works. */
+  restsUntil: number | undefined;
+  /** One tries whether it works again. */
+  isTried: boolean;
 }
 
 /**
  * Something instead of nothing: when a GET fails, the last good answer, if it is young enough, or a fallback; both say what
- * they are. Answers to requests with an Authorization are kept only where `scope` says whose they are.
+ * they are. While there is a good answer, what fails is tried again by one request after a rest, and by no other meanwhile.
+ * Answers to requests with an Authorization are kept only where `scope` says whose they are.
  */
 export function degrade(
   options: DegradeOptions = {},
   environment: { readonly clock?: Clock } = {},
 ): DegradePart {
   const settings = readTable(fields, options, 'degrade.');
-  const { staleFor, fallback, scope: scopeOf, bytesMax, answerMax } = settings;
+  const { staleFor, rest: restMs, fallback, scope: scopeOf, bytesMax, answerMax } = settings;
   const isFailure = settings.isFailure ?? (({ status }) => status >= 500);
   const { clock = systemClock } = environment;
   // In the order in which they were last kept: the oldest goes first.
@@ -53,7 +59,7 @@ export function degrade(
     forget(key);
     const size = key.length + (answer.body?.length ?? 0) + 200;
     if (size > bytesMax) return;
-    kept.set(key, { answer, at: clock.now(), bytes: size });
+    kept.set(key, { answer, at: clock.now(), bytes: size, restsUntil: undefined, isTried: false });
     bytes += size;
     for (const [oldest] of kept) {
       if (bytes <= bytesMax) break;
@@ -86,11 +92,24 @@ export function degrade(
       const isPrivate =
         exchange.header('authorization') !== undefined || exchange.header('cookie') !== undefined;
       const key = isPrivate && scope === undefined ? undefined : `${method} ${exchange.url}\n${scope ?? ''}`;
+      const found = key === undefined ? undefined : kept.get(key);
+      if (found?.restsUntil !== undefined) {
+        const waits = found.isTried || exchange.nowBy(clock) < found.restsUntil;
+        const old = waits ? stale(key!) : undefined;
+        if (old) return old;
+        found.isTried = true;
+        exchange.onEnd(() => {
+          found.isTried = false;
+        });
+      }
       exchange.holdAnswer(answerMax, (answer) => {
         if (!isFailure(answer)) {
+          if (found) found.restsUntil = undefined;
           if (key !== undefined && isKeepable(answer)) keep(key, withoutRest(answer));
           return undefined;
         }
+        const last = key === undefined ? undefined : kept.get(key);
+        if (last) last.restsUntil = clock.now() + restMs;
         const old = key === undefined ? undefined : stale(key);
         if (old) return old;
         const instead = fallback?.(exchange, answer);

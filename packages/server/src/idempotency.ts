@@ -11,6 +11,7 @@ import type { Part } from './part.ts';
 import { pause } from './pause.ts';
 import { problem } from './problem.ts';
 import { requestFingerprint, storeKey } from './request-fingerprint.ts';
+import { demandSealing, opened, type Sealing, sealed } from './sealing.ts';
 import { defaultLine, StoreLine } from './store-line.ts';
 import { decodeAnswer, encodeAnswer, isReplayable } from './stored-answer.ts';
 import 'holdfast/ambient';
@@ -32,6 +33,7 @@ const fields = {
   bodyMax: count(mebibyte, 0),
   answerMax: count(mebibyte, 0),
   replay: list(anything<string>(), []),
+  sealing: anything<Sealing>(),
   timeout: duration('35ms'),
 };
 
@@ -45,6 +47,11 @@ export interface IdempotencyOptions extends SpecOf<Fields> {
 
 export interface IdempotencyPart extends Part {
   readonly counts: IdempotencyCounts;
+  /**
+   * Forgets all keys of a scope with their answers, and says how many: a tenant has left. Requests that are being executed
+   * keep theirs.
+   */
+  purge(scope: string): Promise<number>;
 }
 
 export interface IdempotencyCounts {
@@ -90,7 +97,9 @@ export function idempotency(
   demandScope(scopeOf);
   const mayReexecute = settings.transactional === true || settings.whenLost === 'reexecute';
   const alsoReplayed = settings.replay.map((name) => demandReplayable(name.toLowerCase()));
+  const sealing = demandSealing(settings.sealing);
   const holdSettings: HoldSettings = {
+    sealing,
     leaseMs,
     keepMs,
     heldMaxMs: settings.heldMax,
@@ -136,7 +145,10 @@ export function idempotency(
       return undefined;
     }
     const { status, headers, body } = answer;
-    const record = body === undefined ? undefined : encodeAnswer({ status, headers, body }, alsoReplayed);
+    const record =
+      body === undefined
+        ? undefined
+        : sealed(sealing, encodeAnswer({ status, headers, body }, alsoReplayed), hold.scope);
     const completion = { hold, record, keepMs };
     const settled = await completions.ask(completion);
     if (settled === undefined) settleLater(completions, completion);
@@ -176,7 +188,7 @@ export function idempotency(
     }
     if (begun.kind === 'done' && begun.record !== undefined) {
       counts.replayed++;
-      return decodeAnswer(begun.record);
+      return decodeAnswer(opened(sealing, begun.record, claim.scope));
     }
     counts.refused++;
     if (begun.kind === 'running') return inProgress;
@@ -217,6 +229,7 @@ export function idempotency(
     name: 'idempotency',
     bodyMax,
     counts,
+    purge: (scope) => ledger.purge(ledgerScope(scope)),
     enter(exchange) {
       if (!methods.has(exchange.method)) return undefined;
       const read = readKey(exchange.headerLines('idempotency-key'));
@@ -228,7 +241,7 @@ export function idempotency(
       const go = (body: Awaited<ReturnType<Exchange['readBody']>>) => {
         if (body === tooLarge) return refuse(problem('content-too-large', { connection: 'close' }));
         const claim: Claim = {
-          scope: scope.length <= scopeLengthMax ? scope : hash('sha256', scope, 'base64url'),
+          scope: ledgerScope(scope),
           key: storeKey(scope, exchange, read.key),
           fingerprint: requestFingerprint(exchange, body),
           leaseMs,
@@ -242,6 +255,10 @@ export function idempotency(
       return body instanceof Promise ? body.then(go) : go(body);
     },
   };
+}
+
+function ledgerScope(scope: string): string {
+  return scope.length <= scopeLengthMax ? scope : hash('sha256', scope, 'base64url');
 }
 
 /** Whether the key may be free again, as if it had never been used. */

@@ -2,6 +2,7 @@ import type { Claim, Hold, Ledger, Payload, Settled } from '@holdfast/contracts'
 import { Alarm, type Clock, HoldfastError, surroundedBy } from 'holdfast';
 import type { Answer } from './answer.ts';
 import type { Exchange } from './exchange.ts';
+import { opened, type Sealing, sealed } from './sealing.ts';
 import { encodeAnswer } from './stored-answer.ts';
 
 /** Another request has the key now, or may have: what this one does must not count. */
@@ -34,6 +35,7 @@ export interface IdempotentRequest<Tx = unknown> {
 }
 
 export interface HoldSettings {
+  readonly sealing: Sealing | undefined;
   readonly leaseMs: number;
   readonly keepMs: number;
   /** A handler that does not end in this time is no longer waited for. */
@@ -91,7 +93,7 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
     let answer!: Answer;
     await this.#complete(this.hold, effect, (made) => {
       answer = made;
-      return encodeAnswer(made, this.#settings.alsoReplayed);
+      return this.#sealed(encodeAnswer(made, this.#settings.alsoReplayed));
     });
     this.isCommitted = true;
     return answer;
@@ -101,7 +103,7 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
     const begun = await this.#begin<T>(name);
     if ('result' in begun) return begun.result;
     const result = await surroundedBy({ idempotencyKey: begun.key }, step);
-    const record = JSON.stringify(result) ?? '';
+    const record = this.#sealed(JSON.stringify(result) ?? '');
     const [settled] = await this.#ledger.complete([
       { hold: begun.hold, record, keepMs: this.#settings.keepMs },
     ]);
@@ -115,7 +117,7 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
     let result!: T;
     await this.#complete(begun.hold, step, (made) => {
       result = made;
-      return JSON.stringify(made) ?? '';
+      return this.#sealed(JSON.stringify(made) ?? '');
     });
     return result;
   }
@@ -145,7 +147,9 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
     const key = `${claim.key}/${name}`;
     const whenLost = this.#settings.mayReexecute ? 'takeOver' : 'tell';
     const [begun] = await this.#ledger.begin([{ ...claim, key, whenLost }]);
-    if (begun?.kind === 'done') return { result: decodeResult<T>(begun.record) };
+    if (begun?.kind === 'done') {
+      return { result: decodeResult<T>(opened(this.#settings.sealing, begun.record ?? '', claim.scope)) };
+    }
     if (begun?.kind === 'acquired') {
       this.#phases = [...this.#phases, begun.hold];
       return { hold: begun.hold, key: `${this.key}/${name}` };
@@ -173,6 +177,10 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
     this.#ensure(settled!);
   }
 
+  #sealed(record: Payload): Payload {
+    return sealed(this.#settings.sealing, record, this.claim.scope);
+  }
+
   #ensure({ took }: Settled): void {
     if (took) return;
     this.#lose();
@@ -186,7 +194,7 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
   }
 }
 
-function decodeResult<T>(record: Payload | undefined): T {
-  const text = typeof record === 'string' ? record : Buffer.from(record ?? []).toString();
+function decodeResult<T>(record: Payload): T {
+  const text = typeof record === 'string' ? record : Buffer.from(record).toString();
   return text === '' ? (undefined as T) : JSON.parse(text);
 }

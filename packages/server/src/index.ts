@@ -28,5 +28,6 @@ export { type IdempotentRequest, LeaseLostError } from './idempotent-request.ts'
 export type { Part, PartName } from './part.ts';
 export { type ProblemName, problem, retryAfter } from './problem.ts';
 export { type RateLimitCounts, type RateLimitOptions, type RateLimitPart, rateLimit } from './rate-limit.ts';
+export type { Sealing } from './sealing.ts';
 export { type ShedOptions, type ShedPart, shed } from './shed.ts';
 export { guardWeb, type WebHandler, type WebSurroundings } from './web.ts';

@@ -17,7 +17,7 @@ import {
   shape,
   word,
 } from 'holdfast/fields';
-import { addressKey, clientAddress, type Peers, unmapped } from './address.ts';
+import { addressKey, clientAddress, type Peers } from './address.ts';
 import type { Answer } from './answer.ts';
 import { CallerNames } from './caller-names.ts';
 import type { Exchange } from './exchange.ts';
@@ -106,7 +106,7 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
   const counts: RateLimitCounts = { allowed: 0, refused: 0, wouldRefuse: 0 };
 
   const names = new CallerNames(nameOf);
-  const namesOfPeers = new CallerNames((peer, route) => nameOf(addressKey(unmapped(peer)), route));
+  const namesOfPeers = new CallerNames((peer, route) => nameOf(addressKey(peer), route));
 
   function keyFor(exchange: Exchange): string {
     const route = perRoute ? exchange.route : undefined;

@@ -2,6 +2,7 @@ import { createServer, request as httpRequest } from 'node:http';
 import net from 'node:net';
 import { memoryEngine } from '@holdfast/contracts/memory';
 import { describe, expect, test } from 'vitest';
+import { addressKey } from '../src/address.ts';
 import { readKey } from '../src/idempotency-key.ts';
 import {
   bulkhead,
@@ -19,7 +20,7 @@ import {
   shed,
 } from '../src/index.ts';
 import { guard } from '../src/node.ts';
-import { listen, plain, reply } from './frameworks.ts';
+import { frameworks, listen, plain, reply } from './frameworks.ts';
 
 function keyed(options: Partial<IdempotencyOptions> = {}): Part {
   return idempotency({ ledger: memoryEngine().ledger, scope: () => 'tenant', ...options });
@@ -330,14 +331,7 @@ describe('11. X-Forwarded-For', () => {
   });
 });
 
-test('13. a slow client loses its connection, and one address has only so many', async () => {
-  const server = createServer(
-    { ...hardenedServer, headersTimeout: 50, connectionsCheckingInterval: 10 },
-    (_, response) => response.end('ok'),
-  );
-  harden(server, { connectionsPerAddressMax: 2 });
-  await using running = await listen(server);
-  const connect = () => net.connect(running.port, '127.0.0.1');
+describe.each(frameworks)('13. slow clients on $name', ({ serve }) => {
   const closed = (socket: net.Socket) =>
     new Promise<string>((resolve) => {
       let heard = '';
@@ -347,18 +341,47 @@ test('13. a slow client loses its connection, and one address has only so many',
       socket.on('error', () => {});
       socket.on('close', () => resolve(heard));
     });
-  const slow = connect();
-  slow.write('GET / HTTP/1.1\r\nx-slow: ');
-  expect(await closed(slow)).toContain('408');
+  const answered = (socket: net.Socket) => {
+    socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
+    return new Promise((resolve) => socket.once('data', resolve));
+  };
 
-  const [one, two] = [connect(), connect()];
-  one.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
-  two.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
-  await Promise.all([one, two].map((socket) => new Promise((resolve) => socket.once('data', resolve))));
-  const third = connect();
-  expect(await closed(third)).toBe('');
-  one.destroy();
-  two.destroy();
+  test('lose their connection, and one address has only so many', async () => {
+    const options = { ...hardenedServer, headersTimeout: 50, connectionsCheckingInterval: 10 };
+    await using running = await serve([], () => reply(200, 'ok'), options);
+    harden(running.server, { connectionsPerAddressMax: 2 });
+    const connect = () => net.connect(running.port, '127.0.0.1');
+    const slow = connect();
+    slow.write('GET / HTTP/1.1\r\nx-slow: ');
+    expect(await closed(slow)).toContain('408');
+
+    const [one, two] = [connect(), connect()];
+    await Promise.all([one, two].map(answered));
+    const third = connect();
+    expect(await closed(third)).toBe('');
+    one.destroy();
+    two.destroy();
+  });
+
+  test('that do not read their answer lose it', async () => {
+    await using running = await serve([], () => reply(200, 'x'.repeat(64 * 1024 * 1024)));
+    harden(running.server, { writeIdle: '50ms' });
+    const ended = new Promise((resolve) => {
+      running.server.once('connection', (socket: net.Socket) => socket.once('close', resolve));
+    });
+    const socket = net.connect(running.port, '127.0.0.1');
+    socket.on('error', () => {});
+    socket.pause();
+    socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
+    await ended;
+    socket.destroy();
+  });
+});
+
+test('13. IPv4 on a socket for both families is still one address each', () => {
+  expect(addressKey('::ffff:10.0.0.1')).toBe('10.0.0.1');
+  expect(addressKey('::ffff:10.0.0.2')).toBe('10.0.0.2');
+  expect(addressKey('2001:db8:0:1::7')).toBe('2001:db8:0:1::/64');
 });
 
 test('16. a Retry-After is whole seconds, never early, and spread upwards', () => {

@@ -1,4 +1,10 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { serve as serveFetch } from '@hono/node-server';
 import express from 'express';
@@ -30,20 +36,22 @@ export type Handler = (call: Call) => Answer | Promise<Answer>;
 export interface Running extends AsyncDisposable {
   readonly origin: string;
   readonly port: number;
+  readonly server: Server;
 }
 
 export interface Framework {
   readonly name: string;
-  serve(parts: readonly Part[], handler: Handler): Promise<Running>;
+  serve(parts: readonly Part[], handler: Handler, options?: ServerOptions): Promise<Running>;
 }
 
 /** Every adapter, each with a server of its framework on a real socket, answering with one handler. */
 export const frameworks: readonly Framework[] = [
   {
     name: 'node:http',
-    serve: (parts, handler) =>
+    serve: (parts, handler, options = {}) =>
       listen(
         createServer(
+          options,
           guardNode(parts, async (request: IncomingMessage, response: ServerResponse) => {
             const { method = '', url = '' } = request;
             const context = contextOf(request)!;
@@ -59,7 +67,7 @@ export const frameworks: readonly Framework[] = [
   },
   {
     name: 'Express',
-    serve(parts, handler) {
+    serve(parts, handler, options = {}) {
       const app = express();
       app.use(guardExpress(parts));
       app.use(express.text({ type: () => true, limit: '2mb' }));
@@ -74,13 +82,13 @@ export const frameworks: readonly Framework[] = [
       app.use(((error, _request, response, _next) => {
         response.status(500).type('text').send(String(error));
       }) as express.ErrorRequestHandler);
-      return listen(createServer(app));
+      return listen(createServer(options, app));
     },
   },
   {
     name: 'Fastify',
-    async serve(parts, handler) {
-      const app = fastify();
+    async serve(parts, handler, options = {}) {
+      const app = fastify({ http: options });
       app.register(guardFastify, { parts });
       app.removeAllContentTypeParsers();
       app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
@@ -94,12 +102,12 @@ export const frameworks: readonly Framework[] = [
           .send(answer.body ?? '');
       });
       await app.listen({ port: 0, host: '127.0.0.1' });
-      return running((app.server.address() as AddressInfo).port, () => app.close());
+      return running(app.server, () => app.close());
     },
   },
   {
     name: 'Hono',
-    serve(parts, handler) {
+    serve(parts, handler, options) {
       const app = new Hono();
       app.use(guardHono(parts));
       app.all('*', async (c) => {
@@ -109,12 +117,12 @@ export const frameworks: readonly Framework[] = [
         return toResponse(await handler({ method, url: pathname + search, body, context: contextOf(c)! }));
       });
       app.onError((error) => toResponse(failure(error)));
-      return fetchServer(app.fetch);
+      return fetchServer(app.fetch, options);
     },
   },
   {
     name: 'fetch',
-    serve(parts, handler) {
+    serve(parts, handler, options) {
       const guarded = guardWeb(parts, async (request, context) => {
         const { pathname, search } = new URL(request.url);
         const { method } = request;
@@ -126,10 +134,12 @@ export const frameworks: readonly Framework[] = [
           return toResponse(failure(error));
         }
       });
-      return fetchServer((request, env) =>
-        guarded(request, {
-          peer: (env as { incoming: IncomingMessage }).incoming.socket.remoteAddress ?? '',
-        }),
+      return fetchServer(
+        (request, env) =>
+          guarded(request, {
+            peer: (env as { incoming: IncomingMessage }).incoming.socket.remoteAddress ?? '',
+          }),
+        options,
       );
     },
   },
@@ -145,21 +155,24 @@ export function reply(status: number, body = '', headers: Answer['headers'] = {}
 
 export async function listen(server: Server): Promise<Running> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return running((server.address() as AddressInfo).port, () => closed(server));
+  return running(server, () => closed(server));
 }
 
 function fetchServer(
   fetch: (request: Request, env: unknown) => Response | Promise<Response>,
+  serverOptions: ServerOptions = {},
 ): Promise<Running> {
   return new Promise((resolve) => {
-    const server = serveFetch({ fetch, port: 0, hostname: '127.0.0.1' }, ({ port }) =>
-      resolve(running(port, () => closed(server as Server))),
-    );
+    const server = serveFetch({ fetch, port: 0, hostname: '127.0.0.1', serverOptions }, () =>
+      resolve(running(server as Server, () => closed(server as Server))),
+    ) as Server;
   });
 }
 
-function running(port: number, close: () => Promise<unknown>): Running {
+function running(server: Server, close: () => Promise<unknown>): Running {
+  const { port } = server.address() as AddressInfo;
   return {
+    server,
     port,
     origin: `http://127.0.0.1:${port}`,
     async [Symbol.asyncDispose]() {

@@ -1,10 +1,8 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
 import { policy } from 'holdfast';
+import { virtualClock } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
 import { degrade, gracefulShutdown, health, shed } from '../src/index.ts';
-import { guard } from '../src/node.ts';
-import { frameworks, listen, plain, reply } from './frameworks.ts';
+import { frameworks, plain, reply } from './frameworks.ts';
 
 const tokened = { token: 'secret' };
 const authorized = { headers: { authorization: 'Bearer secret' } };
@@ -146,6 +144,43 @@ describe.each(frameworks)('degrading on $name', ({ serve }) => {
   });
 });
 
+describe.each(frameworks)('what fails on $name while there is a stale answer', ({ serve }) => {
+  test('is left alone for a while, and then tried by one request only', async () => {
+    const clock = virtualClock();
+    let works = true;
+    let calls = 0;
+    let held: Promise<void> | undefined;
+    const part = degrade({ rest: '500ms' }, { clock });
+    await using server = await serve([part], async () => {
+      calls++;
+      await held;
+      return works ? reply(200, 'fresh') : reply(503, 'broken');
+    });
+    const get = async () => {
+      const answer = await fetch(server.origin);
+      return [answer.status, answer.headers.get('x-degraded'), await answer.text()];
+    };
+    const stale = [200, 'stale', 'fresh'];
+    await get();
+    works = false;
+    expect(await get()).toEqual(stale);
+    expect(await get()).toEqual(stale);
+    expect(calls).toBe(2);
+
+    await clock.advance(500);
+    const tried = Promise.withResolvers<void>();
+    held = tried.promise;
+    const one = get();
+    await expect.poll(() => calls).toBe(3);
+    expect(await get()).toEqual(stale);
+    works = true;
+    tried.resolve();
+    expect(await one).toEqual([200, null, 'fresh']);
+    expect(await get()).toEqual([200, null, 'fresh']);
+    expect(calls).toBe(4);
+  });
+});
+
 describe('what is kept for bad times', () => {
   test('is bounded, and obeys those who say not to keep it', async () => {
     let works = true;
@@ -164,19 +199,18 @@ describe('what is kept for bad times', () => {
   });
 });
 
-describe('a graceful shutdown', () => {
+describe.each(frameworks)('a graceful shutdown on $name', ({ serve }) => {
   async function setup(patience: '1s' | '20ms') {
     const part = health();
+    const begun = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
-    const server = createServer(
-      guard([part], async (_request, response) => {
-        await release.promise;
-        response.end('done');
-      }),
-    );
-    const running = await listen(server);
+    const running = await serve([part], async () => {
+      begun.resolve();
+      await release.promise;
+      return reply(200, 'done');
+    });
     const steps: string[] = [];
-    const ending = gracefulShutdown(server, {
+    const ending = gracefulShutdown(running.server, {
       health: part,
       drainDelay: '60ms',
       patience,
@@ -184,13 +218,13 @@ describe('a graceful shutdown', () => {
       before: () => steps.push('before'),
       after: () => steps.push('after'),
     });
-    return { server, part, release, running, steps, ending };
+    return { part, begun, release, running, steps, ending };
   }
 
   test('lets what runs end, says that it is not ready, and closes connections', async () => {
-    const { server, part, release, running, steps, ending } = await setup('1s');
+    const { part, begun, release, running, steps, ending } = await setup('1s');
     const first = fetch(running.origin);
-    await once(server, 'request');
+    await begun.promise;
     const ended = ending.shutdown();
     expect(ending.shutdown()).toBe(ended);
     expect([part.isDraining, ending.signal.aborted]).toEqual([true, true]);
@@ -204,10 +238,12 @@ describe('a graceful shutdown', () => {
   });
 
   test('cuts off what does not end', async () => {
-    const { server, running, ending } = await setup('20ms');
+    const { begun, release, running, ending } = await setup('20ms');
     const first = fetch(running.origin);
-    await once(server, 'request');
+    await begun.promise;
+    const failed = expect(first).rejects.toThrow();
     expect(await ending.shutdown()).toBe(1);
-    await expect(first).rejects.toThrow();
+    await failed;
+    release.resolve();
   });
 });
