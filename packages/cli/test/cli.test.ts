@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { commands, runCommand, type Shell } from '@holdfast/cli';
+import { consumer } from '@holdfast/events';
 import { describe, expect, test } from 'vitest';
 import { parkedStore } from './parked-store.ts';
 
@@ -114,6 +115,24 @@ describe('holdfast dlq', () => {
       what: 'replay',
       why: 'it is fixed',
     });
+  });
+
+  test('says that a replay waits for a consumer, and goes on when there is one', async () => {
+    const { file, engine, orders } = await parkedStore(3);
+    await orders.stop();
+    const late = consumer({ engine, topic: 'orders', handler: () => {} });
+    const args = ['dlq', 'replay', '--topic', 'orders', '--canary', '0', '--store', file, '--json'];
+    const child = spawn(process.execPath, ['--conditions=holdfast-source', main, ...args], {
+      env: { ...process.env, NODE_NO_WARNINGS: '1' },
+    });
+    const ended = once(child, 'close');
+    const [said] = await once(child.stderr, 'data');
+    expect(String(said)).toBe(
+      'holdfast: nobody takes events of "orders": the replay waits until a consumer runs.\n',
+    );
+    await late.start();
+    expect((await ended)[0]).toBe(0);
+    await late.stop();
   });
 
   test('says with its exit code that a replay came to nothing', async () => {

@@ -5,11 +5,12 @@ import {
   type ReplayRequest,
 } from '@holdfast/contracts';
 import { type Replayer, replayer } from '@holdfast/events';
+import { systemClock } from 'holdfast';
 import { type Command, type Given, WrongQuestion } from '../command.ts';
 import { actOf, countOf, msOf, numberOf, textOf } from '../given-values.ts';
 import { filterFlags, filterOf } from '../parked-flags.ts';
 import type { Shell } from '../shell.ts';
-import { storeFlag, withStore } from '../store.ts';
+import { type OpenStore, storeFlag, withStore } from '../store.ts';
 
 export const dlqReplay: Command = {
   name: 'dlq replay',
@@ -34,7 +35,7 @@ export const dlqReplay: Command = {
     withStore(given, shell, async (engine) => {
       const replays = replayer({ engine });
       const resumed = textOf(given, 'resume');
-      if (resumed !== undefined) return follow(replays, resumed, given, shell);
+      if (resumed !== undefined) return follow(engine, replays, resumed, given, shell);
       const cancelled = textOf(given, 'cancel');
       if (cancelled !== undefined) return cancel(replays, cancelled, given, shell);
 
@@ -48,7 +49,7 @@ export const dlqReplay: Command = {
         { ...request(given), filter },
         actOf(given, shell.user, 'why', 'by hand'),
       );
-      if (!given.flags.detach) return follow(replays, id, given, shell);
+      if (!given.flags.detach) return follow(engine, replays, id, given, shell);
       shell.out(
         given.flags.json ? JSON.stringify({ id, count }) : `replay ${id} of ${count} events has begun.`,
       );
@@ -95,7 +96,18 @@ async function cancel(replays: Replayer, id: string, given: Given, shell: Shell)
   return isStopping ? 0 : 1;
 }
 
-async function follow(replays: Replayer, id: string, given: Given, shell: Shell): Promise<number> {
+async function follow(
+  engine: OpenStore,
+  replays: Replayer,
+  id: string,
+  given: Given,
+  shell: Shell,
+): Promise<number> {
+  const silence = new Silence(engine, (topic) =>
+    shell.err(
+      `${shell.isTerminal ? '\n' : ''}holdfast: nobody takes events of ${JSON.stringify(topic)}: the replay waits until a consumer runs.`,
+    ),
+  );
   let last = '';
   const tell = (operation: ReplayOperation) => {
     const line = given.flags.json ? JSON.stringify(summary(operation)) : progress(operation);
@@ -105,7 +117,13 @@ async function follow(replays: Replayer, id: string, given: Given, shell: Shell)
     else shell.out(line);
   };
   try {
-    const ended = await replays.run(id, { onProgress: throttled(tell), signal: shell.signal });
+    const told = throttled(tell);
+    const onProgress = (operation: ReplayOperation) => {
+      told(operation);
+      silence.hear(operation);
+    };
+    const ended = await replays.run(id, { onProgress, signal: shell.signal });
+    await silence.looking;
     tell(ended);
     if (shell.isTerminal && !given.flags.json) shell.out('');
     const { failedAgain } = ended.counts;
@@ -117,6 +135,48 @@ async function follow(replays: Replayer, id: string, given: Given, shell: Shell)
         `\nholdfast: replay ${id} stays where it is; go on with --resume ${id}, or stop it with --cancel ${id}.`,
       );
     throw error;
+  }
+}
+
+/** After so long without an outcome it is worth a look why. */
+const silenceMs = 2000;
+
+/** Without a consumer a replay waits for ever: it is told, once. */
+class Silence {
+  readonly #engine: OpenStore;
+  readonly #tell: (topic: string) => void;
+  #ended = -1;
+  #since = 0;
+  #isTold = false;
+  looking: Promise<void> | undefined;
+
+  constructor(engine: OpenStore, tell: (topic: string) => void) {
+    this.#engine = engine;
+    this.#tell = tell;
+  }
+
+  hear({ request, counts }: ReplayOperation): void {
+    const ended = counts.succeeded + counts.failedAgain;
+    const now = systemClock.now();
+    if (ended !== this.#ended || ended === counts.released) [this.#ended, this.#since] = [ended, now];
+    if (this.#isTold || this.looking || now - this.#since < silenceMs) return;
+    this.#since = now;
+    this.looking = this.#look(request)
+      .catch(() => {}) // the replay asks the same store, and says what is wrong with it
+      .finally(() => {
+        this.looking = undefined;
+      });
+  }
+
+  async #look({ to, filter }: ReplayRequest): Promise<void> {
+    const { broker } = this.#engine;
+    const known = to ?? filter.topic;
+    for (const topic of known === undefined ? await broker.topics() : [known]) {
+      const { ready, leased, oldestReadyMs } = await broker.counts(topic);
+      if (ready === 0 || leased > 0 || oldestReadyMs < silenceMs || this.#isTold) continue;
+      this.#isTold = true;
+      this.#tell(topic);
+    }
   }
 }
 
