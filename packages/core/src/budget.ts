@@ -34,7 +34,8 @@ const CREDIT_MAX = 100;
  * again only after 1 / `ratio` successes, which at 5 % failures makes 98 % succeed and not 100.
  *
  * A fresh budget has credit for the retries of one operation until its first window has passed, so that a script with
- * a single call can retry.
+ * a single call can retry. Work without a limit of attempts may have begun within an outage, and needs it for as long as
+ * that lasts: its window begins with the first success.
  */
 export class RetryBudget {
   /** Changed by `resize` alone. */
@@ -59,12 +60,13 @@ export class RetryBudget {
   firstTry(now: number): void {
     this.#firstTries.turn(now);
     this.#firstTries.add(0);
-    if (this.#creditEndsAt === Infinity) this.#creditEndsAt = now + this.settings.windowMs;
+    if (this.settings.attempts < Infinity) this.#endCredit(now);
   }
 
   /** An operation has succeeded, at whichever attempt. */
   success(now: number): void {
     this.#firstTries.turn(now);
+    this.#endCredit(now);
     this.#earn(this.#deposit);
   }
 
@@ -131,6 +133,10 @@ export class RetryBudget {
     this.#earned = snapshot.earned;
     this.#credit = Math.min(this.#creditMax, snapshot.credit);
     this.#creditEndsAt = snapshot.creditLeftMs === null ? Infinity : now + snapshot.creditLeftMs;
+  }
+
+  #endCredit(now: number): void {
+    if (this.#creditEndsAt === Infinity) this.#creditEndsAt = now + this.settings.windowMs;
   }
 
   #earn(millionths: number): void {

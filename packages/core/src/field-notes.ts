@@ -45,7 +45,8 @@ export const fieldNotes: Readonly<Record<string, string>> = {
     'The shortest and the longest time it stays open. It grows with the outage, and up to half of it is taken off by chance.',
   'breaker.probes':
     'How many probes it has in flight at most, and how many must succeed in a row to close it.',
-  'breaker.whenOpen': '`stop` refuses at once. `wait` waits for it to reopen, if patience allows.',
+  'breaker.whenOpen':
+    '`stop` refuses at once. `wait` waits for it to reopen, if patience allows; unlimited attempts do unless `stop` is said.',
 
   bulkhead: 'Caps how many attempts are in flight at a target.',
   'bulkhead.concurrent': 'Attempts in flight at most.',

@@ -136,6 +136,15 @@ describe('the credit of a fresh budget', () => {
     expect(budget.tokens(1e9 + 10_001)).toBe(0);
   });
 
+  test('of unlimited attempts lasts as long as nothing succeeds, and a window more', () => {
+    const budget = new RetryBudget({ ...defaults, attempts: Infinity });
+    budget.firstTry(0);
+    expect(budget.tokens(600_000)).toBe(100);
+    budget.success(600_000);
+    expect(budget.tokens(609_999)).toBeGreaterThanOrEqual(100);
+    expect(budget.tokens(610_000)).toBeLessThanOrEqual(1);
+  });
+
   test('is spent before what was earned, and refunded as credit', () => {
     const budget = new RetryBudget(defaults);
     for (let i = 0; i < 20; i++) {

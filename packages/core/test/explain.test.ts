@@ -74,8 +74,12 @@ describe('the rings', () => {
     [{ attempts: 'unlimited', patience: '1m' }, 'retry', 'Any number of attempts'],
     [{ backoff: false }, 'retry', 'without waiting'],
     [{ backoff: () => 1 }, 'retry', 'from a function'],
-    [{ backoff: { strategy: 'constant', jitter: 'none' } }, 'retry', 'waits of 200 ms, not left to chance'],
-    [{ backoff: { strategy: 'linear', jitter: 'equal' } }, 'retry', 'growing (linear) up to 5 s, half of it'],
+    [{ backoff: { strategy: 'constant', jitter: 'none' } }, 'retry', 'waits of 100 ms, not left to chance'],
+    [
+      { backoff: { strategy: 'linear', jitter: 'equal' } },
+      'retry',
+      'growing (linear) up to 30 s, half of it',
+    ],
     [{ backoff: { jitter: 'decorrelated' } }, 'retry', 'three times the one before'],
     [{ backoff: { jitter: 0.25 } }, 'retry', '25 % of it left to chance'],
     [{ backoff: { jitter: { plusMinus: '50ms' } } }, 'retry', 'give or take 50 ms'],
@@ -91,6 +95,7 @@ describe('the rings', () => {
       'last 50 calls. Open',
     ],
     [{ breaker: { whenOpen: 'wait' } }, 'breaker refuses?', 'waits for it'],
+    [{ attempts: 'unlimited', patience: '1m' }, 'breaker refuses?', 'waits for it'],
     [{ limiter: { rate: '120/m' } }, 'limiter', '2 attempts a second'],
     [{ limiter: { wait: '1s' } }, 'limiter', 'waits for its turn, at most 1 s'],
     [{ limiter: { wait: 'unlimited' } }, 'limiter', 'as long as patience allows'],
@@ -110,7 +115,7 @@ describe('settings', () => {
     expect(settings).toContainEqual({ path: 'attempts', value: '4', isDefault: true });
     expect(settings).toContainEqual({ path: 'backoff.base', value: '50', isDefault: false });
     expect(settings).toContainEqual({ path: 'backoff.jitter', value: 'equal', isDefault: false });
-    expect(settings).toContainEqual({ path: 'backoff.cap', value: '5s', isDefault: true });
+    expect(settings).toContainEqual({ path: 'backoff.cap', value: '30s', isDefault: true });
   });
 
   test('open the groups that are on, and say off of the others', () => {
@@ -161,22 +166,22 @@ describe('the delay table', () => {
       {
         afterAttempt: 1,
         leastMs: 0,
-        typicalMs: 100,
-        mostMs: 200,
+        typicalMs: 50,
+        mostMs: 100,
         throttled: { leastMs: 0, typicalMs: 500, mostMs: 1000 },
       },
       {
         afterAttempt: 2,
         leastMs: 0,
-        typicalMs: 200,
-        mostMs: 400,
+        typicalMs: 100,
+        mostMs: 200,
         throttled: { leastMs: 0, typicalMs: 1000, mostMs: 2000 },
       },
       {
         afterAttempt: 3,
         leastMs: 0,
-        typicalMs: 400,
-        mostMs: 800,
+        typicalMs: 200,
+        mostMs: 400,
         throttled: { leastMs: 0, typicalMs: 2000, mostMs: 4000 },
       },
     ]);
@@ -231,28 +236,28 @@ describe('the delay table', () => {
 describe('the worst time', () => {
   test('says which limit binds, for failures at once and for attempts that hang', () => {
     expect(explain(policy()).time).toMatchObject({
-      failingMs: 1400,
+      failingMs: 700,
       failingEndsBy: 'attempts',
       failingAttempts: 4,
       hangingMs: 10_000,
       hangingEndsBy: 'patience',
     });
     expect(explain(policy({ patience: '1m', attemptTimeout: '2s' })).time).toMatchObject({
-      hangingMs: 9400,
+      hangingMs: 8700,
       hangingEndsBy: 'attempts',
     });
-    expect(explain(policy({ patience: '1s' })).time).toMatchObject({
-      failingMs: 1000,
+    expect(explain(policy({ patience: '500ms' })).time).toMatchObject({
+      failingMs: 500,
       failingEndsBy: 'patience',
     });
   });
 
   test('is for ever where nothing ends the work, and says so', () => {
     const endless = explain(policy({ patience: 'unlimited', attemptTimeout: 'none' })).time;
-    expect(endless).toMatchObject({ hangingMs: null, hangingEndsBy: 'nothing', failingMs: 1400 });
+    expect(endless).toMatchObject({ hangingMs: null, hangingEndsBy: 'nothing', failingMs: 700 });
     expect(endless.says[1]).toContain('for ever');
     // Nothing stands around the attempts of this one, so patience cannot end one that hangs.
-    expect(explain(definePolicy([retry])()).time).toMatchObject({ hangingMs: null, failingMs: 1400 });
+    expect(explain(definePolicy([retry])()).time).toMatchObject({ hangingMs: null, failingMs: 700 });
   });
 
   test('with any number of attempts says how many fit', () => {
@@ -407,7 +412,7 @@ describe('as a text', () => {
     expect(text).toContain('The policy payments');
     expect(text).toContain('patience 2s\n');
     expect(text).toContain('ratio 0.1*, window 10s*');
-    expect(text).toContain('              2   0 ms   200 ms  400 ms');
+    expect(text).toContain('              2   0 ms   100 ms  200 ms');
     expect(text).not.toContain('not said*');
   });
 

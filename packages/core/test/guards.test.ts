@@ -211,6 +211,22 @@ describe('breaker', () => {
     expect(refused.stop).toBe('breaker_open');
   });
 
+  test('does not end work that goes on until its patience ends, unless that is asked for', async () => {
+    const breaker = { consecutive: 2, openFor: '4s' } as const;
+    const made = setup({ breaker, attempts: 'unlimited', patience: '1m' });
+    const end = made.ending(made.call(down, down, 'fine'));
+    await made.clock.advance('10s');
+    expect(end.is).toBe('fine');
+    const stopping = setup({
+      breaker: { ...breaker, whenOpen: 'stop' },
+      attempts: 'unlimited',
+      patience: '1m',
+    });
+    const refused = stopping.ending(stopping.call(down, down, 'never'));
+    await stopping.clock.advance('10s');
+    expect(refused.stop).toBe('breaker_open');
+  });
+
   test('is kept for each target: one dead shard does not close the door on the others', async () => {
     const { policy, call } = setup(tripped);
     for (let n = 0; n < 3; n++) await policy.try(call(down), { target: 'shard-1' });

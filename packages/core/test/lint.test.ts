@@ -117,7 +117,7 @@ describe('limits in time', () => {
   });
 
   test('waits count, not only attempts', () => {
-    const spec = { patience: '10s', attemptTimeout: '2400ms' } as const;
+    const spec = { patience: '10s', attemptTimeout: '2400ms', backoff: { base: '200ms' } } as const;
     expect(idsOf(spec)).toEqual(['attempts-exceed-patience']);
     expect(idsOf({ ...spec, backoff: { base: '50ms' } })).toEqual([]);
   });

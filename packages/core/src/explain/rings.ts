@@ -39,7 +39,7 @@ export function attemptRing(plan: Plan, settings: AllSettings, isGuarded: boolea
       throttle,
       throttle && `Sends at most ${round(throttle.k)} times what the target has been accepting.`,
     ),
-    place('breaker refuses?', breaker, breaker && sayBreaker(breaker), ['breaker']),
+    place('breaker refuses?', breaker, breaker && sayBreaker(breaker, plan.waitsForBreaker), ['breaker']),
     place('limiter', limiter, limiter && sayLimiter(limiter)),
     place('bulkhead', bulkhead, bulkhead && sayBulkhead(bulkhead)),
     place('breaker admits', breaker, breaker && sayProbes(breaker.probes), []),
@@ -141,14 +141,14 @@ function sayTarget({ targetOf, choose }: Plan, choice: AllSettings['choice']): s
   return `State is kept for each target by itself.${chosen}`;
 }
 
-function sayBreaker(breaker: NonNullable<AllSettings['breaker']>): string {
-  const { window, minimum, failureRatio, consecutive, slow, openFor, whenOpen } = breaker;
+function sayBreaker(breaker: NonNullable<AllSettings['breaker']>, waits: boolean): string {
+  const { window, minimum, failureRatio, consecutive, slow, openFor } = breaker;
   const [least, most = least] = openFor as readonly [number, number?];
   const back = typeof window === 'number' ? sayMs(window) : `${window.calls} calls`;
   const ratio = `${round(100 * failureRatio)} % of at least ${minimum} calls failed in the last ${back}`;
   const inARow = consecutive > 0 ? `, or ${consecutive} in a row` : '';
   const slowly = slow ? `, or ${round(100 * slow.ratio)} % took over ${sayMs(slow.over)}` : '';
-  const then = whenOpen === 'wait' ? 'waits for it if patience allows' : 'refuses at once';
+  const then = waits ? 'waits for it if patience allows' : 'refuses at once';
   return `Opens when ${ratio}${inARow}${slowly}. Open for ${sayMs(least)} to ${sayMs(most)}, up to half less by chance, it ${then}.`;
 }
 

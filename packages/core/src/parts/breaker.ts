@@ -26,7 +26,7 @@ export const breaker = definePart({
       true,
     ),
   },
-  create({ breaker: settings }, plan) {
+  create({ breaker: settings }, plan, spec) {
     if (!settings) return;
     const { window, slow, openFor } = settings;
     const [least, most = least] = openFor as readonly [number, number?];
@@ -43,7 +43,9 @@ export const breaker = definePart({
     };
     guard(plan);
     plan.isTimed ||= slow !== null;
-    plan.waitsForBreaker = settings.whenOpen === 'wait';
+    // Work that goes on until its patience ends is not ended by an open breaker, unless that is asked for.
+    const said = (spec.breaker as { whenOpen?: string } | undefined)?.whenOpen;
+    plan.waitsForBreaker = settings.whenOpen === 'wait' || (plan.attempts === Infinity && said === undefined);
     keep(plan, 'member', (target) => {
       target.breaker = new Breaker(machine, plan.random);
       target.breaker.onChange = (from, to, because, at) => {

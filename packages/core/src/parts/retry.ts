@@ -12,9 +12,9 @@ const unlimited = { unlimited: Infinity };
 
 const backoffFields = {
   strategy: word('exponential', 'constant', 'linear', 'exponential', 'fibonacci', 'polynomial'),
-  base: duration('200ms'),
+  base: duration('100ms'),
   factor: number(2, 1),
-  cap: duration('5s'),
+  cap: duration('30s'),
   jitter: either(
     'full',
     word('full', 'none', 'full', 'equal', 'decorrelated'),
