@@ -1,8 +1,9 @@
-import { type Clock, type Priority, type Random, systemClock, systemRandom } from 'holdfast';
+import { type Clock, later, type Priority, type Random, systemClock, systemRandom } from 'holdfast';
 import { anything, callback, count, duration, number, readTable, type SpecOf } from 'holdfast/fields';
 import { AdaptiveLimit } from 'holdfast/machines';
 import { readRequest } from 'holdfast/wire';
 import { addressKey, clientAddress, type Peers } from './address.ts';
+import type { Answer } from './answer.ts';
 import { Cohorts } from './cohorts.ts';
 import type { Exchange } from './exchange.ts';
 import { Gate } from './gate.ts';
@@ -35,6 +36,13 @@ export interface ShedPart extends Part {
   readonly threshold: number;
 }
 
+interface Arrival {
+  readonly exchange: Exchange;
+  readonly answer: (answer: Answer | undefined | Promise<Answer | undefined>) => void;
+}
+
+const ranks: Readonly<Record<Priority, number>> = { critical: 0, default: 1, sheddable: 2 };
+
 export interface ShedEnvironment {
   readonly clock?: Clock;
   readonly random?: Random;
@@ -45,6 +53,9 @@ export interface ShedEnvironment {
 /**
  * As much as can be done, and the most important of it. How many requests may be at work is found from what comes back;
  * the rest waits a moment in a short queue, by priority, or is refused at once.
+ *
+ * Those who arrive in one turn of the loop are looked at together, the most important first. It is also cheaper: what is
+ * done for many in a row costs a busy server far less than the same between other things.
  */
 export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {}): ShedPart {
   const settings = readTable(fields, options, 'shed.');
@@ -54,6 +65,8 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
   const gate = new Gate({ ...sizes(), queueTimeoutMs: settings.queueTimeout }, clock);
   const cohorts = new Cohorts(clock, random);
   const pressure = new Pressure(readings);
+  /** In this turn of the loop. */
+  let arrived: Arrival[] = [];
   const refused: Record<Priority, number> = { critical: 0, default: 0, sheddable: 0 };
 
   function sizes() {
@@ -89,6 +102,38 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
     return cohorts.mayWait(exchange.priority, tenant, now);
   }
 
+  function judge(exchange: Exchange, now: number): Answer | undefined | Promise<Answer | undefined> {
+    if (pressure.isHigh(now)) {
+      // No permit is short here: the thread or the heap is, and only fewer requests help.
+      cohorts.drop();
+      if (!mayWait(exchange, now)) return refuse(exchange);
+    }
+    if (gate.tryEnter(exchange, now)) {
+      admit(exchange, now);
+      return undefined;
+    }
+    if (!mayWait(exchange, now)) return refuse(exchange);
+    const admitted = gate.enter(exchange, now);
+    if (admitted === false) return drop(exchange);
+    if (admitted === true) {
+      admit(exchange, now);
+      return undefined;
+    }
+    return admitted.then((isIn) => {
+      if (!isIn) return drop(exchange);
+      admit(exchange, clock.now());
+      return undefined;
+    });
+  }
+
+  function judgeArrived(): void {
+    const all = arrived;
+    arrived = [];
+    const now = clock.now();
+    if (all.length > 1) all.sort((a, b) => ranks[a.exchange.priority] - ranks[b.exchange.priority]);
+    for (const { exchange, answer } of all) answer(judge(exchange, now));
+  }
+
   return {
     name: 'shed',
     refused,
@@ -110,27 +155,8 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
       else if (inside?.has(exchange.peer)) {
         exchange.priority = readRequest(exchange.headers).priority ?? exchange.priority;
       }
-      const now = exchange.nowBy(clock);
-      if (pressure.isHigh(now)) {
-        // No permit is short here: the thread or the heap is, and only fewer requests help.
-        cohorts.drop();
-        if (!mayWait(exchange, now)) return refuse(exchange);
-      }
-      if (gate.tryEnter(exchange, now)) {
-        admit(exchange, now);
-        return undefined;
-      }
-      if (!mayWait(exchange, now)) return refuse(exchange);
-      const admitted = gate.enter(exchange, now);
-      if (admitted === false) return drop(exchange);
-      if (admitted === true) {
-        admit(exchange, now);
-        return undefined;
-      }
-      return admitted.then((later) => {
-        if (!later) return drop(exchange);
-        admit(exchange, clock.now());
-        return undefined;
+      return new Promise((answer) => {
+        if (arrived.push({ exchange, answer }) === 1) later(judgeArrived);
       });
     },
   };

@@ -1,4 +1,4 @@
-import { Alarm, type Clock } from 'holdfast';
+import { Alarm, type Clock, later } from 'holdfast';
 
 export interface StoreLineSettings {
   /** Nobody waits longer for the store. */
@@ -72,8 +72,7 @@ export class StoreLine<Ask, Answer> {
       };
       if (this.#alarm.index < 0) this.#clock.set(this.#alarm, waiting.endsAt);
       this.#patient.push(waiting);
-      this.#unsent.push(waiting);
-      this.#flush(now);
+      if (this.#unsent.push(waiting) === 1) later(this.#flushAll);
     });
   }
 
@@ -87,6 +86,9 @@ export class StoreLine<Ask, Answer> {
     this.#calls.delete(oldest!);
     return false;
   }
+
+  /** Whatever is asked in one turn of the loop goes together: it costs one call, and what follows is done in one go, too. */
+  readonly #flushAll = (): void => this.#flush(this.#clock.now());
 
   #flush(now: number): void {
     while (this.#unsent.length > 0 && this.#calls.size < this.#settings.callsMax) {

@@ -1,3 +1,4 @@
+import net from 'node:net';
 import { virtualClock } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
 import { Cohorts } from '../src/cohorts.ts';
@@ -78,6 +79,22 @@ describe.each(frameworks)('shedding on $name', ({ serve }) => {
     for (const each of [...running, critical]) expect((await each).status).toBe(200);
     expect(part.refused).toEqual({ critical: 1, default: 0, sheddable: 1 });
     await expect.poll(() => part.inFlight).toBe(0);
+  });
+
+  test('looks at all who arrive in one turn of the loop, the most important first', async () => {
+    const part = shed({ initial: 1, floor: 1, ceiling: 1, reserve: 0, queueMax: 0, inside }, calm);
+    await using server = await serve([part], ({ url }) => reply(200, url));
+    const request = (path: string, priority: string) =>
+      `GET ${path} HTTP/1.1\r\nhost: a\r\nholdfast: priority=${priority}\r\n\r\n`;
+    const socket = net.connect(server.port, '127.0.0.1');
+    let heard = '';
+    socket.setEncoding('latin1').on('data', (chunk: string) => {
+      heard += chunk;
+    });
+    // In one packet, so that both are there before anything is decided.
+    socket.write(request('/less', 'sheddable') + request('/more', 'critical'));
+    await expect.poll(() => heard.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 503', 'HTTP/1.1 200']);
+    socket.destroy();
   });
 
   test('lets the critical overtake those who wait', async () => {

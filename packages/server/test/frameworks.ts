@@ -102,7 +102,10 @@ export const frameworks: readonly Framework[] = [
           .send(answer.body ?? '');
       });
       await app.listen({ port: 0, host: '127.0.0.1' });
-      return running(app.server, () => app.close());
+      return running(app.server, () => {
+        app.server.closeAllConnections();
+        return app.close();
+      });
     },
   },
   {

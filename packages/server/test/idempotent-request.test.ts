@@ -79,7 +79,7 @@ describe.each(frameworks)('phases on $name', ({ serve }) => {
       },
       serve,
     );
-    it.post().catch(() => {});
+    const first = it.post();
     await expect.poll(() => done).toEqual(['charge']);
     await expect
       .poll(async () => {
@@ -90,6 +90,7 @@ describe.each(frameworks)('phases on $name', ({ serve }) => {
     expect(done).toEqual(['charge', 'ship']);
     expect(keys).toEqual(['k/charge']);
     died.reject(new Error('gone'));
+    await first;
   });
 
   test('may give nothing', async () => {

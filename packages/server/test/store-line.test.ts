@@ -26,25 +26,37 @@ function setup({ callsMax = 1, batchMax = 10 } = {}) {
   return { clock, calls, late, line, settled, ask };
 }
 
+/** What was asked in this turn of the loop is sent at its end. */
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
 describe('the line to a store', () => {
-  test('sends together what was asked while a call was under way', async () => {
+  test('sends together what was asked in one turn, or while a call was under way', async () => {
     const { calls, ask, settled, clock } = setup({ batchMax: 2 });
-    const all = ['a', 'b', 'c', 'd'].map(ask);
-    expect(calls.map(({ asks }) => asks)).toEqual([['a']]);
-    calls[0]!.resolve(['A']);
+    const all = ['a', 'b'].map(ask);
+    await turn();
+    expect(calls.map(({ asks }) => asks)).toEqual([['a', 'b']]);
+    all.push(ask('c'));
+    await turn();
+    all.push(ask('d'), ask('e'));
+    await turn();
+    expect(calls).toHaveLength(1);
+    calls[0]!.resolve(['A', 'B']);
     await clock.advance(1);
-    expect(calls[1]!.asks).toEqual(['b', 'c']);
-    calls[1]!.resolve(['B', 'C']);
+    expect(calls[1]!.asks).toEqual(['c', 'd']);
+    calls[1]!.resolve(['C', 'D']);
     await clock.advance(1);
-    calls[2]!.resolve(['D']);
+    calls[2]!.resolve(['E']);
     await Promise.all(all);
-    expect(settled).toEqual({ a: 'A', b: 'B', c: 'C', d: 'D' });
+    expect(settled).toEqual({ a: 'A', b: 'B', c: 'C', d: 'D', e: 'E' });
     expect(clock.pendingTimers).toBe(0);
   });
 
   test('waits for nobody longer than the timeout, and does not send what was given up', async () => {
     const { calls, ask, settled, clock, line } = setup();
-    const all = [ask('a'), ask('b')];
+    const all = [ask('a')];
+    await turn();
+    all.push(ask('b'));
+    await turn();
     await clock.advance(24);
     expect(settled).toEqual({});
     await clock.advance(1);
@@ -59,6 +71,7 @@ describe('the line to a store', () => {
   test('waits not at all while a call is overdue, and hears of its answer', async () => {
     const { calls, late, ask, settled, clock } = setup();
     const first = ask('a');
+    await turn();
     await clock.advance(25);
     await first;
     await ask('b');
@@ -67,6 +80,7 @@ describe('the line to a store', () => {
     await clock.advance(1);
     expect(late).toEqual(['A']);
     const next = ask('c');
+    await turn();
     calls[1]!.resolve(['C']);
     await next;
     expect(settled.c).toBe('C');
@@ -75,10 +89,12 @@ describe('the line to a store', () => {
   test('finds out with one call whether a store that never answered is back', async () => {
     const { calls, ask, clock } = setup();
     const first = ask('a');
+    await turn();
     await clock.advance(25);
     await first;
     await clock.advance(1000);
     const second = ask('b');
+    await turn();
     expect(calls).toHaveLength(2);
     calls[1]!.resolve(['B']);
     await second;
@@ -87,6 +103,7 @@ describe('the line to a store', () => {
   test('leaves a store that refused alone for a moment, and remembers why', async () => {
     const { calls, ask, settled, clock, line } = setup();
     const all = [ask('a'), ask('b')];
+    await turn();
     calls[0]!.reject(new Error('ECONNREFUSED'));
     await Promise.all(all);
     await ask('c');
@@ -94,6 +111,7 @@ describe('the line to a store', () => {
     expect(line.lastError).toMatchObject({ message: 'ECONNREFUSED' });
     await clock.advance(100);
     const again = ask('d');
+    await turn();
     expect(calls).toHaveLength(2);
     calls[1]!.resolve(['D']);
     await again;
