@@ -3,15 +3,16 @@ import type { Row } from './database.ts';
 import { envelopeOf, numberOf } from './envelope-columns.ts';
 
 export const leaseText = `SELECT token, seq, id, body, bytes, bytes_are_text, type, key, tenant, extras, origin, replay,
-  first_seen_at, expires_at, patience_left, trials FROM {schema}.lease($1, $2, $3, $4, $5, $6, $7, $8)`;
+  first_seen_at, expires_at, patience_left, trials FROM {schema}.lease($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
 
 /** Where the columns of an envelope begin. */
 const envelopeFrom = 2;
 
 /** `since`: where in the line to begin, epoch ms; 0: at its front. */
 export function leaseValues(topic: string, request: LeaseRequest, since: number): unknown[] {
-  const { owner, limit, leaseMs, runMax = 1, retriesShare = null, suspects = false } = request;
-  return [topic, owner, limit, leaseMs, runMax, retriesShare, suspects, since];
+  const { owner, limit, leaseMs, runMax = 1, retriesShare = null, suspects = false, bytesMax } = request;
+  const bytes = bytesMax === undefined ? null : Math.floor(bytesMax);
+  return [topic, owner, limit, leaseMs, runMax, retriesShare, suspects, since, bytes];
 }
 
 /** What was leased, and when the first of it was due. */

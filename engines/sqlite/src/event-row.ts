@@ -30,7 +30,7 @@ export type EventRow = [
 ];
 
 /** Positions that others read, too. */
-export const at = { seq: 0, key: 4, tenant: 5, rest: 6, dueAt: 8, tried: 9 } as const;
+export const at = { seq: 0, payload: 2, key: 4, tenant: 5, rest: 6, dueAt: 8, tried: 9 } as const;
 
 /** What has happened to an event so far, by position, behind the columns of an `EventRow` or behind its sequence. */
 export const trialColumns = `event.lane, event.attempts, event.snoozes, event.deaths, event.next_delay_ms,

@@ -19,6 +19,8 @@ import { type Topic, type Topics, toTopic } from './topics.ts';
 
 /** What is given at once at most, so that a transaction stays short. */
 const leaseMax = 1000;
+/** Events that are read before their sizes are looked at. */
+const readTogether = 64;
 /** Leases of the dead that one transaction takes back. */
 const endedTogether = 16;
 /** Events that one lease sets aside because of a quarantine. */
@@ -36,7 +38,8 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
     store.prepareRows(`
     SELECT ${columns} FROM holdfast_line line
     CROSS JOIN holdfast_event event ON event.seq = line.seq
-    WHERE line.topic = ? AND line.line = ? AND line.due_at <= ? ORDER BY line.due_at, line.seq LIMIT ? + 0`);
+    WHERE line.topic = ? AND line.line = ? AND line.due_at <= ? AND (line.due_at, line.seq) > (?, ?)
+    ORDER BY line.due_at, line.seq LIMIT ? + 0`);
   // To first tries hardly anything has happened.
   const [untriedLine, triedLine] = [dueOf(eventColumns), dueOf(`${eventColumns}, ${trialColumns}`)];
   // The first that cannot run ends a run: what is after it may not overtake.
@@ -100,11 +103,21 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
   const busy = new Set<string>();
 
   /** What is due in a line, without what is under quarantine: that is set aside on the way. */
-  function due(topic: Topic, orders: Orders, which: number, until: number, limit: number): EventRow[] {
+  function due(
+    topic: Topic,
+    orders: Orders,
+    which: number,
+    until: number,
+    limit: number,
+    bytesMax: number,
+  ): EventRow[] {
     const hasQuarantine = orders.tenants.size + orders.keys.size > 0;
     const line = which === firstTries ? untriedLine : triedLine;
     for (let setAside = 0; ; ) {
-      const rows = line.all(topic.id, which, until, limit) as unknown as EventRow[];
+      const rows = inParts(limit, bytesMax, (count, last) => {
+        const from = last ? [last[at.dueAt], last[at.seq]] : [-1, -1];
+        return line.all(topic.id, which, until, ...from, count) as unknown as EventRow[];
+      });
       if (!hasQuarantine) return rows;
       const free = rows.filter((row) => {
         const control = orders.holder(row[at.tenant], row[at.key]);
@@ -119,8 +132,18 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
   }
 
   /** What may follow a head in the same hand. */
-  function followersOf(head: EventRow, lane: string, topic: Topic, orders: Orders, max: number, now: number) {
-    const rows = followers.all(topic.id, lane, head[at.seq], max, now) as unknown as EventRow[];
+  function followersOf(
+    head: EventRow,
+    lane: string,
+    topic: Topic,
+    orders: Orders,
+    max: number,
+    now: number,
+    bytesMax: number,
+  ) {
+    const rows = inParts(max, bytesMax, (count, last = head) => {
+      return followers.all(topic.id, lane, last[at.seq], count, now) as unknown as EventRow[];
+    });
     const end = rows.findIndex((row) => {
       const endsRun = (row as unknown[])[at.tried + 1] === 1;
       return endsRun || orders.holder(row[at.tenant], row[at.key]) !== undefined;
@@ -147,21 +170,21 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
 
   /** Both lines, or of each its part of `limit` and what the other leaves free: no more is read than may be given. */
   function waitingFor(topic: Topic, orders: Orders, request: LeaseRequest, limit: number, now: number) {
-    const { retriesShare } = request;
+    const { retriesShare, bytesMax = Infinity } = request;
     // One place cannot be shared: it goes to the oldest.
     if (retriesShare === undefined || limit === 1) {
-      const first = due(topic, orders, firstTries, now, limit);
-      return { first, again: due(topic, orders, retries, now, limit) };
+      const first = due(topic, orders, firstTries, now, limit, bytesMax);
+      return { first, again: due(topic, orders, retries, now, limit, bytesMax) };
     }
     const own = Math.min(limit - 1, Math.max(1, Math.floor(limit * retriesShare)));
-    const again = due(topic, orders, retries, now, own);
-    const first = due(topic, orders, firstTries, now, limit - again.length);
+    const again = due(topic, orders, retries, now, own, bytesMax);
+    const first = due(topic, orders, firstTries, now, limit - again.length, bytesMax);
     if (again.length < own || first.length === limit - own) return { first, again };
-    return { first, again: due(topic, orders, retries, now, limit - first.length) };
+    return { first, again: due(topic, orders, retries, now, limit - first.length, bytesMax) };
   }
 
   function choose(topic: Topic, orders: Orders, request: LeaseRequest, limit: number, now: number) {
-    const { runMax = 1 } = request;
+    const { runMax = 1, bytesMax = Infinity } = request;
     const { first, again } = waitingFor(topic, orders, request, limit, now);
     const retried = new Set(again);
     const heads = inOrder(first, again);
@@ -170,17 +193,21 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
     const past = isRun ? trialsOf(heads) : untried;
     const chosen: EventRow[] = [];
     let hasRuns = false;
+    let bytes = 0;
     const taken: (EventRow | undefined)[] = [undefined, undefined];
     for (const head of heads) {
-      if (chosen.length >= limit) break;
+      if (chosen.length >= limit || (chosen.length > 0 && bytes + sizeOf(head) > bytesMax)) break;
       chosen.push(head);
+      bytes += sizeOf(head);
       taken[retried.has(head) ? retries : firstTries] = head;
       const tried = past.get(head[at.seq]);
       const lane = tried ? tried[0] : head[at.key];
       if (!isRun || typeof lane !== 'string' || chosen.length >= limit) continue;
       const max = Math.min(runMax, limit - chosen.length + 1) - 1;
-      for (const row of followersOf(head, lane, topic, orders, max, now)) {
+      for (const row of followersOf(head, lane, topic, orders, max, now, bytesMax)) {
+        if (bytes + sizeOf(row) > bytesMax) break;
         chosen.push(row);
+        bytes += sizeOf(row);
         hasRuns = true;
       }
     }
@@ -192,7 +219,7 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
   }
 
   function chooseSuspect(topic: Topic, orders: Orders) {
-    const chosen = due(topic, orders, suspects, Number.MAX_SAFE_INTEGER, 1);
+    const chosen = due(topic, orders, suspects, Number.MAX_SAFE_INTEGER, 1, Infinity);
     for (const row of chosen) leaveOne.run(topic.id, suspects, row[at.dueAt], row[at.seq]);
     return { chosen, hasRuns: false };
   }
@@ -333,6 +360,30 @@ interface Glance {
 
 function hasCome(time: unknown, now: number): boolean {
   return time !== null && Number(time) <= now;
+}
+
+/** Texts by their characters. */
+function sizeOf(row: EventRow): number {
+  return row[at.payload].length;
+}
+
+/** As many as have room together, and one at least. Little more than that is read, and none by itself: that would cost more. */
+function inParts(
+  limit: number,
+  bytesMax: number,
+  read: (count: number, last: EventRow | undefined) => EventRow[],
+): EventRow[] {
+  const rows: EventRow[] = [];
+  for (let bytes = 0; ; ) {
+    const count = Math.min(limit - rows.length, readTogether);
+    const part = read(count, rows.at(-1));
+    for (const row of part) {
+      bytes += sizeOf(row);
+      if (bytes > bytesMax && rows.length > 0) return rows;
+      rows.push(row);
+    }
+    if (part.length < count || rows.length === limit) return rows;
+  }
 }
 
 /** Oldest due first. */

@@ -71,6 +71,8 @@ export interface LeaseRequest {
   /** Who asks: one name a process start, never used again. */
   readonly owner: string;
   readonly limit: number;
+  /** Payloads of so many bytes together, and one event at least; texts may be counted by their characters. No limit unless given. */
+  readonly bytesMax?: number;
   readonly leaseMs: number;
   /** With `ordering: 'key'`: the longest run of one key; 1 unless given. */
   readonly runMax?: number;

@@ -105,6 +105,11 @@ export const brokenBrokers: readonly BrokenEngine[] = [
       return leased;
     },
   })),
+  brokenBroker(
+    'a lease as heavy as it comes',
+    'gives no more bytes than were asked for, and one event at least',
+    (broker) => ({ lease: (topic, { bytesMax: _, ...request }) => broker.lease(topic, request) }),
+  ),
   brokenBroker('headers that are lost', 'keeps everything that a producer gives', (broker) => ({
     publish: (topic, events) =>
       broker.publish(

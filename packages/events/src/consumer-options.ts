@@ -65,6 +65,8 @@ export interface ConsumerOptions<T = unknown, Tx = unknown> {
   readonly grace?: Duration;
   /** The most that is leased, or settled, at once. */
   readonly batchMax?: number;
+  /** Payloads in hand, in bytes together; the last lease may be one event above it. 32 MiB unless given. */
+  readonly bytesMax?: number;
   /** Settlements wait at most so long for others to share a write with. */
   readonly settleWithin?: Duration;
   /** Looks at least so often, whether or not the doorbell rings. */
@@ -110,6 +112,7 @@ export interface ConsumerSettings<T, Tx> {
   readonly redact: readonly string[];
   readonly graceMs: number;
   readonly batchMax: number;
+  readonly bytesMax: number;
   readonly settleWithinMs: number;
   readonly pollMs: number;
   readonly hasDoorbell: boolean;
@@ -169,6 +172,7 @@ export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSet
     redact: [...(options.redact ?? [])],
     graceMs: ms('grace', options.grace ?? '20s'),
     batchMax: whole('batchMax', options.batchMax ?? 1000, 1),
+    bytesMax: whole('bytesMax', options.bytesMax ?? 32 * 1024 * 1024, 1),
     settleWithinMs: ms('settleWithin', options.settleWithin ?? '5ms'),
     hasDoorbell: engine === undefined || engine.features.doorbell === true,
     pollMs: ms('poll', options.poll ?? '1s', 1),

@@ -28,6 +28,7 @@ export interface FeedSettings<T, Tx> extends TaskSettings {
   /** Asked before the handler is, where every event is handled once. */
   readonly ledger: Ledger<Tx> | undefined;
   readonly batchMax: number;
+  readonly bytesMax: number;
   readonly leaseMs: number;
   readonly pollMs: number;
   /** The engine tells when something may be due; otherwise it has to be looked at more often. */
@@ -40,6 +41,8 @@ export interface FeedSettings<T, Tx> extends TaskSettings {
   onLeased(leased: Leased): void;
   onFailure(what: string, delayMs: number): void;
 }
+
+type Wanted = Pick<LeaseRequest, 'limit' | 'bytesMax' | 'suspects'>;
 
 /** Where no doorbell rings: how soon to look again after something was found; twice as long each time after nothing was. */
 const idleMinMs = 5;
@@ -138,7 +141,9 @@ export class Feed<T, Tx> implements Inhabitant {
     if (isSolo) this.#wake.within(this.#soloNotBefore - now);
     if (this.#isHungry) {
       const limit = this.#room(now);
-      if (limit > 0) this.#lease({ limit }, now);
+      const bytesMax = this.#settings.bytesMax - this.#settings.heartbeat.bytesInHand;
+      // What is in hand ends, and that rings.
+      if (limit > 0 && bytesMax > 0) this.#lease({ limit, bytesMax }, now);
     }
   }
 
@@ -206,7 +211,7 @@ export class Feed<T, Tx> implements Inhabitant {
     this.#settings.solitude.giveBack(this);
   }
 
-  #lease(request: Pick<LeaseRequest, 'limit' | 'suspects'>, now: number): void {
+  #lease(request: Wanted, now: number): void {
     const { crew, solitude } = this.#settings;
     this.#isHungry = false;
     this.#measure(now);
@@ -218,7 +223,7 @@ export class Feed<T, Tx> implements Inhabitant {
     });
   }
 
-  async #leaseOnce(request: Pick<LeaseRequest, 'limit' | 'suspects'>, sentAt: number): Promise<void> {
+  async #leaseOnce(request: Wanted, sentAt: number): Promise<void> {
     const { broker, topic, owner, leaseMs, retriesShare, pollMs, onLeased } = this.#settings;
     const { limit } = request;
     const runs = this.#ordering === 'key' && { runMax: this.#runMax(limit) };
@@ -266,8 +271,11 @@ export class Feed<T, Tx> implements Inhabitant {
   async #receive({ deliveries, controlsVersion }: Leased, sentAt: number): Promise<void> {
     const { crew, settler, heartbeat, leaseMs } = this.#settings;
     const tasks: Task<T>[] = [];
-    const batch: Batch = { tasks, leaseEndsAt: sentAt + leaseMs, open: deliveries.length };
-    for (const delivery of deliveries) tasks.push(new Task<T>(delivery, this.#settings, batch, sentAt));
+    const batch: Batch = { tasks, leaseEndsAt: sentAt + leaseMs, open: deliveries.length, bytes: 0 };
+    for (const delivery of deliveries) {
+      tasks.push(new Task<T>(delivery, this.#settings, batch, sentAt));
+      batch.bytes += delivery.payload.length;
+    }
     if (tasks.length > 0) heartbeat.watch(batch);
     this.#taken += tasks.length;
     const isReady = await this.#prepare(tasks, controlsVersion);

@@ -45,6 +45,14 @@ export class Heartbeat {
     }
   }
 
+  /** Of the payloads in hand, as if those of a batch were all as large. */
+  get bytesInHand(): number {
+    let bytes = 0;
+    for (const batch of this.#batches)
+      if (batch.open > 0) bytes += (batch.bytes * batch.open) / batch.tasks.length;
+    return bytes;
+  }
+
   get #everyMs(): number {
     return this.#settings.leaseMs / beatsPerLease;
   }

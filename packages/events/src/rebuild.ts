@@ -139,5 +139,6 @@ function taskOf<T>(
     suspect: false,
     diagnosis: undefined,
   };
-  return new Task<T>(delivery, settings, { tasks: [], leaseEndsAt: Infinity, open: 0 }, clock.now());
+  const batch = { tasks: [], leaseEndsAt: Infinity, open: 0, bytes: 0 };
+  return new Task<T>(delivery, settings, batch, clock.now());
 }

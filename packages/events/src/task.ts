@@ -46,6 +46,8 @@ export interface Batch {
   leaseEndsAt: number;
   /** Tasks that are not over. */
   open: number;
+  /** Of all their payloads. */
+  bytes: number;
 }
 
 export type Phase = typeof WAITING | typeof RUNNING | typeof SETTLING | typeof OVER;

@@ -70,6 +70,27 @@ describe('concurrency', () => {
     expect(orders.state().running).toBe(7);
   });
 
+  test('large events are in hand a few at a time, and none waits for a poll', async () => {
+    const { clock, open, publish, handled } = stage();
+    let inHand = 0;
+    let most = 0;
+    await open({
+      concurrency: 50,
+      bytesMax: 5000,
+      handler: async () => {
+        inHand += 1;
+        most = Math.max(most, inHand);
+        await scripted(clock, after(10, 1))();
+        inHand -= 1;
+      },
+    });
+    await publish(
+      ...Array.from({ length: 60 }, (_, index) => ({ id: `${index}`, payload: 'x'.repeat(1000) })),
+    );
+    await clock.advance('900ms');
+    expect([handled.length, most]).toEqual([60, 5]);
+  });
+
   test('retries have a share, and do not starve first tries', async () => {
     const { clock, open, publish } = stage();
     const seen: string[] = [];

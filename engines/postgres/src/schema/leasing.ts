@@ -129,11 +129,20 @@ BEGIN
   RETURN runs[1:most];
 END $$;
 
+-- How many of them have room together, and one at least. The size of a value is known without reading it.
+CREATE FUNCTION fitting(chosen bigint[], bytes_max bigint) RETURNS int LANGUAGE sql STABLE AS $$
+  SELECT greatest(1, count(*) FILTER (WHERE bytes <= bytes_max))::int FROM (
+    SELECT sum(e.size) OVER (ORDER BY c.place) AS bytes
+    FROM unnest(chosen) WITH ORDINALITY AS c(seq, place), LATERAL (
+      SELECT coalesce(octet_length(body), 0) + coalesce(octet_length(bytes), 0) AS size
+      FROM event WHERE event.seq = c.seq LIMIT 1) AS e) AS sums
+$$;
+
 -- The first row tells what stands besides (in extras); then the deliveries, oldest due first. since: where in the line to begin, 0 for
 -- its front. Events that were claimed leave the front of an index full of entries that are walked over until vacuum comes; who claims
 -- without a pause need not begin there each time. What it leaves free is taken from the front.
 CREATE FUNCTION lease(topic_name text, who text, most int, lease_ms double precision, run_max int, share double precision, alone boolean,
-  since bigint)
+  since bigint, bytes_max bigint)
 RETURNS TABLE (token bigint, seq bigint, id text, body text, bytes bytea, bytes_are_text boolean, type text, key text, tenant text,
   extras text, origin text, replay text, first_seen_at bigint, expires_at bigint, patience_left bigint, trials text)
 LANGUAGE plpgsql ${quick} AS $$
@@ -159,6 +168,8 @@ DECLARE
   more bigint[];
   runs bigint[];
   mean double precision := run_max;
+  fit int;
+  unfit bigint[];
 BEGIN
   ${unhurried}
   IF EXISTS (SELECT FROM control WHERE until <= now) THEN PERFORM end_controls(now); END IF;
@@ -229,6 +240,14 @@ BEGIN
     END IF;
   END IF;
 
+  IF bytes_max IS NOT NULL AND cardinality(chosen) > 1 THEN
+    fit := fitting(chosen, bytes_max);
+    unfit := chosen[fit + 1 :];
+    chosen := chosen[1:fit];
+    IF heads IS NULL AND cardinality(unfit) > 0 THEN
+      INSERT INTO ready SELECT t.topic, line_of(suspect, attempts), due_at, seq FROM event WHERE seq = ANY (unfit);
+    END IF;
+  END IF;
   IF heads IS NOT NULL THEN
     -- Heads for which there is no room go back in line.
     INSERT INTO ready SELECT t.topic, line_of(suspect, attempts), due_at, seq FROM event

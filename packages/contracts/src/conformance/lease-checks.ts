@@ -20,6 +20,44 @@ export const leaseChecks: readonly Check[] = [
     await stage.expectNothing(topic, 'all are in hand');
   }),
 
+  check('gives no more bytes than were asked for, and one event at least', [], async (stage) => {
+    const topic = await stage.topic();
+    const sent = ['a', 'b', 'c', 'd', 'e'].map((letter) => letter.repeat(1000));
+    await stage.publish(topic, sent);
+    const given: unknown[] = [];
+    for (const [bytesMax, most] of [
+      [2500, 2],
+      [10, 1],
+    ] as const) {
+      const request = { owner: 'worker-1', limit: 100, leaseMs: 50 * stage.unitMs, bytesMax };
+      const { deliveries, nextDueInMs } = await stage.broker.lease(topic, request);
+      ensure(
+        deliveries.length > 0 && deliveries.length <= most,
+        `${bytesMax} bytes are 1 to ${most} events, got ${deliveries.length}`,
+      );
+      // Queues do not know what waits.
+      ensure((nextDueInMs ?? 0) === 0, `the rest is due now, got ${nextDueInMs}`);
+      given.push(...payloads(deliveries));
+    }
+    given.push(...payloads(await stage.take(topic, sent.length - given.length)));
+    expectLike(given, sent, 'all are given, in their order');
+  }),
+
+  check('ends the run of a key where its bytes end', ['ordering'], async (stage) => {
+    const topic = await stage.topic({ ordering: 'key' });
+    const sent = ['a', 'b', 'c', 'd', 'e'].map((letter) => letter.repeat(1000));
+    await stage.publish(topic, sent, { key: 'one' });
+    const given: unknown[] = [];
+    for (let asks = 0; asks < sent.length && given.length < sent.length; asks++) {
+      const run = await stage.lease(topic, { runMax: 10, bytesMax: 2500 });
+      ensure(run.length > 0 && run.length <= 2, `2500 bytes are 1 or 2 events, got ${run.length}`);
+      await stage.expectNothing(topic, 'the rest waits behind the run');
+      given.push(...payloads(run));
+      for (const delivery of run) await stage.ack(delivery);
+    }
+    expectLike(given, sent, 'all are given, in their order');
+  }),
+
   check('gives an unsettled event again when its lease has ended', [], async (stage) => {
     const topic = await stage.topic();
     await stage.publish(topic, ['a']);

@@ -13,7 +13,7 @@ export function survey(topic: Topic, now: number, isHeld: (row: Row) => boolean)
 
 /** What a lease takes of a surveyed topic: nothing that is behind, but for the run of a head that is taken. */
 export function choose(surveyed: readonly [Row, WaitingState][], request: LeaseRequest, now: number): Row[] {
-  const { limit, runMax = 1, suspects = false, retriesShare } = request;
+  const { limit, runMax = 1, bytesMax = Infinity, suspects = false, retriesShare } = request;
   const wanted = suspects ? 'suspect' : 'ready';
   const line = surveyed.filter(([, state]) => state === wanted).map(([row]) => row);
   line.sort((a, b) => a.dueAt - b.dueAt || a.order - b.order);
@@ -25,7 +25,17 @@ export function choose(surveyed: readonly [Row, WaitingState][], request: LeaseR
     if (chosen.length >= limit) break;
     chosen.push(...runOf(head, surveyed, Math.min(runMax, limit - chosen.length), now));
   }
-  return chosen;
+  return chosen.slice(0, fitting(chosen, bytesMax));
+}
+
+/** How many have room together; one always has. */
+function fitting(rows: readonly Row[], bytesMax: number): number {
+  let bytes = 0;
+  const tooMuch = rows.findIndex(({ envelope }, index) => {
+    bytes += envelope.payload.length;
+    return index > 0 && bytes > bytesMax;
+  });
+  return tooMuch < 0 ? rows.length : tooMuch;
 }
 
 function stateOf(row: Row, now: number, isBehind: boolean, isHeld: boolean): WaitingState {
