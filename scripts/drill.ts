@@ -21,6 +21,7 @@ const drills: Record<string, () => Promise<DrillModule>> = {
   'http-soak': () => import('../drills/http-soak.ts'),
   'http-outage': () => import('../drills/http-outage.ts'),
   published: () => import('../drills/published.ts'),
+  'published-plots': () => import('../drills/published-plots.ts'),
   'idempotency-kill': () => import('../drills/idempotency-kill.ts'),
   overload: () => import('../drills/overload.ts'),
   'overload-plot': () => import('../drills/overload-plot.ts'),

@@ -1,40 +1,48 @@
 import { parseScenario, type Scenario } from '@holdfast/config';
 import { describe, expect, test } from 'vitest';
-import { simulate } from '../src/index.ts';
-import { brooker, brookerMaker, brookerPolicies, brookerTable, published } from './published.ts';
+import { boundsOf, simulate } from '../src/index.ts';
+import {
+  brooker,
+  brookerMaker,
+  brookerPolicies,
+  brookerTable,
+  layers,
+  published,
+  publishedNames,
+} from './published.ts';
 import { library } from './setup.ts';
 
 const bare = 'patience: unlimited, attemptTimeout: none, budget: false, breaker: false';
 
-describe('layers that all retry', () => {
-  /** A chain of `layers` callers, of which each makes `attempts`; the leaf fails with a chance of `p`. */
-  function chain(layers: number, attempts: number, p: number, seconds: number): Scenario {
-    const tiers = Array.from(
-      { length: layers - 1 },
-      (_, tier) => `t${tier}: { calls: [{ to: t${tier + 1} }] }`,
-    );
-    return parseScenario(`
-id: layers
-duration: ${seconds}s
-services: { ${[...tiers, `t${layers - 1}: {}`].join(', ')} }
-clients: { user: { to: t0, arrivals: { constant: 10/s } } }
-faults: [{ kind: errorRate, value: ${p}, service: t${layers - 1}, from: 0s }]
-policies: { p: { attempts: ${attempts}, backoff: false, ${bare} } }
-`);
-  }
+describe('the files of published experiments hold what they assert', () => {
+  // Two million calls in full: it has tests of its own below.
+  const cases = publishedNames
+    .filter((name) => name !== 'tail-at-scale')
+    .flatMap((name) => Object.keys(published(name).policies).map((policy) => [name, policy] as const));
+  test.each(cases)('%s with %s', (name, policy) => {
+    const scenario = published(name);
+    const results = simulate(scenario, { policy });
+    for (const bound of boundsOf(scenario, policy)) {
+      const { metric, atLeast = -Infinity, atMost = Infinity } = bound;
+      expect(results.figure(metric, bound)).toBeGreaterThanOrEqual(atLeast);
+      expect(results.figure(metric, bound)).toBeLessThanOrEqual(atMost);
+    }
+  });
+});
 
+describe('layers that all retry', () => {
   test.each([
     [3, 4, 64],
     [4, 4, 256],
     [3, 3, 27],
     [5, 3, 243],
-  ])('%i layers of %i attempts make %i calls', (layers, attempts, calls) => {
-    const results = simulate(chain(layers, attempts, 1, 3), { policy: 'p' });
-    expect(results.figure('multiplication', { service: `t${layers - 1}` })).toBe(calls);
+  ])('%i layers of %i attempts make %i calls', (depth, attempts, calls) => {
+    const results = simulate(layers(depth, attempts, 1, 3), { policy: 'p' });
+    expect(results.figure('multiplication', { service: `t${depth - 1}` })).toBe(calls);
   });
 
   test('and fewer the likelier a call succeeds: (1 − pᵐ) / (1 − p)', () => {
-    const results = simulate(chain(3, 4, 0.9, 1500), { policy: 'p' });
+    const results = simulate(layers(3, 4, 0.9, 1500), { policy: 'p' });
     expect(results.figure('multiplication', { service: 't2' })).toBeCloseTo((1 - 0.9 ** 64) / 0.1, 0);
   });
 });

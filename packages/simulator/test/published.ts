@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseAssertion, parseScenario, type Scenario } from '@holdfast/config';
 import {
@@ -12,10 +12,27 @@ import {
   timeout,
 } from 'holdfast';
 
-/** A published experiment by its file. */
-export function published(name: string): Scenario {
-  const file = path.join(import.meta.dirname, `../published/${name}.yaml`);
-  return parseScenario(readFileSync(file, 'utf8'), file);
+const folder = path.join(import.meta.dirname, '../published');
+
+export const publishedNames: readonly string[] = readdirSync(folder).map((file) => path.parse(file).name);
+
+/** A published experiment by its file; `edit` changes the text as its comments say. */
+export function published(name: string, edit: (text: string) => string = (text) => text): Scenario {
+  const file = path.join(folder, `${name}.yaml`);
+  return parseScenario(edit(readFileSync(file, 'utf8')), file);
+}
+
+/** A chain of `depth` callers, of which each makes `attempts`; the leaf fails with a chance of `p`. */
+export function layers(depth: number, attempts: number, p: number, seconds: number): Scenario {
+  const tiers = Array.from({ length: depth - 1 }, (_, tier) => `t${tier}: { calls: [{ to: t${tier + 1} }] }`);
+  return parseScenario(`
+id: layers
+duration: ${seconds}s
+services: { ${[...tiers, `t${depth - 1}: {}`].join(', ')} }
+clients: { user: { to: t0, arrivals: { constant: 10/s } } }
+faults: [{ kind: errorRate, value: ${p}, service: t${depth - 1}, from: 0s }]
+policies: { p: { attempts: ${attempts}, backoff: false, patience: unlimited, attemptTimeout: none, budget: false, breaker: false } }
+`);
 }
 
 export const strategies = ['none', 'expo', 'equal', 'full', 'decorrelated'] as const;
