@@ -59,6 +59,8 @@ export class Heartbeat {
 
   async #beat(): Promise<void> {
     const { broker, clock, leaseMs, onLost, onFailure } = this.#settings;
+    // An earlier beat may still wait for its answer, and would for as long as a dead connection lasts.
+    this.#loseEnded();
     this.#batches = this.#batches.filter(({ open }) => open > 0);
     if (this.#batches.length === 0) return;
     this.#bell.within(this.#everyMs);
@@ -76,8 +78,15 @@ export class Heartbeat {
       });
     } catch {
       onFailure('extend', this.#everyMs);
-      // Without an answer the leases end when they end; what is done after that might be done twice.
-      for (const task of tasks) if (clock.now() >= task.batch.leaseEndsAt) onLost(task);
+      this.#loseEnded();
     }
+  }
+
+  /** Without an answer leases end when they end; what is done after that might be done twice. */
+  #loseEnded(): void {
+    const { clock, onLost } = this.#settings;
+    const now = clock.now();
+    const ended = [...this.inHand()].filter(({ batch }) => now >= batch.leaseEndsAt);
+    for (const task of ended) onLost(task);
   }
 }

@@ -242,6 +242,26 @@ describe('leases', () => {
   });
 });
 
+test('a store that never answers ends leases, too', async () => {
+  const { clock, broker, open, publish } = stage();
+  const reasons: unknown[] = [];
+  const orders = await open({
+    lease: '3s',
+    handler: async ({ signal }) => {
+      signal.addEventListener('abort', () => reasons.push(signal.reason));
+      await scripted(clock, after('30s', 1))();
+    },
+  });
+  await publish({ id: 'a' });
+  await clock.advance('100ms');
+  Object.assign(broker, { extend: () => new Promise<never>(() => {}) });
+  await clock.advance('2500ms');
+  expect(reasons).toEqual([]);
+  await clock.advance('2s');
+  expect(reasons).toEqual([expect.any(LeaseLostError)]);
+  expect(orders.state().counters.leasesLost).toBe(1);
+});
+
 test('what waits behind an event whose lease was lost is given back, not run in its stead', async () => {
   const { clock, storage, open, publish, handled } = stage();
   await open({ ordering: 'key', lease: '3s', handler: slow(clock, 30_000) });
