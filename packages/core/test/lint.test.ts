@@ -116,6 +116,11 @@ describe('limits in time', () => {
     expect(idsOf({ patience: '1h' }, { durable: true })).toEqual([]);
   });
 
+  test('a large budget is nothing where there are no retries', () => {
+    expect(idsOf({ budget: { ratio: 0.8 } })).toEqual(['large-budget']);
+    expect(idsOf({ attempts: 1, budget: { ratio: 0.8 } })).not.toContain('large-budget');
+  });
+
   test('waits count, not only attempts', () => {
     const spec = { patience: '10s', attemptTimeout: '2400ms', backoff: { base: '200ms' } } as const;
     expect(idsOf(spec)).toEqual(['attempts-exceed-patience']);

@@ -27,8 +27,8 @@ export const loadRules = /* @__PURE__ */ defineRules(
     severity: 'warning',
     sentence: 'A target that is overloaded gets much more load on top.',
     fix: 'A tenth is enough for failures that are few: `budget: { ratio: 0.1 }`.',
-    check({ settings: { budget } }) {
-      if (!budget || budget.ratio <= ratioMax) return undefined;
+    check({ plan, settings: { budget } }) {
+      if (plan.attempts === 1 || !budget || budget.ratio <= ratioMax) return undefined;
       return { path: 'budget.ratio', found: `retries may add ${round(100 * budget.ratio)} % to the load` };
     },
     example: { spec: { budget: { ratio: 0.5 } } },
