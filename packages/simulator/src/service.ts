@@ -180,11 +180,17 @@ export class Instance {
       this.#observe();
       this.#start(job);
     } else if (this.queued < (settings.queue?.max ?? Infinity) || this.#makeRoom(job.rank)) {
+      if (this.queued >= this.service.world.waitingMax) throw new RangeError(this.#endless());
       this.#queue.add(job);
       this.#arrive(job);
       if (this.queued > tally.queueMost) tally.queueMost = this.queued;
       this.#observe();
     } else this.#refuse(job, this.#full());
+  }
+
+  #endless(): string {
+    const seconds = Math.round(this.nowUs / 1e6);
+    return `${this.name} has ${this.queued.toLocaleString('en')} calls in its queue after ${seconds} s, and more coming: give the queue a max, or the run a shorter duration.`;
   }
 
   /** Somebody less important leaves the queue, if there is anybody. */

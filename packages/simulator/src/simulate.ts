@@ -19,12 +19,16 @@ export interface SimulationOptions {
   readonly seed?: number | undefined;
   /** Instead of the scenario's, in ms. */
   readonly durationMs?: number | undefined;
+  /** A run ends with an error when so many calls wait in one queue, about a kilobyte each; two million unless said. */
+  readonly waitingMax?: number | undefined;
   /** Makes a policy from its document; core's `policy` unless said. */
   readonly make?: ((spec: PolicySpec, environment: Parameters<typeof policy>[1]) => Policy) | undefined;
 }
 
 /** Load has stopped: what is in flight has so long to end. */
 const drainMaxMs = 60_000;
+
+const defaultWaitingMax = 2_000_000;
 
 /** What scenarios call the policy that is compared. */
 const underTest = 'under-test';
@@ -76,7 +80,8 @@ class Stage {
   constructor(scenario: Scenario, options: SimulationOptions, isPromised: boolean) {
     this.#scenario = scenario;
     this.#options = options;
-    this.world = new World(options.seed ?? scenario.seeds[0] ?? 1, isPromised);
+    const { seed = scenario.seeds[0] ?? 1, waitingMax = defaultWaitingMax } = options;
+    this.world = new World(seed, isPromised, waitingMax);
     this.endUs = (options.durationMs ?? scenario.duration) * 1000;
     this.#watch = new Watch(this.world, this.#services, this.endUs);
     for (const [name, settings] of Object.entries(scenario.services)) {

@@ -8,11 +8,14 @@ export class World {
   readonly timeline: Timeline;
   readonly trace = new Trace();
   readonly isPromised: boolean;
+  /** A run with a longer queue than this ends. */
+  readonly waitingMax: number;
   readonly #seed: number;
 
-  constructor(seed: number, isPromised: boolean) {
+  constructor(seed: number, isPromised: boolean, waitingMax: number) {
     this.timeline = new Timeline(isPromised);
     this.isPromised = isPromised;
+    this.waitingMax = waitingMax;
     this.#seed = seed;
   }
 

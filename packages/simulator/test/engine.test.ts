@@ -113,6 +113,19 @@ policies: { p: { name: only-simulated } }
     expect(policies().some(({ name }) => name === 'only-simulated')).toBe(false);
   });
 
+  test('says so when a queue has become endless, instead of filling the memory', () => {
+    const endless = parseScenario(`
+id: endless
+duration: 1h
+services: { s: { workers: 1, time: 1h } }
+clients: { c: { to: s, arrivals: { constant: 1000/s } } }
+policies: { p: { attempts: 1, budget: false, breaker: false, attemptTimeout: none, patience: unlimited } }
+`);
+    expect(() => simulate(endless, { policy: 'p', waitingMax: 2000 })).toThrow(
+      's-0 has 2,000 calls in its queue after 2 s, and more coming: give the queue a max, or the run a shorter duration.',
+    );
+  });
+
   test('names a policy that is nowhere', () => {
     expect(() => simulate(storm, { policy: 'nobody' })).toThrow('nobody');
   });
