@@ -8,6 +8,7 @@ export interface ConnectionOptions {
   readonly pool?: PostgresPool;
   readonly durability?: 'process' | 'power';
   readonly connectionsMax?: number;
+  readonly answerWithinMs?: number;
 }
 
 /** How the engine gets at connections, and what they promise. */
@@ -24,7 +25,7 @@ export interface Connections {
 const connectWithinMs = 10_000;
 
 export function connectionsOf(options: ConnectionOptions): Connections {
-  const { url, pool, durability, connectionsMax = 10 } = options;
+  const { url, pool, durability, connectionsMax = 10, answerWithinMs = 30_000 } = options;
   if ((url === undefined) === (pool === undefined)) throw new OptionsError('url', url, 'either url or pool');
   if (durability !== undefined && durability !== 'process' && durability !== 'power') {
     throw new OptionsError('durability', durability, 'process or power');
@@ -32,17 +33,26 @@ export function connectionsOf(options: ConnectionOptions): Connections {
   if (!(Number.isInteger(connectionsMax) && connectionsMax > 0)) {
     throw new OptionsError('connectionsMax', connectionsMax, 'a whole number above 0');
   }
+  if (!(answerWithinMs > 0 && answerWithinMs < 2 ** 31)) {
+    throw new OptionsError('answerWithinMs', answerWithinMs, 'a number of ms above 0');
+  }
   return url === undefined
     ? connectionsOfPool(pool!, durability)
-    : ownConnections(url, durability ?? 'power', connectionsMax);
+    : ownConnections(url, durability ?? 'power', connectionsMax, answerWithinMs);
 }
 
-function ownConnections(url: string, durability: 'process' | 'power', connectionsMax: number): Connections {
+function ownConnections(
+  url: string,
+  durability: 'process' | 'power',
+  connectionsMax: number,
+  answerWithinMs: number,
+): Connections {
   const config: pg.ClientConfig = {
     connectionString: url,
     application_name: 'holdfast',
     connectionTimeoutMillis: connectWithinMs,
     keepAlive: true,
+    query_timeout: answerWithinMs,
     options: `-c synchronous_commit=${durability === 'power' ? 'on' : 'off'}`,
   };
   const pool = new pg.Pool({ ...config, max: connectionsMax });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from 'holdfast';
 import pg from 'pg';
-import { isCollision, translated } from './postgres-errors.ts';
+import { isCollision, isUnanswered, translated } from './postgres-errors.ts';
 
 /** The part of a `pg` client that we use, and what a handler's `commit` gets. */
 export interface PostgresTransaction {
@@ -86,7 +86,8 @@ export class Database {
       await client.query('COMMIT');
       return result;
     } catch (error) {
-      await client.query('ROLLBACK').catch(onError);
+      if (isUnanswered(error)) onError();
+      else await client.query('ROLLBACK').catch(onError);
       throw error;
     } finally {
       client.off('error', onError);

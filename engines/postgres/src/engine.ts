@@ -37,6 +37,11 @@ export interface PostgresOptions {
   readonly durability?: 'process' | 'power';
   /** Connections of the pool that is made for `url`; 10 unless given. One more listens where there is a doorbell. */
   readonly connectionsMax?: number;
+  /**
+   * A statement that has no answer for so long is given up, and its connection with it: a way that is cut says nothing. Those of a handler's
+   * `commit` are among them. 30 s unless given; a `pool` of your own has its `query_timeout`.
+   */
+  readonly answerWithinMs?: number;
   readonly limits?: Partial<SizeLimits>;
   /** How long marks are kept: longer than the longest retry and the parking lot together; 60 days unless given. */
   readonly keepMarksMs?: number;

@@ -49,6 +49,11 @@ export function translated(error: unknown): unknown {
   return error;
 }
 
+/** The driver stopped waiting, and the connection still waits. */
+export function isUnanswered(error: unknown): boolean {
+  return (error as Error | undefined)?.message === 'Query read timeout';
+}
+
 /** Nothing was done, and the same may succeed at once. */
 export function isCollision(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: string };
@@ -63,7 +68,9 @@ function isUnavailable(code: string, message: string): boolean {
   // The driver has no codes for these.
   return (
     code === '' &&
-    /^(Connection terminated|Client (has encountered|was closed)|timeout exceeded)/.test(message)
+    /^(Connection terminated|Client (has encountered|was closed)|timeout exceeded|Query read timeout)/.test(
+      message,
+    )
   );
 }
 

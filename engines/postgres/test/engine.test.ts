@@ -1,3 +1,4 @@
+import net from 'node:net';
 import { openPostgres, type PostgresWarning } from '@holdfast/postgres';
 import pg from 'pg';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -18,6 +19,7 @@ describe('options', () => {
       { url: 'postgres://x', durability: 'hope' as 'power' },
       'durability: expected process or power, got "hope"',
     ],
+    [{ url: 'postgres://x', answerWithinMs: 0 }, 'answerWithinMs: expected a number of ms above 0, got 0'],
     [{ url: 'postgres://x', connectionsMax: 0 }, 'connectionsMax: expected a whole number above 0, got 0'],
     [{ url: 'postgres://x', schema: '' }, 'schema: expected a name of 1 to 63 bytes, got ""'],
   ])('%j is refused with a sentence', async (options, sentence) => {
@@ -74,6 +76,26 @@ describe.skipIf(postgres.missing)(titled('postgres engine', postgres), () => {
     expect(warnings.filter(({ pid }) => pid === rows[0].pid)).toHaveLength(1);
     expect(warnings[0]).toMatchObject({ code: 'vacuum_held_back' });
     expect(warnings.find(({ pid }) => pid === rows[0].pid)?.message).toContain('the idler');
+  });
+
+  test('gives up on a way that is cut, and takes another', async () => {
+    const way = await cuttableWay(url);
+    const engine = await ground.open({ url: way.url, connectionsMax: 1, answerWithinMs: 1500 });
+    await engine.broker.declare('far');
+    const [published] = await engine.broker.publish('far', [{ payload: '1' }]);
+    const request = { owner: 'w', limit: 1, leaseMs: 60_000 };
+    const { deliveries } = await engine.broker.lease('far', request);
+    expect(deliveries).toMatchObject([{ id: published!.id }]);
+
+    const unavailable = { code: 'HOLDFAST_POSTGRES_UNAVAILABLE' };
+    way.cut();
+    await expect(engine.broker.lease('far', request)).rejects.toMatchObject(unavailable);
+    expect(await engine.broker.lease('far', request)).toMatchObject({ deliveries: [] });
+    way.cut();
+    const settlements = [{ lease: deliveries[0]!.lease, kind: 'ack', commit: () => {} } as const];
+    await expect(engine.broker.settle(settlements)).rejects.toMatchObject(unavailable);
+    expect(await engine.broker.settle(settlements)).toMatchObject([{ took: true }]);
+    way.close();
   });
 
   test('is made once by many who start at the same time', async () => {
@@ -174,3 +196,30 @@ describe.skipIf(postgres.missing)(titled('postgres engine', postgres), () => {
     expect(await engine.ledger.isMarked([mark])).toEqual([false]);
   });
 });
+
+/** A way to the server that can be cut: what is on it then is neither delivered nor refused. */
+async function cuttableWay(to: string): Promise<{ url: string; cut(): void; close(): void }> {
+  const { hostname, port } = new URL(to);
+  const open = new Set<net.Socket>();
+  const listener = net.createServer((near) => {
+    const far = net.connect(Number(port), hostname);
+    near.pipe(far).pipe(near);
+    for (const socket of [near, far]) {
+      socket.on('error', () => {}); // its other end was given up
+      open.add(socket);
+    }
+  });
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+  const url = new URL(to);
+  url.host = `127.0.0.1:${(listener.address() as net.AddressInfo).port}`;
+  return {
+    url: String(url),
+    cut() {
+      for (const socket of open) socket.unpipe().pause();
+    },
+    close() {
+      for (const socket of open) socket.destroy();
+      listener.close();
+    },
+  };
+}
