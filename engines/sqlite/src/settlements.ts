@@ -19,6 +19,7 @@ import type { Marks } from './marks.ts';
 import type { ParkingLot } from './parking-lot.ts';
 import { isHead, lineOf, moment } from './publisher.ts';
 import { type AnySettlement, leaseRowSql, note, SettlementBatch } from './settlement-batch.ts';
+import { isFull } from './sqlite-errors.ts';
 import type { Store } from './store.ts';
 import { seqsOf, type Topic, type Topics } from './topics.ts';
 
@@ -248,7 +249,8 @@ export class Settlements {
       answer.catch(() => {});
       throw new OptionsError('commit', 'a promise', 'a function that is done when it returns');
     } catch (error) {
-      if (!database.isTransaction) throw error;
+      // Without space it is nobody's fault, and the settlement is made when there is some.
+      if (!database.isTransaction || isFull(error)) throw error;
       return commitFailed(error);
     }
   }

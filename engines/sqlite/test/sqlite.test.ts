@@ -213,6 +213,26 @@ describe('a transaction', () => {
     expect(settled).toMatchObject([{ took: false, because: 'commit_failed', error: { path: 'commit' } }]);
   });
 
+  test('that finds no space is no failure of its handler: the event can be settled when there is some', async () => {
+    const { broker, transaction } = await setup();
+    await broker.publish('orders', [{ payload: 'a' }]);
+    const { deliveries } = await broker.lease('orders', lease);
+    await transaction((database) => {
+      database.exec('CREATE TABLE effect (body BLOB)');
+      const { page_count } = database.prepare('PRAGMA page_count').get() as { page_count: number };
+      database.exec(`PRAGMA max_page_count = ${page_count + 2}`);
+    });
+    const commit = (database: DatabaseSync) =>
+      void database.prepare('INSERT INTO effect VALUES (zeroblob(100000))').run();
+    const settlements = [{ lease: deliveries[0]!.lease, kind: 'ack', commit } as const];
+    await expect(broker.settle(settlements)).rejects.toMatchObject({ code: 'HOLDFAST_SQLITE_FULL' });
+    await transaction((database) => database.exec('PRAGMA max_page_count = 1000000'));
+    expect(await broker.settle(settlements)).toMatchObject([{ took: true }]);
+    expect(
+      await transaction((database) => database.prepare('SELECT count(*) AS n FROM effect').get()),
+    ).toEqual({ n: 1 });
+  });
+
   test('can be of a connection of the user', async () => {
     const { broker, file } = await setup();
     const own = stranger(file);

@@ -42,10 +42,12 @@ const ownRefusals: Pack = {
       // A breaker that is held open has no time to name: it is asked again now and then.
       return { class: 'throttled', retryAfterMs: Math.min(retryAfterMs, refusedMaxMs), unprocessed: true };
     }
-    return /^HOLDFAST_(ATTEMPT_TIMEOUT|PATIENCE_SPENT)$/.test(code) ? 'transient' : undefined;
+    return passing.test(code) ? 'transient' : undefined;
   },
 };
 
+/** Times that are over, and stores that are away, full or locked: a handler may publish, too. */
+const passing = /^HOLDFAST_(ATTEMPT_TIMEOUT|PATIENCE_SPENT|\w+_(BUSY|FULL|UNAVAILABLE))$/;
 const refusedMaxMs = 60_000;
 const refusals = /^HOLDFAST_(BREAKER_OPEN|BULKHEAD_FULL|RATE_LIMITED|THROTTLED)$/;
 

@@ -164,6 +164,9 @@ describe('an event is tried again', () => {
       Object.assign(new Error('row was updated'), { name: 'OptimisticLockError' }),
     ],
     ['a mark', transient(new Error('passing'))],
+    ['a store that is full', Object.assign(new Error('x'), { code: 'HOLDFAST_SQLITE_FULL' })],
+    ['a store that is locked', Object.assign(new Error('x'), { code: 'HOLDFAST_SQLITE_BUSY' })],
+    ['a store that is away', Object.assign(new Error('x'), { code: 'HOLDFAST_POSTGRES_UNAVAILABLE' })],
     ['a version that was not expected', Object.assign(new Error('x'), { name: 'WrongExpectedVersionError' })],
   ])('after %s', async (_, error) => {
     const { clock, open, publish, handled } = stage();
