@@ -90,23 +90,27 @@ describe('tuning', () => {
     );
   });
 
-  test('beats chance in storms that neither was tuned on', async () => {
-    const goal = parseGoal(
-      'multiplication <= 1.1, success >= 99.9% at 5% failures, p99 <= 1s, recovery <= 3s',
-    );
-    const storms = [failingStorm(0.05), ...tuningStorms()];
-    const unseen = [failingStorm(0.05, 160), ...unseenStorms()];
-    const options = { goal, base: {}, storms, trials: 20, seed: 1 };
-    const tuned = await tune(options, pool);
-    const chance = await searchByChance(options, pool);
-    const [ours, theirs, before] = await scorePolicies(
-      [tuned.policy, chance.policy, {}],
-      { goal, storms: unseen },
-      pool,
-    );
-    expect(ours!.loss).toBeLessThan(theirs!.loss);
-    expect(ours!.loss).toBeLessThan(before!.loss);
-  }, 120_000);
+  test.each([1, 2, 3])(
+    'beats chance in storms that neither was tuned on, with seed %i',
+    async (seed) => {
+      const goal = parseGoal(
+        'multiplication <= 1.1, success >= 99.9% at 5% failures, p99 <= 1s, recovery <= 3s',
+      );
+      const storms = [failingStorm(0.05), ...tuningStorms()];
+      const unseen = [failingStorm(0.05, 160), ...unseenStorms()];
+      const options = { goal, base: {}, storms, trials: 20, seed };
+      const tuned = await tune(options, pool);
+      const chance = await searchByChance(options, pool);
+      const [ours, theirs, before] = await scorePolicies(
+        [tuned.policy, chance.policy, {}],
+        { goal, storms: unseen },
+        pool,
+      );
+      expect(ours!.loss).toBeLessThan(theirs!.loss);
+      expect(ours!.loss).toBeLessThan(before!.loss);
+    },
+    120_000,
+  );
 });
 
 describe('an incident', () => {
