@@ -218,19 +218,20 @@ describe('a transaction', () => {
     await broker.publish('orders', [{ payload: 'a' }]);
     const { deliveries } = await broker.lease('orders', lease);
     await transaction((database) => {
-      database.exec('CREATE TABLE effect (body BLOB)');
+      database.exec('CREATE TABLE effect (body BLOB NOT NULL)');
       const { page_count } = database.prepare('PRAGMA page_count').get() as { page_count: number };
       database.exec(`PRAGMA max_page_count = ${page_count + 2}`);
     });
-    const commit = (database: DatabaseSync) =>
-      void database.prepare('INSERT INTO effect VALUES (zeroblob(100000))').run();
+    // Of several rows SQLite undoes the statement alone; of one, all that was done.
+    const insert = `INSERT INTO effect SELECT zeroblob(100000) FROM json_each('[1, 2, 3]')`;
+    const commit = (database: DatabaseSync) => void database.prepare(insert).run();
     const settlements = [{ lease: deliveries[0]!.lease, kind: 'ack', commit } as const];
     await expect(broker.settle(settlements)).rejects.toMatchObject({ code: 'HOLDFAST_SQLITE_FULL' });
     await transaction((database) => database.exec('PRAGMA max_page_count = 1000000'));
     expect(await broker.settle(settlements)).toMatchObject([{ took: true }]);
     expect(
       await transaction((database) => database.prepare('SELECT count(*) AS n FROM effect').get()),
-    ).toEqual({ n: 1 });
+    ).toEqual({ n: 3 });
   });
 
   test('can be of a connection of the user', async () => {
