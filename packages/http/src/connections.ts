@@ -81,19 +81,25 @@ class Line {
   /** What the `Holdfast` header says. */
   declare readonly said: string | undefined;
   declare origin: string | URL | undefined;
-  declare started: boolean;
-  declare controller: Dispatcher.DispatchController | undefined;
+  /** The handler of the request in flight: the first, or the one that a redirect led to. */
+  declare handler: Watched | undefined;
+  declare hasMoved: boolean;
   declare reason: Error | undefined;
 
   constructor(agent: Dispatcher, context: Context, said: string | undefined) {
     this.agent = agent;
     this.said = said;
     this.origin = undefined;
-    this.started = false;
-    this.controller = undefined;
+    this.handler = undefined;
+    this.hasMoved = false;
     this.reason = undefined;
     if (isOurs(context)) context.controller = this;
     else context.signal.addEventListener('abort', this);
+  }
+
+  /** Whether a byte may have been sent. */
+  get started(): boolean {
+    return this.hasMoved || (this.handler !== undefined && this.handler.abort !== null);
   }
 
   handleEvent({ target }: { target: unknown }): void {
@@ -103,7 +109,10 @@ class Line {
   /** The attempt is over. */
   abort(reason: unknown): void {
     this.reason ??= reason instanceof Error ? reason : new Error(String(reason));
-    this.controller?.abort(this.reason);
+    const { handler } = this;
+    if (!handler) return;
+    if (handler.abort) handler.abort(this.reason);
+    else handler.onRequestStart = (controller) => controller.abort(this.reason as Error);
   }
 
   /** As a controller has one; nobody asks for it here. */
@@ -120,14 +129,24 @@ class Line {
     this.origin ??= options.origin;
     if (this.said !== undefined && options.origin === this.origin)
       (options.headers as Record<string, string>).holdfast = this.said;
+    this.hasMoved = this.handler !== undefined;
+    const watched = isWatched(handler) ? handler : new OnLine(isOlder ? wrapHandler(handler) : handler);
+    this.handler = watched;
+    if (this.reason) this.abort(this.reason);
     // Those that came before undici 8 speak HTTP/1.1 only.
-    return isOlder
-      ? this.agent.dispatch(
-          { ...options, allowH2: false } as Dispatcher.DispatchOptions,
-          new OnLine(this, wrapHandler(handler)),
-        )
-      : this.agent.dispatch(options, new OnLine(this, handler));
+    const sent = isOlder ? ({ ...options, allowH2: false } as Dispatcher.DispatchOptions) : options;
+    return this.agent.dispatch(sent, watched);
   }
+}
+
+/** A handler that shows how to end what it has begun; null until it has. */
+interface Watched extends Dispatcher.DispatchHandler {
+  abort: ((reason: Error) => void) | null;
+}
+
+/** That of `fetch` does, and is this request's own. A handler around it would be called for each chunk and add nothing. */
+function isWatched(handler: Dispatcher.DispatchHandler): handler is Watched {
+  return typeof handler.onRequestStart === 'function' && (handler as Partial<Watched>).abort === null;
 }
 
 /** An attempt of ours makes a controller when its time is up, and takes one that is there already. */
@@ -141,23 +160,17 @@ const { wrapHandler } = Dispatcher1Wrapper as unknown as {
 
 type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2];
 
-class OnLine implements Dispatcher.DispatchHandler {
-  declare readonly line: Line;
+class OnLine implements Watched {
   declare readonly handler: Dispatcher.DispatchHandler;
+  declare abort: ((reason: Error) => void) | null;
 
-  constructor(line: Line, handler: Dispatcher.DispatchHandler) {
-    this.line = line;
+  constructor(handler: Dispatcher.DispatchHandler) {
     this.handler = handler;
+    this.abort = null;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
-    const line = this.line;
-    if (line.reason) {
-      controller.abort(line.reason);
-      return;
-    }
-    line.started = true;
-    line.controller = controller;
+    this.abort = (reason) => controller.abort(reason);
     this.handler.onRequestStart?.(controller, context);
   }
 

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { ExpiredError, storyOf } from 'holdfast';
-import { fetch as undiciFetch } from 'undici';
+import { Agent, fetch as undiciFetch } from 'undici';
 import { describe, expect, test, vi } from 'vitest';
 import { createFetch, type FetchOptions } from '../src/index.ts';
 import { closing, serve, serveRaw } from './servers.ts';
@@ -133,6 +133,23 @@ test('after a reset the next attempt has a fresh connection, even where others a
   await expect(fetch(server.url)).resolves.toMatchObject({ status: 200 });
   expect(used.slice(0, 2).sort()).toEqual([1, 2]);
   expect(used.at(-1)).toBe(3);
+});
+
+test('a request that was given up while it waited for a connection is never sent', async () => {
+  const server = await serve(
+    (_request, response) => void pause(150).then(() => response.end('slow')),
+    { body: 'again' },
+    { body: 'last' },
+  );
+  const dispatcher = closing(new Agent({ connections: 1, pipelining: 1 }));
+  const sender = { fetch: undiciFetch as unknown as typeof fetch, dispatcher };
+  const patient = setup({ ...sender, policy: { ...quick, attemptTimeout: '5s' } });
+  const hasty = setup({ ...sender, policy: { ...quick, attemptTimeout: '40ms', attempts: 1 } });
+  const first = patient(`${server.url}/first`);
+  await expect(hasty(`${server.url}/hasty`)).rejects.toBeInstanceOf(ExpiredError);
+  await (await first).text();
+  await (await patient(`${server.url}/after`)).text();
+  expect(server.seen.map(({ url }) => url)).toEqual(['/first', '/after']);
 });
 
 test('waits are told, with why and what is left', async () => {
