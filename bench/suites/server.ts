@@ -2,16 +2,16 @@ import { service } from '../../scripts/services/service.ts';
 import { type CaseResult, compare, type Samples } from '../compare.ts';
 import type { TimedResult } from '../harness.ts';
 import type { Suite } from '../suite.ts';
-import { type Contestant, startContestant } from './server/contestant.ts';
+import { startContestant } from './server/contestant.ts';
 import { type ServerField, serverFields } from './server/fields.ts';
 import { startLoad } from './server/load.ts';
 import { paired, type RoundSamples } from './server/rounds.ts';
 
 /** Many, because sockets are noisier than functions. */
-const ROUNDS = 33;
+const ROUNDS = 32;
 
 /** Two processes of the same program differ by some hundredths for as long as they live: each sitting starts new ones. */
-const SITTINGS = 3;
+const SITTINGS = 2;
 
 /**
  * What a request costs its server. Each server is a process of its own and counts its own time; who sends is another one,
@@ -24,13 +24,15 @@ export const suite: Suite = {
     const redisUrl = redis.missing === undefined ? redis.url : undefined;
     const results: CaseResult[] = [];
     for (const field of serverFields(redisUrl)) {
-      if (field.name.includes(caseContains)) results.push(await measure(field, redisUrl, rounds));
+      if (!field.name.includes(caseContains)) continue;
+      console.error(`${field.name} …`);
+      results.push(await measure(field, redisUrl, rounds));
     }
     return results;
   },
   notes: [
     'ns: processor time of the server for a request, from 32 connections over loopback. Every server is a process of its own,',
-    'started anew three times; who sends is another. Rounds are made of short turns, a few hundred requests each, that all servers take in changing order.',
+    'started anew once in between; who sends is another. Rounds are made of short turns, a few hundred requests each, that all servers take in changing order.',
     'floor: the framework with the same route and nothing before it. Limits are never reached; every key is new.',
   ],
 };
@@ -65,10 +67,11 @@ async function sit(
 ): Promise<RoundSamples> {
   using started = new DisposableStack();
   const load = started.use(await startLoad());
-  const servers: Contestant[] = [];
-  for (const contestant of Object.keys(contestants)) {
-    servers.push(started.use(await startContestant({ case: name, contestant, redisUrl })));
-  }
+  const servers = await Promise.all(
+    Object.keys(contestants).map(async (contestant) =>
+      started.use(await startContestant({ case: name, contestant, redisUrl })),
+    ),
+  );
   return await paired(servers, kind, load, rounds);
 }
 
