@@ -10,7 +10,7 @@ const SLICE_REQUESTS_MIN = 96;
 
 /** A framework is more code than a function: the compiler takes its time. */
 const WARM_UP_REQUESTS = 15_000;
-const WARM_UP_MAX_MS = 2_000;
+const WARM_UP_MAX_MS = 3_000;
 const SETTLING_ROUNDS = 1;
 
 export interface RoundSamples {
