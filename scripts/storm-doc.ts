@@ -23,16 +23,8 @@ const ours = 'holdfast';
 
 /** What is behind a bound that the default misses. A bound that is missed and not here is said to be unexplained. */
 const whys: Record<string, string> = {
-  'S01b p99':
-    'What succeeds at its second try has waited for up to 200 ms, the base of the backoff; a base of 100 ms, as some peers have, gives 0.20 s. A longer base is what spares a server that is down.',
-  'S02b finish':
-    'The cap of 5 s brings sessions back faster than 500 a second are taken, and those whose policy gives up wait for their application. Full jitter up to 32 s is done after 32 s.',
-  'S02b peak':
-    'As above: with a cap of 5 s, ten thousand sessions are two thousand attempts a second before the budget and the breaker have their say.',
-  'S02b successes': 'Sessions whose policy has given up wait for their application, and the run ends.',
-  'S02b zombies': 'Attempts that time out in the queue of the gateway are served for nobody.',
   'S12 failures':
-    'The breaker stays open for a moment after the stall, and customers who come then are lost. With a server that drops the expired, or serves the newest first, the bound is met.',
+    'Who comes in the last 2 s of the stall is answered if the call is sent, and a breaker that is open sends only probes: see below.',
   'S12 recovery': 'The breaker opens again for a moment while CoDel still refuses what waited too long.',
 };
 
