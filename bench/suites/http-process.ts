@@ -3,8 +3,8 @@ import { serve } from '../worker.ts';
 import { httpCases } from './http/clients.ts';
 import type { HttpAnswer, HttpJob } from './http.ts';
 
-/** Nearly a thousand requests a round: collecting the garbage is then a part of most, and there is time for many rounds. */
-const ROUND_MS = 120;
+/** A few hundred requests a round: collecting the garbage is then a part of most, and there is time for many rounds. */
+const ROUND_MS = 60;
 
 serve<HttpJob, HttpAnswer>(async ({ names = [], rounds, origin }) => {
   const cases = httpCases(origin);

@@ -14,7 +14,7 @@ export type HttpJob = {
 export type HttpAnswer = { readonly cases: readonly string[]; readonly results: CaseResult[] };
 
 /** Many, because sockets are noisier than functions. */
-const ROUNDS = 81;
+const ROUNDS = 201;
 const workerFile = path.join(import.meta.dirname, 'http-process.ts');
 const serverFile = path.join(import.meta.dirname, 'http-server-process.ts');
 

@@ -281,12 +281,11 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
     if (this.isListening) this.unlisten();
     this.rival = before;
     this.latest = sending;
-    const dispatch = () =>
-      this.dispatch(outgoing(this.request, this.key, this.announcement, flight), sending);
     const { reporter } = this.plan;
     try {
-      if (reporter?.isHeard()) reporter.enter(this.work, flight, dispatch);
-      else dispatch();
+      const request = outgoing(this.request, this.key, this.announcement, flight);
+      if (reporter?.isHeard()) reporter.enter(this.work, flight, () => this.dispatch(request, sending));
+      else this.dispatch(request, sending);
     } catch (error) {
       sending.onResponseError(undefined, error as Error);
     }

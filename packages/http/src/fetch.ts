@@ -295,16 +295,19 @@ function isRequest(input: FetchInput): input is Request {
 const origins = new Map<string, string>();
 const originsMax = 1000;
 /** The latest that was looked up: most callers have one, and to compare with it is cheaper than to hash a new string. */
+let lastUrl = '\0';
 let lastStart = '\0';
 let lastOrigin = '';
 
 /** The origin of an absolute URL of the web; undefined for all others. */
 export function originOf(url: string): string | undefined {
+  if (url === lastUrl) return lastOrigin;
   const end = url.indexOf('/', 8);
   const start = end < 0 ? url : url.slice(0, end);
   if (start === lastStart) return lastOrigin;
   const known = origins.get(start);
   if (known !== undefined) {
+    lastUrl = url;
     lastStart = start;
     lastOrigin = known;
     return known;
