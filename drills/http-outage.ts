@@ -19,6 +19,8 @@ const LOAD_MAX = 1.2;
 /** A client is back within this, on top of what its breaker and its next request let it wait. */
 const BACK_WITHIN_MS = 1_000;
 
+const SETTLED_AFTER_MS = 20;
+
 interface Client {
   readonly fetch: HoldfastFetch;
   readonly plan: ReturnType<typeof policy>['plan'];
@@ -79,9 +81,11 @@ export async function outage(size: OutageSize): Promise<Record<string, number>> 
     await upstream.set({ faults: [{ kind: 'refuse', cut: true }] });
     await pause(size.downMs);
     const during = totals(clients);
-    for (const who of clients) who.admitsAt = admitsAt(who);
     await upstream.set({ faults: [] });
     recoveredAt = performance.now();
+    // What was sent before may still be refused, and a breaker that it probed for is open anew.
+    await pause(SETTLED_AFTER_MS);
+    for (const who of clients) who.admitsAt = admitsAt(who);
     const until = recoveredAt + size.afterMs;
     while (performance.now() < until && clients.some((who) => who.recoveredAt === Infinity)) await pause(10);
     for (const stop of timers) stop();
