@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Scenario } from '@holdfast/config';
-import { RunPool, type RunRequest, simulate } from '@holdfast/simulator';
+import { RunPool, simulate } from '@holdfast/simulator';
 import {
   awsTable,
   brooker,
@@ -10,7 +10,7 @@ import {
   brookerTable,
   cellOf,
   contention,
-  contentionBounds,
+  contentionTrials,
   layers,
   published,
   strategies,
@@ -44,16 +44,7 @@ async function awsContention(times: number): Promise<string> {
     const timePoints: [number, number][] = [];
     for (const [clients, ...row] of awsTable) {
       const scenario = contention(clients);
-      const requests = Array.from(
-        { length: times },
-        (_, trial): RunRequest => ({
-          scenario,
-          policy,
-          seed: 31 * trial + clients,
-          bounds: contentionBounds,
-        }),
-      );
-      const answers = await pool.run(requests);
+      const answers = await pool.run(contentionTrials(scenario, clients, policy, times));
       const mean = (figureAt: number) =>
         cellOf(
           answers.map(({ figures }) => figures[figureAt]!),

@@ -1,9 +1,9 @@
-import { boundsOf, RunPool, type RunRequest, simulate } from '@holdfast/simulator';
+import { comparedIn, RunPool, tryPolicy } from '@holdfast/simulator';
 import {
   awsTable,
   cellOf,
   contention,
-  contentionBounds,
+  contentionTrials,
   published,
   strategies,
 } from '../packages/simulator/test/published.ts';
@@ -23,16 +23,7 @@ export async function drill({ times = 1000 }: DrillOptions): Promise<Record<stri
     const scenario = contention(clients);
     for (const [index, [calls, ms]] of row.entries()) {
       const policy = strategies[index]!;
-      const requests = Array.from(
-        { length: times },
-        (_, trial): RunRequest => ({
-          scenario,
-          policy,
-          seed: 31 * trial + clients,
-          bounds: contentionBounds,
-        }),
-      );
-      const answers = await pool.run(requests);
+      const answers = await pool.run(contentionTrials(scenario, clients, policy, times));
       const callsCell = cellOf(
         answers.map(({ figures }) => figures[0]!),
         calls,
@@ -62,15 +53,13 @@ export async function drill({ times = 1000 }: DrillOptions): Promise<Record<stri
   };
 }
 
-/** The bounds that the file is off by. */
+/** The bounds of the file that are missed. */
 function tailAtScale(): string[] {
   const scenario = published('tail-at-scale');
-  return scenario.compare.flatMap((policy) => {
-    const results = simulate(scenario, { policy });
-    return boundsOf(scenario, policy).flatMap((bound) => {
-      const { metric, atLeast = -Infinity, atMost = Infinity } = bound;
-      const figure = results.figure(metric, bound);
-      return figure >= atLeast && figure <= atMost ? [] : [`${scenario.id}, ${policy}: ${metric} ${figure}`];
-    });
+  return comparedIn(scenario).flatMap((policy) => {
+    const { findings, damage } = tryPolicy(scenario, policy);
+    return [...findings, ...damage]
+      .filter(({ met }) => !met)
+      .map(({ what, figure }) => `${scenario.id}, ${policy}: ${what} ${figure}`);
   });
 }

@@ -11,6 +11,7 @@ import {
   retry,
   timeout,
 } from 'holdfast';
+import type { RunRequest } from '../src/index.ts';
 
 const folder = path.join(import.meta.dirname, '../published');
 
@@ -65,7 +66,22 @@ export function contention(clients: number): Scenario {
   return { ...scenario, clients: { writers: { ...scenario.clients.writers!, count: clients } } };
 }
 
-export const contentionBounds = [parseAssertion('attempts >= 0').bound, parseAssertion('finish >= 0').bound];
+const contentionBounds = [parseAssertion('attempts >= 0').bound, parseAssertion('finish >= 0').bound];
+
+/** The runs of one cell of that table; their figures are calls and seconds. */
+export function contentionTrials(
+  scenario: Scenario,
+  clients: number,
+  policy: string,
+  times: number,
+): RunRequest[] {
+  return Array.from({ length: times }, (_, trial) => ({
+    scenario,
+    policy,
+    seed: 31 * trial + clients,
+    bounds: contentionBounds,
+  }));
+}
 
 export interface Cell {
   readonly mean: number;
