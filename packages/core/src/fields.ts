@@ -188,7 +188,8 @@ export function readTable<T extends Table>(fields: T, input: object, path = ''):
     const value: unknown = (input as Record<string, unknown>)[key] ?? field.fallback;
     settings[key] = value === undefined ? value : readField(field, value, path + key);
   }
-  return settings as SettingsOf<T>;
+  // A copy, because an object that got many keys one by one is a hash table to the engine, and this is read all the time.
+  return { ...settings } as SettingsOf<T>;
 }
 
 function readField<Out>(field: Field<unknown, Out>, value: unknown, path: string): Out {

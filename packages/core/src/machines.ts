@@ -20,4 +20,4 @@ export { recordEnding } from './story.ts';
 export { Target } from './target.ts';
 export { OVERFLOW, Targets, type TargetsSettings } from './targets.ts';
 export { Throttle, type ThrottleSettings } from './throttle.ts';
-export { DONE, type Driver, SEND, STOP, type Step, WAIT, Work } from './work.ts';
+export { beginPlainly, DONE, type Driver, SEND, STOP, type Step, takeOver, WAIT, Work } from './work.ts';

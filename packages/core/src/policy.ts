@@ -56,49 +56,38 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
     .sort((a, b) => (a.order ?? 0) - (b.order ?? 0));
   const packs = chosen.filter((each): each is Pack => 'pack' in each);
   const table: Table = Object.assign({}, ...parts.map(({ fields }) => fields));
-  return function make(first = {} as SpecOfParts<P>, environment = {}): Policy<SpecOfParts<P>> {
+  return function make(spec = {} as SpecOfParts<P>, environment = {}): Policy<SpecOfParts<P>> {
     const counters = new Counters();
-    let spec = first;
-    let settings: Readonly<Record<string, unknown>>;
-    let plan = compile(spec);
 
-    function compile(document: SpecOfParts<P>): Plan {
+    function compile(document: SpecOfParts<P>): Pick<Policy, 'name' | 'plan' | 'settings'> {
       const { name, ...fields } = document as { name?: string } & object;
       if (name !== undefined && (typeof name !== 'string' || !name))
         throw new OptionsError('name', name, 'a text');
-      const read = readTable(table, fields);
-      const made = emptyPlan(name, packs, environment, counters);
-      for (const part of parts) part.create(read, made, fields);
-      made.isTimed ||= made.patienceMs < Infinity;
-      if (made.layers[0]) made.swift = made.refuse = undefined;
-      else if (!(made.targetOf || made.reporter || made.judgesValues)) made.swift = runPlainly;
-      // Last, so that a document that is refused changes nothing.
-      settings = read;
-      return made;
+      const settings = readTable(table, fields);
+      const plan = emptyPlan(name, packs, environment, counters);
+      for (const part of parts) part.create(settings, plan, fields);
+      plan.isTimed ||= plan.patienceMs < Infinity;
+      if (plan.layers[0]) plan.swift = plan.refuse = undefined;
+      else if (!(plan.targetOf || plan.reporter || plan.judgesValues)) plan.swift = runPlainly;
+      return { name, plan, settings };
     }
 
-    const made: Policy<SpecOfParts<P>> = {
-      get name() {
-        return plan.name;
-      },
-      get spec() {
-        return spec;
-      },
-      get plan() {
-        return plan;
-      },
-      get settings() {
-        return settings;
-      },
+    // Its fields are replaced by `update`. No getters: the engine looks up every property of an object literal
+    // that has some in a hash table, and `run` with them.
+    const made: Mutable<Policy<SpecOfParts<P>>> = {
+      spec,
+      ...compile(spec),
       parts,
       counters,
       run(operation, options) {
+        const { plan } = made;
         const { swift, throughLayers } = plan;
         if (swift && !surroundings()) return swift(plan, operation, options) ?? run(plan, operation, options);
         if (throughLayers) return throughLayers(plan, operation, options).then(unwrap);
         return run(plan, operation, options);
       },
       try(operation, options) {
+        const { plan } = made;
         const refused = surroundings() ? undefined : plan.refuse?.(plan, options);
         return refused
           ? Promise.resolve(refused)
@@ -109,21 +98,24 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
           return made.run(() => fn.apply(this, args));
         };
       },
-      with: (overrides) => make(merge(table, spec, overrides), environment),
+      with: (overrides) => make(merge(table, made.spec, overrides), environment),
       update(document) {
+        const { plan } = made;
+        // First, so that a document that is refused changes nothing.
         const next = compile(document);
-        next.killSwitch = plan.killSwitch;
-        plan.handOver?.(next);
-        plan = next;
-        spec = document;
+        next.plan.killSwitch = plan.killSwitch;
+        plan.handOver?.(next.plan);
+        Object.assign(made, next, { spec: document });
       },
       kill(on = true) {
-        plan.killSwitch = on;
+        made.plan.killSwitch = on;
       },
     };
     return made;
   };
 }
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** What `run` makes of an ending. */
 function unwrap<T>(ending: Ending<T>): T {

@@ -1,4 +1,4 @@
-import { Attempt } from './attempt.ts';
+import type { Attempt } from './attempt.ts';
 import { Alarm } from './clock.ts';
 import { durationMs } from './duration.ts';
 import { leaveWith, stay } from './leaving.ts';
@@ -6,7 +6,7 @@ import type { Outcome } from './outcome.ts';
 import type { Operation, Plan, RunOptions } from './plan.ts';
 import { recordEnding, type Story } from './story.ts';
 import { ambient, surroundings } from './surroundings.ts';
-import { DONE, SEND, STOP, type Step, WAIT, type Work } from './work.ts';
+import { beginPlainly, DONE, SEND, STOP, type Step, takeOver, WAIT, type Work } from './work.ts';
 
 /** How a run ended, for `try`. */
 export type Ending<T> = Success<T> | Failure<T>;
@@ -250,12 +250,10 @@ export function runPlainly<T>(
   options: RunOptions | undefined,
 ): Promise<T> | undefined {
   if (options) return undefined;
-  const { counters, patienceMs } = plan;
-  counters.operations++;
-  counters.attempts++;
+  const { patienceMs } = plan;
   const isTimed = patienceMs < Infinity;
   const startedAt = isTimed ? plan.clock.now() : 0;
-  const attempt = new Attempt(plan, 1, startedAt + patienceMs);
+  const attempt = beginPlainly(plan, startedAt + patienceMs);
   let answer: PromiseLike<T> | T;
   try {
     answer = operation(attempt);
@@ -264,9 +262,7 @@ export function runPlainly<T>(
   }
   return Promise.resolve(answer).then(plan.onSuccess as (value: T) => T, (error: unknown) => {
     const now = plan.clock.now();
-    const work = plan.work(undefined, isTimed ? startedAt : now, attempt.patienceEndsAt);
-    work.attempt = 1;
-    work.born = attempt.since;
+    const work = takeOver(attempt, isTimed ? startedAt : now);
     const step = work.settled(now, attempt, { ok: false, error });
     if (step >= DONE) return returnOrThrow<T>(work);
     const { run, promise } = follow(work, operation, undefined, returnOrThrow<T>);

@@ -218,6 +218,21 @@ export class Work implements History {
   }
 }
 
+/** The first attempt where nothing stands around attempts. If it succeeds, `plan.onSuccess` is all that is left to do. */
+export function beginPlainly(plan: Plan, patienceEndsAt: number): Attempt {
+  plan.counters.operations++;
+  plan.counters.attempts++;
+  return new Attempt(plan, 1, patienceEndsAt);
+}
+
+/** The machine of work that was begun without it, when it is needed after all. */
+export function takeOver({ plan, attempt, since, patienceEndsAt }: Attempt, startedAt: number): Work {
+  const work = plan.work(undefined, startedAt, patienceEndsAt);
+  work.attempt = attempt;
+  work.born = since;
+  return work;
+}
+
 /** Whether a value has to be judged at all: most are simply good. */
 export function isJudged(plan: Plan, options: RunOptions | undefined, value: unknown): boolean {
   return options?.classify !== undefined || plan.judgesValues > (typeof value === 'object' ? 0 : 1);

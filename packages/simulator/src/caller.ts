@@ -1,5 +1,15 @@
 import { Alarm, type Policy, type Priority, type RunOptions, type StopReason, storyOf } from 'holdfast';
-import { type Attempt, DONE, type Driver, type Flight, SEND, type Step, type Work } from 'holdfast/machines';
+import {
+  type Attempt,
+  beginPlainly,
+  DONE,
+  type Driver,
+  type Flight,
+  SEND,
+  type Step,
+  takeOver,
+  type Work,
+} from 'holdfast/machines';
 import { Job } from './job.ts';
 import type { Service } from './service.ts';
 import type { CallerTally } from './tally.ts';
@@ -42,6 +52,8 @@ export class Caller {
   readonly options: RunOptions | undefined;
   readonly failing: number;
   readonly poisonUs: number | undefined;
+  /** Nothing stands around its attempts, so that a first one that succeeds needs no machine: as in `policy.run`. */
+  readonly isPlain: boolean;
   readonly #isPromised: boolean;
   #serial = 0;
 
@@ -55,6 +67,8 @@ export class Caller {
     this.options = optionsOf(settings);
     this.failing = settings.failing ?? 0;
     this.poisonUs = settings.poisonMs === undefined ? undefined : Math.round(settings.poisonMs * 1000);
+    const isSpecial = this.options || settings.knowsPatience || settings.leavesAfterMs !== undefined;
+    this.isPlain = !isSpecial && policy.plan.swift !== undefined && !policy.plan.targetOf;
     // Layers speak in promises.
     this.#isPromised = world.isPromised;
     if (policy.plan.throughLayers && !this.#isPromised) {
@@ -221,7 +235,8 @@ class DirectCall extends Alarm implements Call, Driver {
   declare isOver: boolean;
   declare attempts: number;
   declare timesDone: number;
-  declare work: Work;
+  /** Absent while a plain first attempt is under way. */
+  declare work: Work | undefined;
   declare leaving: Leaving | undefined;
 
   constructor(
@@ -242,6 +257,7 @@ class DirectCall extends Alarm implements Call, Driver {
     this.isOver = false;
     this.attempts = 0;
     this.timesDone = 0;
+    this.work = undefined;
     this.leaving = undefined;
   }
 
@@ -251,6 +267,10 @@ class DirectCall extends Alarm implements Call, Driver {
     const { timeline } = caller.world;
     const { plan } = policy;
     const now = timeline.now();
+    if (caller.isPlain) {
+      this.send(beginPlainly(plan, now + plan.patienceMs));
+      return;
+    }
     const patienceMs = patienceOf(this, now);
     this.work = plan.work(caller.options, now, now + (patienceMs ?? plan.patienceMs));
     this.work.driver = this;
@@ -261,13 +281,18 @@ class DirectCall extends Alarm implements Call, Driver {
     this.perform(this.work.begin(now));
   }
 
+  send(attempt: Attempt): void {
+    const { caller } = this;
+    if (!caller.service.settings.cancels) attempt.controller = unheard;
+    caller.send(this, attempt);
+  }
+
   perform(step: Step): void {
-    const { work, caller } = this;
+    const { caller } = this;
+    const work = this.work!;
     const { timeline } = caller.world;
     if (step === SEND) {
-      const attempt = work.current!;
-      if (!caller.service.settings.cancels) attempt.controller = unheard;
-      caller.send(this, attempt);
+      this.send(work.current!);
       if (work.stop) return;
     }
     if (step < DONE) {
@@ -276,14 +301,19 @@ class DirectCall extends Alarm implements Call, Driver {
     }
     timeline.clear(this);
     if (this.leaving) timeline.clear(this.leaving);
-    this.isOver = true;
-    caller.over(this, step === DONE, work.stop);
+    this.over(step === DONE);
   }
 
   answered({ attempt, ok, given, world }: Job): void {
+    world.trace.note(world.timeline.nowUs, this.serial, ok ? ANSWERED : FAILED);
+    if (!this.work && ok) {
+      attempt.plan.onSuccess(given);
+      this.over(true);
+      return;
+    }
+    this.work ??= takeOver(attempt as Attempt, this.startedUs / 1000);
     const { work } = this;
     const now = world.timeline.now();
-    world.trace.note(world.timeline.nowUs, this.serial, ok ? ANSWERED : FAILED);
     if (work.isLate(now, attempt as Attempt)) return;
     world.timeline.clear(this);
     this.perform(
@@ -293,12 +323,17 @@ class DirectCall extends Alarm implements Call, Driver {
     );
   }
 
+  over(ok: boolean): void {
+    this.isOver = true;
+    this.caller.over(this, ok, this.work?.stop);
+  }
+
   ring(now: number): void {
-    this.perform(this.work.alarm(now));
+    this.perform(this.work!.alarm(now));
   }
 
   leave(): void {
-    if (!this.isOver) this.perform(this.work.cancel(this.caller.world.timeline.now(), left));
+    if (!this.isOver) this.perform(this.work!.cancel(this.caller.world.timeline.now(), left));
   }
 }
 

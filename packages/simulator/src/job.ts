@@ -9,12 +9,12 @@ import type { World } from './world.ts';
 const COMING = 0;
 const SERVED = 1;
 const GOING = 2;
+const DELIVERED = 3;
 
 /** One attempt on its way through a service: to it, in its queue, at work, and back. */
 export class Job extends Alarm implements Queued, Delivery, Origin {
   declare readonly call: Call;
   declare readonly attempt: Attempt | Flight;
-  declare readonly rank: number;
   declare ahead: Queued | undefined;
   declare behind: Queued | undefined;
   declare instance: Instance;
@@ -29,14 +29,12 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
   declare fate: object | undefined;
   declare ok: boolean;
   declare given: unknown;
-  declare isDelivered: boolean;
   declare promise: { resolve(value: unknown): void; reject(error: unknown): void } | undefined;
 
   constructor(call: Call, attempt: Attempt | Flight) {
     super();
     this.call = call;
     this.attempt = attempt;
-    this.rank = call.caller.rank;
     this.ahead = undefined;
     this.behind = undefined;
     this.phase = COMING;
@@ -47,12 +45,19 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
     this.fate = undefined;
     this.ok = false;
     this.given = undefined;
-    this.isDelivered = false;
     this.promise = undefined;
   }
 
   get world(): World {
     return this.call.caller.world;
+  }
+
+  get rank(): number {
+    return this.call.caller.rank;
+  }
+
+  get isDelivered(): boolean {
+    return this.phase === DELIVERED;
   }
 
   /** When nobody waits for it any more, in ms: the limit of the attempt or the customer's patience. */
@@ -93,7 +98,7 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
   }
 
   deliver(): void {
-    this.isDelivered = true;
+    this.phase = DELIVERED;
     this.call.answered(this);
   }
 

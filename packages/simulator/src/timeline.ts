@@ -97,9 +97,9 @@ export class Timeline implements Clock {
 
   /** Rings everything up to and including `untilUs`, while `goesOn` says so. */
   run(untilUs: number, goesOn: () => boolean): void {
-    while (this.#hasDue(untilUs) && goesOn()) {
+    while (this.#queue.firstAt <= untilUs && goesOn()) {
       this.#ringFirst();
-      this.#handOver();
+      if (this.#deliveriesLeft > 0) this.#handOver();
     }
   }
 
@@ -108,7 +108,7 @@ export class Timeline implements Clock {
     return new Promise((resolve, reject) => {
       const step = () => {
         try {
-          if (!this.#hasDue(untilUs) || !goesOn()) {
+          if (!(this.#queue.firstAt <= untilUs) || !goesOn()) {
             resolve();
             return;
           }
@@ -123,10 +123,6 @@ export class Timeline implements Clock {
       const nextStep = () => process.nextTick(step);
       nextStep();
     });
-  }
-
-  #hasDue(untilUs: number): boolean {
-    return this.#queue.size > 0 && this.#queue.firstAt <= untilUs;
   }
 
   #ringFirst(): void {
