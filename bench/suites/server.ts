@@ -8,10 +8,10 @@ import { startLoad } from './server/load.ts';
 import { paired, type RoundSamples } from './server/rounds.ts';
 
 /** Many, because sockets are noisier than functions. */
-const ROUNDS = 32;
+const ROUNDS = 48;
 
 /** Two processes of the same program differ by some hundredths for as long as they live: each sitting starts new ones. */
-const SITTINGS = 2;
+const SITTINGS = 6;
 
 /**
  * What a request costs its server. Each server is a process of its own and counts its own time; who sends is another one,
@@ -32,7 +32,7 @@ export const suite: Suite = {
   },
   notes: [
     'ns: processor time of the server for a request, from 32 connections over loopback. Every server is a process of its own,',
-    'started anew once in between; who sends is another. Rounds are made of short turns, a few hundred requests each, that all servers take in changing order.',
+    'started anew five times in between; who sends is another. Rounds are made of short turns, a few hundred requests each, that all servers take in changing order.',
     'floor: the framework with the same route and nothing before it. Limits are never reached; every key is new.',
   ],
 };

@@ -3,9 +3,9 @@ import { orderOf } from '../../harness.ts';
 import type { Contestant } from './contestant.ts';
 import type { Burst, Load } from './load.ts';
 
-/** Short, so that a slow moment of the machine meets everybody; a round is the sum of several. */
-const SLICE_MS = 10;
-const SLICES = 6;
+/** Short, so that a slow moment of the machine meets everybody, and long enough to be warm again; a round is the sum of several. */
+const SLICE_MS = 30;
+const SLICES = 4;
 const SLICE_REQUESTS_MIN = 96;
 
 /** A framework is more code than a function: the compiler takes its time. */

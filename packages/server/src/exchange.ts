@@ -35,7 +35,7 @@ export type RequestBody = string | Uint8Array | typeof tooLarge;
  * objects, and an adapter never decides anything.
  */
 export abstract class Exchange implements RequestContext, Surroundings {
-  readonly clock: Clock;
+  declare readonly clock: Clock;
   /** The framework's request, for functions of the user's: an IncomingMessage, a FastifyRequest, a Hono context. */
   abstract readonly native: unknown;
   abstract readonly method: string;
@@ -51,29 +51,44 @@ export abstract class Exchange implements RequestContext, Surroundings {
   /** The whole of the answer has been given to the server. */
   abstract readonly isAnswered: boolean;
 
-  patienceEndsAt: number = Infinity;
-  attempt: number | undefined = undefined;
-  ownedUpstream: boolean = false;
-  priority: Priority = 'default';
-  idempotent: IdempotentRequest | undefined = undefined;
+  declare patienceEndsAt: number;
+  declare attempt: number | undefined;
+  declare ownedUpstream: boolean;
+  declare priority: Priority;
+  declare idempotent: IdempotentRequest | undefined;
   /** What is done for it derives its own keys from this. */
-  idempotencyKey: string | undefined = undefined;
+  declare idempotencyKey: string | undefined;
   /** Handlers run inside it: what they call inherits patience, signal, ownership and key. */
-  isAmbient: boolean = false;
+  declare isAmbient: boolean;
   /** The answer has been sent, or the client has gone. */
-  isOver: boolean = false;
+  declare isOver: boolean;
 
-  #controller: AbortController | undefined;
-  #abortReason: unknown;
+  declare private controller: AbortController | undefined;
+  declare private abortReason: unknown;
   /** Of this pass through the parts; below 0 while nobody has asked. */
-  #now = -1;
+  declare private now: number;
   /** Mostly there are none, or one or two. */
-  #endListener: EndListener | undefined;
-  #moreEndListeners: EndListener[] | undefined;
-  #holders: Held[] | undefined;
+  declare private endListener: EndListener | undefined;
+  declare private moreEndListeners: EndListener[] | undefined;
+  declare private holders: Held[] | undefined;
 
+  /** Here and in what extends it, fields are declared and set in the constructor: defined, they would take twice the memory. */
   constructor(clock: Clock) {
     this.clock = clock;
+    this.patienceEndsAt = Infinity;
+    this.attempt = undefined;
+    this.ownedUpstream = false;
+    this.priority = 'default';
+    this.idempotent = undefined;
+    this.idempotencyKey = undefined;
+    this.isAmbient = false;
+    this.isOver = false;
+    this.controller = undefined;
+    this.abortReason = undefined;
+    this.now = -1;
+    this.endListener = undefined;
+    this.moreEndListeners = undefined;
+    this.holders = undefined;
   }
 
   /** All lines of one header, as they came. */
@@ -106,12 +121,12 @@ export abstract class Exchange implements RequestContext, Surroundings {
 
   /** Made when it is first read: most handlers never do. */
   get signal(): AbortSignal {
-    if (!this.#controller) {
-      this.#controller = new AbortController();
-      if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason);
+    if (!this.controller) {
+      this.controller = new AbortController();
+      if (this.abortReason !== undefined) this.controller.abort(this.abortReason);
       else this.onEnd(() => {});
     }
-    return this.#controller.signal;
+    return this.controller.signal;
   }
 
   /** It ended as requests to something overloaded do. */
@@ -123,13 +138,13 @@ export abstract class Exchange implements RequestContext, Surroundings {
   /** The time of one pass through the parts, read once for all that go by the same clock. */
   nowBy(clock: Clock): number {
     if (clock !== this.clock) return clock.now();
-    if (this.#now < 0) this.#now = clock.now();
-    return this.#now;
+    if (this.now < 0) this.now = clock.now();
+    return this.now;
   }
 
   /** A pass begins, or goes on after a wait. */
   beginPass(): void {
-    this.#now = -1;
+    this.now = -1;
   }
 
   get patienceLeft(): number {
@@ -137,9 +152,9 @@ export abstract class Exchange implements RequestContext, Surroundings {
   }
 
   abort(reason: unknown): void {
-    if (this.#abortReason !== undefined) return;
-    this.#abortReason = reason;
-    this.#controller?.abort(reason);
+    if (this.abortReason !== undefined) return;
+    this.abortReason = reason;
+    this.controller?.abort(reason);
   }
 
   onEnd(listener: EndListener): void {
@@ -147,32 +162,32 @@ export abstract class Exchange implements RequestContext, Surroundings {
       listener(this.clock.now(), false);
       return;
     }
-    if (!this.#endListener) {
-      this.#endListener = listener;
+    if (!this.endListener) {
+      this.endListener = listener;
       this.watchEnd();
-    } else if (this.#moreEndListeners) this.#moreEndListeners.push(listener);
-    else this.#moreEndListeners = [listener];
+    } else if (this.moreEndListeners) this.moreEndListeners.push(listener);
+    else this.moreEndListeners = [listener];
   }
 
   /** Lets `holder` see the answer before it is sent. The last to ask is the first to see it. */
   holdAnswer(bodyMax: number, holder: AnswerHolder): void {
-    if (this.#holders) this.#holders.push({ holder, bodyMax });
-    else this.#holders = [{ holder, bodyMax }];
+    if (this.holders) this.holders.push({ holder, bodyMax });
+    else this.holders = [{ holder, bodyMax }];
   }
 
   get isHeld(): boolean {
-    return this.#holders !== undefined;
+    return this.holders !== undefined;
   }
 
   /** How much of an answer's body somebody wants to see. */
   get heldBodyMax(): number {
-    return Math.max(0, ...(this.#holders ?? []).map(({ bodyMax }) => bodyMax));
+    return Math.max(0, ...(this.holders ?? []).map(({ bodyMax }) => bodyMax));
   }
 
   /** Shows an answer to all who asked, once; gives what is to be sent instead, if anything. */
   async reviewed(answer: HandlerAnswer): Promise<Answer | undefined> {
-    const holders = this.#holders ?? [];
-    this.#holders = undefined;
+    const holders = this.holders ?? [];
+    this.holders = undefined;
     if (holders.length === 1) return show(holders[0]!, answer);
     let instead: Answer | undefined;
     for (const each of holders.toReversed()) {
@@ -202,8 +217,8 @@ export abstract class Exchange implements RequestContext, Surroundings {
     if (this.isOver) return;
     this.isOver = true;
     const now = this.clock.now();
-    this.#endListener?.(now, completed);
-    if (this.#moreEndListeners) for (const listener of this.#moreEndListeners) listener(now, completed);
+    this.endListener?.(now, completed);
+    if (this.moreEndListeners) for (const listener of this.moreEndListeners) listener(now, completed);
     if (!completed) this.abort(new ClientGoneError());
   }
 }
@@ -221,8 +236,12 @@ function show({ holder, bodyMax }: Held, answer: HandlerAnswer): ReturnType<Answ
 /** Under which a request carries its exchange. */
 export const exchangeOf: unique symbol = Symbol('holdfast');
 
+/** Of frameworks whose requests may pass without an exchange: makes it of what the request carries instead. */
+export const makeExchange: unique symbol = Symbol('holdfast.make');
+
 interface Carrier {
-  [exchangeOf]?: Exchange;
+  [exchangeOf]?: unknown;
+  readonly [makeExchange]?: (request: object, carried: unknown) => Exchange;
   /** Of frameworks that wrap the request. */
   readonly raw?: Carrier;
 }
@@ -233,7 +252,8 @@ export function carry(carrier: object, exchange: Exchange): void {
 }
 
 export function exchangeIn(carrier: object): Exchange | undefined {
-  return (carrier as Carrier)[exchangeOf];
+  const carried = (carrier as Carrier)[exchangeOf];
+  return carried instanceof Exchange ? carried : undefined;
 }
 
 /**
@@ -241,8 +261,10 @@ export function exchangeIn(carrier: object): Exchange | undefined {
  * is behind none.
  */
 export function contextOf(request: object): RequestContext | undefined {
-  const { raw, [exchangeOf]: own } = request as Carrier;
-  return own ?? raw?.[exchangeOf];
+  const { raw, [exchangeOf]: carried, [makeExchange]: make } = request as Carrier;
+  if (carried instanceof Exchange) return carried;
+  if (carried && make) return make(request, carried);
+  return raw && exchangeIn(raw);
 }
 
 /** Why the signal of a request aborted: nobody waits for the answer any more. */

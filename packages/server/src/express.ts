@@ -1,4 +1,4 @@
-import type { Request, RequestHandler, Response } from 'express';
+import type { Request, RequestHandler } from 'express';
 import { type Clock, systemClock } from 'holdfast';
 import { exchangeIn } from './exchange.ts';
 import { goThrough } from './go-through.ts';
@@ -20,21 +20,14 @@ export function guard(parts: readonly Part[], environment: { readonly clock?: Cl
 }
 
 class ExpressExchange extends NodeExchange {
-  readonly #request: Request;
-
-  constructor(request: Request, response: Response, clock: Clock) {
-    super(request, response, clock);
-    this.#request = request;
-  }
-
   /** Known to the middleware of a route only: before that, all routes count as one. */
   override get route(): string | undefined {
-    const { route, baseUrl } = this.#request;
+    const { route, baseUrl } = this.native as Request;
     return typeof route?.path === 'string' ? baseUrl + route.path : undefined;
   }
 
   /** Not as routers cut it. */
   override get url(): string {
-    return this.#request.originalUrl;
+    return (this.native as Request).originalUrl;
   }
 }

@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Clock, systemClock } from 'holdfast';
 import type { Answer, AnswerHeaders } from './answer.ts';
-import { exchangeIn, exchangeOf, type RequestBody, tooLarge } from './exchange.ts';
+import { exchangeIn, exchangeOf, makeExchange, type RequestBody, tooLarge } from './exchange.ts';
 import { goThrough } from './go-through.ts';
 import { NodeExchange } from './node-exchange.ts';
-import { inOrder, type Part } from './part.ts';
+import { inOrder, type Part, type Visit } from './part.ts';
 
 export { contextOf } from './exchange.ts';
 
@@ -22,12 +22,27 @@ export function guard(app: FastifyInstance, options: FastifyGuardOptions, done: 
   const early = ordered.filter(({ bodyMax }) => bodyMax === undefined);
   const late = ordered.filter(({ bodyMax }) => bodyMax !== undefined);
   const bodyMax = Math.max(0, ...late.map((part) => part.bodyMax!));
-  if (!app.hasRequestDecorator(exchangeOf)) app.decorateRequest(exchangeOf, null);
   const exchangeFor = (request: FastifyRequest, reply: FastifyReply) =>
-    (exchangeIn(request) as FastifyExchange | null) ?? new FastifyExchange(request, reply, clock);
+    (exchangeIn(request) as FastifyExchange | undefined) ?? new FastifyExchange(request, reply, clock);
+  if (!app.hasRequestDecorator(exchangeOf)) {
+    app.decorateRequest(exchangeOf, null);
+    app.decorateRequest(makeExchange, exchangeFor);
+  }
 
-  const enter = (parts: readonly Part[]) => (request: FastifyRequest, reply: FastifyReply, next: Next) =>
-    goThrough(parts, exchangeFor(request, reply), next, next as (error: unknown) => void);
+  const enter = (parts: readonly Part[]) => {
+    const whole = (request: FastifyRequest, reply: FastifyReply, next: Next) =>
+      goThrough(parts, exchangeFor(request, reply), next, next as (error: unknown) => void);
+    const passes = parts.length === 1 ? parts[0]!.passes : undefined;
+    if (!passes) return whole;
+    const visit = new FastifyVisit();
+    return (request: FastifyRequest, reply: FastifyReply, next: Next) => {
+      visit.request = request;
+      if (!passes(visit)) return whole(request, reply, next);
+      // From which a handler that asks for the context gets it.
+      (request as Carrier)[exchangeOf] ??= reply;
+      next();
+    };
+  };
 
   if (early.length > 0 && at === 'onRequest') app.addHook('onRequest', enter(early));
   if (late.length > 0) {
@@ -53,16 +68,32 @@ export function guard(app: FastifyInstance, options: FastifyGuardOptions, done: 
 (guard as unknown as Record<symbol, unknown>)[Symbol.for('fastify.display-name')] = '@holdfast/server';
 
 type Next = (error?: Error) => void;
+type Carrier = FastifyRequest & { [exchangeOf]?: unknown };
 type SendOn = (error: Error | null, payload?: unknown) => void;
 
+/** One for all requests: each is looked at and left. */
+class FastifyVisit implements Visit {
+  declare request: FastifyRequest;
+
+  get peer(): string {
+    return this.request.raw.socket.remoteAddress ?? '';
+  }
+
+  get route(): string | undefined {
+    return routeOf(this.request);
+  }
+}
+
 class FastifyExchange extends NodeExchange {
-  readonly #reply: FastifyReply;
-  #chunks: Uint8Array[] | undefined;
-  #length = 0;
+  declare private readonly reply: FastifyReply;
+  declare private chunks: Uint8Array[] | undefined;
+  declare private length: number;
 
   constructor(request: FastifyRequest, reply: FastifyReply, clock: Clock) {
     super(request.raw, reply.raw, clock, request);
-    this.#reply = reply;
+    this.reply = reply;
+    this.chunks = undefined;
+    this.length = 0;
   }
 
   override get route(): string | undefined {
@@ -70,21 +101,21 @@ class FastifyExchange extends NodeExchange {
   }
 
   override get status(): number {
-    return this.#reply.statusCode;
+    return this.reply.statusCode;
   }
 
   override setHeader(name: string, value: string): void {
-    this.#reply.header(name, value);
+    this.reply.header(name, value);
   }
 
   /** Hears the body as it passes to the parser of the framework: nothing is read twice, and no more kept than is wanted. */
   tap(payload: NodeJS.ReadableStream, bytesMax: number): void {
     const chunks: Uint8Array[] = [];
-    this.#chunks = chunks;
+    this.chunks = chunks;
     payload.on('data', (chunk: Uint8Array | string) => {
       const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
-      this.#length += bytes.length;
-      if (this.#length <= bytesMax) chunks.push(bytes);
+      this.length += bytes.length;
+      if (this.length <= bytesMax) chunks.push(bytes);
       else chunks.length = 0;
     });
     // The parser lets it flow when it listens as well.
@@ -92,13 +123,13 @@ class FastifyExchange extends NodeExchange {
   }
 
   override readBody(bytesMax: number): RequestBody {
-    if (this.#length > bytesMax) return tooLarge;
-    const chunks = this.#chunks ?? [];
-    return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, this.#length);
+    if (this.length > bytesMax) return tooLarge;
+    const chunks = this.chunks ?? [];
+    return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, this.length);
   }
 
   override send({ status, headers, body }: Answer): void {
-    const reply = this.#reply.code(status).headers(headers as Record<string, string>);
+    const reply = this.reply.code(status).headers(headers as Record<string, string>);
     reply.send(body instanceof Uint8Array ? Buffer.from(body) : (body ?? undefined));
   }
 
@@ -110,7 +141,7 @@ class FastifyExchange extends NodeExchange {
   }
 
   show(payload: unknown, sendOn: SendOn): void {
-    const reply = this.#reply;
+    const reply = this.reply;
     const headers = reply.getHeaders() as AnswerHeaders;
     this.reviewed({ status: reply.statusCode, headers, body: bodyOf(payload) }).then((instead) => {
       if (!instead) return sendOn(null, payload);
@@ -122,7 +153,7 @@ class FastifyExchange extends NodeExchange {
   }
 
   protected override answerInstead(answer: Answer): void {
-    if (!this.#reply.sent) this.send(answer);
+    if (!this.reply.sent) this.send(answer);
   }
 }
 

@@ -18,16 +18,18 @@ export class LocalLimits {
   }
 
   /**
-   * Takes from a single limit, and says what is left; −1, and nothing taken, where it refuses or there are several. Makes
-   * nothing: it is what nearly every request comes to.
+   * Takes from a single limit if more than `leaving` is left then; false, and nothing taken, otherwise, and where there are
+   * several. Makes nothing: it is what nearly every request comes to.
    */
-  tryTake(key: string, cost: number, now: number): number {
-    if (this.#policies.length > 1) return -1;
+  tryTake(key: string, cost: number, now: number, leaving: number): boolean {
+    if (this.#policies.length > 1) return false;
     const policy = this.#policies[0]!;
     const debt = this.#debts[0]!.of(key, now);
-    if (gcraWait(policy, debt.until, now, cost) > 0) return -1;
-    debt.until = gcraTake(policy, debt.until, now, cost);
-    return tokensOf(policy, debt.until, now);
+    if (gcraWait(policy, debt.until, now, cost) > 0) return false;
+    const until = gcraTake(policy, debt.until, now, cost);
+    if (tokensOf(policy, until, now) <= leaving) return false;
+    debt.until = until;
+    return true;
   }
 
   /** From all limits or from none. */

@@ -13,16 +13,17 @@ interface Parsed {
 
 /** An exchange on `node:http`, without a conversion. */
 export class NodeExchange extends Exchange {
-  readonly native: unknown;
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  #isHeldBack = false;
+  declare readonly native: unknown;
+  declare readonly request: IncomingMessage;
+  declare readonly response: ServerResponse;
+  declare private isHeldBack: boolean;
 
   constructor(request: IncomingMessage, response: ServerResponse, clock: Clock, native: object = request) {
     super(clock);
     this.request = request;
     this.response = response;
     this.native = native;
+    this.isHeldBack = false;
     carry(native, this);
   }
 
@@ -107,14 +108,14 @@ export class NodeExchange extends Exchange {
 
   /** The handler is next. */
   prepare(): void {
-    if (!this.isHeld || this.#isHeldBack) return;
-    this.#isHeldBack = true;
+    if (!this.isHeld || this.isHeldBack) return;
+    this.isHeldBack = true;
     holdBack(this.response, this.heldBodyMax, (answer) => this.reviewed(answer));
   }
 
   /** Answers instead of the handler, once those have seen it who asked. */
   refuse(answer: Answer): void {
-    if (this.isHeld && !this.#isHeldBack) {
+    if (this.isHeld && !this.isHeldBack) {
       const shown = { ...answer, body: answer.body ?? '' };
       this.reviewed(shown).then((instead) => this.send(instead ?? answer));
     } else this.send(answer);

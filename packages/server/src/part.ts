@@ -10,13 +10,30 @@ export type PartName = (typeof order)[number];
 export interface Part {
   readonly name: PartName;
   /** It has to see the body, up to so many bytes of it. */
-  readonly bodyMax?: number;
+  readonly bodyMax?: number | undefined;
   /** `undefined`: go on. A promise only where it has to wait. */
   enter(exchange: Exchange): Answer | undefined | Promise<Answer | undefined>;
+  /**
+   * The same for the plainest of requests, without an exchange: true where it passes, and the part has no interest in what
+   * becomes of it. False where `enter` is to be asked: then nothing was counted.
+   */
+  readonly passes?: ((visit: Visit) => boolean) | undefined;
 }
 
+/** What can be told of a request at a glance. */
+export type Visit = Pick<Exchange, 'peer' | 'route'>;
+
+/**
+ * The parts as they are asked, in their order. Each is an object of fields alone: parts have getters, and engines look up
+ * everything in an object literal that has some in a hash table.
+ */
 export function inOrder(parts: readonly Part[]): readonly Part[] {
-  return parts.toSorted((a, b) => order.indexOf(a.name) - order.indexOf(b.name));
+  return parts
+    .toSorted((a, b) => order.indexOf(a.name) - order.indexOf(b.name))
+    .map((part) => {
+      const { name, bodyMax } = part;
+      return { name, bodyMax, enter: part.enter.bind(part), passes: part.passes?.bind(part) };
+    });
 }
 
 /** Goes through the parts, in one go where none has to wait. `undefined`: the handler's turn. */

@@ -22,7 +22,7 @@ import type { Answer } from './answer.ts';
 import { CallerNames } from './caller-names.ts';
 import type { Exchange } from './exchange.ts';
 import { LocalLimits } from './local-limits.ts';
-import type { Part } from './part.ts';
+import type { Part, Visit } from './part.ts';
 import { problem, retryAfter } from './problem.ts';
 import { legacyFields, RateFields, type RatePolicy, type Taken } from './rate-policy.ts';
 import { SharedLimits } from './shared-limits.ts';
@@ -101,7 +101,7 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
       },
       clock,
     );
-  /** Above so many of the first limit nothing is told. */
+  /** While more than so many are left, nothing is told. */
   const toldBelow = { low: policies[0]!.burst / 2, always: Infinity, refused: -0.5 }[settings.fields];
   const counts: RateLimitCounts = { allowed: 0, refused: 0, wouldRefuse: 0 };
 
@@ -114,6 +114,16 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
     if (given !== undefined) return names.of(given, route);
     if (!proxies) return namesOfPeers.of(exchange.peer, route);
     return names.of(addressKey(clientAddress(exchange, proxies)), route);
+  }
+
+  const isPlain = ![shared, keyOf, costOf, proxies].some((each) => each !== undefined);
+
+  /** For who is known by the socket's address, and far from the limit. */
+  function passes({ peer, route }: Visit): boolean {
+    const key = namesOfPeers.of(peer, perRoute ? route : undefined);
+    if (!local.tryTake(key, 1, clock.now(), toldBelow)) return false;
+    counts.allowed++;
+    return true;
   }
 
   function tell(exchange: Exchange, tokens: readonly number[]): void {
@@ -162,21 +172,16 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
       const cost = costOf ? costOf(exchange) : 1;
       const now = exchange.nowBy(clock);
       if (!shared) {
-        const left = local.tryTake(key, cost, now);
-        if (left > toldBelow) {
-          counts.allowed++;
-          return undefined;
-        }
-        return settle(
-          exchange,
-          left < 0 ? local.take(key, cost, now) : { waitMs: 0, tokens: [left], violated: [] },
-        );
+        if (!local.tryTake(key, cost, now, toldBelow)) return settle(exchange, local.take(key, cost, now));
+        counts.allowed++;
+        return undefined;
       }
       const taken = shared.take(key, cost, now);
       return taken instanceof Promise
         ? taken.then((late) => settle(exchange, late))
         : settle(exchange, taken);
     },
+    passes: isPlain ? passes : undefined,
   };
 }
 

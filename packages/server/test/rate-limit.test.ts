@@ -37,6 +37,32 @@ describe.each(frameworks)('a limit on $name', ({ serve }) => {
     }
     expect(limit.counts).toEqual({ allowed: 1, refused: 0, wouldRefuse: 2 });
   });
+
+  test('counts each request once, far from the limit, near it and at it', async () => {
+    const limit = rateLimit({ limits: { rate: '11/h' } });
+    await using server = await serve([limit], hello);
+    const answers = [];
+    for (let time = 0; time < 13; time++) answers.push(await fetch(server.origin));
+    const told = answers.map(({ headers }) => /r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]);
+    expect(told).toEqual([...new Array(5).fill(undefined), '5', '4', '3', '2', '1', '0', '0', '0']);
+    expect(limit.counts).toEqual({ allowed: 11, refused: 2, wouldRefuse: 0 });
+  });
+
+  test('gives handlers a context, whose signal tells that the client has gone', async () => {
+    const gone = Promise.withResolvers<unknown>();
+    await using server = await serve([rateLimit()], async ({ context }) => {
+      const { signal, priority, patienceLeft } = context;
+      expect([priority, patienceLeft]).toEqual(['default', Infinity]);
+      signal.addEventListener('abort', () => gone.resolve(signal.reason));
+      await gone.promise;
+      return reply(200, 'late');
+    });
+    const leaving = new AbortController();
+    const answer = fetch(server.origin, { signal: leaving.signal });
+    setTimeout(() => leaving.abort(), 50);
+    await expect(answer).rejects.toThrow();
+    expect(await gone.promise).toMatchObject({ code: 'HOLDFAST_CLIENT_GONE' });
+  });
 });
 
 test('the fields are what the draft says they are', async () => {
