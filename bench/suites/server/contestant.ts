@@ -1,12 +1,16 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
-import type { ServerJob } from '../server-process.ts';
+import type { ServerJob, ServerPorts } from '../server-process.ts';
 
-/** A server in a process of its own, so that it has its own compiled code and its own garbage, as in production. */
+/**
+ * A server and its floor in a process of their own. Two processes of the same program differ by up to a fifth for as long as
+ * they live, by where their memory and their compiled code happen to lie: so each contestant is compared with a floor that
+ * has the same luck, and meets no other contestant, whose ways its framework would have to learn as well.
+ */
 export interface Contestant extends Disposable {
   readonly name: string;
-  readonly port: number;
+  readonly ports: ServerPorts;
   /** Processor time of the whole process so far, compiling and collecting included. */
   cpuNs(): Promise<number>;
 }
@@ -22,17 +26,17 @@ export async function startContestant(job: ServerJob): Promise<Contestant> {
   });
   // Who does not ask any more need not hear of it.
   ended.catch(() => {});
-  const ask = async (question: ServerJob | 'cpu') => {
-    const answer = once(child, 'message') as Promise<[number]>;
+  const ask = async <T>(question: ServerJob | 'cpu') => {
+    const answer = once(child, 'message') as Promise<[T]>;
     child.send(question);
-    const [figure] = await Promise.race([answer, ended]);
-    return figure;
+    const [told] = await Promise.race([answer, ended]);
+    return told;
   };
-  const port = await ask(job);
+  const ports = await ask<ServerPorts>(job);
   return {
     name: job.contestant,
-    port,
-    cpuNs: () => ask('cpu'),
+    ports,
+    cpuNs: () => ask<number>('cpu'),
     [Symbol.dispose]: () => void child.kill(),
   };
 }
