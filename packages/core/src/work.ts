@@ -143,13 +143,17 @@ export class Work implements History {
     const asked = this.options?.barred;
     if (asked) this.barred ??= ask(asked, 'not_replayable');
     const verdict = this.decide(now, judged);
-    if (this.log === none) this.log = [];
-    // How it began and how it goes now: attempts may be unlimited, what is kept of them is not.
-    else if (this.log.length === logMax) this.log.splice(1, 1);
     const { attempt: number, target } = attempt;
     const { class: its, retryAfterMs } = judged;
     const endedAtMs = now - this.startedAt;
-    this.log.push({ attempt: number, target, endedAtMs, class: its, retryAfterMs, outcome: given, verdict });
+    const told = { attempt: number, target, endedAtMs, class: its, retryAfterMs, outcome: given, verdict };
+    // An empty array that is pushed to makes room for seventeen.
+    if (this.log === none) this.log = [told];
+    else {
+      // How it began and how it goes now: attempts may be unlimited, what is kept of them is not.
+      if (this.log.length === logMax) this.log.splice(1, 1);
+      this.log.push(told);
+    }
     plan.reporter?.attempt(this, attempt, now, judged, verdict);
     if (verdict.kind === 'give_up') return this.giveUp(now, verdict.because, given);
     if (verdict.kind !== 'retry') return WAIT;
