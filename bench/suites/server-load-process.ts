@@ -24,7 +24,8 @@ class Connection {
   send(request: string): Promise<string | null> {
     return new Promise((resolve) => {
       this.#answered = resolve;
-      this.#socket.write(request);
+      if (this.#socket.destroyed) resolve('The connection was closed while it rested.');
+      else this.#socket.write(request);
     });
   }
 

@@ -5,6 +5,9 @@ import express, { type RequestHandler } from 'express';
 import fastify, { type FastifyInstance } from 'fastify';
 import { Hono, type MiddlewareHandler } from 'hono';
 
+/** Connections rest while others have their turn, as long as Fastify keeps them by default. */
+const KEPT_OPEN_MS = 72_000;
+
 /** The same route everywhere. Each starts a server on a free port. */
 const order = { id: 17, status: 'placed', items: ['book'] };
 
@@ -33,7 +36,7 @@ export async function expressServer(middleware: readonly RequestHandler[]): Prom
   app.get('/orders', (_request, response) => {
     response.json(order);
   });
-  const server = createServer(app);
+  const server = createServer({ keepAliveTimeout: KEPT_OPEN_MS }, app);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return (server.address() as AddressInfo).port;
 }
@@ -43,6 +46,7 @@ export async function honoServer(middleware: readonly MiddlewareHandler[]): Prom
   for (const each of middleware) app.use(each);
   app.get('/orders', (c) => c.json(order));
   return new Promise((resolve) => {
-    serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }, ({ port }) => resolve(port));
+    const serverOptions = { keepAliveTimeout: KEPT_OPEN_MS };
+    serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1', serverOptions }, ({ port }) => resolve(port));
   });
 }

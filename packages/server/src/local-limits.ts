@@ -22,7 +22,7 @@ export class LocalLimits {
    * several. Makes nothing: it is what nearly every request comes to.
    */
   tryTake(key: string, cost: number, now: number, leaving: number): boolean {
-    if (this.#policies.length > 1) return false;
+    if (this.#policies.length > 1 || leaving === Infinity) return false;
     const policy = this.#policies[0]!;
     const debt = this.#debts[0]!.of(key, now);
     if (gcraWait(policy, debt.until, now, cost) > 0) return false;
@@ -34,6 +34,7 @@ export class LocalLimits {
 
   /** From all limits or from none. */
   take(key: string, cost: number, now: number): Taken {
+    if (this.#policies.length === 1) return this.#takeFromOne(key, cost, now);
     const debts = this.#debts.map((each) => each.of(key, now));
     const waits = this.#policies.map((policy, index) => gcraWait(policy, debts[index]!.until, now, cost));
     const waitMs = Math.max(...waits);
@@ -44,6 +45,18 @@ export class LocalLimits {
     });
     const violated = this.#policies.filter((_, index) => waits[index]! > 0).map(({ name }) => name);
     return { waitMs, tokens, violated };
+  }
+
+  #takeFromOne(key: string, cost: number, now: number): Taken {
+    const policy = this.#policies[0]!;
+    const debt = this.#debts[0]!.of(key, now);
+    const waitMs = gcraWait(policy, debt.until, now, cost);
+    if (waitMs === 0) debt.until = gcraTake(policy, debt.until, now, cost);
+    return {
+      waitMs,
+      tokens: [tokensOf(policy, debt.until, now)],
+      violated: waitMs > 0 ? [policy.name] : [],
+    };
   }
 }
 
