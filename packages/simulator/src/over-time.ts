@@ -32,8 +32,6 @@ export function callerSeries(tallies: readonly CallerTally[], durationMs: number
     sums(tallies.map((each) => pick(each).seconds(durationMs)));
   const offered = added((each) => each.begun);
   const attempts = added((each) => each.attempts);
-  const won = added((each) => each.won);
-  const lost = added((each) => each.lost);
   const latency = tallies.map((each) => each.latency.bySecond([0.5, 0.99], durationMs));
   // Of several classes the slowest counts: an average of percentiles is no percentile.
   const slowest = (share: number) =>
@@ -45,8 +43,8 @@ export function callerSeries(tallies: readonly CallerTally[], durationMs: number
     attempts,
     multiplication: ratios(attempts, offered),
     success: ratios(
-      won,
-      won.map((each, second) => each + lost[second]!),
+      added((each) => each.won),
+      offered,
     ),
     p50: slowest(0),
     p99: slowest(1),

@@ -103,10 +103,9 @@ export class Results {
         return sum((each) => each.succeeded) / seconds;
       case 'offered':
         return begun() / seconds;
-      case 'success': {
-        const won = sum((each) => each.won);
-        return won / (won + sum((each) => each.lost));
-      }
+      case 'success':
+        // What never ended was not done.
+        return sum((each) => each.won) / begun();
       case 'successes':
         return sum((each) => each.won, part.until ?? Infinity);
       case 'failures':
@@ -206,7 +205,7 @@ export class Results {
       begun,
       succeeded,
       failed,
-      success: succeeded / Math.max(1, succeeded + failed),
+      success: succeeded / Math.max(1, begun),
       goodput:
         tallies.reduce((sum, { succeeded: its }) => sum + its.sum(0, durationMs), 0) / (durationMs / 1000),
       attempts,

@@ -126,6 +126,21 @@ policies: { p: { attempts: 1, budget: false, breaker: false, attemptTimeout: non
     );
   });
 
+  test('counts work that never ends as not done', () => {
+    const hanging = parseScenario(`
+      id: hanging
+      duration: 10s
+      services: { api: { time: 10ms } }
+      clients: { app: { to: api, arrivals: { constant: 10/s } } }
+      faults: [{ kind: hang, service: api, from: 5s, until: 10s }]
+      policies: { endless: { attempts: 1, patience: unlimited, attemptTimeout: none, budget: false, breaker: false } }
+    `);
+    const { all } = simulate(hanging, { policy: 'endless' }).report();
+    expect([all.failed, all.success]).toEqual([0, all.succeeded / all.begun]);
+    expect(all.success).toBeCloseTo(0.5, 1);
+    expect(all.series.success.slice(6)).toEqual([0, 0, 0, 0]);
+  });
+
   test('names a policy that is nowhere', () => {
     expect(() => simulate(storm, { policy: 'nobody' })).toThrow('nobody');
   });
