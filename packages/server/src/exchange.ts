@@ -72,7 +72,7 @@ export abstract class Exchange implements RequestContext, Surroundings {
   declare private moreEndListeners: EndListener[] | undefined;
   declare private holders: Held[] | undefined;
 
-  /** Here and in what extends it, fields are declared and set in the constructor: defined, they would take twice the memory. */
+  /** Here and in what extends it, fields are declared and set in the constructor: defined, they would take twice the time. */
   constructor(clock: Clock) {
     this.clock = clock;
     this.patienceEndsAt = Infinity;
