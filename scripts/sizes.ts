@@ -18,13 +18,13 @@ const limits: readonly { name: string; code: string; maxBytes: number; aimBytes:
   {
     name: 'retry, budget, network and http packs',
     code: `import { budget, definePolicy, http, network, retry } from 'holdfast'; export const p = definePolicy([retry, budget, network, http]);`,
-    maxBytes: 10.3 * KILOBYTE,
+    maxBytes: 10.4 * KILOBYTE,
     aimBytes: 3.2 * KILOBYTE,
   },
   {
     name: 'everything but explain and lint',
     code: `export * as holdfast from 'holdfast';`,
-    maxBytes: 22.7 * KILOBYTE,
+    maxBytes: 22.8 * KILOBYTE,
     aimBytes: 12 * KILOBYTE,
   },
 ];

@@ -5,9 +5,9 @@ import type { Suite } from '../suite.ts';
 
 const processFile = path.join(import.meta.dirname, 'simulator-process.ts');
 
-const ROUNDS = 5;
+const ROUNDS = 9;
 /** Rounds that are not counted: the compiler takes its time with code that spreads over so many small functions. */
-const WARM_UP_ROUNDS = 6;
+const WARM_UP_ROUNDS = 12;
 
 const cases = [
   { case: 'sync attempts', ours: 'sync', peers: ['simjs'], oursMaxNs: 1_000 },

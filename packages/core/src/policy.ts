@@ -33,8 +33,8 @@ export interface Policy<Spec = object> {
   try<T>(operation: Operation<T>, options?: RunOptions): Promise<Ending<T>>;
   /** `fn` with the same type, each call of it run under this policy. */
   wrap<A extends unknown[], T>(fn: (...args: A) => PromiseLike<T> | T): (...args: A) => Promise<T>;
-  /** A new policy with some fields said otherwise, and state of its own. */
-  with(overrides: Spec): Policy<Spec>;
+  /** A new policy with some fields said otherwise, and state of its own; with time and chance of its own too, if given. */
+  with(overrides: Spec, environment?: Environment): Policy<Spec>;
   /**
    * Takes another document from now on. Breakers, budgets and permits live on, and work that has begun ends by the
    * old one. A document that is refused changes nothing.
@@ -56,14 +56,22 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
     .sort((a, b) => (a.order ?? 0) - (b.order ?? 0));
   const packs = chosen.filter((each): each is Pack => 'pack' in each);
   const table: Table = Object.assign({}, ...parts.map(({ fields }) => fields));
-  return function make(spec = {} as SpecOfParts<P>, environment = {}): Policy<SpecOfParts<P>> {
+
+  function read(document: SpecOfParts<P>): Said {
+    const { name, ...fields } = document as { name?: string } & object;
+    if (name !== undefined && (typeof name !== 'string' || !name))
+      throw new OptionsError('name', name, 'a text');
+    return { name, fields, settings: readTable(table, fields) };
+  }
+
+  function make(
+    spec = {} as SpecOfParts<P>,
+    environment: Environment = {},
+    said = read(spec),
+  ): Policy<SpecOfParts<P>> {
     const counters = new Counters();
 
-    function compile(document: SpecOfParts<P>): Pick<Policy, 'name' | 'plan' | 'settings'> {
-      const { name, ...fields } = document as { name?: string } & object;
-      if (name !== undefined && (typeof name !== 'string' || !name))
-        throw new OptionsError('name', name, 'a text');
-      const settings = readTable(table, fields);
+    function compile({ name, fields, settings }: Said): Pick<Policy, 'name' | 'plan' | 'settings'> {
       const plan = emptyPlan(name, packs, environment, counters);
       for (const part of parts) part.create(settings, plan, fields);
       plan.isTimed ||= plan.patienceMs < Infinity;
@@ -76,7 +84,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
     // that has some in a hash table, and `run` with them.
     const made: Mutable<Policy<SpecOfParts<P>>> = {
       spec,
-      ...compile(spec),
+      ...compile(said),
       parts,
       counters,
       run(operation, options) {
@@ -98,11 +106,17 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
           return made.run(() => fn.apply(this, args));
         };
       },
-      with: (overrides) => make(merge(table, made.spec, overrides), environment),
+      with(overrides, elsewhere = environment) {
+        // What has been read once need not be read for each of ten thousand simulated clients.
+        const isSame = Object.keys(overrides).length === 0;
+        return make(merge(table, made.spec, overrides), elsewhere, isSame ? said : undefined);
+      },
       update(document) {
         const { plan } = made;
         // First, so that a document that is refused changes nothing.
-        const next = compile(document);
+        const nextSaid = read(document);
+        const next = compile(nextSaid);
+        said = nextSaid;
         next.plan.killSwitch = plan.killSwitch;
         plan.handOver?.(next.plan);
         Object.assign(made, next, { spec: document });
@@ -112,7 +126,16 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       },
     };
     return made;
-  };
+  }
+
+  return make;
+}
+
+/** What a document says, and what the tables made of it. */
+interface Said {
+  readonly name: string | undefined;
+  readonly fields: object;
+  readonly settings: Readonly<Record<string, unknown>>;
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };

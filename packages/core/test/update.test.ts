@@ -263,6 +263,26 @@ describe('with', () => {
     const date = new Date(0);
     await expect(other.with({ fallback: { to: date } }).run(() => Promise.reject(down))).resolves.toBe(date);
   });
+
+  test('with nothing said otherwise is the document of now with state, and time and chance if given, of its own', async () => {
+    const { clock, policy: made, update } = setup();
+    update({ name: 'later', breaker: { consecutive: 1 } });
+    await made.try(() => Promise.reject(down));
+    const elsewhere = virtualClock({ now: 5 });
+    const roll = () => 0.25;
+    const twin = made.with({}, { clock: elsewhere, random: roll });
+    expect(twin.plan).toMatchObject({ clock: elsewhere, random: roll, attempts: 1, name: 'later' });
+    expect(twin.spec).toEqual(made.spec);
+    expect(twin.settings).toEqual(made.settings);
+    expect(await made.try(() => 1)).toMatchObject({ story: { stop: 'breaker_open' } });
+    await expect(twin.run(() => 1)).resolves.toBe(1);
+    expect(twin.counters).toMatchObject({ operations: 1, succeeded: 1 });
+    expect(made.with({}).plan.clock).toBe(clock);
+    expect(made.with({ attempts: 2 }, { clock: elsewhere }).plan).toMatchObject({
+      clock: elsewhere,
+      attempts: 2,
+    });
+  });
 });
 
 describe('wrap', () => {

@@ -1,5 +1,5 @@
 import type { CallSettings, Scenario } from '@holdfast/config';
-import { type Policy, type PolicySpec, policy } from 'holdfast';
+import { type Environment, type Policy, type PolicySpec, policy } from 'holdfast';
 import { Cache } from './cache.ts';
 import { Caller } from './caller.ts';
 import { makeClients } from './clients.ts';
@@ -22,7 +22,7 @@ export interface SimulationOptions {
   /** A run ends with an error when so many calls wait in one queue, about a kilobyte each; two million unless said. */
   readonly waitingMax?: number | undefined;
   /** Makes a policy from its document; core's `policy` unless said. */
-  readonly make?: ((spec: PolicySpec, environment: Parameters<typeof policy>[1]) => Policy) | undefined;
+  readonly make?: ((spec: PolicySpec, environment: Environment) => Policy) | undefined;
 }
 
 /** Load has stopped: what is in flight has so long to end. */
@@ -75,6 +75,8 @@ class Stage {
   readonly #clients = new Map<string, CallerTally>();
   readonly #tiers = new Map<string, CallerTally>();
   readonly #watch: Watch;
+  /** Of each document, the policy that was made of it first: others are as it is, with state of their own. */
+  readonly #firstOf = new Map<PolicySpec, Policy>();
   #callers = 0;
 
   constructor(scenario: Scenario, options: SimulationOptions, isPromised: boolean) {
@@ -175,11 +177,17 @@ class Stage {
   #make(spec: PolicySpec, name: string, index: number, tally: CallerTally): Policy {
     const { timeline } = this.world;
     const environment = { clock: timeline, random: this.world.random('policy', name, index) };
-    // Without its name: a simulated policy must not be listed among those in use.
-    const { name: _, ...fields } = spec;
-    const made = (this.#options.make ?? policy)(fields, environment);
+    const first = this.#firstOf.get(spec);
+    const made = first ? first.with({}, environment) : this.#read(spec, environment);
+    if (!first) this.#firstOf.set(spec, made);
     this.#watch.add(tally, made);
     return made;
+  }
+
+  #read(spec: PolicySpec, environment: Environment): Policy {
+    // Without its name: a simulated policy must not be listed among those in use.
+    const { name: _, ...fields } = spec;
+    return (this.#options.make ?? policy)(fields, environment);
   }
 
   /** A policy that says no limit for an attempt, or none, gets that of its caller. */

@@ -97,8 +97,10 @@ export class Timeline implements Clock {
 
   /** Rings everything up to and including `untilUs`, while `goesOn` says so. */
   run(untilUs: number, goesOn: () => boolean): void {
-    while (this.#queue.firstAt <= untilUs && goesOn()) {
-      this.#ringFirst();
+    for (;;) {
+      const us = this.#queue.firstAt;
+      if (!(us <= untilUs && goesOn())) return;
+      this.#ringFirst(us);
       if (this.#deliveriesLeft > 0) this.#handOver();
     }
   }
@@ -108,11 +110,12 @@ export class Timeline implements Clock {
     return new Promise((resolve, reject) => {
       const step = () => {
         try {
-          if (!(this.#queue.firstAt <= untilUs) || !goesOn()) {
+          const us = this.#queue.firstAt;
+          if (!(us <= untilUs && goesOn())) {
             resolve();
             return;
           }
-          this.#ringFirst();
+          this.#ringFirst(us);
         } catch (error) {
           reject(error);
           return;
@@ -125,8 +128,7 @@ export class Timeline implements Clock {
     });
   }
 
-  #ringFirst(): void {
-    const us = this.#queue.firstAt;
+  #ringFirst(us: number): void {
     // As a small integer while it is one: it is kept in many objects, and a fraction kept there costs an allocation.
     this.nowUs = us < SMALL_MAX ? us | 0 : us;
     this.events++;
