@@ -24,7 +24,7 @@ const limits: readonly { name: string; code: string; maxBytes: number; aimBytes:
   {
     name: 'everything but explain and lint',
     code: `export * as holdfast from 'holdfast';`,
-    maxBytes: 22.8 * KILOBYTE,
+    maxBytes: 22.9 * KILOBYTE,
     aimBytes: 12 * KILOBYTE,
   },
 ];

@@ -4,9 +4,9 @@ import type { Contestant } from './contestant.ts';
 import type { Burst, Load } from './load.ts';
 
 /** Short, so that a slow moment of the machine meets everybody; a round is the sum of several. */
-const SLICE_MS = 15;
-const SLICES = 6;
-const SLICE_REQUESTS_MIN = 96;
+const SLICE_MS = 3;
+const SLICES = 30;
+const SLICE_REQUESTS_MIN = 64;
 
 /** A framework is more code than a function: the compiler takes its time. */
 const WARM_UP_REQUESTS = 15_000;

@@ -118,6 +118,11 @@ export class Breaker {
     this.#counts = new SlidingCounts(4, settings.windowMs, settings.windowCalls);
   }
 
+  /** From when on a call is slow; Infinity: none is. */
+  get slowOverMs(): number {
+    return this.#settings.slowOverMs;
+  }
+
   get forced(): 'open' | 'closed' | undefined {
     return this.#forced;
   }

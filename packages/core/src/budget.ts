@@ -46,6 +46,8 @@ export class RetryBudget {
   /** What is left of the credit, and what it may be refilled to by a refund. */
   #credit: number;
   #creditMax: number;
+  /** From the next look on, the last window of the credit passes. */
+  #creditEnds = false;
   #creditEndsAt = Infinity;
 
   constructor(settings: BudgetSettings) {
@@ -60,18 +62,21 @@ export class RetryBudget {
   firstTry(now: number): void {
     this.#firstTries.turn(now);
     this.#firstTries.add(0);
-    if (this.settings.attempts < Infinity) this.#endCredit(now);
+    // What was earned in busier times and is too much by now does not come back with a burst.
+    this.#earn(0);
+    this.#creditEnds ||= this.settings.attempts < Infinity;
+    this.#endCredit(now);
   }
 
-  /** An operation has succeeded, at whichever attempt. */
-  success(now: number): void {
-    this.#firstTries.turn(now);
-    this.#endCredit(now);
+  /** An operation has succeeded, at whichever attempt. When, nobody has to know: time counts when tokens are asked for. */
+  success(): void {
+    this.#creditEnds = true;
     this.#earn(this.#deposit);
   }
 
   tokens(now: number): number {
     this.#firstTries.turn(now);
+    this.#endCredit(now);
     this.#earn(0);
     if (now >= this.#creditEndsAt) this.#credit = this.#creditMax = 0;
     return (this.#earned + this.#credit) / TOKEN;
@@ -136,7 +141,8 @@ export class RetryBudget {
   }
 
   #endCredit(now: number): void {
-    if (this.#creditEndsAt === Infinity) this.#creditEndsAt = now + this.settings.windowMs;
+    if (this.#creditEnds && this.#creditEndsAt === Infinity)
+      this.#creditEndsAt = now + this.settings.windowMs;
   }
 
   #earn(millionths: number): void {

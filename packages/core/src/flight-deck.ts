@@ -49,6 +49,22 @@ function shareMs(plan: Plan, target: Target, attempt: number, leftMs: number): n
   return target.autoTimeout ? target.autoTimeout.limitMs(leftMs, attemptsLeft) : leftMs / attemptsLeft;
 }
 
+/** Of so many successes of a target, one is counted at its own time. */
+const timedEvery = 8;
+
+/**
+ * Whether the end of an attempt that went well has to be timed: to look at the clock takes longer than anything else that a
+ * success needs. Where nothing depends on how long attempts take, and none can be slow because it is given up before, only
+ * the counts of a closed breaker are left, and in those a few successes may stand where the last one was counted that was timed.
+ */
+export function isEndTimed({ plan, on: target }: Flight): boolean {
+  const { breaker, bulkhead, latency, standing, throttle } = target;
+  if (latency || standing || throttle || bulkhead?.queued) return true;
+  if (breaker && (!breaker.isClosed || breaker.slowOverMs < (plan.attemptTimeoutMs || Infinity))) return true;
+  target.untimed = (target.untimed + 1) % timedEvery;
+  return target.untimed === 0;
+}
+
 /** Takes in what an attempt says of its target: `ok` and `fatal` are answers, `ignored` is nothing, the rest failures. */
 export function land(flight: Flight, now: number, judged: Judgement): void {
   const { on: target, ticket } = flight;

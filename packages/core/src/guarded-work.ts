@@ -4,7 +4,7 @@ import type { RetryBudget } from './budget.ts';
 import { type Bulkhead, FULL, type Waiter } from './bulkhead.ts';
 import type { Facts } from './decide.ts';
 import { ExpiredError, type RefusalReason, refusedQuickly } from './errors.ts';
-import { expiryOf, land, launch } from './flight-deck.ts';
+import { expiryOf, isEndTimed, land, launch } from './flight-deck.ts';
 import type { Judgement, Outcome } from './outcome.ts';
 import type { Plan, Priority, RunOptions } from './plan.ts';
 import type { Target } from './target.ts';
@@ -111,7 +111,7 @@ export class GuardedWork extends Work {
 
   override finish(now: number, attempt: Attempt, judged: Judgement): Step {
     if (this.current) this.abandonAll(now, 'another attempt was faster');
-    this.target?.hedgeBudget?.success(now);
+    this.target?.hedgeBudget?.success();
     return super.finish(now, attempt, judged);
   }
 
@@ -120,7 +120,8 @@ export class GuardedWork extends Work {
     this.forget(flight);
     // Whoever comes with no patience must not close the door on the others.
     const isFair = !flight.over || !isPatience(this.given) || now - flight.startedAt >= fairMs;
-    land(flight, now, isFair ? judged : { class: 'ignored' });
+    const at = judged.class !== 'ok' || isEndTimed(flight) ? now : flight.startedAt;
+    land(flight, at, isFair ? judged : { class: 'ignored' });
   }
 
   /** Time that ran out is a failure of the target that may well pass. */

@@ -1,5 +1,5 @@
 import { Flight } from './attempt.ts';
-import { land, launch } from './flight-deck.ts';
+import { isEndTimed, land, launch } from './flight-deck.ts';
 import type { GuardedWork } from './guarded-work.ts';
 import type { Judgement, Outcome } from './outcome.ts';
 import type { Operation, Plan, RunOptions } from './plan.ts';
@@ -19,8 +19,7 @@ export function runSwiftly<T>(
   options: RunOptions | undefined,
 ): Promise<T> | undefined {
   if (options && isDemanding(options)) return undefined;
-  const isTimed = plan.isTimed || options?.target !== undefined;
-  const now = isTimed ? plan.clock.now() : 0;
+  const now = plan.isTimed || options?.target !== undefined ? plan.clock.now() : 0;
   const target = plan.targetOf!(options, now);
   const { breaker, bulkhead, budget } = target;
   if (breaker && !breaker.isClosed) {
@@ -69,7 +68,7 @@ function arrive<T>(
   const { plan } = flight;
   const judged = judgeValue(plan, options, value);
   return judged.class === 'ok'
-    ? succeed(flight, plan.clock.now(), judged, value)
+    ? succeed(flight, judged, value)
     : goOn(flight, operation, options, { ok: true, value }, judged);
 }
 
@@ -119,7 +118,7 @@ class SwiftFlight<T> extends Flight {
     const judged = run ? undefined : judgeValue(plan, options, value);
     if (judged?.class === 'ok') {
       plan.clock.clear(this);
-      this.resolve(succeed(this, plan.clock.now(), judged, value));
+      this.resolve(succeed(this, judged, value));
     } else this.settled({ ok: true, value }, judged);
   }
 
@@ -149,10 +148,11 @@ function judgeValue(plan: Plan, options: RunOptions | undefined, value: unknown)
   return isJudged(plan, options, value) ? judge(plan, options, { ok: true, value }) : okay;
 }
 
-function succeed<T>(flight: Flight, now: number, judged: Judgement, value: T): T {
-  land(flight, now, judged);
-  flight.plan.counters.succeeded++;
-  flight.on.budget?.success(now);
+function succeed<T>(flight: Flight, judged: Judgement, value: T): T {
+  const { plan, on, startedAt } = flight;
+  land(flight, isEndTimed(flight) ? plan.clock.now() : startedAt, judged);
+  plan.counters.succeeded++;
+  on.budget?.success();
   return value;
 }
 

@@ -12,6 +12,8 @@ export class Target {
   /** Undefined for runs that name no target, and for what several interchangeable ones share. */
   readonly name: string | undefined;
   inFlight = 0;
+  /** Successes since the clock was last looked at for one. */
+  untimed = 0;
   budget: RetryBudget | undefined = undefined;
   hedgeBudget: RetryBudget | undefined = undefined;
   throttle: Throttle | undefined = undefined;
@@ -20,6 +22,7 @@ export class Target {
   bulkhead: Bulkhead | undefined = undefined;
   latency: Latency | undefined = undefined;
   autoTimeout: AutoTimeout | undefined = undefined;
+  /** Once it has been one of several to choose from. */
   standing: Standing | undefined = undefined;
 
   constructor(name: string | undefined) {

@@ -170,7 +170,7 @@ export class Work implements History {
     this.endedAt = now;
     if (this.attempt > 1) counters.succeededAfterRetry++;
     else counters.succeeded++;
-    this.budget?.success(now);
+    this.budget?.success();
     reporter?.attempt(this, attempt, now, judged, done);
     reporter?.ended(this, now);
     return DONE;

@@ -11,7 +11,7 @@ function setup(settings: Partial<BudgetSettings> = {}) {
   const succeed = (now: number, times: number) => {
     for (let i = 0; i < times; i++) {
       budget.firstTry(now);
-      budget.success(now);
+      budget.success();
     }
   };
   return { budget, succeed };
@@ -65,10 +65,10 @@ describe('earning and spending', () => {
     expect(budget.tokens(1e9)).toBe(1);
   });
 
-  test('the limit counts when a success arrives, not when the last first try did', () => {
+  test('and a burst after a long rest does not either', () => {
     const { budget, succeed } = setup();
     succeed(0, 1_000);
-    budget.success(20_000);
+    budget.success();
     for (let i = 0; i < 1_000; i++) budget.firstTry(20_001);
     expect(budget.tokens(20_001)).toBe(1);
   });
@@ -111,7 +111,7 @@ describe('the credit of a fresh budget', () => {
     budget.firstTry(0);
     expect(budget.trySpend(10, 1)).toBe(true);
     expect(budget.trySpend(500, 1)).toBe(true);
-    budget.success(510);
+    budget.success();
     expect(budget.tokens(510)).toBe(1.1);
   });
 
@@ -140,8 +140,16 @@ describe('the credit of a fresh budget', () => {
     const budget = new RetryBudget({ ...defaults, attempts: Infinity });
     budget.firstTry(0);
     expect(budget.tokens(600_000)).toBe(100);
-    budget.success(600_000);
+    budget.success();
+    budget.firstTry(600_000);
     expect(budget.tokens(609_999)).toBeGreaterThanOrEqual(100);
+    expect(budget.tokens(610_000)).toBeLessThanOrEqual(1);
+  });
+
+  test('which passes from the next look on', () => {
+    const budget = new RetryBudget({ ...defaults, attempts: Infinity });
+    budget.success();
+    expect(budget.tokens(600_000)).toBeGreaterThanOrEqual(100);
     expect(budget.tokens(610_000)).toBeLessThanOrEqual(1);
   });
 
@@ -149,7 +157,7 @@ describe('the credit of a fresh budget', () => {
     const budget = new RetryBudget(defaults);
     for (let i = 0; i < 20; i++) {
       budget.firstTry(0);
-      budget.success(0);
+      budget.success();
     }
     expect(budget.tokens(0)).toBe(5);
     budget.spend(0, 4);
@@ -252,7 +260,7 @@ const steps: fc.Arbitrary<Step>[] = [
       }
       model.clip();
       for (let i = 0; i < Math.min(tries, successes); i++) {
-        budget.success(model.now);
+        budget.success();
         model.earned = Math.min(model.limit, model.earned + 0.1);
       }
     }),
@@ -345,7 +353,7 @@ test('attempts stay within the promise from any moment on, for any failures, cli
           attempts++;
           failed--;
         }
-        if (failed === 0) budget.success(now);
+        if (failed === 0) budget.success();
         expect(attempts).toBeLessThanOrEqual(1.1 * first + allowance + 1e-9);
       }
     }),

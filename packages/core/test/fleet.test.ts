@@ -32,7 +32,7 @@ function outage(clients: number): { first5s: number; over60s: number } {
     const budget = fleet[Math.floor(random() * clients)]!;
     budget.firstTry(now);
     if (now < outageAt) {
-      budget.success(now);
+      budget.success();
       continue;
     }
     firstTries++;
@@ -70,7 +70,7 @@ describe('a lone caller', () => {
       budget.firstTry(now);
       for (let attempt = 1; attempt <= settings.attempts; attempt++) {
         if (random() >= 0.05) {
-          budget.success(now);
+          budget.success();
           succeeded++;
           break;
         }

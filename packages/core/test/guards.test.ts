@@ -244,6 +244,66 @@ describe('breaker', () => {
     expect((await answer(200)).story.stop).toBe('breaker_open');
   });
 
+  describe('looks at the clock', () => {
+    /** A policy whose looks at the clock are counted, and how often it looks for so many successes in a row. */
+    function counted(spec: PolicySpec) {
+      const clock = virtualClock();
+      const now = vi.spyOn(clock, 'now');
+      const made = policy({ ...bare, patience: 'unlimited', ...spec }, { clock });
+      const looks = async (times: number) => {
+        now.mockClear();
+        for (let i = 0; i < times; i++) await made.run(() => 1);
+        return now.mock.calls.length;
+      };
+      return { clock, policy: made, looks };
+    }
+
+    test('for one of eight successes where nothing depends on how long they took, and counts all', async () => {
+      const { clock, policy: made, looks } = counted({ breaker: { slow: false, minimum: 4 } });
+      expect(await looks(80)).toBe(10);
+      const { counts } = made.plan.targetOf!(undefined, 0).breaker!.save(clock.now());
+      expect(counts.reduce((sum, each) => sum + each)).toBe(80);
+    });
+
+    test('for every failure, which is counted among the successes before it', async () => {
+      const { policy: made, looks } = counted({ breaker: { slow: false, minimum: 4 }, attempts: 1 });
+      await looks(7);
+      for (let i = 0; i < 4; i++) await made.try(() => Promise.reject(down));
+      await looks(1);
+      // Five of thirteen failed, and never five in a row.
+      await made.try(() => Promise.reject(down));
+      expect(await made.try(() => 1)).toMatchObject({ ok: true });
+    });
+
+    test.each<[string, PolicySpec, number]>([
+      ['where it watches for slow calls', { breaker: { slow: { over: '2s' } } }, 16],
+      [
+        'where a call is given up before it is slow, for the beginning alone',
+        { attemptTimeout: '2s', breaker: {} },
+        9,
+      ],
+      ['where it may be slow before it is given up', { attemptTimeout: '2001ms', breaker: {} }, 16],
+      [
+        'where the limit learns from what calls take',
+        { attemptTimeout: 'auto', breaker: { slow: false } },
+        16,
+      ],
+    ])('%s', async (_when, spec, looks) => {
+      expect(await counted(spec).looks(8)).toBe(looks);
+    });
+
+    test('for a success that lets somebody in who waits', async () => {
+      const { clock, policy: made } = counted({ bulkhead: { concurrent: 1, queue: 1 } });
+      const first = Promise.withResolvers<number>();
+      const running = made.run(() => first.promise);
+      const waiting = made.try(() => 2, { patience: '1s' });
+      await clock.advance('500ms');
+      first.resolve(1);
+      await expect(running).resolves.toBe(1);
+      await expect(waiting).resolves.toMatchObject({ ok: true, value: 2 });
+    });
+  });
+
   test('a refusal by the bulkhead is no failure of the target', async () => {
     const { policy, call, clock } = setup({
       breaker: { consecutive: 1 },

@@ -86,7 +86,7 @@ export function earn({ targetOf }: Plan): void {
   for (const options of [{}, { target: 'a' }, { target: 'b' }, { targets: ['a', 'b', 'c'] }]) {
     const { hedgeBudget } = targetOf?.(options, 0) ?? {};
     for (let n = 0; n < 5; n++) hedgeBudget?.firstTry(0);
-    for (let n = 0; n < 5; n++) hedgeBudget?.success(0);
+    for (let n = 0; n < 5; n++) hedgeBudget?.success();
   }
 }
 

@@ -14,6 +14,7 @@ import {
   type Driver,
   Flight,
   type GuardedWork,
+  isEndTimed,
   land,
   launch,
   recordEnding,
@@ -201,11 +202,11 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
     const { plan, first } = this;
     if (!first || this.made || status >= 400 || plan.judgesValues >= 2 || !this.settings.trustsStatus)
       return false;
-    const now = plan.clock.now();
+    const { on, startedAt } = first;
     sending.isInFlight = false;
-    land(first, now, okay);
+    land(first, isEndTimed(first) ? plan.clock.now() : startedAt, okay);
     plan.counters.succeeded++;
-    first.on.budget?.success(now);
+    on.budget?.success();
     this.commit(sending);
     return true;
   }

@@ -36,13 +36,15 @@ export const choice = /* @__PURE__ */ definePart({
       plan.random,
     );
     guard(plan);
-    plan.isTimed = true;
-    keep(plan, 'member', (target) => {
-      target.standing = new Standing();
-    });
+    keep(plan, 'member', () => {});
     plan.choose = (work, now, refused) => {
-      const all = work.options?.targets?.map((name) => plan.targets!.get(name, now) as Member) ?? [];
+      const all = work.options?.targets?.map((name) => candidate(plan.targets!.get(name, now))) ?? [];
       return chooser.choose(all, now, work.tried, refused);
     };
   },
 });
+
+function candidate(target: Target): Member {
+  target.standing ??= new Standing();
+  return target as Member;
+}

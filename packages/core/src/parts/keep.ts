@@ -89,7 +89,7 @@ function inherit(heir: Target, from: Target, now: number): void {
     bulkhead.resize(now, heir.bulkhead.settings);
     heir.bulkhead = bulkhead;
   }
-  if (from.standing) heir.standing &&= from.standing;
+  heir.standing = from.standing;
   // A limit that learns reads the latencies it was made with.
   if (latency && heir.latency && (from.autoTimeout || !heir.autoTimeout)) {
     heir.latency = latency;
