@@ -210,6 +210,25 @@ describe('save and restore', () => {
   });
 });
 
+test('is unused when no operation has begun in its window', () => {
+  const budget = new RetryBudget(defaults);
+  expect(budget.isUnused(0)).toBe(true);
+  budget.firstTry(0);
+  expect(budget.isUnused(5_000)).toBe(false);
+  expect(budget.isUnused(10_000)).toBe(true);
+});
+
+test('with new settings its credit is never more than it was, nor than they allow', () => {
+  const budget = new RetryBudget({ ...defaults, attempts: 3 });
+  budget.firstTry(0);
+  expect(budget.resize(0, { ...defaults, attempts: 2 }).tokens(0)).toBe(1);
+  budget.resize(0, { ...defaults, attempts: 10 });
+  expect(budget.tokens(0)).toBe(1);
+  // What is given back beyond it is earned, and so within the one token of little traffic.
+  budget.refund(5);
+  expect(budget.tokens(0)).toBe(2);
+});
+
 /** The budget as one would explain it, from the list of all that happened. */
 class Model {
   now = 0;
