@@ -84,6 +84,14 @@ export function land(flight: Flight, now: number, judged: Judgement): void {
   if (!flight.over) flight.release(now);
 }
 
+/** The end of work whose first attempt went well, before there was need of a machine. */
+export function landAtOnce(flight: Flight, judged: Judgement): void {
+  const { plan, on, startedAt } = flight;
+  land(flight, isEndTimed(flight) ? plan.clock.now() : startedAt, judged);
+  plan.counters.succeeded++;
+  on.budget?.success();
+}
+
 /**
  * The error of an attempt whose time is up: its own limit, or the end of all patience. Its cause is the last real error,
  * past any of ours: one on top of the other they would grow with the attempts.

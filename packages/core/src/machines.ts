@@ -11,7 +11,7 @@ export { type BudgetSettings, type BudgetSnapshot, RetryBudget } from './budget.
 export { ADMITTED, Bulkhead, type BulkheadSettings, FULL, QUEUED, type Waiter } from './bulkhead.ts';
 export { type Candidate, Choice, type ChoiceSettings, Standing } from './choice.ts';
 export { Codel, type CodelSettings } from './codel.ts';
-export { isEndTimed, land, launch } from './flight-deck.ts';
+export { landAtOnce, launch } from './flight-deck.ts';
 export { Gcra, gcraTake, gcraWait } from './gcra.ts';
 export { GuardedWork } from './guarded-work.ts';
 export { Latency } from './latency.ts';

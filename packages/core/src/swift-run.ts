@@ -1,5 +1,5 @@
 import { Flight } from './attempt.ts';
-import { isEndTimed, land, launch } from './flight-deck.ts';
+import { landAtOnce, launch } from './flight-deck.ts';
 import type { GuardedWork } from './guarded-work.ts';
 import type { Judgement, Outcome } from './outcome.ts';
 import type { Operation, Plan, RunOptions } from './plan.ts';
@@ -67,9 +67,9 @@ function arrive<T>(
 ): T | Promise<T> {
   const { plan } = flight;
   const judged = judgeValue(plan, options, value);
-  return judged.class === 'ok'
-    ? succeed(flight, judged, value)
-    : goOn(flight, operation, options, { ok: true, value }, judged);
+  if (judged.class !== 'ok') return goOn(flight, operation, options, { ok: true, value }, judged);
+  landAtOnce(flight, judged);
+  return value;
 }
 
 function goOn<T>(
@@ -118,7 +118,8 @@ class SwiftFlight<T> extends Flight {
     const judged = run ? undefined : judgeValue(plan, options, value);
     if (judged?.class === 'ok') {
       plan.clock.clear(this);
-      this.resolve(succeed(this, judged, value));
+      landAtOnce(this, judged);
+      this.resolve(value);
     } else this.settled({ ok: true, value }, judged);
   }
 
@@ -146,14 +147,6 @@ class SwiftFlight<T> extends Flight {
 /** A value that nobody judges is good. */
 function judgeValue(plan: Plan, options: RunOptions | undefined, value: unknown): Judgement {
   return isJudged(plan, options, value) ? judge(plan, options, { ok: true, value }) : okay;
-}
-
-function succeed<T>(flight: Flight, judged: Judgement, value: T): T {
-  const { plan, on, startedAt } = flight;
-  land(flight, isEndTimed(flight) ? plan.clock.now() : startedAt, judged);
-  plan.counters.succeeded++;
-  on.budget?.success();
-  return value;
 }
 
 function takeOver(flight: Flight, options: RunOptions | undefined): GuardedWork {

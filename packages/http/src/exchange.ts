@@ -14,8 +14,7 @@ import {
   type Driver,
   Flight,
   type GuardedWork,
-  isEndTimed,
-  land,
+  landAtOnce,
   launch,
   recordEnding,
   SEND,
@@ -202,11 +201,8 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
     const { plan, first } = this;
     if (!first || this.made || status >= 400 || plan.judgesValues >= 2 || !this.settings.trustsStatus)
       return false;
-    const { on, startedAt } = first;
     sending.isInFlight = false;
-    land(first, isEndTimed(first) ? plan.clock.now() : startedAt, okay);
-    plan.counters.succeeded++;
-    on.budget?.success();
+    landAtOnce(first, okay);
     this.commit(sending);
     return true;
   }
