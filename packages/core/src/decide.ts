@@ -50,7 +50,7 @@ export function decide(rules: Rules, history: History, judged: Judgement, facts:
   if (!history.idempotent && !judged.unprocessed) return stop('not_idempotent');
   if (history.attempt >= rules.attempts) return stop('attempts_exhausted');
 
-  const hintMs = rules.hintCapMs > 0 ? (judged.retryAfterMs ?? 0) : 0;
+  const hintMs = rules.hintCapMs > 0 ? within(Infinity, judged.retryAfterMs ?? 0) : 0;
   if (hintMs > rules.hintCapMs) return stop('server_said_stop');
 
   const baseMinMs = judged.class === 'throttled' ? throttledBaseMs : 0;

@@ -1,4 +1,5 @@
 import { type Attempt, Flight } from './attempt.ts';
+import { within } from './backoff.ts';
 import type { Breaker } from './breaker.ts';
 import type { RetryBudget } from './budget.ts';
 import { type Bulkhead, FULL, type Waiter } from './bulkhead.ts';
@@ -138,7 +139,7 @@ export class GuardedWork extends Work {
   }
 
   override decide(now: number, judged: Judgement): Verdict {
-    const { retryAfterMs = 0 } = judged;
+    const retryAfterMs = within(Infinity, judged.retryAfterMs ?? 0);
     // What a rival was told holds for this one as well.
     this.hintedUntil = Math.max(this.hintedUntil, now + retryAfterMs);
     const hintMs = this.hintedUntil - now;

@@ -84,6 +84,7 @@ describe('retries', () => {
     ['when patience leaves a moment for it', { rules: { delay: () => 8999 } }, 8999],
     ['not before the hint, with chance added above it', { judged: { retryAfterMs: 1000 } }, 1250],
     ['with less chance where patience is short', { judged: { retryAfterMs: 8000 } }, 8250],
+    ['with no regard to a hint that is no number', { judged: { retryAfterMs: Number.NaN } }, 200],
     ['after the backoff when the hint is shorter', { judged: { retryAfterMs: 10 } }, 200],
     [
       'with no regard to hints when told so',

@@ -549,6 +549,28 @@ describe('a hint', () => {
   });
 });
 
+describe('a hint of a classifier that is no number', () => {
+  test('leaves the next attempt to the backoff, and a hint of its rival as it is', async () => {
+    const hints = [5000, Number.NaN];
+    const {
+      clock,
+      policy: made,
+      call,
+    } = setup({
+      hedge: { after: '10ms', extraLoad: 1 },
+      retryOn: () => ({ class: 'throttled', retryAfterMs: hints.shift() }),
+      attempts: 4,
+    });
+    const operation = call(after('20ms', down), after('20ms', down), after('20ms', down));
+    for (let n = 0; n < 20; n++) await made.run(() => n, { classify: () => 'ok' });
+    const running = made.try(operation, { patience: '1m' });
+    await clock.advance('1m');
+    expect(await running).toMatchObject({ ok: false, error: down });
+    expect(operation.calls[2]!.at).toBeGreaterThanOrEqual(5000);
+    expect(clock.pendingTimers).toBe(0);
+  });
+});
+
 describe('options', () => {
   test('of a run are never changed', async () => {
     const { policy: made } = setup({ fallback: { to: 1, reserve: '1s' }, cache: true });
