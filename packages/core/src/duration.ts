@@ -8,8 +8,8 @@ export type Duration = number | `${number}${keyof typeof unitMs}`;
 /** The milliseconds in `value`; NaN where it is no duration. */
 export function readDuration(value: unknown): number {
   if (typeof value === 'number') return value;
-  if (typeof value !== 'string') return Number.NaN;
-  const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|[smhd])$/.exec(value) ?? [];
+  const text = typeof value === 'string' ? value : '';
+  const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|[smhd])$/.exec(text) ?? [];
   return Number(amount) * unitMs[unit as keyof typeof unitMs];
 }
 

@@ -1,3 +1,4 @@
+import { isObject } from './classify/pack.ts';
 import type { Clock, Random } from './clock.ts';
 import { Counters } from './counters.ts';
 import { OptionsError } from './errors.ts';
@@ -106,10 +107,14 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
           return made.run(() => fn.apply(this, args));
         };
       },
-      with(overrides, elsewhere = environment) {
+      with(overrides, elsewhere) {
         // What has been read once need not be read for each of ten thousand simulated clients.
         const isSame = Object.keys(overrides).length === 0;
-        return make(merge(table, made.spec, overrides), elsewhere, isSame ? said : undefined);
+        return make(
+          merge(table, made.spec, overrides),
+          { ...environment, ...elsewhere },
+          isSame ? said : undefined,
+        );
       },
       update(document) {
         const { plan } = made;
@@ -120,6 +125,8 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
         next.plan.killSwitch = plan.killSwitch;
         plan.handOver?.(next.plan);
         Object.assign(made, next, { spec: document });
+        // Work that ends by the old document is switched off with the rest.
+        Object.defineProperty(plan, 'killSwitch', { get: () => made.plan.killSwitch });
       },
       kill(on = true) {
         made.plan.killSwitch = on;
@@ -204,8 +211,4 @@ function merge<S extends object>(table: Table, spec: S, overrides: S): S {
     merged[key] = group && isObject(before) && isObject(value) ? merge(group, before, value) : value;
   }
   return merged as S;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }

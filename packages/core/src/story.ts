@@ -1,3 +1,4 @@
+import { isObject } from './classify/pack.ts';
 import { HoldfastError } from './errors.ts';
 import type { OutcomeClass } from './outcome.ts';
 import type { StopReason, Verdict } from './verdict.ts';
@@ -81,11 +82,7 @@ export function endedInside(error: unknown, since: number): Story | undefined {
   for (let depth = 0; depth < 8 && isObject(cause); depth++) {
     const ending = endingOf(cause);
     if (ending && ending.born > since) return ending.story;
-    cause = (cause as { cause?: unknown }).cause;
+    cause = cause.cause;
   }
   return undefined;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }

@@ -164,6 +164,18 @@ describe('state survives a new document', () => {
     expect(await made.try(() => Promise.reject(down))).toMatchObject({ story: { stop: 'kill_switch' } });
   });
 
+  test('and holds for work that began under the old document', async () => {
+    const { clock, policy: made, call, update } = setup({ attempts: 3 });
+    const operation = call(down);
+    const running = made.try(operation);
+    await clock.advance('10ms');
+    update({ attempts: 4 });
+    update({ attempts: 5 });
+    made.kill();
+    await clock.advance('1m');
+    expect(await running).toMatchObject({ story: { stop: 'kill_switch', attempts: 1 } });
+  });
+
   test('a part that is switched off and on again starts afresh', async () => {
     const { policy: made, update } = setup({ breaker: { consecutive: 1 } });
     await made.try(() => Promise.reject(down));
@@ -280,6 +292,7 @@ describe('with', () => {
     expect(made.with({}).plan.clock).toBe(clock);
     expect(made.with({ attempts: 2 }, { clock: elsewhere }).plan).toMatchObject({
       clock: elsewhere,
+      random: made.plan.random,
       attempts: 2,
     });
   });
