@@ -39,6 +39,7 @@ export interface ShedPart extends Part {
 interface Arrival {
   readonly exchange: Exchange;
   readonly answer: (answer: Answer | undefined | Promise<Answer | undefined>) => void;
+  readonly fail: (error: unknown) => void;
 }
 
 const ranks: Readonly<Record<Priority, number>> = { critical: 0, default: 1, sheddable: 2 };
@@ -131,7 +132,14 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
     arrived = [];
     const now = clock.now();
     if (all.length > 1) all.sort((a, b) => ranks[a.exchange.priority] - ranks[b.exchange.priority]);
-    for (const { exchange, answer } of all) answer(judge(exchange, now));
+    for (const { exchange, answer, fail } of all) {
+      try {
+        answer(judge(exchange, now));
+      } catch (error) {
+        // A function of the user's threw: that is this request's misfortune, and nobody else's.
+        fail(error);
+      }
+    }
   }
 
   return {
@@ -155,8 +163,8 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
       else if (inside?.has(exchange.peer)) {
         exchange.priority = readRequest(exchange.headers).priority ?? exchange.priority;
       }
-      return new Promise((answer) => {
-        if (arrived.push({ exchange, answer }) === 1) later(judgeArrived);
+      return new Promise((answer, fail) => {
+        if (arrived.push({ exchange, answer, fail }) === 1) later(judgeArrived);
       });
     },
   };

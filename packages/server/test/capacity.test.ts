@@ -119,6 +119,23 @@ describe.each(frameworks)('shedding on $name', ({ serve }) => {
   });
 });
 
+describe.each(frameworks)('a function that throws while it is asked who is shed on $name', ({ serve }) => {
+  test('fails its own request, and no other', async () => {
+    const tenant = ({ url }: { url: string }) => {
+      if (url === '/odd') throw new Error('no such tenant');
+      return url;
+    };
+    const part = shed({ initial: 1, floor: 1, ceiling: 1, reserve: 0, queueMax: 0, tenant }, calm);
+    await using it = await crowd([part], serve);
+    const first = it.send('first');
+    await expect.poll(() => it.inHandler.length).toBe(1);
+    const others = ['odd', 'second', 'odd'].map((name) => it.send(name));
+    expect((await Promise.all(others)).map(({ status }) => status)).toEqual([500, 503, 500]);
+    it.inHandler[0]!.finish();
+    expect((await first).status).toBe(200);
+  });
+});
+
 describe('who is shed', () => {
   function setup() {
     const clock = virtualClock();
