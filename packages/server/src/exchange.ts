@@ -1,4 +1,4 @@
-import { type Clock, type Priority, type Surroundings, surroundedBy, surroundings } from 'holdfast';
+import { type Clock, later, type Priority, type Surroundings, surroundedBy, surroundings } from 'holdfast';
 import type { HeaderSource } from 'holdfast/wire';
 import type { Answer, HandlerAnswer } from './answer.ts';
 import type { HeaderNames } from './header-names.ts';
@@ -71,6 +71,8 @@ export abstract class Exchange implements RequestContext, Surroundings {
   declare private endListener: EndListener | undefined;
   declare private moreEndListeners: EndListener[] | undefined;
   declare private holders: Held[] | undefined;
+  /** They have seen an answer, or are about to. */
+  declare private isShown: boolean;
 
   /** Here and in what extends it, fields are declared and set in the constructor: defined, they would take twice the time. */
   constructor(clock: Clock) {
@@ -89,6 +91,7 @@ export abstract class Exchange implements RequestContext, Surroundings {
     this.endListener = undefined;
     this.moreEndListeners = undefined;
     this.holders = undefined;
+    this.isShown = false;
   }
 
   /** All lines of one header, as they came. */
@@ -188,6 +191,7 @@ export abstract class Exchange implements RequestContext, Surroundings {
   async reviewed(answer: HandlerAnswer): Promise<Answer | undefined> {
     const holders = this.holders ?? [];
     this.holders = undefined;
+    this.isShown = true;
     if (holders.length === 1) return show(holders[0]!, answer);
     let instead: Answer | undefined;
     for (const each of holders.toReversed()) {
@@ -207,10 +211,19 @@ export abstract class Exchange implements RequestContext, Surroundings {
     return surroundedBy({ patienceEndsAt, signal, ownedUpstream, attempt, priority, idempotencyKey }, next);
   }
 
-  /** The client's patience is over. An answer that somebody waits to see is left to come: what it says is not lost. */
+  /**
+   * The client's patience is over. Where a key is held the handler's answer is left to come, so that it can be recorded;
+   * elsewhere those who wait to see an answer see this one. What a handler says because it was aborted comes after it.
+   */
   expire(answer: Answer, reason: unknown): void {
-    if (!this.isOver && !this.isHeld) this.answerInstead(answer);
-    this.abort(reason);
+    if (this.isOver || this.isShown || this.idempotent) this.abort(reason);
+    else this.#answerLate(answer).then(() => later(() => this.abort(reason)));
+  }
+
+  async #answerLate(answer: Answer): Promise<void> {
+    const shown = { ...answer, body: answer.body ?? '' };
+    const instead = this.isHeld ? await this.reviewed(shown).catch(() => undefined) : undefined;
+    this.answerInstead(instead ?? answer);
   }
 
   protected ended(completed: boolean): void {

@@ -65,17 +65,17 @@ class HonoExchange extends WebExchange {
 
   /** To the next middleware, and back with its answer. */
   async pass(next: () => Promise<void>): Promise<Response | undefined> {
+    const passed = this.isHeld ? this.#reviewed(next) : this.around(next);
+    const mayExpire = this.patienceEndsAt < Infinity && !this.idempotent;
+    const early = mayExpire ? await Promise.race([passed, this.insteadOfHandler]) : await passed;
+    return early instanceof Response ? early : this.#passed();
+  }
+
+  async #reviewed(next: () => Promise<void>): Promise<void> {
     const context = this.#context;
-    if (!this.isHeld) {
-      const instead = this.patienceEndsAt < Infinity ? this.insteadOfHandler : undefined;
-      const passed = this.around(next);
-      const early = instead ? await Promise.race([passed, instead]) : await passed;
-      return early instanceof Response ? early : this.#passed();
-    }
     await this.around(next);
     const response = await this.review(context.res);
     if (response !== context.res) context.res = response;
-    return this.#passed();
   }
 
   async settle(response: Response): Promise<Response> {

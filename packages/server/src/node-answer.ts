@@ -12,15 +12,22 @@ export function sendAnswer(response: ServerResponse, { status, headers, body }: 
   response.end(body ?? undefined);
 }
 
+/** The same where a handler may have said something about an answer of its own before. */
+export function sendInstead(response: ServerResponse, answer: Answer): void {
+  for (const name of response.getHeaderNames()) if (isOfBody(name)) response.removeHeader(name);
+  sendAnswer(response, answer);
+}
+
 /**
  * Keeps an answer back until it has been seen: `writeHead`, `write` and `end` of one response collect what a handler says.
- * An answer that is a stream, or longer than `bytesMax`, is shown without its body and passed on from there.
+ * An answer that is a stream, or longer than `bytesMax`, is shown without its body and passed on from there. Gives the way
+ * to forget what was collected.
  */
 export function holdBack(
   response: ServerResponse,
   bytesMax: number,
   review: (answer: HandlerAnswer) => Promise<Answer | undefined>,
-): void {
+): () => void {
   const writeHead = response.writeHead.bind(response) as WriteHead;
   const write = response.write.bind(response);
   const end = response.end.bind(response);
@@ -46,10 +53,8 @@ export function holdBack(
 
   function send(instead: Answer | undefined): void {
     letGo();
-    if (instead) {
-      for (const name of response.getHeaderNames()) if (isOfBody(name)) response.removeHeader(name);
-      sendAnswer(response, instead);
-    } else {
+    if (instead) sendInstead(response, instead);
+    else {
       if (head) writeHead(...head);
       // Together, so that a short answer goes out in one piece and has a length.
       if (ended && chunks.length <= 1) end(chunks[0] as string);
@@ -97,6 +102,7 @@ export function holdBack(
       return response;
     },
   });
+  return letGo;
 }
 
 /** Whatever the handler still says goes nowhere: the client has had another answer. */

@@ -3,7 +3,7 @@ import type { Clock } from 'holdfast';
 import type { Answer } from './answer.ts';
 import { carry, Exchange, type RequestBody, tooLarge } from './exchange.ts';
 import type { HeaderNames } from './header-names.ts';
-import { holdBack, mute, readWhole, sendAnswer } from './node-answer.ts';
+import { holdBack, mute, readWhole, sendAnswer, sendInstead } from './node-answer.ts';
 
 /** What is left of a request whose body somebody has read: parsed by Express, or as it was. */
 interface Parsed {
@@ -16,14 +16,15 @@ export class NodeExchange extends Exchange {
   declare readonly native: unknown;
   declare readonly request: IncomingMessage;
   declare readonly response: ServerResponse;
-  declare private isHeldBack: boolean;
+  /** Lets go of an answer that is held back. */
+  declare private letGo: (() => void) | undefined;
 
   constructor(request: IncomingMessage, response: ServerResponse, clock: Clock, native: object = request) {
     super(clock);
     this.request = request;
     this.response = response;
     this.native = native;
-    this.isHeldBack = false;
+    this.letGo = undefined;
     carry(native, this);
   }
 
@@ -94,7 +95,8 @@ export class NodeExchange extends Exchange {
   protected answerInstead(answer: Answer): void {
     const { response } = this;
     if (response.headersSent) return;
-    this.send(answer);
+    this.letGo?.();
+    sendInstead(response, answer);
     mute(response);
   }
 
@@ -108,14 +110,13 @@ export class NodeExchange extends Exchange {
 
   /** The handler is next. */
   prepare(): void {
-    if (!this.isHeld || this.isHeldBack) return;
-    this.isHeldBack = true;
-    holdBack(this.response, this.heldBodyMax, (answer) => this.reviewed(answer));
+    if (!this.isHeld || this.letGo) return;
+    this.letGo = holdBack(this.response, this.heldBodyMax, (answer) => this.reviewed(answer));
   }
 
   /** Answers instead of the handler, once those have seen it who asked. */
   refuse(answer: Answer): void {
-    if (this.isHeld && !this.isHeldBack) {
+    if (this.isHeld && !this.letGo) {
       const shown = { ...answer, body: answer.body ?? '' };
       this.reviewed(shown).then((instead) => this.send(instead ?? answer));
     } else this.send(answer);

@@ -39,7 +39,7 @@ async function serveWeb(
   const refusal = await enterAll(ordered, exchange);
   if (refusal) return exchange.finish(await exchange.review(toResponse(refusal)));
   const handled = exchange.handled(next);
-  return exchange.isHeld ? handled : Promise.race([handled, exchange.insteadOfHandler]);
+  return exchange.idempotent ? handled : Promise.race([handled, exchange.insteadOfHandler]);
 }
 
 /** An exchange of `Request` and `Response`. */

@@ -1,6 +1,6 @@
 import { surroundings } from 'holdfast';
 import { describe, expect, test } from 'vitest';
-import { deadline, peers, type RequestContext } from '../src/index.ts';
+import { deadline, degrade, peers, type RequestContext } from '../src/index.ts';
 import { frameworks, plain, reply } from './frameworks.ts';
 
 const inside = peers('127.0.0.1');
@@ -53,6 +53,25 @@ describe.each(frameworks)('a deadline on $name', ({ serve }) => {
     expect(
       await (await fetch(server.origin, { method: 'HEAD', headers: { holdfast: 'patience=0' } })).status,
     ).toBe(504);
+  });
+
+  test('that passes is a failure like any other to those who have something instead', async () => {
+    let works = true;
+    const parts = [deadline(), degrade({ rest: '0ms' })];
+    await using server = await serve(parts, ({ context: { signal } }) => {
+      if (works) return reply(200, 'good');
+      return new Promise((_, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason));
+      });
+    });
+    const get = async (path: string) => {
+      const answer = await fetch(server.origin + path, { headers: { holdfast: 'patience=50' } });
+      return [answer.status, answer.headers.get('x-degraded'), await answer.text()];
+    };
+    await get('/known');
+    works = false;
+    expect(await get('/known')).toEqual([200, 'stale', 'good']);
+    expect(await get('/unknown')).toEqual([504, null, expect.stringContaining('too-slow')]);
   });
 
   test('ends with the client', async () => {
