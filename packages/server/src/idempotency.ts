@@ -168,7 +168,8 @@ export function idempotency(
     counts.executed++;
     const held = new HeldKey(key, claim, begun, ledger, exchange, holdSettings);
     exchange.idempotent = held;
-    exchange.idempotencyKey = key;
+    // Not the key as it was sent: two tenants may have sent the same, and whoever is called for them knows only us.
+    exchange.idempotencyKey = claim.key;
     exchange.isAmbient = true;
     exchange.holdAnswer(answerMax, (answer) => settle(held, answer));
   }

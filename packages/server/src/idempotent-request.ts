@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { Claim, Hold, Ledger, Payload, Settled } from '@holdfast/contracts';
 import { Alarm, type Clock, HoldfastError, surroundedBy } from 'holdfast';
 import type { Answer } from './answer.ts';
@@ -152,7 +153,7 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
     }
     if (begun?.kind === 'acquired') {
       this.#phases = [...this.#phases, begun.hold];
-      return { hold: begun.hold, key: `${this.key}/${name}` };
+      return { hold: begun.hold, key: hash('sha256', key, 'base64url') };
     }
     // Only a request that has lost the key can meet another one in here.
     throw new LeaseLostError();

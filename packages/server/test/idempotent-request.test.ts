@@ -8,8 +8,8 @@ async function setup(options: Partial<IdempotencyOptions>, handler: Handler, ser
   const engine = memoryEngine();
   const part = idempotency({ ledger: engine.ledger, scope: 'public', lease: '150ms', ...options });
   const server = await serve([part], handler);
-  const post = (key = 'k') =>
-    fetch(server.origin, { method: 'POST', body: 'one', headers: { 'idempotency-key': key } });
+  const post = (key = 'k', path = '') =>
+    fetch(server.origin + path, { method: 'POST', body: 'one', headers: { 'idempotency-key': key } });
   return { ...engine, part, post, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
@@ -88,9 +88,29 @@ describe.each(frameworks)('phases on $name', ({ serve }) => {
       })
       .toBe('charged 17, shipped 18');
     expect(done).toEqual(['charge', 'ship']);
-    expect(keys).toEqual(['k/charge']);
+    expect(keys).toEqual([expect.stringMatching(/^[\w-]{43}$/)]);
     died.reject(new Error('gone'));
     await first;
+  });
+
+  test('and requests give calls a key that no other tenant has, whatever their own looks like', async () => {
+    const keys: (string | undefined)[] = [];
+    await using it = await setup(
+      { scope: ({ url }) => url },
+      async ({ context }) => {
+        keys.push(surroundings()?.idempotencyKey);
+        await context.idempotent!.phase('charge the card, once', async () => {
+          keys.push(surroundings()?.idempotencyKey);
+        });
+        return reply(200, 'done');
+      },
+      serve,
+    );
+    for (const tenant of ['/a', '/b']) await it.post('"1"', tenant);
+    await it.post('x'.repeat(255), '/a');
+    await it.post('"a,b"', '/a');
+    expect(new Set(keys).size).toBe(8);
+    for (const key of keys) expect(key).toMatch(/^[\w-]{43}$/);
   });
 
   test('may give nothing', async () => {
