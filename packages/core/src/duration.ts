@@ -8,8 +8,7 @@ export type Duration = number | `${number}${keyof typeof unitMs}`;
 /** The milliseconds in `value`; NaN where it is no duration. */
 export function readDuration(value: unknown): number {
   if (typeof value === 'number') return value;
-  const text = typeof value === 'string' ? value : '';
-  const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|[smhd])$/.exec(text) ?? [];
+  const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|[smhd])$/.exec(typeof value === 'string' ? value : '') ?? [];
   return Number(amount) * unitMs[unit as keyof typeof unitMs];
 }
 

@@ -1,3 +1,4 @@
+import { isObject } from './classify/pack.ts';
 import { type Duration, readDuration } from './duration.ts';
 import { OptionsError } from './errors.ts';
 
@@ -83,8 +84,13 @@ export function count<const W extends Words = Record<never, number>>(
   min?: number,
   words?: W,
 ): Field<number | keyof W, number> {
-  const parse = (value: unknown) => (Number.isInteger(value) ? (value as number) : Number.NaN);
-  return amount('a whole number', parse, fallback, words, min);
+  return amount(
+    'a whole number',
+    (value) => (Number.isInteger(value) ? (value as number) : Number.NaN),
+    fallback,
+    words,
+    min,
+  );
 }
 
 /** So many in so long: `'50/s'`, `'100/m'`. The part gets a rate in ms⁻¹. */
@@ -117,10 +123,7 @@ export function shape<T extends Table>(fields: T): Field<SpecOf<T>, SettingsOf<T
   return {
     kind: 'an object',
     fields,
-    read: (value, path) =>
-      value && typeof value === 'object' && !Array.isArray(value)
-        ? readTable(fields, value, `${path}.`)
-        : undefined,
+    read: (value, path) => (isDocument(value) ? readTable(fields, value, `${path}.`) : undefined),
   };
 }
 
@@ -173,6 +176,11 @@ export function either<F extends readonly Field[]>(
 /** Whatever the user gives; it is passed on untouched. */
 export function anything<T = unknown>(): Field<T, T> {
   return { kind: 'anything', read: (value) => value as T };
+}
+
+/** Whether something has fields to be read. */
+export function isDocument(value: unknown): value is object {
+  return isObject(value) && !Array.isArray(value);
 }
 
 /** Reads a document by a table: defaults filled in, words and durations as numbers. Throws an `OptionsError`. */

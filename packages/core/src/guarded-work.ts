@@ -4,7 +4,7 @@ import type { Breaker } from './breaker.ts';
 import type { RetryBudget } from './budget.ts';
 import { type Bulkhead, FULL, type Waiter } from './bulkhead.ts';
 import type { Facts } from './decide.ts';
-import { ExpiredError, type RefusalReason, refusedQuickly } from './errors.ts';
+import { ExpiredError, OptionsError, type RefusalReason, refusedQuickly } from './errors.ts';
 import { expiryOf, isEndTimed, land, launch } from './flight-deck.ts';
 import type { Judgement, Outcome } from './outcome.ts';
 import type { Plan, Priority, RunOptions } from './plan.ts';
@@ -166,7 +166,7 @@ export class GuardedWork extends Work {
   }
 
   private get isOneOfMany(): boolean {
-    return this.options?.targets !== undefined && this.plan.choose !== undefined;
+    return !!(this.options?.targets && this.plan.choose);
   }
 
   private admit(now: number, target: Target): Admission {
@@ -240,11 +240,12 @@ export class GuardedWork extends Work {
   }
 
   /** Every one of the interchangeable targets has an open breaker. */
-  private refuseAll(now: number): typeof REFUSED {
+  private refuseAll(now: number): Admission {
     const { options, plan, target } = this;
-    const admitsAt = options!.targets!.map(
-      (name) => plan.targets!.get(name, now).breaker?.reopensAt(now) ?? now,
-    );
+    const targets = options!.targets!;
+    if (!targets.length)
+      return this.giveUp(now, 'not_retryable', new OptionsError('targets', targets, 'at least one target'));
+    const admitsAt = targets.map((name) => plan.targets!.get(name, now).breaker?.reopensAt(now) ?? now);
     return this.refuse(now, target as Target, 'breaker_open', Math.min(...admitsAt));
   }
 
@@ -283,11 +284,8 @@ export class GuardedWork extends Work {
   }
 
   private abandonAll(now: number, reason: unknown): void {
-    for (
-      let flight = this.current as Flight | undefined;
-      flight;
-      flight = this.current as Flight | undefined
-    ) {
+    while (this.current) {
+      const flight = this.current as Flight;
       this.forget(flight);
       flight.on.inFlight--;
       flight.on.breaker?.cancel(now, flight.ticket);
@@ -303,7 +301,7 @@ export class GuardedWork extends Work {
 
   private admitsAt(now: number): number {
     const { plan, target } = this;
-    if (this.options?.targets && plan.choose) return plan.choose(this, now, undefined) ? now : Infinity;
+    if (this.isOneOfMany) return plan.choose!(this, now, undefined) ? now : Infinity;
     const breaker = target?.breaker;
     if (!breaker?.refuses(now)) return now;
     return plan.waitsForBreaker ? this.looksAgainAt(now, breaker) : Infinity;
@@ -378,7 +376,7 @@ class Queued implements Waiter, Pause {
     this.work = work;
     this.target = target;
     this.bulkhead = bulkhead;
-    this.priority = ranks[work.options?.priority ?? 'default'];
+    this.priority = ranks[work.options?.priority as Priority] ?? ranks.default;
     this.expiresAt = work.patienceEndsAt;
     this.waiting = false;
     this.ahead = undefined;

@@ -1,8 +1,7 @@
-import { isObject } from './classify/pack.ts';
 import type { Clock, Random } from './clock.ts';
 import { Counters } from './counters.ts';
 import { OptionsError } from './errors.ts';
-import { readTable, type Table } from './fields.ts';
+import { isDocument, readTable, type Table } from './fields.ts';
 import type { Pack } from './outcome.ts';
 import type { Part, SpecOfParts } from './part.ts';
 import type { Operation, Plan, RunOptions } from './plan.ts';
@@ -59,6 +58,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
   const table: Table = Object.assign({}, ...parts.map(({ fields }) => fields));
 
   function read(document: SpecOfParts<P>): Said {
+    if (!isDocument(document)) throw new OptionsError('policy', document, 'an object');
     const { name, ...fields } = document as { name?: string } & object;
     if (name !== undefined && (typeof name !== 'string' || !name))
       throw new OptionsError('name', name, 'a text');
@@ -109,11 +109,10 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       },
       with(overrides, elsewhere) {
         // What has been read once need not be read for each of ten thousand simulated clients.
-        const isSame = Object.keys(overrides).length === 0;
         return make(
           merge(table, made.spec, overrides),
           { ...environment, ...elsewhere },
-          isSame ? said : undefined,
+          Object.keys(overrides).length ? undefined : said,
         );
       },
       update(document) {
@@ -208,7 +207,7 @@ function merge<S extends object>(table: Table, spec: S, overrides: S): S {
     const field = table[key];
     const group = (field?.of ?? [field]).find((each) => each?.fields)?.fields;
     const before = merged[key];
-    merged[key] = group && isObject(before) && isObject(value) ? merge(group, before, value) : value;
+    merged[key] = group && isDocument(before) && isDocument(value) ? merge(group, before, value) : value;
   }
   return merged as S;
 }

@@ -126,10 +126,9 @@ export class Run<T> extends Alarm {
       return undefined;
     }
     clock.clear(this);
-    const step = outcome.ok
-      ? work.succeeded(now, attempt, outcome.value)
-      : work.settled(now, attempt, outcome);
-    return this.told(step);
+    return this.told(
+      outcome.ok ? work.succeeded(now, attempt, outcome.value) : work.settled(now, attempt, outcome),
+    );
   }
 
   /** Tells the caller of the wait to come. If that throws, it is as if the caller had left. */
@@ -189,9 +188,9 @@ function start<T, R>(
     // Whoever gets a promise looks for errors there.
     return Promise.reject(error);
   }
-  const priority = options?.priority ? undefined : around?.priority;
+  const priority = around?.priority;
   const work = plan.work(
-    priority ? { ...options, priority } : options,
+    priority && !options?.priority ? { ...options, priority } : options,
     now,
     Math.min(now + patienceMs, around?.patienceEndsAt ?? Infinity),
   );

@@ -79,10 +79,14 @@ function endingOf(error: object): RunEnding | undefined {
 export function endedInside(error: unknown, since: number): Story | undefined {
   if (youngest <= since) return undefined;
   let cause = error;
-  for (let depth = 0; depth < 8 && isObject(cause); depth++) {
-    const ending = endingOf(cause);
-    if (ending && ending.born > since) return ending.story;
-    cause = cause.cause;
+  try {
+    for (let depth = 0; depth < 8 && isObject(cause); depth++) {
+      const ending = endingOf(cause);
+      if (ending && ending.born > since) return ending.story;
+      cause = cause.cause;
+    }
+  } catch {
+    // A getter of somebody else's: it tells no story of ours.
   }
   return undefined;
 }

@@ -143,10 +143,15 @@ export class Work implements History {
     const asked = this.options?.barred;
     if (asked) this.barred ??= ask(asked, 'not_replayable');
     const verdict = this.decide(now, judged);
-    const { attempt: number, target } = attempt;
-    const { class: its, retryAfterMs } = judged;
-    const endedAtMs = now - this.startedAt;
-    const told = { attempt: number, target, endedAtMs, class: its, retryAfterMs, outcome: given, verdict };
+    const told: StoryAttempt = {
+      attempt: attempt.attempt,
+      target: attempt.target,
+      endedAtMs: now - this.startedAt,
+      class: judged.class,
+      retryAfterMs: judged.retryAfterMs,
+      outcome: given,
+      verdict,
+    };
     // An empty array that is pushed to makes room for seventeen.
     if (this.log === none) this.log = [told];
     else {
@@ -191,8 +196,9 @@ export class Work implements History {
   }
 
   get story(): Story {
-    const { plan, attempt: attempts, startedAt, endedAt, stop, log, inner } = this;
-    return { policy: plan.name, attempts, tookMs: endedAt - startedAt, stop, log, inner };
+    const { stop, log, inner } = this;
+    const tookMs = this.endedAt - this.startedAt;
+    return { policy: this.plan.name, attempts: this.attempt, tookMs, stop, log, inner };
   }
 
   judge(outcome: Outcome): Judgement {

@@ -571,7 +571,42 @@ describe('a hint of a classifier that is no number', () => {
   });
 });
 
+describe('an error whose cause cannot be read', () => {
+  test('comes through as any other', async () => {
+    const { clock, policy: made, failing } = setup({ attempts: 1 });
+    const hostile = Object.defineProperty(new Error('hostile'), 'cause', {
+      get() {
+        throw new Error('unreadable');
+      },
+    });
+    const running = made.try(async () => {
+      await made.run(failing()).catch(() => {});
+      throw hostile;
+    });
+    await clock.advance('1m');
+    expect(await running).toMatchObject({ ok: false, error: hostile });
+  });
+});
+
 describe('options', () => {
+  test('with no targets to choose from are refused, and nothing is called', async () => {
+    const { policy: made, call } = setup();
+    const operation = call('never');
+    const error = { path: 'targets', message: 'targets: expected at least one target, got []' };
+    expect(await made.try(operation, { targets: [] })).toMatchObject({ ok: false, error });
+    await expect(made.run(operation, { targets: [] })).rejects.toMatchObject(error);
+    expect(operation.calls).toEqual([]);
+  });
+
+  test('that are null are not said, and a priority that nobody knows is the default one', async () => {
+    const { clock, policy: made, call } = setup({ bulkhead: { concurrent: 1, queue: 1 } });
+    const running = made.run(call(after('10ms', 1)), { targets: null as never });
+    const waiting = made.run(call(2), { priority: 'urgent' as never });
+    await clock.advance('10ms');
+    expect(await Promise.all([running, waiting])).toEqual([1, 2]);
+    expect(await made.try(call(3), { targets: null as never })).toMatchObject({ ok: true });
+  });
+
   test('of a run are never changed', async () => {
     const { policy: made } = setup({ fallback: { to: 1, reserve: '1s' }, cache: true });
     const options: RunOptions = Object.freeze({ cacheKey: 'a', targets: Object.freeze(['a', 'b']) });

@@ -16,6 +16,7 @@ import {
   shape,
   word,
 } from '../src/fields.ts';
+import { policy } from '../src/whole-policy.ts';
 
 const table = {
   patience: duration('10s', { unlimited: Infinity }),
@@ -110,6 +111,19 @@ describe('refuses, naming the path, the value and what was expected', () => {
     cycle.self = cycle;
     expect(() => read({ mode: cycle })).toThrow('mode: expected one of on, off, got object');
     expect(() => read({ mode: 'x'.repeat(1000) })).toThrow(/got "x{79}$/);
+  });
+});
+
+describe('a document', () => {
+  test.each([[null], [[]], [5], [true], ['10s']])('that is no object is refused: %j', (document) => {
+    const expected = `policy: expected an object, got ${JSON.stringify(document)}`;
+    expect(() => policy(document as never)).toThrow(new OptionsError('policy', document, 'an object'));
+    expect(() => policy().update(document as never)).toThrow(expected);
+  });
+
+  test('is not refused for an attempt timeout that it does not fix', async () => {
+    const ending = await policy({ patience: 0 }).try(() => 1);
+    expect(ending).toMatchObject({ ok: false, error: { code: 'HOLDFAST_PATIENCE_SPENT' } });
   });
 });
 

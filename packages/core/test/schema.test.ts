@@ -138,7 +138,7 @@ const betweenFields: Record<string, string> = {
   'backoff.base': 'at most the cap',
   attemptTimeout: 'less than the patience',
   'breaker.openFor': 'the shortest and the longest time, in this order',
-  'choice.ejectFor': 'the first and the longest time, in this order',
+  'choice.ejectFor': 'the shortest and the longest time, in this order',
   'hedge.percentile': 'either a percentile or a delay, not both',
   'fallback.to': 'a value, a function or a list of them',
 };

@@ -1,8 +1,8 @@
 import { Breaker } from '../breaker.ts';
-import { OptionsError } from '../errors.ts';
 import { count, duration, either, group, list, number, shape, word } from '../fields.ts';
 import { definePart } from '../part.ts';
 import { guard, keep } from './keep.ts';
+import { span } from './span.ts';
 
 /** Stops calling a target that is failing, and finds out with a few calls when it is well again. */
 export const breaker = definePart({
@@ -29,17 +29,13 @@ export const breaker = definePart({
   create({ breaker: settings }, plan, spec) {
     if (!settings) return;
     const { window, slow, openFor } = settings;
-    const [least, most = least] = openFor as readonly [number, number?];
-    if (openFor.length > 2 || !(most >= least)) {
-      throw new OptionsError('breaker.openFor', openFor, 'the shortest and the longest time, in this order');
-    }
     const machine = {
       ...settings,
       windowMs: typeof window === 'number' ? window : 0,
       windowCalls: typeof window === 'object' ? window.calls : 0,
       slowOverMs: slow?.over ?? Infinity,
       slowRatio: slow?.ratio ?? 1,
-      openForMs: [least, most] as const,
+      openForMs: span('breaker.openFor', openFor),
     };
     guard(plan);
     plan.isTimed ||= slow !== null;

@@ -1,9 +1,9 @@
 import { type Candidate, Choice, Standing } from '../choice.ts';
-import { OptionsError } from '../errors.ts';
 import { count, duration, group, list } from '../fields.ts';
 import { definePart } from '../part.ts';
 import type { Target } from '../target.ts';
 import { guard, keep } from './keep.ts';
+import { span } from './span.ts';
 
 type Member = Target & Candidate;
 
@@ -23,18 +23,9 @@ export const choice = /* @__PURE__ */ definePart({
   },
   create({ choice: settings }, plan) {
     if (!settings) return;
-    const [first, most = first] = settings.ejectFor as readonly [number, number?];
-    if (settings.ejectFor.length > 2 || !(most >= first)) {
-      throw new OptionsError(
-        'choice.ejectFor',
-        settings.ejectFor,
-        'the first and the longest time, in this order',
-      );
-    }
-    const chooser = new Choice<Member>(
-      { consecutive: settings.consecutive, ejectForMs: [first, most] },
-      plan.random,
-    );
+    const { consecutive, ejectFor } = settings;
+    const ejectForMs = span('choice.ejectFor', ejectFor);
+    const chooser = new Choice<Member>({ consecutive, ejectForMs }, plan.random);
     guard(plan);
     keep(plan, 'member', () => {});
     plan.choose = (work, now, refused) => {

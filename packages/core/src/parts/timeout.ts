@@ -17,7 +17,7 @@ export const timeout = definePart({
   key: 'timeout',
   fields: { attemptTimeout: duration('auto', { auto: AUTO, split: SPLIT, none: Infinity }, 1) },
   create({ attemptTimeout: limitMs = AUTO }, plan) {
-    if (limitMs < Infinity && limitMs >= plan.patienceMs) {
+    if (limitMs > 0 && limitMs < Infinity && limitMs >= plan.patienceMs) {
       throw new OptionsError('attemptTimeout', limitMs, `less than the patience of ${plan.patienceMs} ms`);
     }
     guard(plan);
