@@ -13,11 +13,11 @@ const rememberedMax = 1000;
 export function peers(...ranges: readonly string[]): Peers {
   const list = new BlockList();
   for (const range of ranges) {
-    const [address = '', prefix] = range.split('/');
+    const [, address = '', prefix] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(range) ?? [];
     const family = familyOf(address);
     const bits = prefix === undefined ? undefined : Number(prefix);
     const bitsMax = family === 'ipv4' ? 32 : 128;
-    if (!family || (bits !== undefined && !(Number.isInteger(bits) && bits >= 0 && bits <= bitsMax))) {
+    if (!family || (bits !== undefined && bits > bitsMax)) {
       throw new OptionsError('peers', range, 'an address or a network such as "10.0.0.0/8"');
     }
     if (bits === undefined) list.addAddress(address, family);
