@@ -1,4 +1,4 @@
-import type { Server, ServerOptions } from 'node:http';
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { count, duration, readTable, type SpecOf } from 'holdfast/fields';
 import { addressKey } from './address.ts';
@@ -42,9 +42,14 @@ export function harden(server: Server, options: HardenOptions = {}): void {
       else connections.delete(address);
     });
   });
-  server.on('request', ({ socket }: { socket: Socket }, response) => {
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    const { socket } = request;
     // A client that stops reading keeps an answer in memory. Idle here means that not a byte moved.
     socket.setTimeout(settings.writeIdle);
+    // Where nothing is there to be read it is the handler that is slow, and that is its own business.
+    response.on('timeout', () => {
+      if (!request.complete || response.writableLength > 0) socket.destroy();
+    });
     response.once('close', () => socket.setTimeout(server.keepAliveTimeout));
   });
 }

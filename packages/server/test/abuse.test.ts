@@ -327,7 +327,9 @@ describe('11. X-Forwarded-For', () => {
     expect(() => peers('10.0.0.0/33')).toThrow(
       'peers: expected an address or a network such as "10.0.0.0/8"',
     );
-    expect(() => peers('localhost')).toThrow('got "localhost"');
+    for (const range of ['localhost', '10.0.0.0/', '10.0.0.0/8/9', '10.0.0.0/1e1', '10.0.0.0/ 8', '/8']) {
+      expect(() => peers(range)).toThrow(`got "${range}"`);
+    }
   });
 });
 
@@ -375,6 +377,16 @@ describe.each(frameworks)('13. slow clients on $name', ({ serve }) => {
     socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
     await ended;
     socket.destroy();
+  });
+
+  test('are those who keep a handler waiting, not those whom a handler keeps waiting', async () => {
+    const idle = Promise.withResolvers<void>();
+    await using running = await serve([], () => idle.promise.then(() => reply(200, 'worth it')));
+    harden(running.server, { writeIdle: '20ms' });
+    running.server.once('connection', (socket: net.Socket) => {
+      socket.once('timeout', () => setImmediate(idle.resolve));
+    });
+    expect(await (await fetch(running.origin)).text()).toBe('worth it');
   });
 });
 
