@@ -24,6 +24,8 @@ export interface DegradePart extends Part {
 
 interface Kept {
   readonly answer: Answer;
+  /** What the request said in the headers that the answer depends on. */
+  readonly varied: string;
   readonly at: number;
   readonly bytes: number;
   /** Since it last failed, until when nobody tries again; undefined while it works. */
@@ -55,11 +57,12 @@ export function degrade(
     kept.delete(key);
   }
 
-  function keep(key: string, answer: Answer): void {
+  function keep(exchange: Exchange, key: string, answer: Answer): void {
     forget(key);
-    const size = key.length + (answer.body?.length ?? 0) + 200;
+    const varied = variedBy(answer, exchange);
+    const size = key.length + varied.length + (answer.body?.length ?? 0) + 200;
     if (size > bytesMax) return;
-    kept.set(key, { answer, at: clock.now(), bytes: size, restsUntil: undefined, isTried: false });
+    kept.set(key, { answer, varied, at: clock.now(), bytes: size, restsUntil: undefined, isTried: false });
     bytes += size;
     for (const [oldest] of kept) {
       if (bytes <= bytesMax) break;
@@ -67,9 +70,9 @@ export function degrade(
     }
   }
 
-  function stale(key: string): Answer | undefined {
+  function stale(exchange: Exchange, key: string): Answer | undefined {
     const found = kept.get(key);
-    if (!found) return undefined;
+    if (!found || found.varied !== variedBy(found.answer, exchange)) return undefined;
     const ageMs = clock.now() - found.at;
     if (ageMs > staleFor) {
       forget(key);
@@ -95,7 +98,7 @@ export function degrade(
       const found = key === undefined ? undefined : kept.get(key);
       if (found?.restsUntil !== undefined) {
         const waits = found.isTried || exchange.nowBy(clock) < found.restsUntil;
-        const old = waits ? stale(key!) : undefined;
+        const old = waits ? stale(exchange, key!) : undefined;
         if (old) return old;
         found.isTried = true;
         exchange.onEnd(() => {
@@ -105,12 +108,12 @@ export function degrade(
       exchange.holdAnswer(answerMax, (answer) => {
         if (!isFailure(answer)) {
           if (found) found.restsUntil = undefined;
-          if (key !== undefined && isKeepable(answer)) keep(key, withoutRest(answer));
+          if (key !== undefined && isKeepable(answer)) keep(exchange, key, withoutRest(answer));
           return undefined;
         }
         const last = key === undefined ? undefined : kept.get(key);
         if (last) last.restsUntil = clock.now() + restMs;
-        const old = key === undefined ? undefined : stale(key);
+        const old = key === undefined ? undefined : stale(exchange, key);
         if (old) return old;
         const instead = fallback?.(exchange, answer);
         if (!instead) return undefined;
@@ -126,6 +129,12 @@ function isKeepable({ status, headers, body }: HandlerAnswer): boolean {
   if (status !== 200 || body === undefined) return false;
   if (headerOf(headers, 'vary')?.includes('*') || headers['set-cookie'] !== undefined) return false;
   return !/no-store|private/.test(headerOf(headers, 'cache-control') ?? '');
+}
+
+/** The values, in the request, of what an answer's `Vary` names: for who sends others it may be wrong. */
+function variedBy({ headers }: Answer, exchange: Exchange): string {
+  const names = headerOf(headers, 'vary')?.toLowerCase().split(',') ?? [];
+  return names.map((name) => exchange.header(name.trim()) ?? '').join('\n');
 }
 
 /** Only what describes the content: the rest was said to one caller at one time. */

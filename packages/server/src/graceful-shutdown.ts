@@ -1,5 +1,6 @@
 import type { Server, ServerResponse } from 'node:http';
-import { type Clock, systemClock } from 'holdfast';
+import type { Socket } from 'node:net';
+import { type Clock, later, systemClock } from 'holdfast';
 import { anything, callback, duration, list, readTable, type SpecOf } from 'holdfast/fields';
 import type { HealthPart } from './health.ts';
 import { pause, within } from './pause.ts';
@@ -39,10 +40,19 @@ export function gracefulShutdown(
   const controller = new AbortController();
   let ending: Promise<number> | undefined;
   let running = 0;
+  const sockets = new Set<Socket>();
 
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
   server.prependListener('request', (_request: unknown, response: ServerResponse) => {
     running++;
-    response.once('close', () => running--);
+    response.once('close', () => {
+      running--;
+      // It had begun before, and its connection was kept for another request that must not come.
+      if (!server.listening) later(() => server.closeIdleConnections());
+    });
     if (ending) response.setHeader('connection', 'close');
   });
 
@@ -56,6 +66,8 @@ export function gracefulShutdown(
     await within(clock, settings.patience, closed);
     const cutOff = running;
     server.closeAllConnections();
+    // Those that became something else, as WebSockets do, are not the server's any more.
+    for (const socket of sockets) socket.destroy();
     await closed;
     await settings.after?.();
     return cutOff;

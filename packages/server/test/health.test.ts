@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import net from 'node:net';
+import { text } from 'node:stream/consumers';
 import { policy } from 'holdfast';
 import { virtualClock } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
@@ -116,6 +119,19 @@ describe.each(frameworks)('degrading on $name', ({ serve }) => {
     expect((await get('/private')).status).toBe(500);
     expect((await fetch(`${server.origin}/a`, { method: 'POST', body: 'x' })).status).toBe(500);
     expect(part.counts).toEqual({ stale: 1, fallback: 0 });
+  });
+
+  test('an answer that depends on what the request says is not for those who say otherwise', async () => {
+    let works = true;
+    await using server = await serve([degrade()], () =>
+      works ? reply(200, 'bonjour', { vary: 'Accept-Language, X-Other' }) : reply(500, 'broken'),
+    );
+    const get = async (language: string) =>
+      (await fetch(server.origin, { headers: { 'accept-language': language } })).text();
+    await get('fr');
+    works = false;
+    expect(await get('en')).toBe('broken');
+    expect(await get('fr')).toBe('bonjour');
   });
 
   test('and what is shed, a fallback', async () => {
@@ -245,5 +261,33 @@ describe.each(frameworks)('a graceful shutdown on $name', ({ serve }) => {
     expect(await ending.shutdown()).toBe(1);
     await failed;
     release.resolve();
+  });
+
+  test('does not wait for the connection of an answer that it has waited for', async () => {
+    const { begun, release, running, ending } = await setup('1m');
+    running.server.keepAliveTimeout = 60_000;
+    const socket = net.connect(running.port, '127.0.0.1');
+    socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
+    await begun.promise;
+    const ended = ending.shutdown();
+    await expect.poll(() => running.server.listening).toBe(false);
+    release.resolve();
+    expect(await text(socket)).toContain('done');
+    expect(await ended).toBe(0);
+  });
+
+  test('cuts off what has become another protocol', async () => {
+    const { running, ending } = await setup('20ms');
+    running.server.on('upgrade', (_request, socket) => {
+      socket.on('error', () => {});
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: echo\r\nconnection: upgrade\r\n\r\n');
+    });
+    const socket = net.connect(running.port, '127.0.0.1');
+    socket.on('error', () => {});
+    socket.write('GET / HTTP/1.1\r\nhost: a\r\nupgrade: echo\r\nconnection: upgrade\r\n\r\n');
+    await once(socket, 'data');
+    const left = once(socket, 'close');
+    expect(await ending.shutdown()).toBe(0);
+    await left;
   });
 });
