@@ -133,8 +133,15 @@ class FastifyExchange extends NodeExchange {
     reply.send(body instanceof Uint8Array ? Buffer.from(body) : (body ?? undefined));
   }
 
-  /** An answer is seen by a hook of the framework, a refusal as well. */
-  override prepare(): void {}
+  /** An answer is seen by a hook of the framework, a refusal as well; but not what a handler sends past the framework. */
+  override prepare(): void {
+    if (!this.isHeld) return;
+    this.onEnd((_now, completed) => {
+      if (!completed || !this.isHeld) return;
+      const { statusCode: status } = this.response;
+      this.reviewed({ status, headers: {}, body: undefined }).catch(() => {});
+    });
+  }
 
   override refuse(answer: Answer): void {
     this.send(answer);

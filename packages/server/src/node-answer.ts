@@ -7,7 +7,8 @@ type Done = (error?: Error | null) => void;
 
 export function sendAnswer(response: ServerResponse, { status, headers, body }: Answer): void {
   const all: OutgoingHttpHeaders = { ...(headers as OutgoingHttpHeaders) };
-  if (body !== null) all['content-length'] = Buffer.byteLength(body);
+  // A 204 has none, and must not say how long it is.
+  if (body !== null && status !== 204) all['content-length'] = Buffer.byteLength(body);
   response.writeHead(status, all);
   response.end(body ?? undefined);
 }

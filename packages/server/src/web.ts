@@ -133,9 +133,15 @@ export class WebExchange extends Exchange {
 
   async review(response: Response): Promise<Response> {
     if (!this.isHeld) return response;
-    const { body, rest } = await capture(response, this.heldBodyMax);
+    const { status } = response;
     const headers = Object.fromEntries(response.headers);
-    const instead = await this.reviewed({ status: response.status, headers, body });
+    const captured = capture(response, this.heldBodyMax).catch(async (error) => {
+      // The handler was done, and nobody can have what it said.
+      await this.reviewed({ status, headers, body: undefined });
+      throw error;
+    });
+    const { body, rest } = await captured;
+    const instead = await this.reviewed({ status, headers, body });
     return instead ? toResponse(instead) : rest;
   }
 

@@ -1,6 +1,8 @@
 import { memoryEngine } from '@holdfast/contracts/memory';
+import fastify from 'fastify';
 import { describe, expect, test } from 'vitest';
-import { type IdempotencyOptions, idempotency } from '../src/index.ts';
+import { guard as guardFastify } from '../src/fastify.ts';
+import { guardWeb, type IdempotencyOptions, idempotency } from '../src/index.ts';
 import { frameworks, type Handler, plain, reply } from './frameworks.ts';
 
 const mebibyte = 1024 * 1024;
@@ -103,6 +105,15 @@ describe.each(frameworks)('idempotency on $name', ({ serve }) => {
     expect(next).toBe(2);
   });
 
+  test('an empty answer is replayed as one', async () => {
+    await using it = await setup({}, () => ({ status: 204, headers: {}, body: null }), serve);
+    const key = { 'idempotency-key': 'k' };
+    expect((await it.post(key)).headers.get('content-length')).toBe(null);
+    const again = await it.post(key);
+    expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([204, 'true']);
+    expect(again.headers.get('content-length')).toBe(null);
+  });
+
   test('a failure that left nothing behind frees the key', async () => {
     let calls = 0;
     await using it = await setup(
@@ -120,5 +131,47 @@ describe.each(frameworks)('idempotency on $name', ({ serve }) => {
     expect((await it.post(key)).status).toBe(500);
     expect(await (await it.post(key)).text()).toBe('done');
     expect(calls).toBe(3);
+  });
+});
+
+describe('an answer that nobody saw whole', () => {
+  const post = (origin: string) =>
+    fetch(origin, { method: 'POST', body: 'one book', headers: { 'idempotency-key': 'k' } });
+  const once = () => idempotency({ ledger: memoryEngine().ledger, scope: 'public' });
+
+  test('because a handler sent it past Fastify is not given again, nor the request executed', async () => {
+    let executions = 0;
+    const app = fastify();
+    app.register(guardFastify, { parts: [once()] });
+    app.post('/', (_request, reply) => {
+      executions++;
+      reply.hijack();
+      reply.raw.end('raw');
+    });
+    const origin = await app.listen({ port: 0, host: '127.0.0.1' });
+    expect(await (await post(origin)).text()).toBe('raw');
+    await expect.poll(async () => typeOf(await post(origin))).toBe('response-not-stored');
+    expect(executions).toBe(1);
+    app.server.closeAllConnections();
+    await app.close();
+  });
+
+  test('because it broke off is not given again, nor the request executed', async () => {
+    let executions = 0;
+    const guarded = guardWeb([once()], () => {
+      executions++;
+      return new Response(
+        new ReadableStream({
+          pull(controller) {
+            controller.error(new Error('broke'));
+          },
+        }),
+      );
+    });
+    const request = () =>
+      guarded(new Request('http://a/', { method: 'POST', body: 'x', headers: { 'idempotency-key': 'k' } }));
+    await expect(request()).rejects.toThrow('broke');
+    expect(await typeOf(await request())).toBe('response-not-stored');
+    expect(executions).toBe(1);
   });
 });
