@@ -1,9 +1,9 @@
 import { Alarm, type Clock, ExpiredError, systemClock } from 'holdfast';
-import { anything, callback, duration, readTable, type SpecOf } from 'holdfast/fields';
+import { callback, duration, readTable, type SpecOf } from 'holdfast/fields';
 import { readRequest } from 'holdfast/wire';
-import type { Peers } from './address.ts';
 import type { Exchange } from './exchange.ts';
 import { HeaderNames } from './header-names.ts';
+import { trusted } from './option-fields.ts';
 import type { Part } from './part.ts';
 import { problem } from './problem.ts';
 import 'holdfast/ambient';
@@ -11,7 +11,7 @@ import 'holdfast/ambient';
 const fields = {
   timeout: duration('30s', { unlimited: Infinity }),
   least: duration('0ms'),
-  inside: anything<Peers>(),
+  inside: trusted,
   priority: callback<(exchange: Exchange) => Exchange['priority'] | undefined>(),
 };
 

@@ -3,16 +3,17 @@ import type { Socket } from 'node:net';
 import { type Clock, later, systemClock } from 'holdfast';
 import { anything, callback, duration, list, readTable, type SpecOf } from 'holdfast/fields';
 import type { HealthPart } from './health.ts';
+import { able, flag } from './option-fields.ts';
 import { pause, within } from './pause.ts';
 
 const fields = {
-  health: anything<HealthPart>(),
+  health: able<HealthPart>('what health() gives', 'drain'),
   drainDelay: duration('5s'),
   patience: duration('25s'),
   signals: list(anything<NodeJS.Signals>(), ['SIGTERM', 'SIGINT']),
   before: callback<() => unknown>(),
   after: callback<() => unknown>(),
-  exit: anything<boolean>(),
+  exit: flag,
 };
 
 export type GracefulShutdownOptions = SpecOf<typeof fields>;

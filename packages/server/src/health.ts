@@ -1,10 +1,11 @@
 import { timingSafeEqual } from 'node:crypto';
 import { type Clock, OptionsError, policies, systemClock } from 'holdfast';
-import { anything, callback, duration, rate, readTable, type SpecOf } from 'holdfast/fields';
-import { addressKey, clientAddress, type Peers } from './address.ts';
+import { callback, duration, type Field, rate, readTable, type SpecOf } from 'holdfast/fields';
+import { addressKey, clientAddress } from './address.ts';
 import type { Answer } from './answer.ts';
 import type { Exchange } from './exchange.ts';
 import { LocalLimits } from './local-limits.ts';
+import { flag, text, trusted } from './option-fields.ts';
 import type { Part } from './part.ts';
 import { within } from './pause.ts';
 import { problem } from './problem.ts';
@@ -29,18 +30,38 @@ export interface DependencyHealth {
   readonly tookMs?: number;
 }
 
+const dependencyFields = {
+  check: callback<NonNullable<Dependency['check']>>(),
+  policy: text,
+  critical: flag,
+};
+
+/** One that nobody looks at would always be well. */
+const byName: Field<Readonly<Record<string, Dependency>>, Readonly<Record<string, Dependency>>> = {
+  kind: 'dependencies by name',
+  read(value, path) {
+    if (typeof value !== 'object') return undefined;
+    for (const [name, each] of Object.entries(value as Readonly<Record<string, unknown>>)) {
+      const at = `${path}.${name}`;
+      const said = typeof each === 'object' && each ? readTable(dependencyFields, each, `${at}.`) : undefined;
+      if (!said?.check && !said?.policy) throw new OptionsError(at, each, 'an object with check or policy');
+    }
+    return value as Readonly<Record<string, Dependency>>;
+  },
+};
+
 const fields = {
-  live: anything<string>(),
-  ready: anything<string>(),
-  overall: anything<string>(),
-  dependencies: anything<Readonly<Record<string, Dependency>>>(),
+  live: text,
+  ready: text,
+  overall: text,
+  dependencies: byName,
   every: duration('1s', undefined, 1000),
   timeout: duration('1s'),
-  started: anything<boolean>(),
+  started: flag,
   details: callback<(exchange: Exchange) => boolean>(),
-  token: anything<string>(),
+  token: text,
   rate: rate('20/s'),
-  proxies: anything<Peers>(),
+  proxies: trusted,
 };
 
 export type HealthOptions = SpecOf<typeof fields>;

@@ -7,6 +7,7 @@ import type { Answer, HandlerAnswer } from './answer.ts';
 import { type Exchange, tooLarge } from './exchange.ts';
 import { readKey } from './idempotency-key.ts';
 import { HeldKey, type HoldSettings } from './idempotent-request.ts';
+import { able, flag, method, text } from './option-fields.ts';
 import type { Part } from './part.ts';
 import { pause } from './pause.ts';
 import { problem } from './problem.ts';
@@ -19,20 +20,20 @@ import 'holdfast/ambient';
 const mebibyte = 1024 * 1024;
 
 const fields = {
-  ledger: anything<Ledger>(),
+  ledger: able<Ledger>('a Ledger', 'begin'),
   scope: anything<((exchange: Exchange) => string | undefined) | 'public'>(),
-  required: anything<boolean>(),
-  methods: list(anything<string>(), ['POST', 'PATCH']),
+  required: flag,
+  methods: list(method, ['POST', 'PATCH']),
   wait: duration('0ms'),
   whenLost: word('tell', 'tell', 'reexecute'),
-  transactional: anything<boolean>(),
+  transactional: flag,
   lease: duration('30s', undefined, 100),
   heldMax: duration('15m'),
   keep: duration('24h'),
   liveMax: count(10_000, 1),
   bodyMax: count(mebibyte, 0),
   answerMax: count(mebibyte, 0),
-  replay: list(anything<string>(), []),
+  replay: list(text, []),
   sealing: anything<Sealing>(),
   timeout: duration('35ms'),
 };
@@ -238,6 +239,7 @@ export function idempotency(
       if (read === 'invalid') return refuse(problem('key-invalid'));
       const scope = scopeOf === 'public' ? scopeOf : scopeOf(exchange);
       if (!scope) return refuse(problem('scope-unknown'));
+      if (typeof scope !== 'string') throw new OptionsError('idempotency.scope', scope, 'a text');
 
       const go = (body: Awaited<ReturnType<Exchange['readBody']>>) => {
         if (body === tooLarge) return refuse(problem('content-too-large', { connection: 'close' }));

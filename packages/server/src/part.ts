@@ -1,3 +1,4 @@
+import { OptionsError } from 'holdfast';
 import type { Answer } from './answer.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -28,6 +29,11 @@ export type Visit = Pick<Exchange, 'peer' | 'route'>;
  * everything in an object literal that has some in a hash table.
  */
 export function inOrder(parts: readonly Part[]): readonly Part[] {
+  if (!Array.isArray(parts)) throw new OptionsError('parts', parts, 'a list of parts');
+  parts.forEach((part: Part, index) => {
+    if (typeof part?.enter === 'function' && order.includes(part.name)) return;
+    throw new OptionsError(`parts[${index}]`, part, 'a part such as rateLimit()');
+  });
   return parts
     .toSorted((a, b) => order.indexOf(a.name) - order.indexOf(b.name))
     .map((part) => {

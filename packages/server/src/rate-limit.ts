@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 import type { Counters } from '@holdfast/contracts';
 import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
 import {
-  anything,
   callback,
   count,
   duration,
@@ -17,11 +16,12 @@ import {
   shape,
   word,
 } from 'holdfast/fields';
-import { addressKey, clientAddress, type Peers } from './address.ts';
+import { addressKey, clientAddress } from './address.ts';
 import type { Answer } from './answer.ts';
 import { CallerNames } from './caller-names.ts';
 import type { Exchange } from './exchange.ts';
 import { LocalLimits } from './local-limits.ts';
+import { able, flag, text, trusted } from './option-fields.ts';
 import type { Part, Visit } from './part.ts';
 import { problem, retryAfter } from './problem.ts';
 import { legacyFields, RateFields, type RatePolicy, type Taken } from './rate-policy.ts';
@@ -38,23 +38,23 @@ const quota: Field<Rate, { readonly ratePerMs: number; readonly times: number }>
   },
 };
 
-const limitFields = { name: anything<string>(), rate: quota, burst: count(undefined, 1) };
+const limitFields = { name: text, rate: quota, burst: count(undefined, 1) };
 
 const fields = {
   limits: list(shape(limitFields), [{}]),
   key: callback<(exchange: Exchange) => string | undefined>(),
-  perRoute: anything<boolean>(),
+  perRoute: flag,
   cost: callback<(exchange: Exchange) => number>(),
-  proxies: anything<Peers>(),
-  counters: anything<Counters>(),
+  proxies: trusted,
+  counters: able<Counters>('Counters', 'take'),
   whenAway: word('share', 'share', 'open', 'closed'),
   nodes: count(1, 1),
   timeout: duration('25ms'),
   lease: group({ tokensMax: count(20, 1), for: duration('100ms') }, false),
   keysMax: count(100_000, 2),
   fields: word('low', 'low', 'always', 'refused'),
-  reportOnly: anything<boolean>(),
-  legacy: anything<boolean>(),
+  reportOnly: flag,
+  legacy: flag,
   retryAfterCap: duration('1h'),
 };
 
@@ -85,6 +85,7 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
   const { key: keyOf, cost: costOf, proxies, counters, keysMax, reportOnly, legacy } = settings;
   const perRoute = settings.perRoute ?? true;
   const policies = settings.limits.map(toPolicy);
+  demandLimits(policies);
   const texts = new RateFields(policies);
   const local = new LocalLimits(policies, keysMax);
   const shared =
@@ -169,7 +170,7 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
     },
     enter(exchange) {
       const key = keyFor(exchange);
-      const cost = costOf ? costOf(exchange) : 1;
+      const cost = costOf ? demandCost(costOf(exchange)) : 1;
       const now = exchange.nowBy(clock);
       if (!shared) {
         if (!local.tryTake(key, cost, now, toldBelow)) return settle(exchange, local.take(key, cost, now));
@@ -194,6 +195,20 @@ function nameOf(caller: string, route: string | undefined): string {
   const name = route === undefined ? caller : `${caller} ${route}`;
   if (name.length <= keyLengthMax && !name.includes('}')) return name;
   return hash('sha256', name, 'base64url');
+}
+
+function demandLimits(policies: readonly RatePolicy[]): void {
+  if (policies.length === 0) throw new OptionsError('rateLimit.limits', [], 'at least one limit');
+  policies.forEach(({ name }, index) => {
+    if (policies.findIndex((each) => each.name === name) === index) return;
+    throw new OptionsError(`rateLimit.limits[${index}].name`, name, 'a name of its own');
+  });
+}
+
+/** What is no number would leave a key without a limit from then on. */
+function demandCost(cost: number): number {
+  if (cost >= 0) return cost;
+  throw new OptionsError('rateLimit.cost', cost, 'a number of at least 0');
 }
 
 function toPolicy(

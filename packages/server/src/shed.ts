@@ -1,12 +1,13 @@
 import { type Clock, later, type Priority, type Random, systemClock, systemRandom } from 'holdfast';
-import { anything, callback, count, duration, number, readTable, type SpecOf } from 'holdfast/fields';
+import { callback, count, duration, number, readTable, type SpecOf } from 'holdfast/fields';
 import { AdaptiveLimit } from 'holdfast/machines';
 import { readRequest } from 'holdfast/wire';
-import { addressKey, clientAddress, type Peers } from './address.ts';
+import { addressKey, clientAddress } from './address.ts';
 import type { Answer } from './answer.ts';
 import { Cohorts } from './cohorts.ts';
 import type { Exchange } from './exchange.ts';
 import { Gate } from './gate.ts';
+import { trusted } from './option-fields.ts';
 import type { Part } from './part.ts';
 import { Pressure, type Readings } from './pressure.ts';
 import { noCapacity } from './refusals.ts';
@@ -20,8 +21,8 @@ const fields = {
   queueTimeout: duration('100ms'),
   priority: callback<(exchange: Exchange) => Priority | undefined>(),
   tenant: callback<(exchange: Exchange) => string | undefined>(),
-  inside: anything<Peers>(),
-  proxies: anything<Peers>(),
+  inside: trusted,
+  proxies: trusted,
 };
 
 export type ShedOptions = SpecOf<typeof fields>;

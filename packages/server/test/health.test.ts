@@ -216,7 +216,7 @@ describe('what is kept for bad times', () => {
 });
 
 describe.each(frameworks)('a graceful shutdown on $name', ({ serve }) => {
-  async function setup(patience: '1s' | '20ms') {
+  async function setup(patience: '1m' | '1s' | '20ms') {
     const part = health();
     const begun = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();

@@ -1,0 +1,95 @@
+import { memoryEngine } from '@holdfast/contracts/memory';
+import { describe, expect, test } from 'vitest';
+import {
+  deadline,
+  gracefulShutdown,
+  guardWeb,
+  health,
+  idempotency,
+  type Part,
+  rateLimit,
+  shed,
+} from '../src/index.ts';
+import { plain, reply } from './frameworks.ts';
+
+const { ledger } = memoryEngine();
+const networks = ['10.0.0.0/8'] as never;
+const handler = () => new Response();
+
+describe('an option that would be of no use is refused by its name', () => {
+  test.each<[said: string, () => unknown]>([
+    ['rateLimit.proxies: expected what peers("10.0.0.0/8") gives', () => rateLimit({ proxies: networks })],
+    ['rateLimit.counters: expected Counters', () => rateLimit({ counters: {} as never })],
+    ['rateLimit.limits: expected at least one limit', () => rateLimit({ limits: [] })],
+    [
+      'rateLimit.limits[1].name: expected a name of its own, got "a"',
+      () => rateLimit({ limits: [{ name: 'a' }, { name: 'a', rate: '1/s' }] }),
+    ],
+    [
+      'rateLimit.reportOnly: expected true or false, got "false"',
+      () => rateLimit({ reportOnly: 'false' as never }),
+    ],
+    ['deadline.inside', () => deadline({ inside: networks })],
+    ['shed.inside', () => shed({ inside: networks })],
+    [
+      'health.dependencies.db: expected an object with check or policy',
+      () => health({ dependencies: { db: (async () => true) as never } }),
+    ],
+    [
+      'health.dependencies.db.chek: expected one of check, policy, critical',
+      () => health({ dependencies: { db: { chek: () => true } as never } }),
+    ],
+    ['health.dependencies: expected dependencies by name', () => health({ dependencies: 'db' as never })],
+    [
+      'idempotency.methods[0]: expected a method such as "POST", got 5',
+      () => idempotency({ ledger, scope: 'public', methods: [5 as never] }),
+    ],
+    [
+      'idempotency.required: expected true or false, got "no"',
+      () => idempotency({ ledger, scope: 'public', required: 'no' as never }),
+    ],
+    ['idempotency.ledger: expected a Ledger', () => idempotency({ ledger: {} as never, scope: 'public' })],
+    [
+      'gracefulShutdown.health: expected what health() gives',
+      () => gracefulShutdown(undefined as never, { health: true as never }),
+    ],
+    ['parts: expected a list of parts', () => guardWeb(rateLimit() as never, handler)],
+    [
+      'parts[1]: expected a part such as rateLimit(), got function rateLimit',
+      () => guardWeb([deadline(), rateLimit as unknown as Part], handler),
+    ],
+  ])('%s', (said, make) => {
+    expect(make).toThrow(said);
+  });
+});
+
+test('methods may be written in small letters', async () => {
+  await using server = await plain.serve([idempotency({ ledger, scope: 'public', methods: ['put'] })], () =>
+    reply(200),
+  );
+  expect((await fetch(server.origin, { method: 'PUT', body: 'x' })).status).toBe(400);
+});
+
+describe('what a function says that makes no sense', () => {
+  test.each([Number.NaN, -1])('a cost of %s is no way around a limit', async (cost) => {
+    const costs = [cost, 1, 1];
+    await using server = await plain.serve(
+      [rateLimit({ limits: { rate: '1/h' }, cost: () => costs.shift()! })],
+      () => reply(200),
+    );
+    const statuses = [];
+    for (const _ of [1, 2, 3]) statuses.push((await fetch(server.origin)).status);
+    expect(statuses).toEqual([500, 200, 429]);
+  });
+
+  test('a scope that is no text executes nothing', async () => {
+    let calls = 0;
+    await using server = await plain.serve([idempotency({ ledger, scope: () => 17 as never })], () => {
+      calls++;
+      return reply(200);
+    });
+    const headers = { 'idempotency-key': 'k' };
+    expect((await fetch(server.origin, { method: 'POST', body: 'x', headers })).status).toBe(500);
+    expect(calls).toBe(0);
+  });
+});
