@@ -54,8 +54,10 @@ export class SpareResponse extends Alarm {
       this.#isDrained = true;
     }
     this.#isReading = false;
-    // Longer than it looked. Whoever gets it can read on; if nobody does, it is closed here.
-    if (!this.#isDrained && this.index >= 0) this.#cancel();
+    if (this.#isDrained) return;
+    // Longer than it looked. Whoever gets it can read on, and leave it; if nobody does, it is closed here.
+    if (this.index >= 0) this.#cancel();
+    else this.#copy?.cancel().catch(ignore);
   }
 
   /** Both halves: one alone would keep the connection open for the other. */

@@ -60,6 +60,24 @@ describe('a response', () => {
     expect(storyOf(first)?.stop).toBe('breaker_open');
     await expect(first.text()).resolves.toBe('still whole');
   });
+
+  test('that is longer than what is read ahead gives its connection back when the caller leaves it', async () => {
+    const server = await serve((_request, response) => {
+      response.writeHead(503);
+      const write = () => {
+        while (!response.destroyed && response.write('x'.repeat(65_536)));
+      };
+      response.on('drain', write);
+      write();
+    });
+    const backoff = { base: '100ms', jitter: 'none' } as const;
+    const policy = { attempts: 3, budget: { ratio: 1 }, breaker: { consecutive: 2 }, backoff } as const;
+    const fetch = setup({ policy });
+    const [first, second] = await Promise.all([fetch(server.url), fetch(server.url)]);
+    expect(storyOf(first)?.stop).toBe('breaker_open');
+    await Promise.all([first.body?.cancel(), second.body?.cancel()]);
+    await expect.poll(() => server.open()).toBe(0);
+  });
 });
 
 test('an error is thrown as it came, with its story', async () => {
