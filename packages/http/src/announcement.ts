@@ -1,4 +1,4 @@
-import type { Plan, Priority, Surroundings } from 'holdfast';
+import { OptionsError, type Plan, type Priority, type Surroundings } from 'holdfast';
 import { writeRequest } from 'holdfast/wire';
 
 /** Whom the `Holdfast` header is sent to: everybody, nobody, or some origins. */
@@ -28,7 +28,11 @@ export function announce({ owner, priority }: Announcement, attempt: number, pat
 /** Tells by origin whether to announce; `own` is the page's, where there is one. */
 export function announcesTo(said: Announce, own: string | undefined): (origin: string) => boolean {
   if (said === true) return () => true;
-  const listed = new Set(said || []);
+  const listed = new Set(said ? [said].flat() : []);
+  for (const each of listed) {
+    if (URL.canParse(each) && new URL(each).origin === each) continue;
+    throw new OptionsError('announce', each, 'true, false, or origins such as "https://api.example.com"');
+  }
   if (own !== undefined) listed.add(own);
   return (origin) => listed.has(origin);
 }

@@ -9,20 +9,32 @@ export function isReplayable(body: unknown): boolean {
 
 /**
  * What a stream begins with, and whether that is all of it. Of one that is longer than `bytesMax`, `rest` has everything, from
- * the start, and can be read once.
+ * the start, and can be read once. Ends with `signal`.
  */
 export async function firstBytes(
   stream: ReadableStream<Uint8Array>,
   bytesMax: number,
+  signal: AbortSignal | undefined,
 ): Promise<{ whole: Uint8Array<ArrayBuffer> } | { rest: ReadableStream<Uint8Array> }> {
   const reader = stream.getReader();
   const chunks: Uint8Array[] = [];
   let length = 0;
-  while (length <= bytesMax) {
-    const { done, value } = await reader.read();
-    if (done) return { whole: joined(chunks, length) };
-    chunks.push(value);
-    length += value.byteLength;
+  const leave = () => {
+    reader.cancel(signal?.reason).catch(() => {});
+  };
+  signal?.addEventListener('abort', leave);
+  try {
+    while (length <= bytesMax) {
+      signal?.throwIfAborted();
+      const { done, value } = await reader.read();
+      // What is cancelled ends as if it were whole.
+      signal?.throwIfAborted();
+      if (done) return { whole: joined(chunks, length) };
+      chunks.push(value);
+      length += value.byteLength;
+    }
+  } finally {
+    signal?.removeEventListener('abort', leave);
   }
   const rest = new ReadableStream<Uint8Array>({
     async pull(controller) {

@@ -1,4 +1,5 @@
-import { type FetchOptions, fetchOver, type HoldfastFetch } from './fetch.ts';
+import { readTable } from 'holdfast/fields';
+import { type FetchOptions, fetchFields, fetchOver, type HoldfastFetch } from './fetch.ts';
 import { signalSender } from './signal-sender.ts';
 
 export type { Announce } from './announcement.ts';
@@ -15,6 +16,7 @@ export type { Idempotency, Keyed } from './idempotency-key.ts';
 
 /** Makes a `fetch` that retries safely, over that of the browser. */
 export function createFetch(options: FetchOptions = {}): HoldfastFetch {
-  const send = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
-  return fetchOver(options, signalSender(send), globalThis.location?.origin);
+  const settings = readTable(fetchFields, options);
+  const send = settings.fetch ?? ((input, init) => globalThis.fetch(input, init));
+  return fetchOver(settings, signalSender(send), globalThis.location?.origin);
 }

@@ -1,4 +1,5 @@
 import { type Context, type Duration, durationMs, OptionsError } from 'holdfast';
+import { anything, type Field } from 'holdfast/fields';
 import './global-dispatcher-before.ts';
 import { Agent, type Dispatcher, Dispatcher1Wrapper, fetch as undiciFetch } from 'undici';
 import type { Fetch, Sender } from './fetch.ts';
@@ -14,6 +15,16 @@ export interface ConnectionOptions {
   /** undici's, for proxies and certificates: then both timeouts are its business. */
   readonly dispatcher?: Dispatcher | undefined;
 }
+
+export const connectionFields = {
+  connectTimeout: anything<Duration>(),
+  idleTimeout: anything<Duration>(),
+  dispatcher: {
+    kind: 'a dispatcher of undici',
+    read: (value: unknown) =>
+      typeof (value as Partial<Dispatcher>)?.dispatch === 'function' ? (value as Dispatcher) : undefined,
+  } satisfies Field<Dispatcher, Dispatcher>,
+};
 
 /** What sends over connections that we can watch: the global `fetch` of Node, or undici's. Others bring their own connections. */
 export function senderOf(given: Fetch | undefined, options: ConnectionOptions): Sender {

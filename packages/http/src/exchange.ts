@@ -144,7 +144,7 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
 
   private takeOver(): Work {
     const { plan, around, first, request, settings } = this;
-    const keyed = (givenKeyOf(request) ?? this.key) !== undefined;
+    const keyed = Boolean(givenKeyOf(request) ?? this.key);
     const options: RunOptions = {
       target: this.origin,
       idempotent: isRepeatable(request.method) || keyed,

@@ -11,14 +11,16 @@ import {
   type Priority,
   type RunOptions,
   type StopReason,
+  type Surroundings,
   surroundings,
   type Wait,
 } from 'holdfast';
+import { anything, callback, list, number } from 'holdfast/fields';
 import { type Announce, type Announcement, announce, announcementOf, announcesTo } from './announcement.ts';
 import { firstBytes, isReplayable } from './body.ts';
 import { type Endpoints, endpointsOf } from './endpoints.ts';
-import { type Idempotency, keyMaker } from './idempotency-key.ts';
-import { judgeOf } from './judgement.ts';
+import { demandKey, type Idempotency, keyMaker } from './idempotency-key.ts';
+import { judgeOf, status } from './judgement.ts';
 import { headerIn, type OutgoingHeaders, withHeaders } from './outgoing-headers.ts';
 import { isRepeatable } from './repeatable.ts';
 import { SpareResponse } from './spare-response.ts';
@@ -62,6 +64,19 @@ export interface HoldfastRequestInit extends Omit<RequestInit, 'body'> {
   body?: RequestInit['body'] | (() => RequestInit['body']);
   holdfast?: CallOptions | undefined;
 }
+
+/** Of what may be said to `createFetch`, everywhere. */
+export const fetchFields = {
+  policy: anything<Runner | PolicySpec>(),
+  endpoints: list(anything<string>()),
+  idempotency: anything<Idempotency>(),
+  statuses: list(status),
+  classify: callback<NonNullable<FetchOptions['classify']>>(),
+  announce: anything<Announce>(),
+  bodyBufferMax: number(0, 0),
+  onWait: callback<NonNullable<FetchOptions['onWait']>>(),
+  fetch: callback<Fetch>(),
+};
 
 export type FetchInput = Parameters<typeof globalThis.fetch>[0];
 export type Fetch = (input: FetchInput, init?: RequestInit) => Promise<Response>;
@@ -120,14 +135,14 @@ export function fetchOver(
   ownOrigin: string | undefined,
 ): HoldfastFetch {
   const { bodyBufferMax = 0, idempotency, endpoints: bases } = options;
-  if (!(bodyBufferMax >= 0)) throw new OptionsError('bodyBufferMax', bodyBufferMax, 'a number of bytes');
   const policy = runnerOf(options.policy);
   const endpoints = bases && endpointsOf(bases);
   const makeKey = keyMaker(idempotency);
   const mayAnnounce = announcesTo(options.announce ?? ownOrigin === undefined, ownOrigin);
   const judges = [judgeOf(options, false), judgeOf(options, true)] as const;
   async function fetchBuffered(request: Request, init: HoldfastRequestInit | undefined): Promise<Response> {
-    const first = await firstBytes(request.body as ReadableStream<Uint8Array>, bodyBufferMax);
+    const caller = callerOf(init, request, surroundings());
+    const first = await firstBytes(request.body as ReadableStream<Uint8Array>, bodyBufferMax, caller);
     return start(request, init, 'whole' in first ? first.whole : first.rest);
   }
 
@@ -135,7 +150,7 @@ export function fetchOver(
     try {
       const request = isRequest(input) ? input : undefined;
       if (!request?.body || init?.body !== undefined) return start(input, init, init?.body);
-      if (bodyBufferMax > 0) return fetchBuffered(request, init);
+      if (bodyBufferMax > 0 && !request.bodyUsed) return fetchBuffered(request, init);
       return start(input, init, ONCE);
     } catch (error) {
       // A function that was given to us threw: whoever calls `fetch` expects a promise.
@@ -161,9 +176,10 @@ export function fetchOver(
     const given = headerIn(headers, 'idempotency-key');
     const made =
       given === undefined
-        ? (said?.idempotencyKey ?? (safe ? undefined : makeKey?.({ method, url }, around, plan.random)))
+        ? (demandKey(said?.idempotencyKey, 'holdfast.idempotencyKey') ??
+          (safe ? undefined : makeKey?.({ method, url }, around, plan.random)))
         : undefined;
-    const keyed = (given ?? made) !== undefined;
+    const keyed = Boolean(given ?? made);
     const idempotent = said?.idempotent ?? (safe || keyed);
     const replayable = typeof body === 'function' || (body !== ONCE && isReplayable(body));
     const speaks =
@@ -179,7 +195,7 @@ export function fetchOver(
       announcement: speaks
         ? announcementOf(plan, idempotent && replayable, around, said?.priority)
         : undefined,
-      caller: init?.signal ?? request?.signal ?? around?.signal,
+      caller: callerOf(init, request, around),
       endpoints: isShared ? endpoints : undefined,
       body: body === ONCE ? undefined : body,
       isReplayable: replayable,
@@ -227,8 +243,8 @@ export function fetchOver(
     if (key !== undefined)
       sent.headers = withHeaders(call.headers, { 'idempotency-key': key }) as HeadersInit;
     const body = typeof call.body === 'function' ? call.body() : call.body;
-    if (body !== undefined) sent.body = body;
-    if (body instanceof ReadableStream) sent.duplex = 'half';
+    if (body !== undefined) sent.body = demandBody(body);
+    if (!isReplayable(body)) sent.duplex = 'half';
     const to = call.endpoints
       ? call.endpoints.resolve(context.target as string, String(call.input))
       : call.input;
@@ -262,7 +278,9 @@ const nowhere: Context = {
 };
 
 export function runnerOf(given: Runner | PolicySpec = {}): Runner {
-  return 'run' in given && typeof given.run === 'function' ? given : makePolicy(given as PolicySpec);
+  return typeof (given as Partial<Runner> | null)?.run === 'function'
+    ? (given as Runner)
+    : makePolicy(given as PolicySpec);
 }
 
 function notReplayable({ sent }: Call): StopReason | undefined {
@@ -285,6 +303,22 @@ function discardLast(call: Call, plan: Plan): void {
   call.last = undefined;
   call.spare = undefined;
   spare.discard();
+}
+
+/** Whoever may end it: who calls, and the customer of the surrounding work. A Request has always a signal of its own. */
+function callerOf(
+  init: HoldfastRequestInit | undefined,
+  request: Request | undefined,
+  around: Surroundings | undefined,
+): AbortSignal | undefined {
+  const own = init?.signal ?? request?.signal;
+  const customer = around?.signal;
+  return own && customer ? AbortSignal.any([own, customer]) : (own ?? customer);
+}
+
+function demandBody<T>(body: T): T {
+  if (typeof (body as { then?: unknown } | null)?.then !== 'function') return body;
+  throw new OptionsError('body', 'a promise', 'a body, or a function that gives one at once');
 }
 
 function isRequest(input: FetchInput): input is Request {

@@ -22,10 +22,16 @@ export type KeyMaker = (
 
 export function keyMaker(said: Idempotency = 'off'): KeyMaker | undefined {
   if (said === 'off') return undefined;
-  if (typeof said === 'function') return (request) => said(request);
+  if (typeof said === 'function') return (request) => demandKey(said(request), 'idempotency');
   if (said === 'derive') return derive;
   if (said === 'auto') return (request, around, random) => derive(request, around) ?? uuid(random);
   throw new OptionsError('idempotency', said, 'off, auto, derive or a function');
+}
+
+/** A promise, say, would be the same text for every request; and what is empty is no key. */
+export function demandKey(key: unknown, path: string): string | undefined {
+  if (key === undefined || (typeof key === 'string' && key !== '')) return key;
+  throw new OptionsError(path, key, 'a text that is not empty');
 }
 
 /** How often each kind of call was made inside one piece of work. */
@@ -45,7 +51,13 @@ function derive({ method, url }: Keyed, around: Surroundings | undefined): strin
   const place = fingerprint(`${method} ${url}`);
   const count = (counts.get(place) ?? 0) + 1;
   counts.set(place, count);
-  return `${around.idempotencyKey}.${place}.${count}`;
+  return `${headerSafe(around.idempotencyKey)}.${place}.${count}`;
+}
+
+/** Of events, keys can be any text; of requests, at most 255 visible characters, and no comma between two of them. */
+function headerSafe(key: string): string {
+  if (/^[!#-+\--[\]-~]{1,220}$/.test(key)) return key;
+  return fingerprint(`1 ${key}`) + fingerprint(`2 ${key}`);
 }
 
 /** Two rounds of 32-bit FNV-1a: tells the calls of one piece of work apart, and no more is asked of it. */

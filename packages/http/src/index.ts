@@ -1,5 +1,6 @@
-import { type ConnectionOptions, senderOf } from './connections.ts';
-import { type FetchOptions as AnyFetchOptions, fetchOver, type HoldfastFetch } from './fetch.ts';
+import { readTable } from 'holdfast/fields';
+import { type ConnectionOptions, connectionFields, senderOf } from './connections.ts';
+import { type FetchOptions as AnyFetchOptions, fetchFields, fetchOver, type HoldfastFetch } from './fetch.ts';
 
 export type { Announce } from './announcement.ts';
 export type { CallOptions, Fetch, FetchInput, HoldfastFetch, HoldfastRequestInit, Runner } from './fetch.ts';
@@ -11,5 +12,6 @@ export interface FetchOptions extends AnyFetchOptions, ConnectionOptions {}
 
 /** Makes a `fetch` that retries safely. */
 export function createFetch(options: FetchOptions = {}): HoldfastFetch {
-  return fetchOver(options, senderOf(options.fetch, options), undefined);
+  const settings = readTable({ ...fetchFields, ...connectionFields }, options);
+  return fetchOver(settings, senderOf(settings.fetch, settings), undefined);
 }

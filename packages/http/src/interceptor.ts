@@ -1,10 +1,11 @@
 import { OptionsError, type PolicySpec, surroundings, type Wait } from 'holdfast';
+import { anything, callback, list, readTable } from 'holdfast/fields';
 import type { Dispatcher } from 'undici';
 import { type Announce, announcesTo } from './announcement.ts';
 import { Exchange, type ExchangeSettings } from './exchange.ts';
 import { type Runner, runnerOf } from './fetch.ts';
 import { type Idempotency, keyMaker } from './idempotency-key.ts';
-import { type Answer, type JudgementOptions, judgeOf } from './judgement.ts';
+import { type Answer, type JudgementOptions, judgeOf, status } from './judgement.ts';
 
 export interface InterceptorOptions extends JudgementOptions<Answer> {
   /** Where the `Idempotency-Key` of requests that are not safe to repeat comes from; `off` unless said. */
@@ -15,15 +16,24 @@ export interface InterceptorOptions extends JudgementOptions<Answer> {
   readonly onWait?: ((wait: Wait) => void) | undefined;
 }
 
+const fields = {
+  idempotency: anything<Idempotency>(),
+  statuses: list(status),
+  classify: callback<NonNullable<InterceptorOptions['classify']>>(),
+  announce: anything<Announce>(),
+  onWait: callback<NonNullable<InterceptorOptions['onWait']>>(),
+};
+
 /**
  * Retries for every request through a dispatcher: `agent.compose(retryInterceptor(policy))`. It drives the policy's machines
  * itself, in the callbacks of undici: a success costs no promise, no signal and no copy of anything.
  */
 export function retryInterceptor(
   given: Runner | PolicySpec = {},
-  options: InterceptorOptions = {},
+  said: InterceptorOptions = {},
 ): Dispatcher.DispatcherComposeInterceptor {
   const policy = runnerOf(given);
+  const options = readTable(fields, said);
   const settings = {
     policy,
     makeKey: keyMaker(options.idempotency),

@@ -7,6 +7,7 @@ import {
   type Plan,
   readHint,
 } from 'holdfast';
+import { type Field, number } from 'holdfast/fields';
 import type { HeaderSource } from 'holdfast/wire';
 
 /** What is judged: a `Response`, or the head of one. */
@@ -14,6 +15,9 @@ export interface Answer {
   readonly status: number;
   readonly headers: HeaderSource;
 }
+
+/** A status that can be listed. */
+export const status: Field<number, number> = number(undefined, 100, 599);
 
 /** What a client says about responses, beyond its policy. */
 export interface JudgementOptions<R extends Answer> {

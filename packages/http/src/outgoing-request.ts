@@ -27,9 +27,8 @@ export function announcedOf(
   around: Surroundings | undefined,
 ): Announcement | undefined {
   if (headerIn(request.headers as OutgoingHeaders, 'holdfast') !== undefined) return undefined;
-  const isKeyed = (key ?? givenKeyOf(request)) !== undefined;
-  const mayRepeat = (isKeyed || isRepeatable(request.method)) && canSendAgain(request);
-  return announcementOf(plan, mayRepeat, around, undefined);
+  const mayRepeat = (key || givenKeyOf(request) || isRepeatable(request.method)) && canSendAgain(request);
+  return announcementOf(plan, Boolean(mayRepeat), around, undefined);
 }
 
 /** The request of one attempt; the very one of the caller where there is nothing to add. */

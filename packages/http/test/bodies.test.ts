@@ -48,6 +48,28 @@ describe('a body factory', () => {
     expect(body).toHaveBeenCalledTimes(3);
   });
 
+  test.each<[name: string, make: () => unknown]>([
+    ['a stream of Node', () => Readable.from(['ke', 'lp'])],
+    [
+      'chunks as they come',
+      async function* () {
+        yield Buffer.from('kelp');
+      },
+    ],
+  ])('may give %s', async (_name, make) => {
+    const server = await serve(503, 200);
+    const response = await setup()(server.url, { method: 'PUT', body: make as () => BodyInit });
+    expect(response.status).toBe(200);
+    expect(server.seen.map(({ body }) => body)).toEqual(['kelp', 'kelp']);
+  });
+
+  test('that gives a promise is refused, and nothing is sent', async () => {
+    const server = await serve(200);
+    const body = (async () => 'kelp') as never;
+    await expect(setup()(server.url, { method: 'PUT', body })).rejects.toThrow('body: expected a body');
+    expect(server.seen).toEqual([]);
+  });
+
   test('that throws ends the call', async () => {
     const server = await serve(200);
     const body = () => {
@@ -89,6 +111,28 @@ describe('a body that can be read once is sent once', () => {
     await expect(fetch(request)).resolves.toMatchObject({ status: 200 });
     expect(server.seen.map((seen) => seen.body)).toEqual(['kelp', 'kelp']);
     expect(server.seen[1]?.headers).toMatchObject({ 'content-type': 'text/seaweed', 'x-told': 'yes' });
+  });
+
+  test('a caller who leaves while it is being read is not kept', async () => {
+    const server = await serve(200);
+    const caller = new AbortController();
+    const cancelled = Promise.withResolvers<unknown>();
+    const body = new ReadableStream({
+      pull: () => caller.abort(new Error('left')),
+      cancel: cancelled.resolve,
+    });
+    const { signal } = caller;
+    const request = new Request(server.url, { method: 'PUT', body, signal, duplex: 'half' } as RequestInit);
+    await expect(setup({ bodyBufferMax: 1000 })(request)).rejects.toThrow('left');
+    await cancelled.promise;
+    expect(server.seen).toEqual([]);
+  });
+
+  test('one that was read before is said as fetch says it', async () => {
+    const server = await serve(200);
+    const request = new Request(server.url, { method: 'PUT', body: 'kelp' });
+    await request.text();
+    await expect(setup({ bodyBufferMax: 1000 })(request)).rejects.toThrow(/already been used/);
   });
 
   test('a longer one arrives whole, and once', async () => {

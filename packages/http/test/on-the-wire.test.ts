@@ -1,9 +1,10 @@
 import { storyOf, surroundedBy, systemClock } from 'holdfast';
 import 'holdfast/ambient';
 import { readRequest } from 'holdfast/wire';
+import { Agent, request } from 'undici';
 import { describe, expect, test, vi } from 'vitest';
 import { createFetch as createBrowserFetch } from '../src/browser.ts';
-import { createFetch, type FetchOptions } from '../src/index.ts';
+import { createFetch, type FetchOptions, retryInterceptor } from '../src/index.ts';
 import { closing, type Server, serve } from './servers.ts';
 
 const quick = { backoff: () => 2, budget: { ratio: 1 }, breaker: false } as const;
@@ -70,6 +71,48 @@ describe('idempotency keys', () => {
     await fetch(`${server.url}/look`, { method: 'POST' });
     expect(keysOf(server)).toEqual(['POST-17', 'POST-17', undefined]);
   });
+
+  test.each([
+    ['nothing', ''],
+    ['a promise', Promise.resolve('k')],
+    ['a number', 17],
+  ])('%s is none: nothing is sent', async (_name, said) => {
+    const server = await serve(503, 200);
+    const post = { method: 'POST', body: 'pay' };
+    const byFunction = setup({ idempotency: () => said as string })(server.url, post);
+    await expect(byFunction).rejects.toThrow('idempotency: expected a text that is not empty');
+    const byCall = setup()(server.url, { ...post, holdfast: { idempotencyKey: said as string } });
+    await expect(byCall).rejects.toThrow('holdfast.idempotencyKey: expected a text that is not empty');
+    const dispatcher = closing(
+      new Agent().compose(retryInterceptor(quick, { idempotency: () => said as string })),
+    );
+    await expect(request(server.url, { method: 'POST', dispatcher })).rejects.toThrow('idempotency');
+    expect(server.seen).toEqual([]);
+  });
+
+  test('an empty one in the headers is none: a POST is not repeated', async () => {
+    const server = await serve(503);
+    const headers = { 'Idempotency-Key': '' };
+    await setup({ idempotency: 'auto' })(server.url, { method: 'POST', headers });
+    const dispatcher = closing(new Agent().compose(retryInterceptor(quick)));
+    await (await request(server.url, { method: 'POST', headers, dispatcher })).body.dump();
+    expect(keysOf(server)).toEqual(['', '']);
+  });
+
+  test.each(['x'.repeat(300), 'order 17', 'a,b', 'größer'])(
+    'derived from %s is one that servers take',
+    async (idempotencyKey) => {
+      const server = await serve(200);
+      const fetch = setup({ idempotency: 'derive' });
+      for (const path of ['/pay', '/pay', '/ship']) {
+        await surroundedBy({ idempotencyKey }, () => fetch(server.url + path, { method: 'POST' }));
+      }
+      const [first, again, other] = keysOf(server);
+      expect(first).toMatch(/^[!#-+\--[\]-~]{1,255}$/);
+      expect(again).toBe(first);
+      expect(other).not.toBe(first);
+    },
+  );
 
   test('derived from the surrounding work: the same when it is run again, never the same for two calls', async () => {
     const server = await serve(200);
@@ -172,6 +215,16 @@ describe('inside other work', () => {
     expect(server.seen).toHaveLength(1);
     // Those below must not repeat either.
     expect(saidTo(server)[0]?.owner).toBe(true);
+  });
+
+  test.each<[name: string, call: (url: string) => Parameters<ReturnType<typeof setup>>]>([
+    ['a Request', (url) => [new Request(url)]],
+    ['a signal of its own', (url) => [url, { signal: new AbortController().signal }]],
+  ])('a customer who has gone ends a call with %s, too', async (_name, call) => {
+    const left = new AbortController();
+    const server = await serve(() => left.abort(new Error('gone')));
+    const running = surroundedBy({ signal: left.signal }, () => setup()(...call(server.url)));
+    await expect(running).rejects.toThrow('gone');
   });
 
   test('a customer who has gone ends the call, and the body', async () => {

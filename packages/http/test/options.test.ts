@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { createFetch, retryInterceptor } from '../src/index.ts';
+
+test.each<[said: string, options: object]>([
+  ['attempts: expected one of policy, endpoints', { attempts: 3 }],
+  ['statuses[0]: expected a number of at least 100 up to 599, got "503"', { statuses: '503' }],
+  ['statuses[1]: expected a number', { statuses: [503, 'x'] }],
+  ['classify: expected a function', { classify: 'transient' }],
+  ['onWait: expected a function', { onWait: 5 }],
+  ['fetch: expected a function', { fetch: 5 }],
+  ['dispatcher: expected a dispatcher of undici', { dispatcher: {} }],
+  ['bodyBufferMax: expected a number, got "1mb"', { bodyBufferMax: '1mb' }],
+  ['endpoints[0]: expected an absolute http or https URL', { endpoints: 'a.example' }],
+  ['announce: expected true, false, or origins', { announce: 'https://a.example/orders' }],
+  ['idempotency: expected off, auto, derive or a function', { idempotency: 'always' }],
+  ['connectTimeout: expected a duration', { connectTimeout: 'soon' }],
+])('%s', (said, options) => {
+  expect(() => createFetch(options)).toThrow(said);
+});
+
+test.each<[said: string, options: object]>([
+  ['idleTimeout: expected one of idempotency, statuses', { idleTimeout: '1s' }],
+  ['statuses[0]: expected a number', { statuses: 'many' }],
+  ['classify: expected a function', { classify: {} }],
+])('of an interceptor, %s', (said, options) => {
+  expect(() => retryInterceptor({}, options)).toThrow(said);
+});
