@@ -1,3 +1,4 @@
+import { Alarm, type Clock, systemClock } from 'holdfast';
 import type { Labels, Metric } from './metrics.ts';
 import type { Family, Observation, Sample } from './observe.ts';
 
@@ -85,8 +86,17 @@ export const eventMetrics = {
 
 type Key = keyof typeof eventMetrics;
 
-/** Metrics of consumers, read when somebody asks: what they have done from themselves, what waits from their stores. */
-export function observeConsumers(consumers: readonly ConsumerLike[]): Observation {
+/** Who scrapes waits some seconds for all of it: a store that hangs must not take the rest with it. */
+const lagMs = 1000;
+
+/**
+ * Metrics of consumers, read when somebody asks: what they have done from themselves, what waits from their stores. A store
+ * that does not answer within a second is shown as one that does not.
+ */
+export function observeConsumers(
+  consumers: readonly ConsumerLike[],
+  { clock = systemClock }: { readonly clock?: Clock | undefined } = {},
+): Observation {
   /** By topic: several consumers of one ask the store once. `undefined`: it did not answer. */
   const lags = new Map<string, LagLike | undefined>();
   let watched: readonly ConsumerLike[] = consumers;
@@ -97,7 +107,7 @@ export function observeConsumers(consumers: readonly ConsumerLike[]): Observatio
       await Promise.all(
         [...byTopic].map(async ([topic, consumer]) => {
           // What cannot be asked is shown as such, and hides nothing else.
-          lags.set(topic, await consumer.lag().catch(() => undefined));
+          lags.set(topic, await within(clock, lagMs, consumer.lag()).catch(() => undefined));
         }),
       );
     },
@@ -131,6 +141,24 @@ export function together(...observations: readonly Observation[]): Observation {
       for (const each of observations) each.stop();
     },
   };
+}
+
+/** What `promise` gives, or `undefined` once so much time has passed. */
+function within<T>(clock: Clock, ms: number, promise: Promise<T>): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const late = new Late(() => resolve(undefined));
+    clock.set(late, clock.now() + ms);
+    promise.then(resolve, reject).finally(() => clock.clear(late));
+  });
+}
+
+class Late extends Alarm {
+  readonly ring: () => void;
+
+  constructor(ring: () => void) {
+    super();
+    this.ring = ring;
+  }
 }
 
 type Put = (key: Key, labels: Labels, value: number) => void;

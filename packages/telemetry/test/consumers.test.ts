@@ -1,3 +1,4 @@
+import { virtualClock } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
 import {
   type ConsumerLike,
@@ -75,6 +76,19 @@ describe('consumers as metrics', () => {
       'holdfast_events_running view@1 orders': 3,
     });
     expect(figures).not.toHaveProperty('holdfast_events_waiting orders ready');
+  });
+
+  test('a store that hangs is waited for as long as a scrape can spare', async () => {
+    const clock = virtualClock();
+    const hangs = consumer(() => new Promise(() => {}));
+    const observed = observeConsumers([hangs, consumer(async () => lag, 'mails')], { clock });
+    const refreshed = observed.refresh?.();
+    await clock.advance('1s');
+    await refreshed;
+    const text = prometheus(observed);
+    expect(text).toContain('holdfast_events_store_unreachable{topic="orders"} 1');
+    expect(text).toContain('holdfast_events_store_unreachable{topic="mails"} 0');
+    expect(clock.pendingTimers).toBe(0);
   });
 
   test('share an endpoint with policies, which a scrape waits for', async () => {
