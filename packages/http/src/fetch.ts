@@ -15,11 +15,11 @@ import {
   surroundings,
   type Wait,
 } from 'holdfast';
-import { anything, callback, list, number } from 'holdfast/fields';
+import { anything, callback, duration, type Field, list, number, readTable, word } from 'holdfast/fields';
 import { type Announce, type Announcement, announce, announcementOf, announcesTo } from './announcement.ts';
 import { firstBytes, isReplayable } from './body.ts';
 import { type Endpoints, endpointsOf } from './endpoints.ts';
-import { demandKey, type Idempotency, keyMaker } from './idempotency-key.ts';
+import { type Idempotency, keyField, keyMaker } from './idempotency-key.ts';
 import { judgeOf, status } from './judgement.ts';
 import { headerIn, type OutgoingHeaders, withHeaders } from './outgoing-headers.ts';
 import { isRepeatable } from './repeatable.ts';
@@ -64,6 +64,18 @@ export interface HoldfastRequestInit extends Omit<RequestInit, 'body'> {
   body?: RequestInit['body'] | (() => RequestInit['body']);
   holdfast?: CallOptions | undefined;
 }
+
+/** Of what one call can say. */
+const callFields = {
+  patience: duration(),
+  priority: word(undefined, 'critical', 'default', 'sheddable'),
+  idempotencyKey: keyField,
+  idempotent: {
+    kind: 'true or false',
+    read: (value: unknown) => (typeof value === 'boolean' ? value : undefined),
+  } satisfies Field<boolean, boolean>,
+  onWait: callback<NonNullable<CallOptions['onWait']>>(),
+};
 
 /** Of what may be said to `createFetch`, everywhere. */
 export const fetchFields = {
@@ -160,7 +172,7 @@ export function fetchOver(
 
   function start(input: FetchInput, init: HoldfastRequestInit | undefined, body: Body | typeof ONCE) {
     const request = isRequest(input) ? input : undefined;
-    const said = init?.holdfast;
+    const said = init?.holdfast && readTable(callFields, init.holdfast, 'holdfast.');
     const method = init?.method ?? request?.method ?? 'GET';
     const url = request ? request.url : String(input);
     const origin = originOf(url);
@@ -176,8 +188,7 @@ export function fetchOver(
     const given = headerIn(headers, 'idempotency-key');
     const made =
       given === undefined
-        ? (demandKey(said?.idempotencyKey, 'holdfast.idempotencyKey') ??
-          (safe ? undefined : makeKey?.({ method, url }, around, plan.random)))
+        ? (said?.idempotencyKey ?? (safe ? undefined : makeKey?.({ method, url }, around, plan.random)))
         : undefined;
     const keyed = Boolean(given ?? made);
     const idempotent = said?.idempotent ?? (safe || keyed);

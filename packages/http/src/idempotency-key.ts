@@ -1,4 +1,5 @@
 import { OptionsError, type Random, type Surroundings } from 'holdfast';
+import type { Field } from 'holdfast/fields';
 
 /** What a key is asked for. */
 export interface Keyed {
@@ -22,16 +23,21 @@ export type KeyMaker = (
 
 export function keyMaker(said: Idempotency = 'off'): KeyMaker | undefined {
   if (said === 'off') return undefined;
-  if (typeof said === 'function') return (request) => demandKey(said(request), 'idempotency');
+  if (typeof said === 'function') return (request) => demandKey(said(request));
   if (said === 'derive') return derive;
   if (said === 'auto') return (request, around, random) => derive(request, around) ?? uuid(random);
   throw new OptionsError('idempotency', said, 'off, auto, derive or a function');
 }
 
 /** A promise, say, would be the same text for every request; and what is empty is no key. */
-export function demandKey(key: unknown, path: string): string | undefined {
-  if (key === undefined || (typeof key === 'string' && key !== '')) return key;
-  throw new OptionsError(path, key, 'a text that is not empty');
+export const keyField: Field<string, string> = {
+  kind: 'a text that is not empty',
+  read: (value) => (typeof value === 'string' && value !== '' ? value : undefined),
+};
+
+function demandKey(key: string | undefined): string | undefined {
+  if (key === undefined || keyField.read(key, '') !== undefined) return key;
+  throw new OptionsError('idempotency', key, keyField.kind);
 }
 
 /** How often each kind of call was made inside one piece of work. */

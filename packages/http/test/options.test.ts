@@ -18,6 +18,17 @@ test.each<[said: string, options: object]>([
   expect(() => createFetch(options)).toThrow(said);
 });
 
+test.each<[said: string, said: object]>([
+  ['holdfast.timeout: expected one of patience, priority', { timeout: '1s' }],
+  ['holdfast.patience: expected a duration', { patience: 'long' }],
+  ['holdfast.priority: expected one of critical, default, sheddable, got "urgent"', { priority: 'urgent' }],
+  ['holdfast.idempotent: expected true or false', { idempotent: 'yes' }],
+  ['holdfast.onWait: expected a function', { onWait: true }],
+])('of a call, %s', async (said, holdfast) => {
+  const fetch = createFetch({ fetch: async () => new Response() });
+  await expect(fetch('http://a.example', { holdfast })).rejects.toThrow(said);
+});
+
 test.each<[said: string, options: object]>([
   ['idleTimeout: expected one of idempotency, statuses', { idleTimeout: '1s' }],
   ['statuses[0]: expected a number', { statuses: 'many' }],
