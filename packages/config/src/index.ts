@@ -15,5 +15,6 @@ export {
   scenarioSchema,
   type TimeSettings,
 } from './scenario.ts';
+export { strangerIn } from './scenario-rules.ts';
 export { mapOf, needed, parseTable } from './table.ts';
 export { type Schema, schemaOf } from './table-schema.ts';

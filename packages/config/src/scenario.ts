@@ -14,9 +14,10 @@ import {
   word,
 } from 'holdfast/fields';
 import { jsonSchema } from 'holdfast/schema';
-import { ConfigError, type Problem } from './config-error.ts';
+import { ConfigError } from './config-error.ts';
 import { readDocument } from './document.ts';
 import { checkPolicy } from './policies.ts';
+import { brokenRules } from './scenario-rules.ts';
 import { checked, mapAt, mapOf, needed } from './table.ts';
 import { type Schema, schemaOf } from './table-schema.ts';
 
@@ -79,11 +80,28 @@ const amounts = {
 };
 
 /** How long something takes: one kind, or a mix of kinds with shares. */
-const time = either(
-  undefined,
-  duration(),
-  shape({ ...amounts, mix: list(shape({ share: needed(number(undefined, 0, 1)), ...amounts })) }),
+const time = ofOneKind(
+  either(
+    undefined,
+    duration(),
+    shape({ ...amounts, mix: list(shape({ share: needed(number(undefined, 0, 1)), ...amounts })) }),
+  ),
 );
+
+/** Of two kinds nobody could say which is meant, and none takes no time at all. */
+function ofOneKind<In, Out>(field: Field<In, Out>): Field<In, Out> {
+  const kinds = [...Object.keys(amounts).filter((each) => each !== 'plus'), 'mix'];
+  return {
+    ...field,
+    read(value, path) {
+      const read = field.read(value, path);
+      const isObject = typeof value === 'object' && value !== null;
+      if (isObject && kinds.filter((kind) => Object.hasOwn(value, kind)).length !== 1)
+        throw new OptionsError(path, value, `one of ${kinds.join(', ')}`);
+      return read;
+    },
+  };
+}
 
 const call = shape({
   to: needed(text()),
@@ -315,55 +333,9 @@ export type Metric = (typeof metrics)[number];
 export function parseScenario(text: string, file?: string): Scenario {
   const source = readDocument(text, file);
   const scenario = checked(source, () => readTable(scenarioFields, mapAt(source)));
-  const problems: Problem[] = [];
-  const complain = (path: string, message: string) => {
-    problems.push(source.problemAt(path, message));
-  };
-  const services = Object.keys(scenario.services);
-  const mustExist = (name: string, path: string) => {
-    if (!services.includes(name))
-      complain(path, `there is no service "${name}": there are ${services.join(', ')}`);
-  };
-  for (const [name, { to, route, arrivals }] of Object.entries(scenario.clients)) {
-    mustExist(to, `clients.${name}.to`);
-    if (route !== undefined && scenario.services[to] && !Object.hasOwn(scenario.services[to].routes, route)) {
-      complain(`clients.${name}.route`, `${to} has no route "${route}"`);
-    }
-    const kinds = [arrivals.poisson, arrivals.constant, arrivals.think, arrivals.burst, arrivals.at];
-    if (kinds.filter((kind) => kind !== undefined).length !== 1) {
-      complain(`clients.${name}.arrivals`, 'say one of poisson, constant, think, burst and at');
-    }
-  }
-  for (const [name, { calls, routes }] of Object.entries(scenario.services)) {
-    for (const [index, { to }] of calls.entries()) mustExist(to, `services.${name}.calls[${index}].to`);
-    for (const [key, { calls: its }] of Object.entries(routes)) {
-      for (const [index, { to }] of its.entries())
-        mustExist(to, `services.${name}.routes.${key}.calls[${index}].to`);
-    }
-    const ring = circle(scenario, name);
-    if (ring) complain(`services.${name}.calls`, `calls itself: ${ring.join(' → ')}`);
-  }
-  for (const [index, { service: name }] of scenario.faults.entries())
-    mustExist(name, `faults[${index}].service`);
+  const problems = brokenRules(scenario).map(({ path, message }) => source.problemAt(path, message));
   if (problems.length > 0) throw new ConfigError(source.file, problems);
   return scenario;
-}
-
-/** The way from a service back to itself, if there is one. */
-function circle(
-  { services }: Scenario,
-  start: string,
-  way: readonly string[] = [start],
-): string[] | undefined {
-  const at = services[way.at(-1) as string];
-  const next = [at?.calls ?? [], ...Object.values(at?.routes ?? {}).map(({ calls }) => calls)].flat();
-  for (const { to } of next) {
-    if (to === start) return [...way, to];
-    if (way.includes(to)) continue;
-    const found = circle({ services } as Scenario, start, [...way, to]);
-    if (found) return found;
-  }
-  return undefined;
 }
 
 /** The JSON Schema of what `parseScenario` takes. */

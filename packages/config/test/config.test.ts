@@ -174,6 +174,79 @@ describe('scenarios', () => {
     );
   });
 
+  test.each([
+    [
+      'faults: [{ kind: stall, service: api, from: 5s, until: 1s }]',
+      'faults[0].until: expected at least its from of 5000 ms, got 1000 ms',
+    ],
+    [
+      'faults: [{ kind: stall, service: api, from: 0s, instance: 1 }]',
+      'faults[0].instance: there is no instance 1 of api: they are counted from 0, and there is 1',
+    ],
+    [
+      'faults: [{ kind: loss, service: api, from: 0s, value: 7 }]',
+      'faults[0].value: expected a share from 0 to 1, got 7',
+    ],
+    [
+      'faults: [{ kind: capacityFactor, service: api, from: 0s, value: 0 }]',
+      'faults[0].value: expected a number above 0, got 0: to stand still is a stall',
+    ],
+    [
+      'faults: [{ kind: flap, service: api, from: 0s, up: 0s, down: 0s }]',
+      'faults[0].up: expected a time above 0 ms, of up or of down, got 0 ms',
+    ],
+    [
+      'faults: [{ kind: flush, service: api, from: 0s }]',
+      'faults[0].service: there is nothing to flush: api has no cache',
+    ],
+    ['expect: [{ metric: goodput, clients: bot }]', 'expect[0]: there are no clients "bot": there are web'],
+    ['damage: [{ metric: peak, service: db }]', 'damage[0]: there is no service "db": there are api'],
+    [
+      'expect: [{ metric: peak, from: 2s, until: 1s }]',
+      'expect[0].until: expected at least its from of 2000 ms, got 1000 ms',
+    ],
+    ['seeds: []', 'seeds: expected at least one, got none'],
+  ])('%s is refused', (line, sentence) => {
+    const problems = problemsOf(() => parseScenario([...minimal, line].join('\n'), 's'));
+    expect(problems.map((each) => each.replace(/^s:7:\d+: /, ''))).toEqual([sentence]);
+  });
+
+  test('spikes are of a rate, and end after they begin', () => {
+    const withArrivals = (arrivals: string) =>
+      problemsOf(() =>
+        parseScenario([...minimal.slice(0, 5), `  web: { to: api, arrivals: ${arrivals} }`].join('\n'), 's'),
+      );
+    expect(withArrivals('{ think: 1s, spikes: [{ from: 1s, until: 2s, rate: 9/s }] }')).toEqual([
+      's:6:50: clients.web.arrivals.spikes: change a rate: say poisson or constant beside them',
+    ]);
+    expect(withArrivals('{ poisson: 1/s, spikes: [{ from: 3s, until: 2s, rate: 9/s }] }')).toEqual([
+      's:6:73: clients.web.arrivals.spikes[0].until: expected at least its from of 3000 ms, got 2000 ms',
+    ]);
+  });
+
+  test('without services or clients there is nothing to run', () => {
+    const text = ['id: S', 'duration: 10s', 'services: {}', 'clients: {}'].join('\n');
+    expect(problemsOf(() => parseScenario(text, 's'))).toEqual([
+      's:3:11: services: expected at least one, got none',
+      's:4:10: clients: expected at least one, got none',
+    ]);
+  });
+
+  test('a time is of one kind', () => {
+    const withTime = (time: string) =>
+      problemsOf(() =>
+        parseScenario(
+          [...minimal.slice(0, 3), `  api: { time: ${time} }`, ...minimal.slice(4)].join('\n'),
+          's',
+        ),
+      );
+    const kinds = 'one of constant, exponential, lognormal, pareto, uniform, normal, recorded, mix';
+    expect(withTime('{ constant: 5ms, exponential: 9ms }')).toEqual([
+      `s:4:10: services.api.time: expected ${kinds}, got {"constant":"5ms","exponential":"9ms"}`,
+    ]);
+    expect(withTime('{}')).toEqual([`s:4:10: services.api.time: expected ${kinds}, got {}`]);
+  });
+
   test('a policy inside is checked', () => {
     const text = [...minimal, 'policies:', '  a: { attempts: none }'].join('\n');
     expect(problemsOf(() => parseScenario(text, 's'))[0]).toMatch(/^s:8:18: policies\.a\.attempts: /);

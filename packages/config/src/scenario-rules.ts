@@ -1,0 +1,139 @@
+import type { Bound, FaultSettings, Scenario } from './scenario.ts';
+
+/** What one field of a scenario has against another, at the path of one of them. */
+export interface BrokenRule {
+  readonly path: string;
+  /** One sentence: what was expected, what was found. */
+  readonly message: string;
+}
+
+/** Every rule between fields that a scenario breaks: what a table of fields cannot say. */
+export function brokenRules(scenario: Scenario): BrokenRule[] {
+  return [
+    ...fewRules(scenario),
+    ...Object.entries(scenario.clients).flatMap(([name, its]) => [...clientRules(scenario, name, its)]),
+    ...Object.keys(scenario.services).flatMap((name) => [...serviceRules(scenario, name)]),
+    ...scenario.faults.flatMap((fault, index) => [...faultRules(scenario, `faults[${index}]`, fault)]),
+    ...[...boundRules(scenario, 'expect'), ...boundRules(scenario, 'damage')],
+  ];
+}
+
+/** What a bound speaks of and a scenario does not have, in a sentence; nothing where it has all of it. */
+export function strangerIn(
+  { clients, services }: Pick<Scenario, 'clients' | 'services'>,
+  { clients: whose, service, instance = 0 }: Pick<Bound, 'clients' | 'service' | 'instance'>,
+): string | undefined {
+  const known = [...Object.keys(clients), ...tiersOf(services)];
+  if (whose !== undefined && !known.includes(whose))
+    return `there are no clients "${whose}": there are ${known.join(', ')}`;
+  if (service === undefined) return undefined;
+  if (!Object.hasOwn(services, service)) return noService(services, service);
+  return tooFar(services, service, instance);
+}
+
+function* fewRules({ clients, services, seeds }: Scenario): Generator<BrokenRule> {
+  for (const [path, things] of Object.entries({ services, clients, seeds })) {
+    if (Object.keys(things).length === 0) yield { path, message: 'expected at least one, got none' };
+  }
+}
+
+function* clientRules(
+  { services }: Scenario,
+  name: string,
+  { to, route, arrivals }: Scenario['clients'][string],
+): Generator<BrokenRule> {
+  const path = `clients.${name}`;
+  const service = services[to];
+  if (!service) yield { path: `${path}.to`, message: noService(services, to) };
+  else if (route !== undefined && !Object.hasOwn(service.routes, route)) {
+    yield { path: `${path}.route`, message: `${to} has no route "${route}"` };
+  }
+  const { poisson, constant, think, burst, at, spikes } = arrivals;
+  if ([poisson, constant, think, burst, at].filter((kind) => kind !== undefined).length !== 1) {
+    yield { path: `${path}.arrivals`, message: 'say one of poisson, constant, think, burst and at' };
+  } else if (spikes.length > 0 && poisson === undefined && constant === undefined) {
+    yield { path: `${path}.arrivals.spikes`, message: 'change a rate: say poisson or constant beside them' };
+  }
+  for (const [index, spike] of spikes.entries()) yield* forward(`${path}.arrivals.spikes[${index}]`, spike);
+}
+
+function* serviceRules({ services }: Scenario, name: string): Generator<BrokenRule> {
+  const { calls, routes } = services[name]!;
+  const all = Object.entries(routes).map(([key, route]) => [`routes.${key}.calls`, route.calls] as const);
+  for (const [key, its] of [['calls', calls] as const, ...all]) {
+    for (const [index, { to }] of its.entries()) {
+      const path = `services.${name}.${key}[${index}].to`;
+      if (!Object.hasOwn(services, to)) yield { path, message: noService(services, to) };
+    }
+  }
+  const ring = circle(services, name);
+  if (ring) yield { path: `services.${name}.calls`, message: `calls itself: ${ring.join(' → ')}` };
+}
+
+function* faultRules({ services }: Scenario, path: string, fault: FaultSettings): Generator<BrokenRule> {
+  const { kind, service: name, instance, value, up, down } = fault;
+  const service = services[name];
+  if (!service) yield { path: `${path}.service`, message: noService(services, name) };
+  else {
+    const far = tooFar(services, name, instance ?? 0);
+    if (far) yield { path: `${path}.instance`, message: far };
+    if (kind === 'flush' && !service.cache)
+      yield { path: `${path}.service`, message: `there is nothing to flush: ${name} has no cache` };
+  }
+  yield* forward(path, fault);
+  const isShare = kind === 'errorRate' || kind === 'loss';
+  if (isShare && value > 1)
+    yield { path: `${path}.value`, message: `expected a share from 0 to 1, got ${value}` };
+  if (kind === 'capacityFactor' && value === 0)
+    yield { path: `${path}.value`, message: 'expected a number above 0, got 0: to stand still is a stall' };
+  if (kind === 'flap' && up + down === 0)
+    yield { path: `${path}.up`, message: 'expected a time above 0 ms, of up or of down, got 0 ms' };
+}
+
+function* boundRules(scenario: Scenario, list: 'expect' | 'damage'): Generator<BrokenRule> {
+  for (const [index, bound] of scenario[list].entries()) {
+    const message = strangerIn(scenario, bound);
+    if (message) yield { path: `${list}[${index}]`, message };
+    yield* forward(`${list}[${index}]`, bound);
+  }
+}
+
+function* forward(path: string, { from, until }: { from: number; until: number }): Generator<BrokenRule> {
+  if (until < from)
+    yield { path: `${path}.until`, message: `expected at least its from of ${from} ms, got ${until} ms` };
+}
+
+function noService(services: Scenario['services'], name: string): string {
+  return `there is no service "${name}": there are ${Object.keys(services).join(', ')}`;
+}
+
+function tooFar(services: Scenario['services'], name: string, instance: number): string | undefined {
+  const { instances } = services[name]!;
+  if (instance < instances) return undefined;
+  return `there is no instance ${instance} of ${name}: they are counted from 0, and there ${instances === 1 ? 'is 1' : `are ${instances}`}`;
+}
+
+/** The names of those who call others: `api → db`, `api.search → db`. */
+function tiersOf(services: Scenario['services']): string[] {
+  return Object.entries(services).flatMap(([name, { calls, routes }]) => [
+    ...calls.map(({ to }) => `${name} → ${to}`),
+    ...Object.entries(routes).flatMap(([key, its]) => its.calls.map(({ to }) => `${name}.${key} → ${to}`)),
+  ]);
+}
+
+/** The way from a service back to itself, if there is one. */
+function circle(
+  services: Scenario['services'],
+  start: string,
+  way: readonly string[] = [start],
+): string[] | undefined {
+  const at = services[way.at(-1) as string];
+  const next = [at?.calls ?? [], ...Object.values(at?.routes ?? {}).map(({ calls }) => calls)].flat();
+  for (const { to } of next) {
+    if (to === start) return [...way, to];
+    if (way.includes(to)) continue;
+    const found = circle(services, start, [...way, to]);
+    if (found) return found;
+  }
+  return undefined;
+}
