@@ -28,7 +28,7 @@ export class Cache {
   }
 
   /** Asks for a key: answered from here, by a call, or together with another that is under way. */
-  call(caller: Caller, origin: Origin, client: number): void {
+  call(caller: Caller, origin: Origin, client: number, poison: boolean): void {
     const key = this.#draw();
     if (this.#filled[key]) {
       this.hits++;
@@ -49,6 +49,6 @@ export class Cache {
       origin.ended(done, ok);
       for (const each of waiting) each.end(ok);
     };
-    caller.call({ ended: fill }, client);
+    caller.call({ ended: fill, expiresAt: origin.expiresAt }, client, poison);
   }
 }

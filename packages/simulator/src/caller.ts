@@ -10,6 +10,7 @@ import {
   takeOver,
   type Work,
 } from 'holdfast/machines';
+import type { Cache } from './cache.ts';
 import { Job } from './job.ts';
 import type { Service } from './service.ts';
 import type { CallerTally } from './tally.ts';
@@ -18,6 +19,8 @@ import type { World } from './world.ts';
 
 /** Who wants to know how a call ended. */
 export interface Origin {
+  /** When nobody waits for what it wants any more, in ms; of work that serves another's. */
+  readonly expiresAt?: number | undefined;
   ended(call: Call, ok: boolean): void;
 }
 
@@ -26,6 +29,8 @@ export interface CallerSettings {
   readonly policy: Policy;
   readonly service: Service;
   readonly tally: CallerTally;
+  /** What is in it needs no call. */
+  readonly cache?: Cache | undefined;
   readonly route?: string | undefined;
   readonly patienceMs?: number | undefined;
   readonly leavesAfterMs?: number | undefined;
@@ -78,7 +83,14 @@ export class Caller {
     }
   }
 
-  /** Begins a piece of work. `client`: which of the origin's it is for. `poison`: every attempt will fail. */
+  /** Begins a piece of work, with a call or out of the cache. */
+  ask(origin: Origin, client = 0, poison = false): void {
+    const { cache } = this.settings;
+    if (cache) cache.call(this, origin, client, poison);
+    else this.call(origin, client, poison);
+  }
+
+  /** Calls for a piece of work. `client`: which of the origin's it is for. `poison`: every attempt will fail. */
   call(origin: Origin, client = 0, poison = false): Call {
     const { world, tally } = this;
     const { nowUs } = world.timeline;
@@ -152,7 +164,7 @@ function notOwner(): StopReason {
 /** How long the customer of a call waits: what is said of its class, or what the call that it serves has left. */
 function patienceOf({ caller, origin }: Call, now: number): number | undefined {
   const { patienceMs, knowsPatience, policy } = caller.settings;
-  if (!knowsPatience || !(origin instanceof Job)) return patienceMs;
+  if (!knowsPatience || origin.expiresAt === undefined) return patienceMs;
   const left = Math.max(1, origin.expiresAt - now);
   return left < (patienceMs ?? policy.plan.patienceMs) ? left : patienceMs;
 }
@@ -403,7 +415,8 @@ class PromisedCall implements Call {
   }
 
   leave(): void {
-    this.#controller?.abort(left);
+    // An object of its own, because the story of a run is kept by what it threw.
+    this.#controller?.abort(new Error(left));
   }
 
   #over(ok: boolean, stop: StopReason | undefined): void {

@@ -1,6 +1,5 @@
 import type { ClientsSettings } from '@holdfast/config';
 import { Alarm, type Random } from 'holdfast';
-import type { Cache } from './cache.ts';
 import type { Call, Caller, Origin } from './caller.ts';
 import { type Sampler, sampler } from './sampling.ts';
 import { StreamBank } from './stream-bank.ts';
@@ -19,7 +18,6 @@ export interface ClientsParts {
   readonly tally: CallerTally;
   /** The caller of one of them; the same for all where they share their state. */
   callerOf(client: number): Caller;
-  readonly cache: Cache | undefined;
   /** Load stops then, in µs. */
   readonly untilUs: number;
 }
@@ -73,7 +71,8 @@ class Stream extends Alarm implements Clients, Origin {
       tally.reloads.add(timeline.nowUs);
       this.#callWith(caller, reloads + 1);
     });
-    timeline.setUs(again, timeline.nowUs + this.#repeat());
+    const againUs = timeline.nowUs + this.#repeat();
+    if (againUs < this.#parts.untilUs) timeline.setUs(again, againUs);
   }
 
   #isChange = false;
@@ -104,9 +103,8 @@ class Stream extends Alarm implements Clients, Origin {
   }
 
   #callWith(caller: Caller, reloads: number): void {
-    const { settings, cache } = this.#parts;
-    if (cache) cache.call(caller, this, reloads);
-    else caller.call(this, reloads, settings.poison > 0 && this.#poison() < settings.poison);
+    const { poison } = this.#parts.settings;
+    caller.ask(this, reloads, poison > 0 && this.#poison() < poison);
   }
 }
 
@@ -130,7 +128,7 @@ class Loops extends CrowdAlarm implements Clients, Origin {
   readonly #streams: StreamBank;
   readonly #think: Sampler;
   readonly #repeat: Sampler | undefined;
-  readonly #cache: Cache | undefined;
+  readonly #poison: Random;
   readonly #untilUs: number;
   /** How many calls each still makes; absent where they never end. */
   readonly #left: Float64Array | undefined;
@@ -147,8 +145,8 @@ class Loops extends CrowdAlarm implements Clients, Origin {
     const random = () => this.#streams.draw();
     this.#think = sampler(settings.arrivals.think, random);
     this.#repeat = settings.repeat === undefined ? undefined : sampler(settings.repeat, random);
-    this.#cache = parts.cache;
-    this.#untilUs = parts.untilUs;
+    this.#poison = world.random('poison', name);
+    this.#untilUs = Math.min(parts.untilUs, (settings.arrivals.until ?? Infinity) * 1000);
     this.#left = calls < Infinity ? new Float64Array(settings.count).fill(calls) : undefined;
     this.#reloads = settings.repeatMax < Infinity ? new Int32Array(settings.count) : undefined;
   }
@@ -165,9 +163,9 @@ class Loops extends CrowdAlarm implements Clients, Origin {
 
   ringFor(client: number): void {
     if (this.#timeline.nowUs >= this.#untilUs) return;
-    const caller = this.#parts.callerOf(client);
-    if (this.#cache) this.#cache.call(caller, this, client);
-    else caller.call(this, client);
+    const { callerOf, settings } = this.#parts;
+    const isPoison = settings.poison > 0 && this.#poison() < settings.poison;
+    callerOf(client).ask(this, client, isPoison);
   }
 
   ended({ client }: Call, ok: boolean): void {

@@ -39,45 +39,50 @@ export function plantFault(
   }
   if (kind === 'flap') {
     for (let us = fromUs; us < untilUs; us += (up + down) * 1000) {
-      at(us, () => set(all, (each) => (each.isRefusing = true)));
-      at(Math.min(us + down * 1000, untilUs), () => set(all, (each) => (each.isRefusing = false)));
+      at(us, () => begin(fault, service));
+      at(Math.min(us + down * 1000, untilUs), () => end(fault, service));
     }
     return;
   }
-  at(fromUs, () => begin(fault, service, all, fromUs, untilUs));
-  if (until < Infinity) at(untilUs, () => end(fault, service, all));
-}
-
-function begin(
-  { kind, value, extra }: FaultSettings,
-  service: Service,
-  all: readonly Instance[],
-  fromUs: number,
-  untilUs: number,
-): void {
-  if (kind === 'loss') service.loss = value;
-  set(all, (each) => {
-    if (kind === 'stall') {
-      each.stalledFromUs = fromUs;
-      each.stalledUntilUs = untilUs;
-    }
-    if (kind === 'refuse') each.isRefusing = true;
-    if (kind === 'hang') each.isHanging = true;
-    if (kind === 'errorRate') each.errorRate = value;
-    if (kind === 'extraLatency') each.extraUs = extra * 1000;
-    if (kind === 'capacityFactor') each.speed *= value;
+  at(fromUs, () => {
+    if (kind === 'stall') set(all, (each) => each.stall(untilUs));
+    else begin(fault, service);
   });
+  if (until < Infinity) {
+    at(untilUs, () => {
+      end(fault, service);
+      set(all, (each) => each.wake());
+    });
+  }
 }
 
-function end({ kind, value }: FaultSettings, service: Service, all: readonly Instance[]): void {
-  if (kind === 'loss') service.loss = 0;
-  set(all, (each) => {
-    if (kind === 'refuse') each.isRefusing = false;
-    if (kind === 'hang') each.isHanging = false;
-    if (kind === 'errorRate') each.errorRate = 0;
-    if (kind === 'extraLatency') each.extraUs = 0;
-    if (kind === 'capacityFactor') each.speed /= value;
-    each.wake();
+function begin(fault: FaultSettings, service: Service): void {
+  service.faults.add(fault);
+  renew(service);
+}
+
+function end(fault: FaultSettings, service: Service): void {
+  service.faults.delete(fault);
+  renew(service);
+}
+
+/** What is wrong with a service and its instances, by all faults that are under way: two may overlap. */
+function renew(service: Service): void {
+  const faults = [...service.faults];
+  const worst = (kind: FaultSettings['kind'], its: readonly FaultSettings[]) =>
+    its.reduce((most, each) => (each.kind === kind ? Math.max(most, each.value) : most), 0);
+  service.loss = worst('loss', faults);
+  set(service.instances, (each) => {
+    const its = faults.filter(({ instance }) => instance === undefined || instance === each.index);
+    each.isRefusing = its.some(({ kind }) => kind === 'refuse' || kind === 'flap');
+    each.isHanging = its.some(({ kind }) => kind === 'hang');
+    each.errorRate = worst('errorRate', its);
+    each.extraUs =
+      1000 * its.reduce((sum, { kind, extra }) => sum + (kind === 'extraLatency' ? extra : 0), 0);
+    each.speed = its.reduce(
+      (speed, { kind, value }) => (kind === 'capacityFactor' ? speed * value : speed),
+      each.capacity,
+    );
   });
 }
 
@@ -88,10 +93,12 @@ function set(all: readonly Instance[], change: (each: Instance) => void): void {
 /** Sets the changes of a service's capacity on the timeline. */
 export function plantCapacity(world: World, service: Service): void {
   for (const { at, factor } of service.settings.capacity) {
-    const change = () =>
+    const change = () => {
       set(service.instances, (each) => {
-        each.speed = factor;
+        each.capacity = factor;
       });
+      renew(service);
+    };
     world.timeline.setUs(new Turn(change), at * 1000);
   }
 }

@@ -21,6 +21,8 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
   declare phase: number;
   declare arrivedUs: number;
   declare startedUs: number;
+  /** How long its instance had stood still when it was started, or last put off. */
+  declare stoodUs: number;
   /** Calls to others that it has made so far. */
   declare callsMade: number;
   /** Of those that are made at the same time, how many have not ended. */
@@ -40,6 +42,7 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
     this.phase = COMING;
     this.arrivedUs = 0;
     this.startedUs = 0;
+    this.stoodUs = 0;
     this.callsMade = 0;
     this.callsOpen = 0;
     this.fate = undefined;

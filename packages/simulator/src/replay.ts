@@ -58,7 +58,8 @@ export function readIncident(
       'notices of at least one start and one attempt',
     );
   }
-  const zero = Math.min(...starts.map(({ at }) => at), ...attempts.map(({ at, tookMs = 0 }) => at - tookMs));
+  const begins = [...starts.map(({ at }) => at), ...attempts.map(({ at, tookMs = 0 }) => at - tookMs)];
+  const zero = begins.reduce((first, at) => Math.min(first, at));
   const lastMs = notices.reduce((last, { at }) => Math.max(last, at), zero) - zero;
   const empty = parseScenario(`
 id: incident

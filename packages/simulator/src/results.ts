@@ -92,6 +92,8 @@ export class Results {
     const seconds = (until - from) / 1000;
     const tallies = this.#tallies(part.clients);
     const service = part.service === undefined ? undefined : services.get(part.service);
+    if (part.service !== undefined && !service)
+      throw new TypeError(`There is no service named ${part.service}.`);
     const sum = (pick: (tally: CallerTally) => Series, end = until) =>
       tallies.reduce((total, tally) => total + pick(tally).sum(from, end), 0);
     const ofServices = (pick: (each: Service) => number) =>
@@ -265,7 +267,8 @@ export class Results {
     const [only] = tallies;
     if (tallies.length === 1) return seconds(only!.latency, share, from, until);
     // Of several classes the slowest counts: an average of percentiles is no percentile.
-    return Math.max(...tallies.map(({ latency }) => seconds(latency, share, from, until)));
+    const known = tallies.map(({ latency }) => seconds(latency, share, from, until)).filter(isNumber);
+    return known.length === 0 ? Number.NaN : Math.max(...known);
   }
 
   #recovery(tallies: readonly CallerTally[]): number {
@@ -274,6 +277,8 @@ export class Results {
     const rate = (start: number, end: number) =>
       tallies.reduce((sum, { succeeded }) => sum + succeeded.sum(start, end), 0) / (end - start);
     const normal = rate(from, troubleFrom);
+    // What never worked cannot work again.
+    if (!(normal > 0)) return Infinity;
     for (let at = troubleUntil; at + RECOVERED_MS <= durationMs; at += 1000) {
       if (rate(at, at + RECOVERED_MS) >= RECOVERED * normal) return (at - troubleUntil) / 1000;
     }
@@ -292,7 +297,8 @@ export class Results {
   }
 
   #lastSuccess(tallies: readonly CallerTally[]): number {
-    return Math.max(...tallies.map(({ latency }) => latency.lastEndUs)) / 1e6;
+    const known = tallies.map(({ latency }) => latency.lastEndUs).filter(isNumber);
+    return known.length === 0 ? Number.NaN : Math.max(...known) / 1e6;
   }
 
   #measure(): { from: number; troubleFrom: number; troubleUntil: number } {
@@ -308,6 +314,10 @@ export class Results {
 function seconds(latency: Samples, share: number, from: number, until: number): number {
   const [ms] = latency.quantiles([share], from, until);
   return ms === undefined ? Number.NaN : ms / 1000;
+}
+
+function isNumber(figure: number): boolean {
+  return !Number.isNaN(figure);
 }
 
 function finite(figure: number): number | null {

@@ -12,6 +12,7 @@ interface Job {
 /** Threads that make runs. They are started when they are needed, and end with `close`. */
 export class RunPool {
   readonly #size: number;
+  readonly #signal: AbortSignal | undefined;
   readonly #waiting: Job[] = [];
   readonly #all = new Set<Worker>();
   readonly #idle: Worker[] = [];
@@ -21,11 +22,13 @@ export class RunPool {
   /** When `signal` aborts, threads end in the middle of their runs, and those fail. */
   constructor(threads: number = os.availableParallelism(), signal?: AbortSignal) {
     this.#size = Math.max(1, threads);
+    this.#signal = signal;
     signal?.addEventListener('abort', () => this.#abandon(signal.reason), { once: true });
   }
 
   /** Answers in the order of the requests. `onAnswer` is told how many there are so far. */
   async run(requests: readonly RunRequest[], onAnswer?: (done: number) => void): Promise<RunAnswer[]> {
+    this.#signal?.throwIfAborted();
     let done = 0;
     const each = (request: RunRequest) =>
       new Promise<RunAnswer>((resolve, reject) => {
@@ -75,9 +78,10 @@ export class RunPool {
   }
 
   #abandon(reason: Error): void {
+    // First of all, because a run that has failed is thought to have taken its thread with it.
+    void this.close();
     for (const { settle } of this.#waiting.splice(0)) settle({ error: reason.message });
     for (const fail of this.#fails) fail(reason);
-    void this.close();
   }
 
   #hire(): Worker {

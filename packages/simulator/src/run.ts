@@ -43,8 +43,14 @@ export async function perform(request: RunRequest): Promise<RunAnswer> {
 
 /** Cache, fallback and mode are layers of promises around the work. */
 function needsPromises({ scenario, policy: tested, policies }: RunRequest): boolean {
-  const used = [scenario.policies[tested] ?? policies?.get(tested), ...Object.values(scenario.policies)];
-  return used.some((spec) => {
+  const { clients, services } = scenario;
+  const calls = Object.values(services).flatMap(({ calls: its, routes }) => [
+    ...its,
+    ...Object.values(routes).flatMap((route) => route.calls),
+  ]);
+  const named = [tested, ...[...Object.values(clients), ...calls].map(({ policy: name }) => name)];
+  return named.some((name) => {
+    const spec = scenario.policies[name] ?? policies?.get(name);
     if (!spec?.cache && !spec?.fallback && !spec?.mode) return false;
     const { name: _, ...fields } = spec;
     return policy(fields).plan.throughLayers !== undefined;

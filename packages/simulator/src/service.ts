@@ -1,4 +1,4 @@
-import type { ServiceSettings } from '@holdfast/config';
+import type { FaultSettings, ServiceSettings } from '@holdfast/config';
 import type { Random } from 'holdfast';
 import { AdaptiveLimit, Codel, Gcra } from 'holdfast/machines';
 import type { Caller } from './caller.ts';
@@ -31,6 +31,8 @@ export class Service {
   readonly network: Sampler;
   readonly recording: Recording | undefined;
   readonly #row: Row | undefined;
+  /** Those that are under way, but for stalls. */
+  readonly faults = new Set<FaultSettings>();
   /** Of messages, each way. */
   loss = 0;
   readonly #chance: Random;
@@ -110,13 +112,16 @@ export class Instance {
   /** Calls in it: waiting or at work. */
   present = 0;
   /** What is wrong with it. */
-  stalledFromUs = 0;
   stalledUntilUs = 0;
+  /** How long it has stood still in all, what is to come of the present stall included. */
+  stoodUs = 0;
   isRefusing = false;
   isHanging = false;
   errorRate = 0;
   extraUs = 0;
-  /** How fast it works; 1 is normal. */
+  /** How fast it works when nothing is wrong; 1 is normal. */
+  capacity = 1;
+  /** How fast it works. */
   speed = 1;
   readonly #timeline: World['timeline'];
   readonly #queue = new JobQueue<Job>();
@@ -157,6 +162,13 @@ export class Instance {
 
   get isStalled(): boolean {
     return this.nowUs < this.stalledUntilUs;
+  }
+
+  stall(untilUs: number): void {
+    const fromUs = Math.max(this.nowUs, this.stalledUntilUs);
+    if (untilUs <= fromUs) return;
+    this.stoodUs += untilUs - fromUs;
+    this.stalledUntilUs = untilUs;
   }
 
   accept(job: Job): void {
@@ -214,9 +226,11 @@ export class Instance {
 
   /** Its own work is done; what is left is to call others, or to answer. */
   served(job: Job): void {
-    if (this.isStalled) {
+    const stoodUs = this.stoodUs - job.stoodUs;
+    if (stoodUs > 0) {
       // What stood still goes on where it was.
-      job.serve(this.stalledUntilUs - this.stalledFromUs);
+      job.stoodUs = this.stoodUs;
+      job.serve(stoodUs);
       return;
     }
     const { service } = this;
@@ -253,11 +267,11 @@ export class Instance {
     if (job.callsMade === 0 && !holdsWorker) this.#freeWorker();
     if (together) {
       job.callsMade = job.callsOpen = calls.length;
-      for (const each of calls) each.call(job, 0, job.call.poison);
+      for (const each of calls) each.ask(job, 0, job.call.poison);
       return;
     }
     job.callsMade++;
-    next.call(job, 0, job.call.poison);
+    next.ask(job, 0, job.call.poison);
   }
 
   #finish(job: Job, ok: boolean, given: unknown): void {
@@ -318,6 +332,7 @@ export class Instance {
     this.#debtUs = 0;
     this.busy++;
     job.startedUs = nowUs;
+    job.stoodUs = this.stoodUs;
     // Where everybody is served at once there is nothing to learn, and half of the memory to save.
     if (settings.workers < Infinity) tally.waits.add(nowUs, nowUs - job.arrivedUs);
     job.serve(Math.round(timeUs));

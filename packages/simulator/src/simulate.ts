@@ -127,6 +127,7 @@ class Stage {
           policy: this.#make(spec, name, index, tally),
           service: this.#services.get(settings.to)!,
           tally,
+          cache: this.#caches.get(settings.to),
           route: settings.route,
           patienceMs: settings.patience,
           leavesAfterMs: settings.leavesAfter,
@@ -136,8 +137,7 @@ class Stage {
         });
         return callers[index];
       };
-      const cache = this.#caches.get(settings.to);
-      makeClients(world, { name, settings, tally, callerOf, cache, untilUs: this.endUs }).start();
+      makeClients(world, { name, settings, tally, callerOf, untilUs: this.endUs }).start();
     }
   }
 
@@ -169,6 +169,7 @@ class Stage {
       policy: this.#make(this.#specOf(name, attemptTimeout), key, 0, tally),
       service: this.#services.get(to)!,
       tally,
+      cache: this.#caches.get(to),
       isOwner: !tells.includes('ownership'),
       knowsPatience: tells.includes('patience'),
     });

@@ -112,9 +112,10 @@ function varied(
 }
 
 function put(into: object, keys: readonly string[], value: unknown, path: string): void {
+  if (keys.includes('__proto__')) throw new OptionsError(path, '__proto__', 'the name of a field');
   let place = into as Record<string, unknown>;
   for (const key of keys.slice(0, -1)) {
-    const next = place[key];
+    const next = Object.hasOwn(place, key) ? place[key] : undefined;
     if (next === undefined || next === true) place[key] = {};
     else if (typeof next !== 'object' || next === null)
       throw new OptionsError(path, next, 'something with fields');

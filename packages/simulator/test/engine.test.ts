@@ -228,6 +228,43 @@ ${more}
     expect(results.figure('success')).toBe(1);
   });
 
+  test('stands still in a stall that is shorter than the work, and in two that overlap', () => {
+    const work = (faults: string) => {
+      const { record } = run(
+        parseScenario(`
+id: long
+duration: 60s
+services: { s: { time: 20s } }
+clients: { c: { to: s, arrivals: { at: [1s] } } }
+faults: ${faults}
+policies: { once: { attempts: 1, patience: unlimited, attemptTimeout: none, budget: false, breaker: false } }
+`),
+      );
+      return record.clients.get('c')!.latency.mean() / 1000;
+    };
+    expect(work('[]')).toBe(20);
+    expect(work('[{ kind: stall, service: s, from: 5s, until: 8s }]')).toBe(23);
+    const second = '{ kind: stall, service: s, from: 7s, until: 10s }';
+    expect(work(`[{ kind: stall, service: s, from: 5s, until: 8s }, ${second}]`)).toBe(25);
+    expect(work(`[{ kind: stall, service: s, from: 5s, until: 15s }, ${second}]`)).toBe(30);
+  });
+
+  test('has all that is wrong with it wrong at once, and each for its own time', () => {
+    const faults = `faults:
+  - { kind: refuse, service: s, from: 5s, until: 15s }
+  - { kind: flap, service: s, from: 6s, until: 8s, down: 500ms, up: 500ms }
+  - { kind: refuse, service: s, from: 7s, until: 10s }`;
+    const refused = run(one('time: 1ms', faults)).report().services.s!.series.refused;
+    expect(refused.slice(5, 15)).toEqual(Array.from({ length: 10 }, () => 20));
+    expect(refused.reduce((sum, each) => sum + each)).toBe(200);
+
+    const slow = 'workers: 1, time: 50ms, queue: { max: 1 }, capacity: [{ at: 5s, factor: 0.5 }]';
+    const brownout = 'faults: [{ kind: capacityFactor, value: 0.5, service: s, from: 2s, until: 10s }]';
+    const results = run(one(slow, brownout));
+    expect(results.figure('goodput', { from: 6_000, until: 10_000 })).toBeCloseTo(5, 0);
+    expect(results.figure('goodput', { from: 12_000, until: 20_000 })).toBeCloseTo(10, 0);
+  });
+
   test('serves the important first, and refuses the unimportant first', () => {
     const scenario = parseScenario(`
 id: ranks
@@ -293,6 +330,91 @@ policies: { p: { attempts: 3, backoff: false, attemptTimeout: none, budget: fals
   });
 });
 
+describe('a cache', () => {
+  const cached = (to: string) =>
+    parseScenario(`
+id: cached
+duration: 10s
+services:
+  a: { calls: [{ to: b }] }
+  b: { time: 5ms, cache: { keys: 10, warm: 10 } }
+clients: { c: { to: ${to}, arrivals: { constant: 20/s } } }
+faults: [{ kind: flush, service: b, from: 5s }]
+policies: { p: { attempts: 2 } }
+`);
+
+  test.each(['a', 'b'])('stands before a service, whoever calls it: %s', async (to) => {
+    const results = simulate(cached(to), { policy: 'p' });
+    const { received } = results.report().services.b!.series;
+    expect(received.slice(0, 5)).toEqual([0, 0, 0, 0, 0]);
+    expect(results.report().services.b!.received).toBe(10);
+    expect(results.figure('success')).toBe(1);
+    expect((await simulateAsync(cached(to), { policy: 'p' })).hash).toBe(results.hash);
+  });
+});
+
+describe('a closed loop', () => {
+  const loop = (clients: string) =>
+    simulate(
+      parseScenario(`
+id: loop
+duration: 20s
+services: { s: { time: 100ms } }
+clients: { c: { to: s, count: 10, arrivals: { think: 900ms, until: 10s }${clients} } }
+policies: { once: { attempts: 1, budget: false, breaker: false } }
+`),
+      { policy: 'once' },
+    );
+
+  test('ends when its clients do', () => {
+    const { offered } = loop('').report().all.series;
+    expect(offered.slice(0, 10)).toEqual(Array.from({ length: 10 }, () => 10));
+    expect(offered.slice(10)).toEqual(Array.from({ length: 10 }, () => 0));
+  });
+
+  test('has its share of poison', () => {
+    expect(loop(', poison: 1').figure('success')).toBe(0);
+    const some = loop(', poison: 0.3');
+    expect(some.figure('success')).toBeCloseTo(0.7, 0);
+    expect(some.figure('lostGood')).toBe(0);
+    expect(some.figure('failures')).toBeGreaterThan(0);
+  });
+});
+
+describe('figures', () => {
+  const two = parseScenario(`
+id: two
+duration: 30s
+services: { s: { time: 100ms }, gone: { time: 1ms } }
+clients:
+  early: { to: s, count: 5, arrivals: { burst: 1s } }
+  web: { to: s, arrivals: { constant: 10/s } }
+  lost: { to: gone, arrivals: { constant: 10/s } }
+faults: [{ kind: refuse, service: gone, from: 0s }, { kind: refuse, service: s, from: 10s, until: 12s }]
+policies: { once: { attempts: 1, budget: false, breaker: false } }
+measure: { troubleFrom: 10s }
+`);
+  const results = simulate(two, { policy: 'once' });
+
+  test('of waiting are of those classes that were served at all', () => {
+    expect(results.figure('p99')).toBeCloseTo(0.1, 9);
+    expect(results.figure('p99', { from: 5_000 })).toBeCloseTo(0.1, 9);
+    expect(results.figure('p99', { clients: 'lost' })).toBe(Number.NaN);
+    expect(results.figure('finish')).toBeCloseTo(30, 1);
+  });
+
+  test('say that what never worked has not recovered', () => {
+    expect(results.figure('recovery', { clients: 'web' })).toBe(0);
+    expect(results.figure('recovery', { clients: 'lost' })).toBe(Infinity);
+  });
+
+  test('are not of a service that is not there', () => {
+    expect(() => results.figure('attempts', { service: 'nowhere' })).toThrow(
+      'There is no service named nowhere.',
+    );
+  });
+});
+
 describe('customers who give up', () => {
   const reloading = (more: string) =>
     parseScenario(`
@@ -308,6 +430,21 @@ policies: { once: { attempts: 1, patience: unlimited, attemptTimeout: none, budg
     const results = simulate(reloading(''), { policy: 'once' });
     expect(results.figure('reloads')).toBeGreaterThan(20);
     expect(results.figure('successes')).toBe(19);
+  });
+
+  test('but not when the load has stopped', () => {
+    const { clients, services, ...rest } = reloading('');
+    const dead = { ...rest, clients, services, faults: [{ ...rest.faults[0]!, from: 0, until: Infinity }] };
+    const results = simulate(dead, { policy: 'once' });
+    const { begun } = results.report().all;
+    expect(results.figure('offered') * 20).toBe(begun);
+  });
+
+  test('are told as such by both drivers', async () => {
+    const options = { policy: 'once' };
+    const { stops } = (await simulateAsync(reloading(''), options)).report().all;
+    expect(stops).toEqual(simulate(reloading(''), options).report().all.stops);
+    expect(stops.cancelled).toBeGreaterThan(20);
   });
 
   test('or so often at most', () => {

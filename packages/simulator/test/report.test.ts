@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { parseScenario } from '@holdfast/config';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -70,6 +72,34 @@ describe('a comparison', () => {
       onProgress: () => leaving.abort(new Error('enough')),
     });
     await expect(runs).rejects.toThrow('enough');
+  });
+
+  test('leaves no thread behind when it is told to end, so that a process can', async () => {
+    const program = `
+      import { RunPool, readStorm } from ${JSON.stringify(new URL('../src/index.ts', import.meta.url).href)};
+      const leaving = new AbortController();
+      const pool = new RunPool(2, leaving.signal);
+      const requests = [1, 2, 3].map((seed) => ({ scenario: readStorm('s01'), policy: 'holdfast', seed }));
+      const runs = pool.run(requests);
+      leaving.abort(new Error('enough'));
+      await runs.catch((error) => console.log(error.message));
+    `;
+    const flags = ['--conditions=holdfast-source', '--no-warnings', '--input-type=module', '-e', program];
+    const { stdout } = await promisify(execFile)(process.execPath, flags, { timeout: 15_000 });
+    expect(stdout).toBe('S01: enough\n');
+  });
+
+  test('goes through promises where any policy that it meets does', async () => {
+    const policies = new Map(Object.entries({ watched: { mode: 'observe' as const } }));
+    const watched = parseScenario(`
+id: watched
+duration: 5s
+services: { api: { calls: [{ to: db, policy: watched }] }, db: { time: 5ms } }
+clients: { web: { to: api, arrivals: { constant: 10/s } } }
+policies: { mine: {} }
+`);
+    const { policies: found } = await comparePolicies(watched, ['mine'], pool, { policies, seeds: [1] });
+    expect(found[0]!.groups[0]!.figures.success!.median).toBe(1);
   });
 
   test('fails with a sentence where a run does', async () => {

@@ -135,6 +135,14 @@ describe('an incident', () => {
     return lines.map((each) => JSON.stringify(each));
   }
 
+  test('may be a long one', () => {
+    const lines = Array.from({ length: 150_000 }, (_, at) => [
+      JSON.stringify({ type: 'start', at, work: at }),
+      JSON.stringify({ type: 'attempt', at: at + 1, work: at, class: 'ok', tookMs: 1 }),
+    ]).flat();
+    expect(readIncident(lines).recorded).toMatchObject({ begun: 150_000, attempts: 150_000 });
+  });
+
   test('is replayed at its own times, with its own answers', () => {
     const { scenario, recorded } = readIncident(notices());
     expect(recorded).toMatchObject({
