@@ -20,11 +20,14 @@ export function processShell(): Shell {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => ending.abort(new Error(`ended by ${signal}`)));
   }
-  // A reader such as `head` that has seen enough is no error.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // A reader such as `head` that has seen enough is no error.
     if (error.code === 'EPIPE') process.exit(0);
-    throw error;
+    process.stderr.write(`holdfast: the answer cannot be printed: ${error.message}.\n`);
+    process.exit(3);
   });
+  // Nobody is left to complain to.
+  process.stderr.on('error', () => {});
   return {
     env: process.env,
     isTerminal: process.stdout.isTTY === true,

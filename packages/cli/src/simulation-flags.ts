@@ -1,10 +1,12 @@
 import {
   type Assertion,
+  type Bound,
   holds,
   parseAssertion,
   parsePolicies,
   parseScenario,
   type Scenario,
+  strangerIn,
 } from '@holdfast/config';
 import { comparedIn, median, stormNames, stormPolicies, stormText } from '@holdfast/simulator';
 import { OptionsError, type PolicySpec } from 'holdfast';
@@ -20,9 +22,9 @@ export const policyFlag: Record<string, Flag> = {
     says: 'of the scenario, of the storm suite, or a file of policies',
   },
 };
-export const seedsFlag: Record<string, Flag> = {
-  seeds: { value: 'count', says: 'how many runs of each; 5 unless given' },
-};
+export function seedsFlag(fallback: number): Record<string, Flag> {
+  return { seeds: { value: 'count', says: `how many runs of each; ${fallback} unless given` } };
+}
 export const outFlag: Record<string, Flag> = {
   out: { value: 'file.html', says: 'write a report that needs nothing else' },
 };
@@ -56,15 +58,44 @@ export async function policiesOf(
         names.push(name);
       }
     } else if (Object.hasOwn(scenario.policies, each) || policies.has(each)) names.push(each);
-    else {
-      const known = [...new Set([...Object.keys(scenario.policies), ...policies.keys()])];
-      throw new WrongQuestion(
-        `--policy: there is no policy "${each}"; there are ${known.join(', ')}, or say a file.`,
-      );
-    }
+    else throw new WrongQuestion(`--policy: ${noPolicy(each, scenario, policies)}, or say a file.`);
+  }
+  for (const [place, name] of namedIn(scenario, names)) {
+    if (name !== underTest && !Object.hasOwn(scenario.policies, name) && !policies.has(name))
+      throw new WrongQuestion(`${scenario.id}: ${place}: ${noPolicy(name, scenario, policies)}.`);
   }
   const chosen = names.length > 0 ? names : comparedIn(scenario);
   return { names: chosen.length > 0 ? [...new Set(chosen)] : ['holdfast'], policies };
+}
+
+/** What scenarios call the policy that is compared. */
+const underTest = 'under-test';
+
+/** The policies that a run will need, each with where it is named. */
+function namedIn({ clients, services, compare }: Scenario, asked: readonly string[]): [string, string][] {
+  const calls = Object.entries(services).flatMap(([name, { calls: its, routes }]) => [
+    ...its.map(({ policy }): [string, string] => [`services.${name}.calls`, policy]),
+    ...Object.entries(routes).flatMap(([key, route]) =>
+      route.calls.map(({ policy }): [string, string] => [`services.${name}.routes.${key}.calls`, policy]),
+    ),
+  ]);
+  return [
+    ...Object.entries(clients).map(([name, { policy }]): [string, string] => [
+      `clients.${name}.policy`,
+      policy,
+    ]),
+    ...calls,
+    ...(asked.length > 0 ? [] : compare).map((name): [string, string] => ['compare', name]),
+  ];
+}
+
+function noPolicy(
+  name: string,
+  { policies: own }: Scenario,
+  others: ReadonlyMap<string, PolicySpec>,
+): string {
+  const known = [...new Set([...Object.keys(own), ...others.keys()])];
+  return `there is no policy "${name}"; there are ${known.join(', ')}`;
 }
 
 export function seedCount(given: Given, fallback: number): number {
@@ -74,7 +105,21 @@ export function seedCount(given: Given, fallback: number): number {
 }
 
 export function assertionsOf(given: Given): Assertion[] {
-  return (given.lists.assert ?? []).map((text) => asked(() => parseAssertion(text, '--assert')));
+  return (given.lists.assert ?? []).map((text) => {
+    const assertion = asked(() => parseAssertion(text, '--assert'));
+    if (assertion.failing === undefined) return assertion;
+    throw new WrongQuestion(
+      `--assert: "${text}" is a goal of "holdfast tune"; a scenario says itself how much of it is failing.`,
+    );
+  });
+}
+
+/** What a bound is about must be there. */
+export function mustHave(scenario: Scenario, flag: string, bounds: readonly Bound[]): void {
+  for (const bound of bounds) {
+    const message = strangerIn(scenario, bound);
+    if (message) throw new WrongQuestion(`${flag}: ${message}.`);
+  }
 }
 
 /** What was asked wrongly is told as such. */

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { commands, runCommand, type Shell } from '@holdfast/cli';
 import { consumer } from '@holdfast/events';
@@ -236,6 +237,22 @@ describe('holdfast topics', () => {
 });
 
 describe('holdfast', () => {
+  test.skipIf(!existsSync('/dev/full'))('says so when its answer cannot be written', async () => {
+    const full = openSync('/dev/full', 'w');
+    const child = spawn(process.execPath, ['--conditions=holdfast-source', main, '--help'], {
+      stdio: ['ignore', full, 'pipe'],
+      env: { ...process.env, NODE_NO_WARNINGS: '1' },
+    });
+    closeSync(full);
+    let err = '';
+    child.stderr!.on('data', (chunk) => {
+      err += chunk;
+    });
+    const [code] = await once(child, 'close');
+    expect(code).toBe(3);
+    expect(err).toMatch(/^holdfast: the answer cannot be printed: ENOSPC: [^\n]+\.\n$/);
+  });
+
   test('lists its commands, and those that are near to a wrong one', async () => {
     const help = await holdfast(['--help']);
     expect(help.code).toBe(0);

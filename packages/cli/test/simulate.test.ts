@@ -89,6 +89,27 @@ describe('holdfast simulate', () => {
     expect(await ask('simulate')).toMatchObject({ code: 2, err: expect.stringContaining('s03') });
   });
 
+  test.each([
+    ['multiplication at db < 2', '--assert: there is no service "db": there are api.'],
+    ['goodput of bots > 2', '--assert: there are no clients "bots": there are web.'],
+    [
+      'success > 9% at 5% failures',
+      '--assert: "success > 9% at 5% failures" is a goal of "holdfast tune"; a scenario says itself how much of it is failing.',
+    ],
+  ])('does not assert what cannot be measured: %s', async (bound, sentence) => {
+    const { code, err } = await ask('simulate', scenario, '--assert', bound);
+    expect([code, err]).toEqual([2, `holdfast: ${sentence}\n`]);
+  });
+
+  test('names the place of a policy that is nowhere', async () => {
+    const text = readFileSync(scenario, 'utf8').replace('to: api,', 'to: api, policy: theirs,');
+    const { code, err } = await ask('simulate', file('theirs.yaml', text), '--seeds', '1');
+    expect(code).toBe(2);
+    expect(err).toMatch(
+      /^holdfast: small: clients\.web\.policy: there is no policy "theirs"; there are mine, bold, /,
+    );
+  });
+
   test('takes policies from a file, and prints JSON or CSV', async () => {
     const policies = file('policies.yaml', 'policies: { theirs: { attempts: 3 } }\n');
     const flags = ['--policy', policies, '--seeds', '1'];
@@ -124,6 +145,20 @@ describe('holdfast simulate sweep', () => {
     const [fewShort, , manyShort, manyLong] = medians as number[];
     expect(manyShort).toBeGreaterThan(fewShort!);
     expect(manyLong).toBeGreaterThan(manyShort!);
+  });
+
+  test('measures what is there, and changes what has a name', async () => {
+    const vary = ['--vary', 'policy.attempts=1..2'];
+    const stranger = await ask('simulate', 'sweep', scenario, ...vary, '--metric', 'peak at db');
+    expect([stranger.code, stranger.err]).toEqual([
+      2,
+      'holdfast: --metric: there is no service "db": there are api.\n',
+    ]);
+    const ancestor = await ask('simulate', 'sweep', scenario, '--vary', '__proto__.read=1');
+    expect([ancestor.code, ancestor.err]).toEqual([
+      2,
+      'holdfast: __proto__.read: expected the name of a field, got "__proto__"\n',
+    ]);
   });
 
   test('wants one parameter or two', async () => {

@@ -9,7 +9,15 @@ import {
 import type { Command } from '../command.ts';
 import { readText, writeText } from '../files.ts';
 import { onlyOperand, textOf } from '../given-values.ts';
-import { assertionsOf, broken, outFlag, policiesOf, policyFlag, progress } from '../simulation-flags.ts';
+import {
+  assertionsOf,
+  broken,
+  mustHave,
+  outFlag,
+  policiesOf,
+  policyFlag,
+  progress,
+} from '../simulation-flags.ts';
 
 export const simulateReplay: Command = {
   name: 'simulate replay',
@@ -28,11 +36,13 @@ export const simulateReplay: Command = {
     const filter = { policy: textOf(given, 'of'), target: textOf(given, 'target') };
     const { scenario, recorded } = readIncident((await readText(file)).split('\n'), filter, file);
     const known = { ...scenario, compare: ['holdfast'] };
+    const measure = assertions.map(({ bound }) => bound);
+    mustHave(scenario, '--assert', measure);
     const { names, policies } = await policiesOf(given, known);
     await using pool = new RunPool(undefined, shell.signal);
     const comparison = await comparePolicies(known, names, pool, {
       policies: new Map([...stormPolicies(), ...policies]),
-      measure: assertions.map(({ bound }) => bound),
+      measure,
       onProgress: progress(shell, given, 'runs'),
     });
     const sentences = comparison.policies.flatMap(({ policy, measured }) =>

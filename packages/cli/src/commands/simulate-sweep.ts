@@ -5,6 +5,7 @@ import { writeText } from '../files.ts';
 import { textOf } from '../given-values.ts';
 import {
   asked,
+  mustHave,
   outFlag,
   policiesOf,
   policyFlag,
@@ -23,7 +24,7 @@ export const simulateSweep: Command = {
     vary: { value: 'path=values', many: true, says: 'policy.attempts=1..6, or any path of the scenario' },
     metric: { value: 'metric', says: 'what to measure, such as "p99 of web from 60s"; goodput unless given' },
     ...policyFlag,
-    ...seedsFlag,
+    ...seedsFlag(3),
     ...outFlag,
   },
   async run(given, shell) {
@@ -33,6 +34,7 @@ export const simulateSweep: Command = {
     const { bound } = asked(() => parseAssertion(`${textOf(given, 'metric') ?? 'goodput'} >= 0`, '--metric'));
     const source = await scenarioText(given);
     const scenario = readScenario(source);
+    mustHave(scenario, '--metric', [bound]);
     const { names, policies } = await policiesOf(given, scenario);
     // Of several that a scenario compares, its own default is meant.
     const policy =

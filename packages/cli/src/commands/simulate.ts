@@ -5,6 +5,7 @@ import { textOf } from '../given-values.ts';
 import {
   assertionsOf,
   broken,
+  mustHave,
   outFlag,
   policiesOf,
   policyFlag,
@@ -21,7 +22,7 @@ export const simulate: Command = {
   operands: '<scenario>',
   flags: {
     ...policyFlag,
-    ...seedsFlag,
+    ...seedsFlag(5),
     ...outFlag,
     csv: { says: 'print figures by the second, for a spreadsheet' },
     assert: { value: 'bound', many: true, says: 'exit 1 unless it holds: "recovery < 30s"' },
@@ -32,6 +33,7 @@ export const simulate: Command = {
     const { names, policies } = await policiesOf(given, scenario);
     const seeds = seedsOf(scenario, seedCount(given, Math.min(5, scenario.seeds.length)));
     const measure = assertions.map(({ bound }) => bound);
+    mustHave(scenario, '--assert', measure);
     await using pool = new RunPool(undefined, shell.signal);
     const onProgress = progress(shell, given, 'runs');
     const comparison = await comparePolicies(scenario, names, pool, { policies, seeds, measure, onProgress });
