@@ -18,15 +18,7 @@ import { type Storm, stormSections, suiteOf, withSections } from './storm-doc.ts
 const docs = path.join(root, 'docs/storms.md');
 
 endOnSignal();
-const { values } = parseArgs({
-  options: {
-    json: { type: 'boolean', default: false },
-    only: { type: 'string', default: '' },
-    policy: { type: 'string', default: '' },
-    seeds: { type: 'string', default: '5' },
-    'write-docs': { type: 'boolean', default: false },
-  },
-});
+const values = given();
 const seeds = Number(values.seeds);
 if (!(Number.isInteger(seeds) && seeds > 0))
   refuse(`--seeds wants a whole number above zero, got "${values.seeds}".`);
@@ -36,16 +28,37 @@ else if (values['write-docs'] && (values.only !== '' || values.policy !== '' || 
   );
 } else await run();
 
+function given() {
+  try {
+    return parseArgs({
+      options: {
+        json: { type: 'boolean', default: false },
+        only: { type: 'string', default: '' },
+        policy: { type: 'string', default: '' },
+        seeds: { type: 'string', default: '5' },
+        'write-docs': { type: 'boolean', default: false },
+      },
+    }).values;
+  } catch (error) {
+    console.error((error as Error).message);
+    process.exit(2);
+  }
+}
+
 async function run(): Promise<void> {
   const policies = stormPolicies();
   const scenarios = stormNames()
     .map(readStorm)
-    .filter(({ id }) => id.startsWith(values.only));
+    .filter(({ id }) => id.toLowerCase().startsWith(values.only.toLowerCase()));
   const pairs = scenarios.flatMap((scenario) =>
     comparedIn(scenario)
       .filter((policy) => policy.startsWith(values.policy))
       .map((policy) => ({ scenario, policy })),
   );
+  if (pairs.length === 0) {
+    refuse(`There is no storm "${values.only}" with a policy "${values.policy}": nothing was run.`);
+    return;
+  }
   const requests = pairs.flatMap(({ scenario, policy }) =>
     seedsOf(scenario, seeds).map(
       (seed): RunRequest => ({ scenario, policy, policies, seed, bounds: boundsOf(scenario, policy) }),
