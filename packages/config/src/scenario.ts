@@ -304,7 +304,7 @@ export const scenarioFields = {
   /** One of several variants of a scenario. */
   variant: text(),
   /** Load stops then; what is in flight is let finish. */
-  duration: needed(duration()),
+  duration: needed(duration(undefined, undefined, 1)),
   seeds: list(count(), [7919, 15838, 23757, 31676, 39595]),
   services: needed(mapOf(service)),
   clients: needed(mapOf(clients)),

@@ -224,6 +224,11 @@ describe('scenarios', () => {
     ]);
   });
 
+  test('of no time at all are refused', () => {
+    const text = minimal.join('\n').replace('10s', '0s');
+    expect(problemsOf(() => parseScenario(text, 's'))[0]).toMatch(/^s:2:11: duration: expected .*got "0s"$/);
+  });
+
   test('without services or clients there is nothing to run', () => {
     const text = ['id: S', 'duration: 10s', 'services: {}', 'clients: {}'].join('\n');
     expect(problemsOf(() => parseScenario(text, 's'))).toEqual([
