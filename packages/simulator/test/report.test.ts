@@ -123,6 +123,19 @@ describe('estimates', () => {
   });
 });
 
+test('a run of days has a report like any other', async () => {
+  const long = parseScenario(`
+id: long
+duration: 40h
+services: { s: { time: 400ms } }
+clients: { c: { to: s, arrivals: { constant: 1/m } } }
+policies: { p: { attempts: 1 } }
+`);
+  const days = await comparePolicies(long, ['p'], pool, { seeds: [1] });
+  expect(reportText(days)).toContain('144,000 s, seed 1');
+  expect(reportHtml(days)).toContain('p: from 0/s to 1/s, at the end 0/s');
+});
+
 describe('a report', () => {
   const html = reportHtml(comparison);
 

@@ -82,7 +82,10 @@ function spoken({ lines, show }: Chart): string {
     .map(({ name, band }) => {
       const known = band.mean.filter((value) => value !== null);
       if (known.length === 0) return `${name}: nothing`;
-      return `${name}: from ${show(Math.min(...known))} to ${show(Math.max(...known))}, at the end ${show(known.at(-1)!)}`;
+      // One by one, because a run of some days has more of them than a call may have arguments.
+      const least = known.reduce((low, value) => Math.min(low, value));
+      const most = known.reduce((high, value) => Math.max(high, value));
+      return `${name}: from ${show(least)} to ${show(most)}, at the end ${show(known.at(-1)!)}`;
     })
     .join('; ');
 }

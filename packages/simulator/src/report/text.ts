@@ -43,7 +43,7 @@ export function reportText({ scenario, seeds, policies }: Comparison): string {
   ];
   for (const { key, title, per } of drawn) {
     const series = policies.map(({ groups }) => groups[0]?.series[key]?.mean ?? []);
-    const most = Math.max(...series.flat().map((value) => value ?? 0));
+    const most = series.flat().reduce<number>((top, value) => Math.max(top, value ?? 0), 0);
     lines.push('', `${title} over time, up to ${show(most)}${per}`);
     for (const [index, { policy }] of policies.entries()) {
       lines.push(`  ${policy.padEnd(name)}  ${sparkline(series[index]!, WIDTH, most)}`);
