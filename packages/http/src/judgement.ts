@@ -79,7 +79,7 @@ export function judgeOf<R extends Answer>(
           return { class: 'ok', unreadableHint: `a classifier threw ${why}` };
         }
       }
-      if (!unsent.has(Object(outcome.error))) return undefined;
+      if (!unsent.has(Object(outcome.error))) return isClosedStream(outcome.error) ? 'transient' : undefined;
       return { ...asJudgement(plan.classify(outcome, epochMs) ?? 'fatal'), unprocessed: true };
     };
   };
@@ -94,6 +94,13 @@ export function judgeOf<R extends Answer>(
     }
     return classifier;
   };
+}
+
+/** A stream of HTTP/2 that the server closed without an error code is, to undici, no more than an information. */
+function isClosedStream(error: unknown): boolean {
+  const { code, message, cause } = Object(error) as { code?: unknown; message?: unknown; cause?: unknown };
+  if (code === 'UND_ERR_INFO') return String(message).startsWith('HTTP/2: stream');
+  return cause !== undefined && cause !== error && isClosedStream(cause);
 }
 
 /** The server's word about repeating beats what a status usually means. */

@@ -4,7 +4,7 @@ import net, { type AddressInfo, type Socket } from 'node:net';
 import { storyOf } from 'holdfast';
 import { Agent, type Dispatcher, request, fetch as undiciFetch } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createFetch, retryInterceptor } from '../src/index.ts';
+import { createFetch, type Fetch, retryInterceptor } from '../src/index.ts';
 import { certificate, closing, freePort, serve, serveRaw, serveSecurely } from './servers.ts';
 
 const quick = {
@@ -219,5 +219,30 @@ describe('HTTP/2 says itself what was not processed', () => {
     expect(statusCode).toBe(200);
     await body.text();
     expect(done).toEqual(['/pay']);
+  });
+});
+
+describe.each([0, 2, 8])('a stream of HTTP/2 that is closed with code %i', (code) => {
+  const hang = (_request: unknown, response: unknown) => {
+    (response as { stream: Http2Stream }).stream.close(code);
+  };
+  const options = { allowH2: true, connect: { ca: certificate.cert } };
+
+  test('may have been processed: a GET is repeated', async () => {
+    const agent = closing(new Agent(options));
+    const fetch = createFetch({ policy: quick, dispatcher: agent, fetch: undiciFetch as unknown as Fetch });
+    const forFetch = await serveSecurely(hang, 200);
+    expect((await fetch(forFetch.url)).status).toBe(200);
+    const forRequest = await serveSecurely(hang, 200);
+    const dispatcher = agent.compose(retryInterceptor(quick));
+    const { statusCode, body } = await request(forRequest.url, { dispatcher });
+    await body.dump();
+    expect(statusCode).toBe(200);
+  });
+
+  test.each(doors(options))('and a POST is not, by %s', async (_name, open) => {
+    const server = await serveSecurely(hang, 200);
+    expect(await open().post(server.url)).toMatchObject({ attempts: 1 });
+    expect(server.seen).toHaveLength(1);
   });
 });
