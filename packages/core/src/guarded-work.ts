@@ -376,7 +376,7 @@ class Queued implements Waiter, Pause {
     this.work = work;
     this.target = target;
     this.bulkhead = bulkhead;
-    this.priority = ranks[work.options?.priority as Priority] ?? ranks.default;
+    this.priority = ranks[work.options?.priority as Priority] ?? 1;
     this.expiresAt = work.patienceEndsAt;
     this.waiting = false;
     this.ahead = undefined;

@@ -91,9 +91,11 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       run(operation, options) {
         const { plan } = made;
         const { swift, throughLayers } = plan;
-        if (swift && !surroundings()) return swift(plan, operation, options) ?? run(plan, operation, options);
-        if (throughLayers) return throughLayers(plan, operation, options).then(unwrap);
-        return run(plan, operation, options);
+        return (
+          (swift && !surroundings() && swift(plan, operation, options)) ||
+          throughLayers?.(plan, operation, options).then(unwrap) ||
+          run(plan, operation, options)
+        );
       },
       try(operation, options) {
         const { plan } = made;

@@ -33,9 +33,9 @@ export class Run<T> extends Alarm {
   declare readonly work: Work;
   declare readonly operation: Operation<T>;
   declare readonly signal: AbortSignal | undefined;
-  readonly settle: () => void;
+  declare readonly settle: () => void;
   /** Calls the operation for an attempt, in the context of the caller. */
-  enter: ((attempt: Attempt) => void) | undefined = undefined;
+  declare enter: ((attempt: Attempt) => void) | undefined;
 
   constructor(work: Work, operation: Operation<T>, signal: AbortSignal | undefined, settle: () => void) {
     super();
@@ -43,6 +43,7 @@ export class Run<T> extends Alarm {
     this.operation = operation;
     this.signal = signal;
     this.settle = settle;
+    this.enter = undefined;
     work.driver = this;
     if (signal) leaveWith(signal, this);
   }
@@ -159,7 +160,9 @@ export class Run<T> extends Alarm {
   }
 
   leave(reason: unknown): void {
-    this.go(this.work.cancel(this.work.plan.clock.now(), reason));
+    const { work } = this;
+    // Who hears that it has ended may leave then: it has ended as it has.
+    if (work.endedAt < 0) this.go(work.cancel(work.plan.clock.now(), reason));
   }
 }
 

@@ -37,8 +37,7 @@ function createSystemClock(): Clock {
     alarms = new AlarmHeap();
     timer = undefined;
     wakeAt = Infinity;
-    looksLater = false;
-    waitsForNews = false;
+    looksLater = waitsForNews = false;
   }
 
   function now(): number {

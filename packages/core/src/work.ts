@@ -130,6 +130,11 @@ export class Work implements History {
 
   /** An attempt is over; what to do next. */
   settled(now: number, attempt: Attempt, outcome: Outcome, judged: Judgement = this.judge(outcome)): Step {
+    // The caller may leave in whatever is asked here: in a classifier, a backoff, a listener.
+    if (this.stop) {
+      this.isLate(now, attempt);
+      return STOP;
+    }
     const { plan } = this;
     const given = outcome.ok ? outcome.value : outcome.error;
     this.given = given;
@@ -160,6 +165,7 @@ export class Work implements History {
       this.log.push(told);
     }
     plan.reporter?.attempt(this, attempt, now, judged, verdict);
+    if (this.stop) return STOP;
     if (verdict.kind === 'give_up') return this.giveUp(now, verdict.because, given);
     if (verdict.kind !== 'retry') return WAIT;
     this.budget?.spend(now, verdict.costs);

@@ -571,6 +571,47 @@ describe('a hint of a classifier that is no number', () => {
   });
 });
 
+describe('a caller who leaves while it is decided how to go on', () => {
+  type Leave = () => undefined;
+  const hear = (type: Notice['type'], leave: Leave) => subscribe((notice) => notice.type === type && leave());
+
+  test.each<
+    [where: string, (leave: Leave) => { spec?: PolicySpec; options?: RunOptions; stop?: () => void }]
+  >([
+    ['a classifier', (classify) => ({ options: { classify } })],
+    ['what bars a repetition', (barred) => ({ options: { barred } })],
+    ['a backoff', (leave) => ({ spec: { backoff: () => leave() ?? 100 } })],
+    ['a backoff without a delay', (leave) => ({ spec: { backoff: () => leave() ?? 0 } })],
+    ['the notice of an attempt', (leave) => ({ stop: hear('attempt', leave) })],
+    ['the notice of a retry', (leave) => ({ stop: hear('retry', leave) })],
+  ])('in %s has no further attempt made', async (_where, way) => {
+    const caller = new AbortController();
+    const { spec, options, stop } = way(() => caller.abort('left') as undefined);
+    const all = setup({ bulkhead: { concurrent: 1, queue: 0 }, ...spec });
+    const operation = all.failing();
+    const running = all.policy.try(operation, { signal: caller.signal, ...options });
+    await all.clock.advance('1h');
+    stop?.();
+    expect(await running).toMatchObject({ ok: false, error: 'left', story: { stop: 'cancelled' } });
+    expect(operation.calls.length).toBe(1);
+    expect(all.policy.counters).toMatchObject({ failed: 1, failedAfterRetry: 0, stops: { cancelled: 1 } });
+    expect([all.home().inFlight, all.home().bulkhead!.inFlight, all.clock.pendingTimers]).toEqual([0, 0, 0]);
+  });
+
+  test.each<['done' | 'gave_up', ok: boolean]>([
+    ['done', true],
+    ['gave_up', false],
+  ])('comes too late with the notice that it is %s', async (type, ok) => {
+    const { policy: made, call } = setup({ attempts: 1 });
+    const caller = new AbortController();
+    const stop = hear(type, () => caller.abort('left') as undefined);
+    const ending = await made.try(call(ok ? 1 : down), { signal: caller.signal });
+    stop();
+    expect(ending).toMatchObject(ok ? { value: 1 } : { error: down, story: { stop: 'attempts_exhausted' } });
+    expect(made.counters).toMatchObject({ succeeded: ok ? 1 : 0, failed: ok ? 0 : 1 });
+  });
+});
+
 describe('an error whose cause cannot be read', () => {
   test('comes through as any other', async () => {
     const { clock, policy: made, failing } = setup({ attempts: 1 });

@@ -44,8 +44,8 @@ export const retry = /* @__PURE__ */ definePart({
     plan.attempts = settings.attempts;
     plan.hintCapMs = settings.respectServer?.cap ?? 0;
     plan.delay = delayOf(settings.backoff);
-    const known = ['network', 'http'].filter((name) => plan.packs.some(({ pack }) => pack === name));
-    const retryOn = settings.retryOn ?? known;
+    const retryOn =
+      settings.retryOn ?? ['network', 'http'].filter((name) => plan.packs.some(({ pack }) => pack === name));
     const { classify, judgesValues } = combine(retryOn, settings.neverOn, plan.packs);
     plan.classify = classify;
     plan.judgesValues = retryOn.some((each) => typeof each === 'function') ? 2 : judgesValues ? 1 : 0;
