@@ -81,6 +81,7 @@ describe('answers instead of a failure', () => {
   test('a document that does not say with what is refused', () => {
     expect(() => setup({ fallback: {} })).toThrow(OptionsError);
     expect(() => setup({ fallback: true })).toThrow('fallback.to: expected a value, a function');
+    expect(() => setup({ fallback: { to: [] } })).toThrow('fallback.to: expected a value, a function');
   });
 });
 

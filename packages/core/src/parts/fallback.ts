@@ -37,8 +37,10 @@ export const fallback = definePart({
     if (!settings) return;
     // From the document itself, where null is a value like any other.
     const { to } = Object(said) as { to?: Fallback };
-    if (to === undefined) throw new OptionsError('fallback.to', to, 'a value, a function or a list of them');
-    const chain: readonly Fallback[] = Array.isArray(to) ? to : [to];
+    const chain: readonly Fallback[] = [to].flat();
+    // An empty list is meant as the answer, and would be a chain of none: it is said as [[]].
+    if (to === undefined || !chain.length)
+      throw new OptionsError('fallback.to', to, 'a value, a function or a list of them');
     addLayer(plan, {
       order: 2,
       async around(_operation, options, next) {
