@@ -347,6 +347,7 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
       last.release();
       return;
     }
+    this.delivered();
     this.discardSettled();
     work.given = work.refusal();
     recordEnding(work.given, work.story, work.born);
@@ -357,11 +358,16 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
     this.isOver = true;
     this.plan.clock.clear(this);
     if (this.isListening) this.unlisten();
+  }
+
+  /** Nothing more will come: of what surrounds it, too, nothing can end it any more. */
+  delivered(): void {
     this.around?.signal?.removeEventListener('abort', this);
   }
 
   /** The body of a response that the caller has begun to read broke off: it cannot be taken back. */
   private broken(error: Error): void {
+    this.delivered();
     const { plan, startedAt, story, born } = this.work;
     if (!this.leftBecause) {
       const { stops } = plan.counters;

@@ -115,8 +115,10 @@ export class Sending implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(controller: Dispatcher.DispatchController, trailers: Headers): void {
-    if (this.state === PASSED) this.exchange.handler.onResponseEnd?.(controller, trailers);
-    else this.trailers = trailers ?? {};
+    if (this.state === PASSED) {
+      this.exchange.delivered();
+      this.exchange.handler.onResponseEnd?.(controller, trailers);
+    } else this.trailers = trailers ?? {};
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
@@ -145,7 +147,7 @@ export class Sending implements Dispatcher.DispatchHandler {
     handler.onResponseStart?.(controller, status, headers, this.message);
     for (const chunk of this.kept ?? []) handler.onResponseData?.(controller, chunk);
     if (this.error) this.exchange.failed(this, this.error);
-    else if (this.trailers) handler.onResponseEnd?.(controller, this.trailers);
+    else if (this.trailers) this.onResponseEnd(controller, this.trailers);
     else controller.resume();
   }
 

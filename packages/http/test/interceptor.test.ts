@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import diagnosticsChannel from 'node:diagnostics_channel';
+import { getEventListeners } from 'node:events';
 import { Readable } from 'node:stream';
 import { policy, storyOf, subscribe, surroundedBy, systemClock } from 'holdfast';
 import 'holdfast/ambient';
@@ -360,6 +361,23 @@ describe('surroundings', () => {
     await expect(surroundedBy({ signal: customer.signal }, () => setup().get(server.url))).rejects.toThrow(
       'gone',
     );
+  });
+
+  test('a customer who has gone ends the body, too; one whose work is done is not listened to', async () => {
+    const server = await serve(503, { body: 'hello' }, (_request, response) => {
+      response.writeHead(200);
+      response.write('some');
+    });
+    const { get, dispatcher } = setup();
+    const customer = new AbortController();
+    await surroundedBy({ signal: customer.signal }, () => get(server.url));
+    expect(getEventListeners(customer.signal, 'abort')).toEqual([]);
+    const { body } = await surroundedBy({ signal: customer.signal }, () =>
+      request(server.url, { dispatcher }),
+    );
+    customer.abort(new Error('gone'));
+    await expect(body.text()).rejects.toThrow('gone');
+    expect(getEventListeners(customer.signal, 'abort')).toEqual([]);
   });
 });
 
