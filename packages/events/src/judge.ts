@@ -102,8 +102,8 @@ export class Judge<Tx> {
     const now = clock.now();
     const { plan } = policy;
     const { delivery } = task;
-    const refused = isRefusal(error) && delivery.snoozes < this.#settings.snoozesMax;
-    const judged = error instanceof PoisonError ? poison : this.#judgement(error, insisted);
+    const { judged, isRefused } = this.#look(error, insisted);
+    const refused = isRefused && delivery.snoozes < this.#settings.snoozesMax;
     const history: History = {
       // Where nothing was called no attempt was made, so that the last one is still to come.
       attempt: refused ? Math.min(task.attempt, plan.attempts - 1) : task.attempt,
@@ -129,6 +129,16 @@ export class Judge<Tx> {
       judged === poison ? 'poison' : verdict.kind === 'give_up' ? verdict.because : 'not_retryable';
     const note = this.#noteOf(task, error);
     return this.#park(task, stop, note, this.#attempt(task, now, judged.class, note, 'park', stop));
+  }
+
+  #look(error: unknown, insisted: boolean): { readonly judged: Judgement; readonly isRefused: boolean } {
+    try {
+      const judged = error instanceof PoisonError ? poison : this.#judgement(error, insisted);
+      return { judged, isRefused: isRefusal(error) };
+    } catch {
+      // It cannot be looked at without throwing anew: nobody knows it. The attempt must have an end all the same.
+      return { judged: { class: insisted ? 'transient' : 'fatal' }, isRefused: false };
+    }
   }
 
   #judgement(error: unknown, insisted: boolean): Judgement {

@@ -247,6 +247,26 @@ describe('an event leaves', () => {
     });
   });
 
+  test.each<[string, () => unknown]>([
+    ['whose code is a getter that throws', () => throwing(new Error('declined'), 'code')],
+    ['whose code is no text', () => Object.assign(new Error('declined'), { code: Object.create(null) })],
+    ['that no property can be read of', () => new Proxy(new Error('declined'), { get: refuse, has: refuse })],
+    ['whose prototype is a secret', () => new Proxy(new Error('declined'), { getPrototypeOf: refuse })],
+  ])('for the parking lot when something is thrown %s', async (_, thrown) => {
+    const { clock, open, publish, parked, left } = stage();
+    await publish({ id: 'a' }, { id: 'b' });
+    const orders = await open({
+      handler: ({ id }) => {
+        if (id === 'a') throw thrown();
+      },
+    });
+    await clock.advance('1s');
+
+    expect(await parked('a')).toMatchObject({ diagnosis: { stop: 'not_retryable' } });
+    expect(await left()).toEqual([]);
+    expect(orders.state()).toMatchObject({ running: 0, counters: { succeeded: 1, parked: 1 } });
+  });
+
   test('for the parking lot when its handler says so, with that word', async () => {
     const { clock, open, publish, parked } = stage();
     await open({
@@ -347,3 +367,11 @@ describe('an event that nobody waits for', () => {
     });
   });
 });
+
+function refuse(): never {
+  throw new Error('not to be looked at');
+}
+
+function throwing(error: Error, name: string): Error {
+  return Object.defineProperty(error, name, { get: refuse });
+}
