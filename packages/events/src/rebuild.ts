@@ -1,4 +1,4 @@
-import { type Begun, type Engine, type Hold, type SettledEvent, timeOrderedId } from '@holdfast/contracts';
+import { type Engine, type Hold, type SettledEvent, timeOrderedId } from '@holdfast/contracts';
 import {
   type Clock,
   type Duration,
@@ -9,7 +9,10 @@ import {
   systemRandom,
 } from 'holdfast';
 import { isAnswer } from './answer.ts';
+import { Bell } from './bell.ts';
+import { LeaseLostError } from './event-errors.ts';
 import type { Handler } from './handler.ts';
+import { pause } from './pause.ts';
 import { checkFormat, type PayloadFormat } from './payload-format.ts';
 import { type StandardSchema, validated } from './standard-schema.ts';
 import { Task } from './task.ts';
@@ -84,6 +87,38 @@ export async function rebuild<T = unknown, Tx = unknown>(
       },
     ]);
     if (completed?.because === 'commit_failed') throw completed.error;
+    // The store was away for longer than a lease: another may have it, and nothing was committed here.
+    if (!completed?.took) throw new LeaseLostError(event.id);
+  }
+
+  /** False: this run has done it before. */
+  async function handleOnce(event: SettledEvent): Promise<boolean> {
+    const claim = { scope, key: event.id, fingerprint: '', leaseMs, keepMs, whenLost: 'takeOver' as const };
+    for (;;) {
+      signal?.throwIfAborted();
+      const [begun] = await ledger!.begin([claim]);
+      if (begun?.kind === 'acquired') {
+        const { hold } = begun;
+        const beat = new Bell(clock, () => {
+          beat.within(leaseMs / 3);
+          ledger!.extend([hold], leaseMs).catch(() => {});
+        });
+        beat.within(leaseMs / 3);
+        try {
+          await handle(event, hold);
+        } catch (error) {
+          // So that it can be taken up at once. If that fails, too, its lease ends.
+          await ledger!.release([hold]).catch(() => {});
+          throw error;
+        } finally {
+          beat.clear();
+        }
+        return true;
+      }
+      if (begun?.kind !== 'running') return false;
+      // Another has it in hand, or died with it: what comes after it waits for it.
+      await pause(clock, begun.retryAfterMs, signal);
+    }
   }
 
   do {
@@ -94,14 +129,9 @@ export async function rebuild<T = unknown, Tx = unknown>(
       ...(cursor !== undefined && { cursor }),
     });
     for (const event of page.items) {
-      signal?.throwIfAborted();
       if (event.how === 'discard') continue;
-      const claim = { scope, key: event.id, fingerprint: '', leaseMs, keepMs, whenLost: 'takeOver' as const };
-      const [begun] = await ledger.begin([claim]);
-      if (isHeld(begun)) {
-        await handle(event, begun.hold);
-        progress = { ...progress, handled: progress.handled + 1 };
-      } else progress = { ...progress, skipped: progress.skipped + 1 };
+      if (await handleOnce(event)) progress = { ...progress, handled: progress.handled + 1 };
+      else progress = { ...progress, skipped: progress.skipped + 1 };
     }
     ({ cursor } = page);
     onProgress?.(progress);
@@ -112,10 +142,6 @@ export async function rebuild<T = unknown, Tx = unknown>(
 /** A promise only where there is one: some transactions cannot wait. */
 function nothingOf(given: unknown): undefined | Promise<undefined> {
   return given instanceof Promise ? given.then(() => undefined) : undefined;
-}
-
-function isHeld(begun: Begun | undefined): begun is Begun & { kind: 'acquired' } {
-  return begun?.kind === 'acquired';
 }
 
 function taskOf<T>(

@@ -13,7 +13,7 @@ import {
   type Triage,
 } from '@holdfast/contracts';
 import { type Clock, OptionsError, systemClock } from 'holdfast';
-import { Bell } from './bell.ts';
+import { pause } from './pause.ts';
 
 export interface ReplayerOptions {
   readonly engine?: Pick<Engine, 'triage' | 'broker'>;
@@ -109,19 +109,4 @@ function checked(request: ReplayRequest): ReplayRequest {
   if (!(stopAbove >= 0 && stopAbove <= 1))
     throw new OptionsError('stopAbove', stopAbove, 'a number from 0 to 1');
   return request;
-}
-
-function pause(clock: Clock, ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const leave = () => {
-      bell.clear();
-      reject(signal?.reason);
-    };
-    const bell = new Bell(clock, () => {
-      signal?.removeEventListener('abort', leave);
-      resolve();
-    });
-    signal?.addEventListener('abort', leave, { once: true });
-    bell.within(ms);
-  });
 }

@@ -313,6 +313,66 @@ describe('a rebuild', () => {
     expect(await again('two')).toMatchObject({ handled: 3, skipped: 0 });
   });
 
+  test('that failed can be taken up at once, with the event that it failed on', async () => {
+    const { clock, engine, open, publish } = stage();
+    await open({ keepSettled: '1d' });
+    await publish({ id: 'a' }, { id: 'b' }, { id: 'c' });
+    await clock.advance('1s');
+    const seen: string[] = [];
+    let fails = true;
+    const again = () =>
+      rebuild({
+        ...{ engine, topic: 'orders', name: 'view@2', clock, run: 'one' },
+        handler: ({ id }) => {
+          if (id === 'b' && fails) throw new Error('a bug in version 2');
+          seen.push(id);
+        },
+      });
+    await expect(again()).rejects.toThrow('a bug in version 2');
+    fails = false;
+    expect(await again()).toMatchObject({ handled: 2, skipped: 1 });
+    expect(seen).toEqual(['a', 'b', 'c']);
+  });
+
+  test('that was killed leaves no event out: the one that it had in hand is waited for', async () => {
+    const { clock, engine, open, publish } = stage();
+    await open({ keepSettled: '1d' });
+    await publish({ id: 'a' }, { id: 'b' });
+    await clock.advance('1s');
+    const settings = { engine, topic: 'orders', name: 'view@2', clock, run: 'one' };
+    const claim = { scope: 'rebuild/view@2/one', key: 'a', fingerprint: '', whenLost: 'takeOver' as const };
+    await engine.ledger.begin([{ ...claim, leaseMs: 60_000 }]);
+
+    const seen: string[] = [];
+    const again = rebuild({ ...settings, handler: ({ id }) => void seen.push(id) });
+    await clock.advance('30s');
+    expect(seen).toEqual([]);
+    await clock.advance('1m');
+    expect(await again).toMatchObject({ handled: 2, skipped: 0 });
+    expect(seen).toEqual(['a', 'b']);
+  });
+
+  test('may take as long as it takes for an event', async () => {
+    const { clock, engine, storage, open, publish } = stage();
+    const orders = await open({ keepSettled: '1d' });
+    await publish({ id: 'a' });
+    await clock.advance('1s');
+    await orders.stop();
+    const { promise: worked, resolve: work } = Promise.withResolvers<void>();
+    const rebuilt = rebuild({
+      ...{ engine, topic: 'orders', name: 'view@2', clock },
+      handler: async ({ id }) => {
+        await worked;
+        return commit((tx) => tx.put(`v2 ${id}`, ''));
+      },
+    });
+    await clock.advance('10m');
+    work();
+    expect(await rebuilt).toMatchObject({ handled: 1 });
+    expect([...storage.effects.keys()]).toContain('v2 a');
+    expect(clock.pendingTimers).toBe(0);
+  });
+
   test('within a range of time, and nothing but done and commit makes sense', async () => {
     const { clock, engine, open, publish } = stage();
     await open({ keepSettled: '1d' });
