@@ -1,5 +1,6 @@
 import {
   type Broker,
+  checkTopic,
   type Lease,
   type Page,
   type SettledEvent,
@@ -53,7 +54,9 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
     limits,
     controls: postgresControls(database, (topic) => wake(topic, true)),
 
-    async declare(name, { ordering, keepSettledMs } = {}): Promise<TopicSettings> {
+    async declare(name, settings = {}): Promise<TopicSettings> {
+      checkTopic(name, settings);
+      const { ordering, keepSettledMs } = settings;
       const [row] = await database.rows(declareText, [name, ordering ?? null, keepSettledMs ?? null]);
       if (row) return { ordering: row[0] as TopicSettings['ordering'], keepSettledMs: row[1] as number };
       throw new TopicError(name, `is ordered by ${ordering === 'key' ? 'none' : 'key'}, and holds events`);

@@ -118,7 +118,7 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresEn
     features: postgresFeatures,
     broker: postgresBroker({ database, doorbell, channel, limits, keepParkedMs, newId }),
     ledger: postgresLedger(database),
-    triage: postgresTriage({ database, keepParkedMs, writeAudit, newId }),
+    triage: postgresTriage({ database, limits, keepParkedMs, writeAudit, newId }),
     counters: postgresCounters(database),
 
     async sweep(limit) {

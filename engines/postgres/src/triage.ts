@@ -1,9 +1,12 @@
 import {
   type Act,
   type AuditEntry,
+  checkEdit,
+  checkFilter,
   demandReason,
   editDiff,
   type ParkedGroup,
+  type SizeLimits,
   type Triage,
   TriageError,
   type TriageRule,
@@ -26,6 +29,7 @@ import { postgresReplays } from './replays.ts';
 
 export interface TriageParts {
   readonly database: Database;
+  readonly limits: SizeLimits;
   readonly keepParkedMs: number;
   readonly writeAudit: WriteAudit;
   newId(): string;
@@ -134,6 +138,7 @@ export function postgresTriage(parts: TriageParts): Triage {
 
     async edit(id, edit, act) {
       demandReason(act);
+      checkEdit(edit, parts.limits);
       return database.transaction(async (tx) => {
         const [row] = await database.rowsWithin(tx, `${getText} FOR UPDATE`, [id]);
         if (!row) return undefined;
@@ -187,6 +192,7 @@ export function postgresTriage(parts: TriageParts): Triage {
     },
 
     async setRule(rule, act) {
+      checkFilter(rule.filter);
       demandReason(act);
       await database.transaction(async (tx) => {
         const text = `INSERT INTO {schema}.triage_rule (name, rule) VALUES ($1, $2)

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { type Broker, checkEvents, type SizeLimits } from '@holdfast/contracts';
+import { type Broker, checkEvents, checkTopic, type SizeLimits } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
 import type { ControlBoard } from './controls.ts';
 import type { Doorbells } from './doorbells.ts';
@@ -35,6 +35,7 @@ export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
     controls: board,
 
     async declare(name, settings = {}) {
+      checkTopic(name, settings);
       return store.write(() => topics.declare(name, settings));
     },
 

@@ -115,7 +115,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
     features: sqliteFeatures,
     broker: sqliteBroker({ store, limits, topics: declared, board, bells, leases: given, settlements, room }),
     ledger,
-    triage: sqliteTriage(store, lot, new ParkedSearch(store)),
+    triage: sqliteTriage(store, lot, new ParkedSearch(store), limits),
     counters,
 
     async sweep(limit) {

@@ -1,10 +1,13 @@
 import {
   type Act,
   type AuditEntry,
+  checkEdit,
+  checkFilter,
   demandReason,
   editDiff,
   type PageRequest,
   type ParkedFilter,
+  type SizeLimits,
   type Triage,
   TriageError,
 } from '@holdfast/contracts';
@@ -15,7 +18,12 @@ import { sqliteReplays } from './replays.ts';
 import type { Store } from './store.ts';
 
 /** Parked events and what people do about them. */
-export function sqliteTriage(store: Store, lot: ParkingLot, search: ParkedSearch): Triage {
+export function sqliteTriage(
+  store: Store,
+  lot: ParkingLot,
+  search: ParkedSearch,
+  limits: SizeLimits,
+): Triage {
   const discard = store.prepare(`
     UPDATE holdfast_parked SET status = 'discarded', discarded = ?2
     WHERE id = ?1 AND status = 'parked' AND operation IS NULL`);
@@ -96,6 +104,7 @@ export function sqliteTriage(store: Store, lot: ParkingLot, search: ParkedSearch
 
     async edit(id, changes, act) {
       demandReason(act);
+      checkEdit(changes, limits);
       return store.write((now) => {
         const event = lot.find(id);
         if (!event) return undefined;
@@ -113,6 +122,7 @@ export function sqliteTriage(store: Store, lot: ParkingLot, search: ParkedSearch
     },
 
     async discard(ids, act) {
+      demandReason(act);
       const note = JSON.stringify({ who: act.who, why: act.why });
       return change('discard', ids, act, (id) => discard.run(id, note).changes === 1);
     },
@@ -136,6 +146,7 @@ export function sqliteTriage(store: Store, lot: ParkingLot, search: ParkedSearch
     },
 
     async setRule(rule, act) {
+      checkFilter(rule.filter);
       demandReason(act);
       await store.write((now) => {
         setRule.run(rule.name, JSON.stringify(rule));

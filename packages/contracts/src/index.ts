@@ -14,6 +14,7 @@ export {
   type WaitingState,
   waitingStates,
 } from './broker.ts';
+export { checkTopic } from './check-topic.ts';
 export {
   EngineFullError,
   FeatureMissingError,
@@ -58,6 +59,7 @@ export { fingerprint, normalizeStack } from './fingerprint.ts';
 export type { Begun, Claim, Completion, Hold, Ledger, Mark } from './ledger.ts';
 export type { Page, PageRequest } from './page.ts';
 export {
+  checkFilter,
   demandNarrow,
   demandReason,
   fingerprintOf,
@@ -68,7 +70,7 @@ export {
 } from './parked-filter.ts';
 export { advanceReplay, defaultReplay, firstMemo, type ReplayStep, replayed, stopReplay } from './replay.ts';
 export { commitFailed, LEASE_LOST, REPEATED, type Settled, TOOK, TOPIC_UNKNOWN } from './settled.ts';
-export { checkEvents, defaultSizeLimits, type SizeLimits } from './size-limits.ts';
+export { checkEdit, checkEvents, defaultSizeLimits, type SizeLimits } from './size-limits.ts';
 export { type AttemptNote, continueStory, storyMax } from './story-note.ts';
 export { timeOfId, timeOrderedId } from './time-ordered-id.ts';
 export type {

@@ -1,3 +1,4 @@
+import { OptionsError } from 'holdfast';
 import { TriageError } from './contract-errors.ts';
 import type { Act } from './controls.ts';
 import type { ParkedEvent, ParkedStatus, TriageRule } from './triage.ts';
@@ -48,10 +49,11 @@ export function fingerprintOf(event: Pick<ParkedEvent, 'diagnosis'>): string {
   return event.diagnosis.error?.fingerprint ?? event.diagnosis.stop;
 }
 
-/** True when it would match everything. Status and freedom alone do not narrow anything. */
+/** True when it would match everything. Status, freedom and a text that is everywhere do not narrow anything. */
 export function isEmptyFilter(filter: ParkedFilter): boolean {
   return Object.entries(filter).every(
-    ([name, value]) => value === undefined || name === 'status' || name === 'isFree',
+    ([name, value]) =>
+      value === undefined || name === 'status' || name === 'isFree' || (name === 'text' && value === ''),
   );
 }
 
@@ -60,17 +62,56 @@ export function ruleFor(rules: readonly TriageRule[], event: ParkedEvent): Triag
   return rules.find((rule) => matches(rule.filter, event));
 }
 
+const isText = (value: unknown) => typeof value === 'string';
+const isTime = (value: unknown) => typeof value === 'number' && !Number.isNaN(value);
+
+const terms: Readonly<
+  Record<keyof ParkedFilter, readonly [isSo: (value: unknown) => boolean, what: string]>
+> = {
+  ids: [(value) => Array.isArray(value) && value.every(isText), 'a list of ids'],
+  topic: [isText, 'a text'],
+  type: [isText, 'a text'],
+  key: [isText, 'a text'],
+  tenant: [isText, 'a text'],
+  reason: [isText, 'a text'],
+  stop: [isText, 'a text'],
+  fingerprint: [isText, 'a text'],
+  status: [isText, 'a status'],
+  operation: [isText, 'a text'],
+  isFree: [(value) => typeof value === 'boolean', 'true or false'],
+  from: [isTime, 'a time, in epoch ms'],
+  to: [isTime, 'a time, in epoch ms'],
+  text: [isText, 'a text'],
+};
+
+/** For what acts on all that a filter matches: a name that is not known, or no value for it, would narrow nothing. */
+export function checkFilter(filter: ParkedFilter): void {
+  if (typeof filter !== 'object' || filter === null)
+    throw new OptionsError('filter', filter, 'what is to be matched');
+  for (const [name, value] of Object.entries(filter)) {
+    if (!Object.hasOwn(terms, name))
+      throw new OptionsError('filter', name, `one of ${Object.keys(terms).join(', ')}`);
+    const [isSo, what] = terms[name as keyof ParkedFilter];
+    if (value !== undefined && !isSo(value)) throw new OptionsError(`filter.${name}`, value, what);
+  }
+}
+
 /** For engines: refuses what would touch everything. */
 export function demandNarrow(filter: ParkedFilter): void {
+  checkFilter(filter);
   if (isEmptyFilter(filter))
     throw new TriageError('EMPTY_FILTER', 'a filter that names nothing would match everything');
 }
 
 /** For engines: refuses an act without a person or a reason. */
 export function demandReason(act: Act): void {
-  if (act.who.trim() === '' || act.why.trim() === '') {
+  if (!isSaid(act?.who) || !isSaid(act?.why)) {
     throw new TriageError('NO_REASON', 'say who does this and why');
   }
+}
+
+function isSaid(text: unknown): boolean {
+  return typeof text === 'string' && text.trim() !== '';
 }
 
 function contains(event: ParkedEvent, text: string): boolean {

@@ -1,6 +1,7 @@
 import { OptionsError } from 'holdfast';
 import { TooLargeError } from './contract-errors.ts';
-import type { Headers, NewEvent } from './envelope.ts';
+import type { Headers, NewEvent, Payload } from './envelope.ts';
+import type { Edit } from './triage.ts';
 import { reservedHeaders } from './wire-headers.ts';
 
 /** What an engine takes. */
@@ -28,22 +29,29 @@ export function checkEvents(events: readonly NewEvent[], limits: SizeLimits): vo
   for (let index = 0; index < events.length; index++) checkEvent(events[index]!, index, limits);
 }
 
+/** An edit that could not be published would keep its replay from ever going on. */
+export function checkEdit({ payload, headers }: Edit, limits: SizeLimits): void {
+  if (payload !== undefined) checkPayload(payload, 'payload', limits);
+  if (headers !== undefined) checkHeaders(headers, 'headers', limits);
+}
+
 const texts = ['id', 'key', 'tenant', 'type', 'correlationId', 'idempotencyKey'] as const;
 const times = ['delayMs', 'dueAt', 'patienceMs'] as const;
 
 // Each event passes here twice, at its producer and at its engine: nothing is made for one that is as it should be.
 function checkEvent(event: NewEvent, index: number, limits: SizeLimits): void {
-  const { payload, headers, delayMs, dueAt } = event;
+  const { payload, headers, delayMs, dueAt, past } = event;
   // A string that is short enough in the worst case need not be measured.
-  if (payload.length * 3 > limits.payloadBytesMax) {
-    checkSize(`events[${index}].payload in bytes`, bytesOf(payload), limits.payloadBytesMax);
-  }
+  if (typeof payload !== 'string' || payload.length * 3 > limits.payloadBytesMax)
+    checkPayload(payload, `events[${index}].payload`, limits);
   for (const name of texts) {
     const text = event[name];
     if (text === undefined) continue;
+    // An engine would make a text of its own of it: not the one that the program knows.
+    if (typeof text !== 'string' || text === '')
+      throw new OptionsError(`events[${index}].${name}`, text, 'a text, or nothing at all');
     if (text.length > limits.keyLengthMax)
       checkSize(`events[${index}].${name}.length`, text.length, limits.keyLengthMax);
-    if (text === '') throw new OptionsError(`events[${index}].${name}`, '', 'a text, or nothing at all');
   }
   if (headers !== undefined) checkHeaders(headers, `events[${index}].headers`, limits);
   if (delayMs !== undefined && dueAt !== undefined) {
@@ -51,19 +59,34 @@ function checkEvent(event: NewEvent, index: number, limits: SizeLimits): void {
   }
   for (const name of times) {
     const value = event[name];
-    if (value !== undefined && !(value >= 0 && value < Infinity)) {
+    if (value !== undefined && !isTime(value)) {
       throw new OptionsError(`events[${index}].${name}`, value, 'a number of ms from 0');
     }
   }
+  if (past !== undefined && !(typeof past?.originTopic === 'string' && isTime(past.firstSeenAt)))
+    throw new OptionsError(`events[${index}].past`, past, 'an originTopic and a firstSeenAt');
+}
+
+function checkPayload(payload: Payload, path: string, limits: SizeLimits): void {
+  if (typeof payload !== 'string' && !(payload instanceof Uint8Array))
+    throw new OptionsError(path, payload, 'text or bytes');
+  checkSize(`${path} in bytes`, bytesOf(payload), limits.payloadBytesMax);
 }
 
 function checkHeaders(headers: Headers, path: string, limits: SizeLimits): void {
   let bytes = 0;
+  if (typeof headers !== 'object' || headers === null || Array.isArray(headers))
+    throw new OptionsError(path, headers, 'texts by their names');
   for (const [name, value] of Object.entries(headers)) {
+    if (typeof value !== 'string') throw new OptionsError(`${path}.${name}`, value, 'a text');
     if (reservedHeaders.has(name)) throw new OptionsError(path, name, 'a name that is not reserved');
     bytes += bytesOf(name) + bytesOf(value);
   }
   checkSize(`${path} in bytes`, bytes, limits.headersBytesMax);
+}
+
+function isTime(value: unknown): boolean {
+  return typeof value === 'number' && value >= 0 && value < Infinity;
 }
 
 function checkSize(what: string, size: number, sizeMax: number): void {

@@ -1,4 +1,6 @@
+import type { TopicSettings } from '../broker.ts';
 import { TooLargeError } from '../contract-errors.ts';
+import type { NewEvent } from '../envelope.ts';
 import { ensure, expectLike, expectRejection } from './assertions.ts';
 import { type Check, checksOf, note, payloads, storyOf } from './stage.ts';
 
@@ -82,7 +84,44 @@ export const publishChecks: readonly Check[] = [
     await stage.expectNothing(topic, 'nothing of a refused batch is given');
   }),
 
+  check('refuses what is not of its kind by name, and stores nothing of the batch', [], async (stage) => {
+    const topic = await stage.topic();
+    const wrong: object[] = [
+      { payload: 5 },
+      ...['key', 'tenant', 'type', 'correlationId', 'idempotencyKey'].flatMap((name) => [
+        { [name]: 17 },
+        { [name]: null },
+        { [name]: {} },
+        { [name]: '' },
+      ]),
+      ...[5, null, ['a'], { a: 5 }, { a: null }].map((headers) => ({ headers })),
+      ...['1s', null, Number.NaN, -1].flatMap((time) => [{ dueAt: time }, { patienceMs: time }]),
+      ...[5, null, {}, { originTopic: 'a', firstSeenAt: Number.NaN }].map((past) => ({ past })),
+    ];
+    for (const each of wrong) {
+      const batch = [{ payload: 'a' }, { payload: 'b', ...each }] as readonly NewEvent[];
+      const published = (async () => stage.broker.publish(topic, batch))();
+      await expectRejection(published, 'HOLDFAST_OPTIONS', JSON.stringify(each));
+    }
+    await stage.expectNothing(topic, 'nothing of a refused batch is given');
+  }),
+
+  check('refuses a topic without a name, and settings that it does not know', [], async (stage) => {
+    const wrong = [{ ordering: 'time' }, { keepSettledMs: -1 }, { keepSettledMs: Number.NaN }];
+    for (const settings of wrong as Partial<TopicSettings>[]) {
+      const declared = (async () => stage.broker.declare(stage.name('odd'), settings))();
+      await expectRejection(declared, 'HOLDFAST_OPTIONS', JSON.stringify(settings));
+    }
+    for (const name of ['', null, 5] as string[]) {
+      const declared = (async () => stage.broker.declare(name))();
+      await expectRejection(declared, 'HOLDFAST_OPTIONS', `the name ${name}`);
+    }
+  }),
+
   check('refuses a topic that nobody declared', [], async (stage) => {
+    const { broker } = stage;
+    expectLike(await broker.publish(await stage.topic(), []), [], 'nothing, to a topic that is there');
+    await expectRejection(broker.publish(stage.name('stranger'), []), 'HOLDFAST_TOPIC', 'nothing at all');
     await expectRejection(
       stage.publish(stage.name('stranger'), ['a']),
       'HOLDFAST_TOPIC',

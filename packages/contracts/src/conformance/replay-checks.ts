@@ -1,4 +1,6 @@
+import type { Act } from '../controls.ts';
 import type { NewEvent } from '../envelope.ts';
+import type { ParkedFilter } from '../parked-filter.ts';
 import { advanceReplay, defaultReplay, stopReplay } from '../replay.ts';
 import type { ReplayOperation, ReplayRequest } from '../triage.ts';
 import { ensure, expectLike, expectRejection } from './assertions.ts';
@@ -10,9 +12,26 @@ const check = checksOf(['triage']);
 /** Replays: durable operations that release each event once, carefully. */
 export const replayChecks: readonly Check[] = [
   check('refuses to replay everything', [], async (stage) => {
-    for (const filter of [{}, { status: 'parked' as const }]) {
+    for (const filter of [{}, { status: 'parked' as const }, { text: '' }]) {
       const begun = stage.triage.replays.begin({ ...defaultReplay, filter }, act);
       await expectRejection(begun, 'HOLDFAST_TRIAGE_EMPTY_FILTER', 'an empty filter');
+    }
+  }),
+
+  check('refuses a filter that it does not understand, also of a rule', [], async (stage) => {
+    const wrong = [null, { fingerPrint: 'a' }, { ids: 'a' }, { topic: null }, { from: Number.NaN }];
+    for (const filter of wrong as ParkedFilter[]) {
+      const begun = (async () => stage.triage.replays.begin({ ...defaultReplay, filter }, act))();
+      await expectRejection(begun, 'HOLDFAST_OPTIONS', JSON.stringify(filter));
+      const set = (async () => stage.triage.setRule({ name: 'odd', action: 'discard', filter }, act))();
+      await expectRejection(set, 'HOLDFAST_OPTIONS', `a rule with ${JSON.stringify(filter)}`);
+    }
+  }),
+
+  check('refuses an act of nobody, or without a reason', [], async (stage) => {
+    for (const by of [null, {}, { who: 'ann' }, { who: ' ', why: 'because' }, { who: 5, why: 5 }] as Act[]) {
+      const discarded = (async () => stage.triage.discard(['a'], by))();
+      await expectRejection(discarded, 'HOLDFAST_TRIAGE_NO_REASON', JSON.stringify(by));
     }
   }),
 

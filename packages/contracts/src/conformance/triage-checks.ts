@@ -1,5 +1,6 @@
 import { errorNote } from '../error-note.ts';
 import type { ParkedFilter } from '../parked-filter.ts';
+import type { Edit } from '../triage.ts';
 import { ensure, expectLike, expectRejection } from './assertions.ts';
 import { act, type Check, checksOf, note, type Stage } from './stage.ts';
 
@@ -112,6 +113,21 @@ export const triageChecks: readonly Check[] = [
       { items: [{ fingerprint: error.fingerprint, count: 1 }], cursor: undefined },
       'the other',
     );
+  }),
+
+  check('refuses an edit that could not be published, and changes nothing', [], async (stage) => {
+    const id = stage.name('event');
+    await stage.triage.put([stage.newlyParked(id, { payload: 'a', headers: { a: '1' } })]);
+    const wrong: object[] = [{ payload: 5 }, { headers: null }, { headers: { a: 5 } }];
+    for (const edit of wrong as Edit[]) {
+      const edited = (async () => stage.triage.edit(id, edit, act))();
+      await expectRejection(edited, 'HOLDFAST_OPTIONS', JSON.stringify(edit));
+    }
+    const large = 'x'.repeat(8 * 1024 * 1024);
+    for (const edit of [{ payload: large }, { headers: { large } }]) {
+      await expectRejection(stage.triage.edit(id, edit, act), 'HOLDFAST_TOO_LARGE', 'too large');
+    }
+    expectLike(await stage.triage.get(id), { payload: 'a', headers: { a: '1' }, edits: [] }, 'the event');
   }),
 
   check('edits with the original kept and the difference told', [], async (stage) => {

@@ -8,6 +8,7 @@ import type {
   WaitingState,
 } from '../broker.ts';
 import { waitingStates } from '../broker.ts';
+import { checkTopic } from '../check-topic.ts';
 import { EngineFullError, TopicError } from '../contract-errors.ts';
 import { controlId } from '../controls.ts';
 import type { Delivery, Envelope, Lease, NewEvent } from '../envelope.ts';
@@ -71,6 +72,7 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
     controls,
 
     async declare(name, settings = {}) {
+      checkTopic(name, settings);
       return room.write(() => {
         const topic = storage.topics.get(name);
         const { ordering, keepSettledMs } = { ...defaultSettings, ...topic, ...settings };

@@ -1,7 +1,8 @@
 import { EngineFullError, TriageError } from '../contract-errors.ts';
 import type { Act } from '../controls.ts';
 import { editDiff } from '../edit-diff.ts';
-import { demandReason, fingerprintOf, matches, type ParkedFilter } from '../parked-filter.ts';
+import { checkFilter, demandReason, fingerprintOf, matches, type ParkedFilter } from '../parked-filter.ts';
+import { checkEdit } from '../size-limits.ts';
 import type {
   AuditEntry,
   NewlyParked,
@@ -75,6 +76,7 @@ export function memoryTriage(room: Room): Triage {
 
     async edit(id, edit, act) {
       demandReason(act);
+      checkEdit(edit, room.limits);
       return room.write((at) => {
         const event = storage.parked.get(id);
         if (!event) return undefined;
@@ -112,6 +114,7 @@ export function memoryTriage(room: Room): Triage {
     },
 
     async setRule(rule, act) {
+      checkFilter(rule.filter);
       demandReason(act);
       room.write(() => {
         storage.rules.set(rule.name, rule);
