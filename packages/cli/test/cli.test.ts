@@ -202,6 +202,8 @@ describe('holdfast dlq', () => {
       [['--topic', 'orders', '--rate', 'fast'], '--rate: expected a number, got "fast".'],
       [['--topic', 'orders', '--canary', '-1'], '--canary: expected a whole number from 0 on, got "-1".'],
       [['--since', 'yesterday'], '--since: expected a date or an age such as "2h", got "yesterday".'],
+      [['--all', '--to', 'nowhere'], 'topic "nowhere" was never declared'],
+      [['--cancel', 'none', '--why', 'enough'], 'there is no replay "none" here.'],
       [['--rte', '5'], '--rte is not a flag; try "holdfast dlq replay --help".'],
     ];
     for (const [args, sentence] of cases) {

@@ -64,6 +64,8 @@ export function replayer(options: ReplayerOptions): Replayer {
     async begin(request, act) {
       const whole = checked({ ...defaultReplay, ...request });
       demandNarrow(whole.filter);
+      // Asked with nothing: a topic that is not there would keep all that is selected, and take none of it.
+      if (whole.to !== undefined) await publish(whole.to, []);
       return triage.replays.begin(whole, act);
     },
 

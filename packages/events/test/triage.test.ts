@@ -128,6 +128,10 @@ describe('a replay', () => {
     await expect(replays.begin({ filter: { topic: 'a' }, stopAbove: 2 }, act)).rejects.toThrow(
       'stopAbove: expected',
     );
+    await expect(replays.begin({ filter: { topic: 'a' }, to: 'nowhere' }, act)).rejects.toThrow(
+      'topic "nowhere" was never declared',
+    );
+    expect(await replays.unfinished()).toEqual([]);
     await expect(replays.run('nobody')).rejects.toThrow('id: expected the id of a replay, got "nobody"');
   });
 });

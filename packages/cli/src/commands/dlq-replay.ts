@@ -37,7 +37,7 @@ export const dlqReplay: Command = {
       const resumed = textOf(given, 'resume');
       if (resumed !== undefined) return follow(engine, replays, resumed, given, shell);
       const cancelled = textOf(given, 'cancel');
-      if (cancelled !== undefined) return cancel(replays, cancelled, given, shell);
+      if (cancelled !== undefined) return cancel(engine, replays, cancelled, given, shell);
 
       const filter = wanted(given);
       const count = await replays.dryRun(filter);
@@ -84,7 +84,14 @@ function request(given: Given): Partial<ReplayRequest> {
   return Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined));
 }
 
-async function cancel(replays: Replayer, id: string, given: Given, shell: Shell): Promise<number> {
+async function cancel(
+  { triage }: OpenStore,
+  replays: Replayer,
+  id: string,
+  given: Given,
+  shell: Shell,
+): Promise<number> {
+  if (!(await triage.replays.get(id))) throw new WrongQuestion(`there is no replay "${id}" here.`);
   const isStopping = await replays.stop(id, actOf(given, shell.user));
   shell.out(
     given.flags.json
@@ -130,7 +137,8 @@ async function follow(
     if (ended.stage === 'stopped') shell.err(`holdfast: replay ${id} was stopped: ${ended.stopped}.`);
     return ended.stage === 'done' && failedAgain === 0 ? 0 : 1;
   } catch (error) {
-    if (shell.signal.aborted)
+    // Begun, and not over: whoever ended this, or whatever, its events wait for one of the two.
+    if (shell.signal.aborted || last !== '')
       shell.err(
         `\nholdfast: replay ${id} stays where it is; go on with --resume ${id}, or stop it with --cancel ${id}.`,
       );
