@@ -1,4 +1,4 @@
-import { type Duration, durationMs } from 'holdfast';
+import { type Duration, durationMs, OptionsError } from 'holdfast';
 
 const answered = Symbol.for('holdfast.answer');
 
@@ -22,6 +22,8 @@ export function done(): Answer {
 
 /** Done, and `effect` runs inside the transaction that settles the event: both happen, or neither. */
 export function commit<Tx>(effect: Commit<Tx>): Answer<Tx> {
+  // Without it the event would be done, and its effect would be missing.
+  if (typeof effect !== 'function') throw new OptionsError('commit', effect, 'a function');
   return { [answered]: true, kind: 'commit', commit: effect };
 }
 

@@ -20,7 +20,7 @@ import type { ConsumerPolicySpec } from './consumer-policy.ts';
 import type { Handler } from './handler.ts';
 import { checkFormat, type PayloadFormat } from './payload-format.ts';
 import { processSolitude, type Solitude } from './solitude.ts';
-import type { StandardSchema } from './standard-schema.ts';
+import { checkSchema, type StandardSchema } from './standard-schema.ts';
 
 export interface ConsumerOptions<T = unknown, Tx = unknown> {
   /** Where events are. Instead of it: `broker`, and what belongs to it. */
@@ -122,6 +122,7 @@ export interface ConsumerSettings<T, Tx> {
 }
 
 export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSettings<T, Tx> {
+  checkNames(options);
   const { engine, topic, clock = systemClock, random = systemRandom } = options;
   const broker = options.broker ?? engine?.broker;
   const ledger = options.ledger ?? engine?.ledger;
@@ -130,6 +131,7 @@ export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSet
     throw new OptionsError('topic', topic, 'the name of a topic');
   if (typeof options.handler !== 'function') throw new OptionsError('handler', options.handler, 'a function');
   const name = options.name ?? topic;
+  if (typeof name !== 'string' || name === '') throw new OptionsError('name', name, 'a name for the handler');
   const effects = oneOf('effects', options.effects ?? 'commit', ['commit', 'once', 'off']);
   if (effects === 'once' && !ledger)
     throw new OptionsError('ledger', ledger, 'a ledger, because effects are once');
@@ -151,7 +153,7 @@ export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSet
     triageApart:
       options.triage ?? (engine && engine.features.parksInTriage !== true ? engine.triage : undefined),
     handler: options.handler,
-    schema: options.schema,
+    schema: checkSchema(options.schema),
     format: checkFormat(options.format ?? 'json'),
     declared: {
       ...(ordering !== undefined && { ordering: oneOf('ordering', ordering, ['none', 'key']) }),
@@ -159,7 +161,7 @@ export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSet
     },
     concurrency: whole('concurrency', options.concurrency ?? 10, 1),
     policy: options.policy ?? {},
-    dependsOn: [...(options.dependsOn ?? [])],
+    dependsOn: names('dependsOn', options.dependsOn ?? []),
     retriesShare: ratio('retriesShare', options.retriesShare ?? 0.25),
     ambient: options.ambient ?? true,
     attemptTimeoutMs: ms('attemptTimeout', options.attemptTimeout ?? Infinity, 1),
@@ -169,7 +171,7 @@ export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSet
     leaseMs: ms('lease', options.lease ?? '30s', 1),
     deathsMax: whole('deathsMax', options.deathsMax ?? 3, 1),
     snoozesMax: whole('snoozesMax', options.snoozesMax ?? 100, 0),
-    redact: [...(options.redact ?? [])],
+    redact: names('redact', options.redact ?? []),
     graceMs: ms('grace', options.grace ?? '20s'),
     batchMax: whole('batchMax', options.batchMax ?? 1000, 1),
     bytesMax: whole('bytesMax', options.bytesMax ?? 32 * 1024 * 1024, 1),
@@ -182,13 +184,63 @@ export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSet
   };
 }
 
+/** A misspelt option would leave its default in force, and nobody would know. */
+function checkNames(options: object): void {
+  for (const name of Object.keys(options)) {
+    if (!Object.hasOwn(known, name)) throw new OptionsError('options', name, 'the name of an option');
+  }
+}
+
+const known: Readonly<Record<keyof ConsumerOptions, true>> = {
+  engine: true,
+  broker: true,
+  ledger: true,
+  triage: true,
+  topic: true,
+  handler: true,
+  name: true,
+  schema: true,
+  format: true,
+  ordering: true,
+  keepSettled: true,
+  concurrency: true,
+  policy: true,
+  effects: true,
+  dependsOn: true,
+  retriesShare: true,
+  ambient: true,
+  attemptTimeout: true,
+  holdFor: true,
+  parkedKeys: true,
+  keepParked: true,
+  lease: true,
+  deathsMax: true,
+  snoozesMax: true,
+  redact: true,
+  grace: true,
+  batchMax: true,
+  bytesMax: true,
+  settleWithin: true,
+  poll: true,
+  solitude: true,
+  clock: true,
+  random: true,
+};
+
+/** A single text is a list of its letters, too: it must not pass for one. */
+function names(path: string, value: readonly string[]): readonly string[] {
+  if (Array.isArray(value) && value.every((each) => typeof each === 'string' && each !== ''))
+    return [...value];
+  throw new OptionsError(path, value, 'a list of names');
+}
+
 function whole(path: string, value: number, least: number): number {
   if (Number.isInteger(value) && value >= least) return value;
   throw new OptionsError(path, value, `a whole number from ${least}`);
 }
 
 function ratio(path: string, value: number): number {
-  if (value >= 0 && value <= 1) return value;
+  if (typeof value === 'number' && value >= 0 && value <= 1) return value;
   throw new OptionsError(path, value, 'a number from 0 to 1');
 }
 

@@ -75,6 +75,7 @@ export function consumerPolicy(
   spec: ConsumerPolicySpec,
   environment: { clock: Clock; random: Random },
 ): Policy<Whole> {
+  if (typeof spec !== 'object') throw new OptionsError('policy', spec, 'a document');
   if ('patience' in spec) {
     throw new OptionsError(
       'policy.patience',

@@ -10,7 +10,7 @@ import {
   systemRandom,
 } from 'holdfast';
 import { checkFormat, encode, type PayloadFormat } from './payload-format.ts';
-import { type StandardSchema, validated } from './standard-schema.ts';
+import { checkSchema, type StandardSchema, validated } from './standard-schema.ts';
 
 /** An event as a program gives it: its payload is a value, durations are said in words. */
 export interface EventDraft<T = unknown>
@@ -39,12 +39,13 @@ export interface DraftOptions<T, Tx> {
 export function drafting<T, Tx>(
   options: DraftOptions<T, Tx>,
 ): { readonly broker: Broker<Tx>; toEvent(draft: EventDraft<T>): NewEvent } {
-  const { engine, topic, schema, clock = systemClock, random = systemRandom } = options;
+  const { engine, topic, clock = systemClock, random = systemRandom } = options;
   const broker = options.broker ?? engine?.broker;
   if (!broker) throw new OptionsError('broker', broker, 'a broker, or an engine that has one');
   if (typeof topic !== 'string' || topic === '')
     throw new OptionsError('topic', topic, 'the name of a topic');
   const format = checkFormat(options.format ?? 'json');
+  const schema = checkSchema(options.schema);
   const newId = timeOrderedId(clock, random);
 
   function patienceMs(said: Duration | 'inherit' | undefined): number {

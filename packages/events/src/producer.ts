@@ -47,20 +47,24 @@ export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, 
   }
 
   async function send(): Promise<void> {
-    while (waiting.length > 0) {
-      const batch = takeBatch();
-      try {
-        const published = await store(batch.flatMap(({ events }) => events));
-        let from = 0;
-        for (const { events, resolve } of batch) {
-          resolve(published.slice(from, from + events.length));
-          from += events.length;
-        }
-      } catch (error) {
-        for (const { reject } of batch) reject(error);
-      }
-    }
+    while (waiting.length > 0) await sendTogether(takeBatch());
     isSending = false;
+  }
+
+  async function sendTogether(batch: readonly Waiting[]): Promise<void> {
+    try {
+      const published = await store(batch.flatMap(({ events }) => events));
+      let from = 0;
+      for (const { events, resolve } of batch) {
+        resolve(published.slice(from, from + events.length));
+        from += events.length;
+      }
+    } catch (error) {
+      // One of them is not what this engine can store, and nobody knows which: each has its own answer.
+      if (batch.length > 1 && (error as { code?: unknown } | undefined)?.code === 'HOLDFAST_OPTIONS')
+        for (const each of batch) await sendTogether([each]);
+      else for (const { reject } of batch) reject(error);
+    }
   }
 
   /** As many as the engine takes at once. */

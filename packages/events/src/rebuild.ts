@@ -14,7 +14,7 @@ import { LeaseLostError } from './event-errors.ts';
 import type { Handler } from './handler.ts';
 import { pause } from './pause.ts';
 import { checkFormat, type PayloadFormat } from './payload-format.ts';
-import { type StandardSchema, validated } from './standard-schema.ts';
+import { checkSchema, type StandardSchema, validated } from './standard-schema.ts';
 import { Task } from './task.ts';
 
 export interface RebuildOptions<T = unknown, Tx = unknown> {
@@ -62,6 +62,8 @@ export async function rebuild<T = unknown, Tx = unknown>(
   if (!broker || !ledger)
     throw new OptionsError('engine', engine.name, 'an engine with a broker and a ledger');
   const { from, to, onProgress, signal } = options;
+  const schema = checkSchema(options.schema);
+  if (typeof options.handler !== 'function') throw new OptionsError('handler', options.handler, 'a function');
   const run = options.run ?? timeOrderedId(clock, random)();
   const keepMs = durationMs(options.keep ?? '7d', 'keep');
   const scope = `rebuild/${name}/${run}`;
@@ -71,7 +73,7 @@ export async function rebuild<T = unknown, Tx = unknown>(
 
   async function handle(event: SettledEvent, hold: Hold): Promise<void> {
     const task = taskOf<T>(event, settings, clock);
-    if (options.schema) task.payload = await validated(options.schema, task.payload);
+    if (schema) task.payload = await validated(schema, task.payload);
     const given = await options.handler(task);
     const answer = isAnswer(given) ? given : undefined;
     if (answer && answer.kind !== 'done' && answer.kind !== 'commit') {

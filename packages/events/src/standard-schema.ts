@@ -1,3 +1,4 @@
+import { OptionsError } from 'holdfast';
 import { PoisonError } from './event-errors.ts';
 
 /** What zod, valibot, arktype and others have in common: https://standardschema.dev, the part that is used here. */
@@ -21,6 +22,13 @@ interface SchemaIssue {
 
 /** Issues that are told; a long list that is wrong throughout says nothing more after these. */
 const issuesMax = 20;
+
+/** What is no schema would park every event. */
+export function checkSchema<T>(schema: StandardSchema<T> | undefined): StandardSchema<T> | undefined {
+  const standard: Partial<StandardSchema['~standard']> | undefined = schema?.['~standard'];
+  if (schema === undefined || typeof standard?.validate === 'function') return schema;
+  throw new OptionsError('schema', schema, 'a schema of https://standardschema.dev');
+}
 
 /** The value as the schema makes it; throws a `PoisonError`. A promise only where the schema needs one. */
 export function validated<T>(schema: StandardSchema<T>, value: unknown): T | Promise<T> {

@@ -22,6 +22,7 @@ export interface TopicControls {
 }
 
 export function topicControls({ controls }: Pick<Broker, 'controls'>, topic: string): TopicControls {
+  demandName('topic', topic);
   const impose = (control: Control, act: Act, lasting?: Duration) =>
     controls.impose(control, act, lasting === undefined ? undefined : durationMs(lasting, 'lasting'));
   const lift = (control: Control, act: Act) => controls.lift(controlId(control), act);
@@ -30,11 +31,23 @@ export function topicControls({ controls }: Pick<Broker, 'controls'>, topic: str
   return {
     pause: (act, lasting) => impose({ kind: 'pause', topic }, act, lasting),
     resume: (act) => lift({ kind: 'pause', topic }, act),
-    quarantine: (what, act, lasting) => impose({ kind: 'quarantine', topic, ...what }, act, lasting),
+    async quarantine(what, act, lasting) {
+      const { tenant, key } = { tenant: undefined, key: undefined, ...what };
+      if ((tenant === undefined) === (key === undefined))
+        throw new OptionsError('what', what, 'a tenant or a key');
+      demandName('what', tenant ?? key);
+      return impose({ kind: 'quarantine', topic, ...what }, act, lasting);
+    },
+
     release: (what, act) => lift({ kind: 'quarantine', topic, ...what }, act),
-    skip: (eventId, act) => impose({ kind: 'skip', topic, eventId }, act),
+
+    async skip(eventId, act) {
+      demandName('eventId', eventId);
+      return impose({ kind: 'skip', topic, eventId }, act);
+    },
 
     async reroute(to, act, type) {
+      demandName('to', to);
       if (to === topic) throw new OptionsError('to', to, 'another topic than this one');
       return impose({ kind: 'reroute', topic, to, ...ofType(type) }, act);
     },
@@ -57,4 +70,8 @@ export function topicControls({ controls }: Pick<Broker, 'controls'>, topic: str
       return sheet.controls.filter(({ control }) => control.topic === topic);
     },
   };
+}
+
+function demandName(path: string, name: unknown): void {
+  if (typeof name !== 'string' || name === '') throw new OptionsError(path, name, 'a text');
 }

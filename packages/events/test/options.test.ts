@@ -1,5 +1,5 @@
 import { memoryEngine } from '@holdfast/contracts/memory';
-import { type ConsumerOptions, consumer } from '@holdfast/events';
+import { type ConsumerOptions, commit, consumer, producer, rebuild, topicControls } from '@holdfast/events';
 import { describe, expect, test } from 'vitest';
 
 const engine = memoryEngine();
@@ -9,6 +9,15 @@ describe('a consumer refuses, in one sentence that names field and value', () =>
   test.each<[object, string]>([
     [{ engine: undefined }, 'broker: expected a broker, or an engine that has one, got undefined'],
     [{ topic: '' }, 'topic: expected the name of a topic, got ""'],
+    [{ concurency: 5 }, 'options: expected the name of an option, got "concurency"'],
+    [{ name: 5 }, 'name: expected a name for the handler, got 5'],
+    [{ name: '' }, 'name: expected a name for the handler, got ""'],
+    [{ schema: {} }, 'schema: expected a schema of https://standardschema.dev, got {}'],
+    [{ dependsOn: 'payment' }, 'dependsOn: expected a list of names, got "payment"'],
+    [{ redact: 'card' }, 'redact: expected a list of names, got "card"'],
+    [{ redact: [5] }, 'redact: expected a list of names, got [5]'],
+    [{ policy: 'patient' }, 'policy: expected a document, got "patient"'],
+    [{ retriesShare: '0.5' }, 'retriesShare: expected a number from 0 to 1, got "0.5"'],
     [{ handler: 'no' }, 'handler: expected a function, got "no"'],
     [{ concurrency: 0 }, 'concurrency: expected a whole number from 1, got 0'],
     [{ retriesShare: 2 }, 'retriesShare: expected a number from 0 to 1, got 2'],
@@ -23,6 +32,26 @@ describe('a consumer refuses, in one sentence that names field and value', () =>
   ])('%o', (wrong, sentence) => {
     expect(() => consumer({ ...good, ...wrong } as ConsumerOptions)).toThrow(sentence);
   });
+});
+
+test('a producer, a rebuild, an answer and the controls refuse what they cannot use', async () => {
+  expect(() => producer({ engine, topic: 'orders', schema: {} as never })).toThrow(
+    'schema: expected a schema',
+  );
+  const past = { engine, topic: 'orders', name: 'view@1' };
+  await expect(rebuild({ ...past, handler: null as never })).rejects.toThrow('handler: expected a function');
+  expect(() => commit(undefined as never)).toThrow('commit: expected a function, got undefined');
+
+  const by = { who: 'ann', why: 'a test' };
+  const controls = topicControls(engine.broker, 'orders');
+  await expect(controls.quarantine({} as never, by)).rejects.toThrow(
+    'what: expected a tenant or a key, got {}',
+  );
+  await expect(controls.quarantine({ key: 5 } as never, by)).rejects.toThrow('what: expected a text, got 5');
+  await expect(controls.skip('', by)).rejects.toThrow('eventId: expected a text, got ""');
+  await expect(controls.reroute('', by)).rejects.toThrow('to: expected a text, got ""');
+  expect(() => topicControls(engine.broker, '')).toThrow('topic: expected a text, got ""');
+  expect(await controls.standing()).toEqual([]);
 });
 
 test('the policy is six attempts over half a minute, and a document changes parts of it', () => {

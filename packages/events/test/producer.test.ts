@@ -1,5 +1,5 @@
 import { commit, outbox, producer } from '@holdfast/events';
-import { policy, surroundedBy } from 'holdfast';
+import { OptionsError, policy, surroundedBy } from 'holdfast';
 import { seededRandom } from 'holdfast/testing';
 import { describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
@@ -26,6 +26,30 @@ describe('a producer', () => {
       { payload: '{"total":3}', type: 'placed', key: 'k', patienceLeftMs: 58_995 },
     ]);
     expect(await broker.declare('orders')).toMatchObject({ ordering: 'key' });
+  });
+
+  test('one that the engine cannot store fails alone', async () => {
+    const { engine, clock, broker, left } = stage();
+    const publish = broker.publish.bind(broker);
+    vi.spyOn(broker, 'publish').mockImplementation(async (topic, events) => {
+      const odd = events.find(({ key }) => key === 'odd');
+      if (odd) throw new OptionsError('key', odd.key, 'another one');
+      return publish(topic, events);
+    });
+    const orders = producer({ engine, topic: 'orders', clock });
+    const answers = await Promise.allSettled([
+      orders.publish({ id: 'a', payload: 1 }),
+      orders.publish({ id: 'b', payload: 2, key: 'odd' }),
+      orders.publish({ id: 'c', payload: 3, key: 17 as never }),
+      orders.publish({ id: 'd', payload: 4 }),
+    ]);
+    expect(answers).toMatchObject([
+      { status: 'fulfilled', value: { id: 'a', duplicate: false } },
+      { status: 'rejected', reason: { path: 'key' } },
+      { status: 'rejected', reason: { path: 'events[0].key' } },
+      { status: 'fulfilled', value: { id: 'd', duplicate: false } },
+    ]);
+    expect(await left()).toEqual(['a ready', 'd ready']);
   });
 
   test('what is published in one turn shares a write, in order, and each gets its own answer', async () => {
