@@ -60,7 +60,10 @@ export function caretaker(options: CaretakerOptions): Caretaker {
   const { engine, clock = systemClock, parkingsMax = 3, onNotify } = options;
   const { triage } = engine;
   if (!triage) throw new OptionsError('engine.triage', triage, 'an engine with a triage');
+  // A rule would replay what can never succeed for ever.
+  if (!(parkingsMax >= 1)) throw new OptionsError('parkingsMax', parkingsMax, 'a number from 1');
   const everyMs = durationMs(options.every ?? '10s', 'every');
+  if (everyMs === 0) throw new OptionsError('every', options.every, 'some time between two rounds');
   const replays = replayer({ engine, clock });
   const bell = new Bell(clock, () => void makeRound());
   const leaving = new AbortController();

@@ -21,7 +21,7 @@ export interface Consumer {
   readonly topic: string;
   /** Takes another document with `update`, and stops all retries with `kill`. */
   readonly policy: Policy;
-  /** Declares the topic and begins, once; one that failed may be tried again. */
+  /** Declares the topic and begins, once; a start that failed may be tried again. To go on after `stop`, make another consumer. */
   start(): Promise<void>;
   /** Claims nothing more, and resolves when nothing is in hand. What takes longer than `grace` is given back. */
   stop(options?: { readonly grace?: Duration }): Promise<void>;
@@ -197,6 +197,8 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     policy,
 
     start() {
+      // Nothing would be handled, and nobody would know why.
+      if (started && stopped) return Promise.reject(new ConsumerStoppedError(name));
       started ??= begin().catch((error) => {
         started = undefined;
         throw error;

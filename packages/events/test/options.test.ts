@@ -1,5 +1,13 @@
 import { memoryEngine } from '@holdfast/contracts/memory';
-import { type ConsumerOptions, commit, consumer, producer, rebuild, topicControls } from '@holdfast/events';
+import {
+  type ConsumerOptions,
+  caretaker,
+  commit,
+  consumer,
+  producer,
+  rebuild,
+  topicControls,
+} from '@holdfast/events';
 import { describe, expect, test } from 'vitest';
 
 const engine = memoryEngine();
@@ -32,6 +40,27 @@ describe('a consumer refuses, in one sentence that names field and value', () =>
   ])('%o', (wrong, sentence) => {
     expect(() => consumer({ ...good, ...wrong } as ConsumerOptions)).toThrow(sentence);
   });
+});
+
+test('a caretaker refuses rounds without a pause, and rules that never give up', () => {
+  expect(() => caretaker({ engine, every: 0 })).toThrow(
+    'every: expected some time between two rounds, got 0',
+  );
+  expect(() => caretaker({ engine, parkingsMax: Number.NaN })).toThrow(
+    'parkingsMax: expected a number from 1, got NaN',
+  );
+});
+
+test('a consumer that was stopped says so when it is started again', async () => {
+  const stopped = consumer(good);
+  await stopped.start();
+  await stopped.stop();
+  await expect(stopped.start()).rejects.toThrow('the consumer orders was stopped');
+
+  const never = consumer(good);
+  await never.stop();
+  await never.start();
+  expect(never.state().status).toBe('stopped');
 });
 
 test('a producer, a rebuild, an answer and the controls refuse what they cannot use', async () => {
