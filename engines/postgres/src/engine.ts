@@ -1,10 +1,10 @@
 import {
   type Broker,
   type Counters,
-  defaultSizeLimits,
   type Engine,
   type Features,
   type Ledger,
+  readLimits,
   type SizeLimits,
   type Triage,
   timeOrderedId,
@@ -94,6 +94,10 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresEn
   const { keepMarksMs = 60 * dayMs, keepParkedMs = 30 * dayMs, longTransactionMs = 60_000 } = options;
   const { onWarning = emitWarning } = options;
   checkSchema(schema);
+  for (const [name, value] of Object.entries({ keepMarksMs, keepParkedMs, longTransactionMs })) {
+    if (!(value >= 0 && value < Infinity)) throw new OptionsError(name, value, 'a number of ms from 0');
+  }
+  const limits = readLimits(options.limits);
   const connections = connectionsOf(options);
   const database = new Database(connections.pool, schema, clock);
   try {
@@ -110,7 +114,6 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresEn
   const channel = `holdfast_${schema}`.slice(0, nameBytesMax);
   const doorbell = new Doorbell(database, channel, connections.openListener);
   const watchVacuum = vacuumWatch(database, longTransactionMs, onWarning);
-  const limits: SizeLimits = { ...defaultSizeLimits, ...options.limits };
 
   return {
     name: 'postgres',

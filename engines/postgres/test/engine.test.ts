@@ -21,6 +21,11 @@ describe('options', () => {
     ],
     [{ url: 'postgres://x', answerWithinMs: 0 }, 'answerWithinMs: expected a number of ms above 0, got 0'],
     [{ url: 'postgres://x', connectionsMax: 0 }, 'connectionsMax: expected a whole number above 0, got 0'],
+    [{ url: 'postgres://x', keepParkedMs: -1 }, 'keepParkedMs: expected a number of ms from 0, got -1'],
+    [
+      { url: 'postgres://x', limits: { batchMax: Number.NaN } },
+      'limits.batchMax: expected a number from 1, got NaN',
+    ],
     [{ url: 'postgres://x', schema: '' }, 'schema: expected a name of 1 to 63 bytes, got ""'],
   ])('%j is refused with a sentence', async (options, sentence) => {
     await expect(openPostgres(options)).rejects.toThrow(sentence);

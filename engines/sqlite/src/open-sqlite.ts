@@ -1,5 +1,11 @@
 import { DatabaseSync } from 'node:sqlite';
-import { defaultSizeLimits, type Engine, type Features, type SizeLimits } from '@holdfast/contracts';
+import {
+  defaultSizeLimits,
+  type Engine,
+  type Features,
+  readLimits,
+  type SizeLimits,
+} from '@holdfast/contracts';
 import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
 import { sqliteBroker } from './broker.ts';
 import { ControlBoard } from './controls.ts';
@@ -92,9 +98,9 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
   for (const [name, value] of Object.entries({ keepMarksMs, keepParkedMs, keepAuditMs, busyMaxMs })) {
     if (!(value >= 0 && value < Infinity)) throw new OptionsError(name, value, 'a number of ms from 0');
   }
+  const limits = readLimits(options.limits, { ...defaultSizeLimits, batchMax: 1000 });
 
   const store = new Store(connect(file, durability), { file, clock, random, busyMaxMs, beforeWrite });
-  const limits = { ...defaultSizeLimits, batchMax: 1000, ...options.limits };
   const bells = new Doorbells(store);
   const declared = topics(store);
   const board = new ControlBoard(store, bells);

@@ -126,6 +126,8 @@ describe('the file', () => {
     [{ durability: 'disk' }, 'durability'],
     [{ keepMarksMs: -1 }, 'keepMarksMs'],
     [{ busyMaxMs: Number.NaN }, 'busyMaxMs'],
+    [{ limits: { batchMax: Number.NaN } }, 'limits.batchMax'],
+    [{ limits: { payloadMax: 5 } }, 'limits'],
   ])('cannot be opened with %j', async (wrong, field) => {
     const options = { file: 'events.db', ...wrong } as SqliteOptions;
     await expect(openSqlite(options)).rejects.toMatchObject({ path: field });

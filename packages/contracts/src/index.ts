@@ -70,7 +70,7 @@ export {
 } from './parked-filter.ts';
 export { advanceReplay, defaultReplay, firstMemo, type ReplayStep, replayed, stopReplay } from './replay.ts';
 export { commitFailed, LEASE_LOST, REPEATED, type Settled, TOOK, TOPIC_UNKNOWN } from './settled.ts';
-export { checkEdit, checkEvents, defaultSizeLimits, type SizeLimits } from './size-limits.ts';
+export { checkEdit, checkEvents, defaultSizeLimits, readLimits, type SizeLimits } from './size-limits.ts';
 export { type AttemptNote, continueStory, storyMax } from './story-note.ts';
 export { timeOfId, timeOrderedId } from './time-ordered-id.ts';
 export type {

@@ -21,6 +21,21 @@ export const defaultSizeLimits: SizeLimits = {
   keyLengthMax: 512,
 };
 
+/** What an engine was told, and the defaults for the rest. */
+export function readLimits(
+  given: Partial<SizeLimits> | undefined,
+  defaults: SizeLimits = defaultSizeLimits,
+): SizeLimits {
+  for (const [name, value] of Object.entries(given ?? {})) {
+    if (!Object.hasOwn(defaults, name)) {
+      throw new OptionsError('limits', name, `one of ${Object.keys(defaults).join(', ')}`);
+    }
+    if (!(typeof value === 'number' && value >= 1))
+      throw new OptionsError(`limits.${name}`, value, 'a number from 1');
+  }
+  return { ...defaults, ...given };
+}
+
 /** Throws for the first thing that cannot be stored; called before anything is. */
 export function checkEvents(events: readonly NewEvent[], limits: SizeLimits): void {
   if (events.length > limits.batchMax) {
