@@ -91,11 +91,9 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       run(operation, options) {
         const { plan } = made;
         const { swift, throughLayers } = plan;
-        return (
-          (swift && !surroundings() && swift(plan, operation, options)) ||
-          throughLayers?.(plan, operation, options).then(unwrap) ||
-          run(plan, operation, options)
-        );
+        if (swift && !surroundings()) return swift(plan, operation, options) ?? run(plan, operation, options);
+        if (throughLayers) return throughLayers(plan, operation, options).then(unwrap);
+        return run(plan, operation, options);
       },
       try(operation, options) {
         const { plan } = made;
