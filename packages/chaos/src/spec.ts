@@ -3,11 +3,13 @@ import {
   count,
   duration,
   type Field,
+  flag,
   list,
   number,
   readTable,
   type SettingsOf,
   shape,
+  text,
   word,
 } from 'holdfast/fields';
 import { delay } from './distribution.ts';
@@ -16,18 +18,11 @@ import { required, type VariantSettings, type VariantSpec, variants } from './va
 /** Where faults happen. Not every place can do every fault. */
 export type Place = 'fetch' | 'handler' | 'proxy';
 
-const text: Field<string, string> = {
-  kind: 'a text',
+/** A body may be empty. */
+const body: Field<string, string> = {
+  ...text(),
   read: (value) => (typeof value === 'string' ? value : undefined),
 };
-
-function flag(fallback: boolean): Field<boolean, boolean> {
-  return {
-    kind: 'true or false',
-    fallback,
-    read: (value) => (typeof value === 'boolean' ? value : undefined),
-  };
-}
 
 /** A `count` that no word may stand in for. */
 function whole(fallback?: number, min?: number): Field<number, number> {
@@ -66,7 +61,7 @@ const when = {
   flap: shape({ up: span(), down: span() }),
   first: whole(),
   every: whole(1, 1),
-  match: shape({ method: list(text), path: list(text), target: list(text) }),
+  match: shape({ method: list(text()), path: list(text()), target: list(text()) }),
 };
 
 type Way = 'request' | 'response';
@@ -80,14 +75,14 @@ const kinds = {
   refuse: { ...when, cut: flag(false) },
   reset: { ...when, afterBytes: whole(0), direction: way('response') },
   truncate: { ...when, afterBytes: whole(0) },
-  error: { ...when, code: { ...text, fallback: 'ECONNRESET' }, message: text, direction: way('request') },
+  error: { ...when, code: text('ECONNRESET'), message: text(), direction: way('request') },
   status: {
     ...when,
     status,
     retryAfter: span(),
     retryAfterAs: word('seconds', 'seconds', 'date'),
     headers,
-    body: text,
+    body,
     direction: way('request'),
   },
   duplicate: { ...when, together: flag(false) },

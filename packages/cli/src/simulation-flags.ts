@@ -7,6 +7,7 @@ import {
   parseScenario,
   type Scenario,
   strangerIn,
+  underTest,
 } from '@holdfast/config';
 import { comparedIn, median, stormNames, stormPolicies, stormText } from '@holdfast/simulator';
 import { OptionsError, type PolicySpec } from 'holdfast';
@@ -67,9 +68,6 @@ export async function policiesOf(
   const chosen = names.length > 0 ? names : comparedIn(scenario);
   return { names: chosen.length > 0 ? [...new Set(chosen)] : ['holdfast'], policies };
 }
-
-/** What scenarios call the policy that is compared. */
-const underTest = 'under-test';
 
 /** The policies that a run will need, each with where it is named. */
 function namedIn({ clients, services, compare }: Scenario, asked: readonly string[]): [string, string][] {

@@ -14,6 +14,7 @@ export {
   type ServiceSettings,
   scenarioSchema,
   type TimeSettings,
+  underTest,
 } from './scenario.ts';
 export { strangerIn } from './scenario-rules.ts';
 export { mapOf, needed, parseTable } from './table.ts';

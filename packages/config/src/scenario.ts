@@ -4,6 +4,7 @@ import {
   duration,
   either,
   type Field,
+  flag,
   list,
   number,
   type OutputOf,
@@ -11,6 +12,7 @@ import {
   readTable,
   type SettingsOf,
   shape,
+  text,
   word,
 } from 'holdfast/fields';
 import { jsonSchema } from 'holdfast/schema';
@@ -23,21 +25,8 @@ import { type Schema, schemaOf } from './table-schema.ts';
 
 const unlimited = { unlimited: Infinity };
 
-function text(fallback?: string): Field<string, string> {
-  return {
-    kind: 'a text',
-    fallback,
-    read: (value) => (typeof value === 'string' && value ? value : undefined),
-  };
-}
-
-function flag(fallback?: boolean): Field<boolean, boolean> {
-  return {
-    kind: 'true or false',
-    fallback,
-    read: (value) => (typeof value === 'boolean' ? value : undefined),
-  };
-}
+/** What a scenario calls the policy that is being compared. */
+export const underTest = 'under-test';
 
 const policyField: Field<PolicySpec, PolicySpec> = {
   kind: 'a policy',
@@ -106,7 +95,7 @@ function ofOneKind<In, Out>(field: Field<In, Out>): Field<In, Out> {
 const call = shape({
   to: needed(text()),
   /** The name of a policy; `under-test` is the one that is being compared. */
-  policy: text('under-test'),
+  policy: text(underTest),
   attemptTimeout: duration(),
   /** What travels with the call: the patience that is left, and that somebody above already retries it. */
   tells: list(word(undefined, 'patience', 'ownership'), []),
@@ -206,7 +195,7 @@ const clients = shape({
   repeat: time,
   /** At most so often for one piece of work. */
   repeatMax: count('unlimited', 0, unlimited),
-  policy: text('under-test'),
+  policy: text(underTest),
   /** Of policies that have no limit of their own for an attempt. */
   attemptTimeout: duration(),
   /** How long the customer waits; the policy knows. */

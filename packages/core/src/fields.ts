@@ -173,6 +173,24 @@ export function either<F extends readonly Field[]>(
   };
 }
 
+/** True or false, and no word that only looks like one of them: `'false'` would be true. */
+export function flag(fallback?: boolean): Field<boolean, boolean> {
+  return {
+    kind: 'true or false',
+    fallback,
+    read: (value) => (typeof value === 'boolean' ? value : undefined),
+  };
+}
+
+/** A text that is not empty. */
+export function text(fallback?: string): Field<string, string> {
+  return {
+    kind: 'a text',
+    fallback,
+    read: (value) => (typeof value === 'string' && value ? value : undefined),
+  };
+}
+
 /** Whatever the user gives; it is passed on untouched. */
 export function anything<T = unknown>(): Field<T, T> {
   return { kind: 'anything', read: (value) => value as T };

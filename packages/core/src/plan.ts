@@ -127,7 +127,7 @@ export interface Plan extends Rules {
   /** A part may let an attempt wait or race. */
   isIntricate: boolean;
   /** No retries and no hedges while set: one attempt for each piece of work. */
-  killSwitch: boolean;
+  readonly killSwitch: { isOn: boolean };
 }
 
 /** When a second attempt may be started beside the first. */

@@ -71,9 +71,10 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
     said = read(spec),
   ): Policy<SpecOfParts<P>> {
     const counters = new Counters();
+    const killSwitch = { isOn: false };
 
     function compile({ name, fields, settings }: Said): Pick<Policy, 'name' | 'plan' | 'settings'> {
-      const plan = emptyPlan(name, packs, environment, counters);
+      const plan = emptyPlan(name, packs, environment, counters, killSwitch);
       for (const part of parts) part.create(settings, plan, fields);
       plan.isTimed ||= plan.patienceMs < Infinity;
       if (plan.layers[0]) plan.swift = plan.refuse = undefined;
@@ -121,14 +122,11 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
         const nextSaid = read(document);
         const next = compile(nextSaid);
         said = nextSaid;
-        next.plan.killSwitch = plan.killSwitch;
         plan.handOver?.(next.plan);
         Object.assign(made, next, { spec: document });
-        // Work that ends by the old document is switched off with the rest.
-        Object.defineProperty(plan, 'killSwitch', { get: () => made.plan.killSwitch });
       },
       kill(on = true) {
-        made.plan.killSwitch = on;
+        killSwitch.isOn = on;
       },
     };
     return made;
@@ -157,6 +155,7 @@ function emptyPlan(
   packs: readonly Pack[],
   environment: Environment,
   counters: Counters,
+  killSwitch: Plan['killSwitch'],
 ): Plan {
   // Every field, in one order: plans of one shape keep the code that reads them fast.
   const plan: Plan = {
@@ -172,7 +171,7 @@ function emptyPlan(
     limiterWaitMs: 0,
     judgesValues: 0,
     waitsForBreaker: false,
-    killSwitch: false,
+    killSwitch,
     isTimed: false,
     isIntricate: false,
     delay: () => 0,

@@ -77,7 +77,12 @@ function stateOf(name: string, plan: Plan): PolicyState {
   });
   const { counters, killSwitch } = plan;
   const { loadMultiplication } = counters;
-  return { name, counters: structuredClone({ ...counters, loadMultiplication }), killSwitch, targets };
+  return {
+    name,
+    counters: structuredClone({ ...counters, loadMultiplication }),
+    killSwitch: killSwitch.isOn,
+    targets,
+  };
 }
 
 /** Infinity is not in JSON. */

@@ -107,7 +107,7 @@ export class Work implements History {
 
   /** The alarm set for `wakeAt` rang. A busy thread may have been late to notice. */
   alarm(now: number): Step {
-    if (this.plan.killSwitch) return this.giveUp(now, 'kill_switch', this.given);
+    if (this.plan.killSwitch.isOn) return this.giveUp(now, 'kill_switch', this.given);
     return now < this.patienceEndsAt ? this.send(now) : this.giveUp(now, 'patience_too_short', this.given);
   }
 
@@ -144,7 +144,7 @@ export class Work implements History {
     this.isValue = outcome.ok;
     this.inner = outcome.ok ? undefined : endedInside(given, attempt.since);
     if (this.inner) this.barred ??= 'not_owner';
-    if (plan.killSwitch) this.barred ??= 'kill_switch';
+    if (plan.killSwitch.isOn) this.barred ??= 'kill_switch';
     const asked = this.options?.barred;
     if (asked) this.barred ??= ask(asked, 'not_replayable');
     const verdict = this.decide(now, judged);

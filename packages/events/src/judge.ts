@@ -110,7 +110,7 @@ export class Judge<Tx> {
       previousDelayMs: delivery.nextDelayMs ?? 0,
       patienceEndsAt: task.patienceEndsAt,
       idempotent: true,
-      barred: plan.killSwitch ? 'kill_switch' : undefined,
+      barred: plan.killSwitch.isOn ? 'kill_switch' : undefined,
     };
     const reopensAt = brake.reopensAt(now);
     const verdict = decide(plan, history, judged, {

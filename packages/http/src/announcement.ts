@@ -17,7 +17,7 @@ export function announcementOf(
   around: Surroundings | undefined,
   priority: Priority | undefined,
 ): Announcement {
-  const owns = around?.ownedUpstream || (mayRepeat && plan.attempts > 1 && !plan.killSwitch);
+  const owns = around?.ownedUpstream || (mayRepeat && plan.attempts > 1 && !plan.killSwitch.isOn);
   return { owner: owns ? true : undefined, priority: priority ?? around?.priority };
 }
 

@@ -15,7 +15,7 @@ import {
   surroundings,
   type Wait,
 } from 'holdfast';
-import { anything, callback, duration, type Field, list, number, readTable, word } from 'holdfast/fields';
+import { anything, callback, duration, flag, list, number, readTable, word } from 'holdfast/fields';
 import { type Announce, type Announcement, announce, announcementOf, announcesTo } from './announcement.ts';
 import { firstBytes, isReplayable } from './body.ts';
 import { type Endpoints, endpointsOf } from './endpoints.ts';
@@ -70,10 +70,7 @@ const callFields = {
   patience: duration(),
   priority: word(undefined, 'critical', 'default', 'sheddable'),
   idempotencyKey: keyField,
-  idempotent: {
-    kind: 'true or false',
-    read: (value: unknown) => (typeof value === 'boolean' ? value : undefined),
-  } satisfies Field<boolean, boolean>,
+  idempotent: flag(),
   onWait: callback<NonNullable<CallOptions['onWait']>>(),
 };
 

@@ -1,5 +1,5 @@
 import { OptionsError, type Random, type Surroundings } from 'holdfast';
-import type { Field } from 'holdfast/fields';
+import { type Field, text } from 'holdfast/fields';
 
 /** What a key is asked for. */
 export interface Keyed {
@@ -30,10 +30,7 @@ export function keyMaker(said: Idempotency = 'off'): KeyMaker | undefined {
 }
 
 /** A promise, say, would be the same text for every request; and what is empty is no key. */
-export const keyField: Field<string, string> = {
-  kind: 'a text that is not empty',
-  read: (value) => (typeof value === 'string' && value !== '' ? value : undefined),
-};
+export const keyField: Field<string, string> = { ...text(), kind: 'a text that is not empty' };
 
 function demandKey(key: string | undefined): string | undefined {
   if (key === undefined || keyField.read(key, '') !== undefined) return key;

@@ -1,9 +1,9 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type Clock, later, systemClock } from 'holdfast';
-import { anything, callback, duration, list, readTable, type SpecOf } from 'holdfast/fields';
+import { anything, callback, duration, flag, list, readTable, type SpecOf } from 'holdfast/fields';
 import type { HealthPart } from './health.ts';
-import { able, flag } from './option-fields.ts';
+import { able } from './option-fields.ts';
 import { pause, within } from './pause.ts';
 
 const fields = {
@@ -13,7 +13,7 @@ const fields = {
   signals: list(anything<NodeJS.Signals>(), ['SIGTERM', 'SIGINT']),
   before: callback<() => unknown>(),
   after: callback<() => unknown>(),
-  exit: flag,
+  exit: flag(),
 };
 
 export type GracefulShutdownOptions = SpecOf<typeof fields>;

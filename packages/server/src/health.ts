@@ -1,11 +1,11 @@
 import { timingSafeEqual } from 'node:crypto';
 import { type Clock, OptionsError, policies, systemClock } from 'holdfast';
-import { callback, duration, type Field, rate, readTable, type SpecOf } from 'holdfast/fields';
+import { callback, duration, type Field, flag, rate, readTable, type SpecOf, text } from 'holdfast/fields';
 import { addressKey, clientAddress } from './address.ts';
 import type { Answer } from './answer.ts';
 import type { Exchange } from './exchange.ts';
 import { LocalLimits } from './local-limits.ts';
-import { flag, text, trusted } from './option-fields.ts';
+import { trusted } from './option-fields.ts';
 import type { Part } from './part.ts';
 import { within } from './pause.ts';
 import { problem } from './problem.ts';
@@ -32,8 +32,8 @@ export interface DependencyHealth {
 
 const dependencyFields = {
   check: callback<NonNullable<Dependency['check']>>(),
-  policy: text,
-  critical: flag,
+  policy: text(),
+  critical: flag(),
 };
 
 /** One that nobody looks at would always be well. */
@@ -51,15 +51,15 @@ const byName: Field<Readonly<Record<string, Dependency>>, Readonly<Record<string
 };
 
 const fields = {
-  live: text,
-  ready: text,
-  overall: text,
+  live: text(),
+  ready: text(),
+  overall: text(),
   dependencies: byName,
   every: duration('1s', undefined, 1000),
   timeout: duration('1s'),
-  started: flag,
+  started: flag(),
   details: callback<(exchange: Exchange) => boolean>(),
-  token: text,
+  token: text(),
   rate: rate('20/s'),
   proxies: trusted,
 };

@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto';
 import type { Begun, Claim, Completion, Hold, Ledger, Settled } from '@holdfast/contracts';
 import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
-import { anything, count, duration, list, readTable, type SpecOf, word } from 'holdfast/fields';
+import { anything, count, duration, flag, list, readTable, type SpecOf, text, word } from 'holdfast/fields';
 import { readResponse } from 'holdfast/wire';
 import type { Answer, HandlerAnswer } from './answer.ts';
 import { type Exchange, tooLarge } from './exchange.ts';
 import { readKey } from './idempotency-key.ts';
 import { HeldKey, type HoldSettings } from './idempotent-request.ts';
-import { able, flag, method, text } from './option-fields.ts';
+import { able, method } from './option-fields.ts';
 import type { Part } from './part.ts';
 import { pause } from './pause.ts';
 import { problem } from './problem.ts';
@@ -22,18 +22,18 @@ const mebibyte = 1024 * 1024;
 const fields = {
   ledger: able<Ledger>('a Ledger', 'begin'),
   scope: anything<((exchange: Exchange) => string | undefined) | 'public'>(),
-  required: flag,
+  required: flag(),
   methods: list(method, ['POST', 'PATCH']),
   wait: duration('0ms'),
   whenLost: word('tell', 'tell', 'reexecute'),
-  transactional: flag,
+  transactional: flag(),
   lease: duration('30s', undefined, 100),
   heldMax: duration('15m'),
   keep: duration('24h'),
   liveMax: count(10_000, 1),
   bodyMax: count(mebibyte, 0),
   answerMax: count(mebibyte, 0),
-  replay: list(text, []),
+  replay: list(text(), []),
   sealing: anything<Sealing>(),
   timeout: duration('35ms'),
 };

@@ -1,17 +1,6 @@
 import type { Field } from 'holdfast/fields';
 import type { Peers } from './address.ts';
 
-/** No word that only looks like one of them: `'false'` would be true. */
-export const flag: Field<boolean, boolean> = {
-  kind: 'true or false',
-  read: (value) => (typeof value === 'boolean' ? value : undefined),
-};
-
-export const text: Field<string, string> = {
-  kind: 'a text',
-  read: (value) => (typeof value === 'string' ? value : undefined),
-};
-
 /** In any case: requests have it in capitals, and one that is never met would be left unprotected. */
 export const method: Field<string, string> = {
   kind: 'a method such as "POST"',

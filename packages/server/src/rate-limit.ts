@@ -6,6 +6,7 @@ import {
   count,
   duration,
   type Field,
+  flag,
   group,
   list,
   type Rate,
@@ -14,6 +15,7 @@ import {
   type SettingsOf,
   type SpecOf,
   shape,
+  text,
   word,
 } from 'holdfast/fields';
 import { addressKey, clientAddress } from './address.ts';
@@ -21,7 +23,7 @@ import type { Answer } from './answer.ts';
 import { CallerNames } from './caller-names.ts';
 import type { Exchange } from './exchange.ts';
 import { LocalLimits } from './local-limits.ts';
-import { able, flag, text, trusted } from './option-fields.ts';
+import { able, trusted } from './option-fields.ts';
 import type { Part, Visit } from './part.ts';
 import { problem, retryAfter } from './problem.ts';
 import { legacyFields, RateFields, type RatePolicy, type Taken } from './rate-policy.ts';
@@ -38,12 +40,12 @@ const quota: Field<Rate, { readonly ratePerMs: number; readonly times: number }>
   },
 };
 
-const limitFields = { name: text, rate: quota, burst: count(undefined, 1) };
+const limitFields = { name: text(), rate: quota, burst: count(undefined, 1) };
 
 const fields = {
   limits: list(shape(limitFields), [{}]),
   key: callback<(exchange: Exchange) => string | undefined>(),
-  perRoute: flag,
+  perRoute: flag(),
   cost: callback<(exchange: Exchange) => number>(),
   proxies: trusted,
   counters: able<Counters>('Counters', 'take'),
@@ -53,8 +55,8 @@ const fields = {
   lease: group({ tokensMax: count(20, 1), for: duration('100ms') }, false),
   keysMax: count(100_000, 2),
   fields: word('low', 'low', 'always', 'refused'),
-  reportOnly: flag,
-  legacy: flag,
+  reportOnly: flag(),
+  legacy: flag(),
   retryAfterCap: duration('1h'),
 };
 

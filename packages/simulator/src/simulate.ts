@@ -1,4 +1,4 @@
-import type { CallSettings, Scenario } from '@holdfast/config';
+import { type CallSettings, type Scenario, underTest } from '@holdfast/config';
 import { type Environment, type Policy, type PolicySpec, policy } from 'holdfast';
 import { Cache } from './cache.ts';
 import { Caller } from './caller.ts';
@@ -29,9 +29,6 @@ export interface SimulationOptions {
 const drainMaxMs = 60_000;
 
 const defaultWaitingMax = 2_000_000;
-
-/** What scenarios call the policy that is compared. */
-const underTest = 'under-test';
 
 /** Runs a scenario by driving the machines of the policies directly. The same arguments give the same results. */
 export function simulate(scenario: Scenario, options: SimulationOptions): Results {

@@ -77,7 +77,7 @@ export function worstLoad(plan: Plan, settings: AllSettings, within: readonly Po
 
 /** What a layer multiplies by when everything fails. */
 function callsOf({ attempts, killSwitch }: Plan, { mode }: AllSettings): number {
-  return killSwitch || mode === 'observe' ? 1 : attempts;
+  return killSwitch.isOn || mode === 'observe' ? 1 : attempts;
 }
 
 function ownLoad(plan: Plan, settings: AllSettings): Omit<WorstLoad, 'callsInAll'> {

@@ -21,7 +21,7 @@ export function operationRing(plan: Plan, settings: AllSettings, isGuarded: bool
     place('patience', plan.patienceMs < Infinity, sayPatience(plan.patienceMs, isGuarded)),
     place('fallback', fallback, fallback && sayFallback(fallback.to, fallback.reserve)),
     place('cache', cache, cache && sayCache(cache.fresh, cache.staleIfError)),
-    place('ownership', true, sayOwnership(plan.killSwitch), []),
+    place('ownership', true, sayOwnership(plan.killSwitch.isOn), []),
     place('retry', plan.attempts > 1, sayRetry(plan.attempts, settings.backoff), retryFields),
     place('hedge', hedge, hedge && sayHedge(hedge, plan.attempts)),
     place('budget', budget, budget && sayBudget(budget.ratio)),
