@@ -10,6 +10,7 @@ import {
   timeOrderedId,
 } from '@holdfast/contracts';
 import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import { auditOf } from './audit.ts';
 import { postgresBroker } from './broker.ts';
 import { connectionsOf } from './connections.ts';
@@ -56,6 +57,22 @@ export interface PostgresOptions {
   readonly random?: Random;
 }
 
+const known: Readonly<Record<keyof PostgresOptions, true>> = {
+  url: true,
+  pool: true,
+  schema: true,
+  durability: true,
+  connectionsMax: true,
+  answerWithinMs: true,
+  limits: true,
+  keepMarksMs: true,
+  keepParkedMs: true,
+  longTransactionMs: true,
+  onWarning: true,
+  clock: true,
+  random: true,
+};
+
 /** Every contract, in one database. */
 export interface PostgresEngine extends Engine<PostgresTransaction> {
   readonly durability: 'process' | 'power';
@@ -90,6 +107,7 @@ const nameBytesMax = 63;
 
 /** Connects, brings the schema up to date, and gives the engine. Rejects with a sentence when any of it is impossible. */
 export async function openPostgres(options: PostgresOptions): Promise<PostgresEngine> {
+  refuseUnknown(known, options);
   const { schema = 'holdfast', clock = systemClock, random = systemRandom } = options;
   const { keepMarksMs = 60 * dayMs, keepParkedMs = 30 * dayMs, longTransactionMs = 60_000 } = options;
   const { onWarning = emitWarning } = options;

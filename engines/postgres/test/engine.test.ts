@@ -19,6 +19,7 @@ describe('options', () => {
       { url: 'postgres://x', durability: 'hope' as 'power' },
       'durability: expected process or power, got "hope"',
     ],
+    [{ url: 'postgres://x', connectionMax: 5 } as object, 'connectionMax: expected one of url, pool'],
     [{ url: 'postgres://x', answerWithinMs: 0 }, 'answerWithinMs: expected a number of ms above 0, got 0'],
     [{ url: 'postgres://x', connectionsMax: 0 }, 'connectionsMax: expected a whole number above 0, got 0'],
     [{ url: 'postgres://x', keepParkedMs: -1 }, 'keepParkedMs: expected a number of ms from 0, got -1'],

@@ -1,5 +1,6 @@
 import type { Counters, Engine, Ledger } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import { Redis } from 'ioredis';
 import { redisCounters } from './counters.ts';
 import { redisFeatures } from './features.ts';
@@ -19,6 +20,14 @@ export interface RedisOptions {
   readonly onError?: (error: Error) => void;
 }
 
+const known: Readonly<Record<keyof RedisOptions, true>> = {
+  url: true,
+  client: true,
+  prefix: true,
+  keepMarksMs: true,
+  onError: true,
+};
+
 export interface RedisEngine extends Engine<never> {
   readonly ledger: Ledger<never>;
   readonly counters: Counters;
@@ -34,6 +43,7 @@ const reconnectMaxMs = 500;
 
 /** Idempotency keys, marks and rate limits in Redis 6.2 or later. It connects by itself, now and after an outage. */
 export function openRedis(options: RedisOptions): RedisEngine {
+  refuseUnknown(known, options);
   const { prefix = 'holdfast:' } = options;
   const client = options.client ?? connect(options);
   return {

@@ -76,6 +76,11 @@ describe.skipIf(redis.missing)(titled('Redis', redis), () => {
   });
 });
 
+test('a misspelt option is refused', () => {
+  const options = { url: 'redis://localhost', keyPrefix: 'shop:' };
+  expect(() => openRedis(options)).toThrow('keyPrefix: expected one of url, client, prefix');
+});
+
 test('an address is needed', () => {
   expect(() => openRedis({})).toThrow(
     'url: expected an address such as "redis://localhost:6379", or a client',

@@ -7,6 +7,7 @@ import {
   type SizeLimits,
 } from '@holdfast/contracts';
 import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import { sqliteBroker } from './broker.ts';
 import { ControlBoard } from './controls.ts';
 import { SqliteCounters } from './counters.ts';
@@ -45,6 +46,19 @@ export interface SqliteOptions {
   /** Called before each commit; what it throws prevents it, and the one before it has been made. For tests of crashes. */
   readonly beforeWrite?: () => void;
 }
+
+const known: Readonly<Record<keyof SqliteOptions, true>> = {
+  file: true,
+  durability: true,
+  clock: true,
+  random: true,
+  limits: true,
+  keepMarksMs: true,
+  keepParkedMs: true,
+  keepAuditMs: true,
+  busyMaxMs: true,
+  beforeWrite: true,
+};
 
 /** Every contract, in one file. */
 export interface SqliteEngine extends Required<Engine<DatabaseSync>> {
@@ -88,6 +102,7 @@ const cacheKib = 8 * 1024;
 
 /** Opens a file for events, keys, parked events and rate limits. Many processes may have it open. */
 export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> {
+  refuseUnknown(known, options);
   const { file, durability = 'process', clock = systemClock, random = systemRandom } = options;
   const { keepMarksMs = 60 * dayMs, keepParkedMs = 30 * dayMs, keepAuditMs = 365 * dayMs } = options;
   const { busyMaxMs = 10_000, beforeWrite = () => {} } = options;

@@ -124,6 +124,7 @@ describe('the file', () => {
   test.each([
     [{ file: '' }, 'file'],
     [{ durability: 'disk' }, 'durability'],
+    [{ busyMax: 5000 }, 'busyMax'],
     [{ keepMarksMs: -1 }, 'keepMarksMs'],
     [{ busyMaxMs: Number.NaN }, 'busyMaxMs'],
     [{ limits: { batchMax: Number.NaN } }, 'limits.batchMax'],

@@ -201,13 +201,18 @@ export function isDocument(value: unknown): value is object {
   return isObject(value) && !Array.isArray(value);
 }
 
-/** Reads a document by a table: defaults filled in, words and durations as numbers. Throws an `OptionsError`. */
-export function readTable<T extends Table>(fields: T, input: object, path = ''): SettingsOf<T> {
+/** A misspelt name would leave a default in force, and nobody would know. Throws an `OptionsError`. */
+export function refuseUnknown(known: object, input: object, path = ''): void {
   for (const key of Object.keys(input)) {
-    if (!Object.hasOwn(fields, key)) {
-      throw new OptionsError(path + key, input[key as never], `one of ${Object.keys(fields).join(', ')}`);
+    if (!Object.hasOwn(known, key)) {
+      throw new OptionsError(path + key, input[key as never], `one of ${Object.keys(known).join(', ')}`);
     }
   }
+}
+
+/** Reads a document by a table: defaults filled in, words and durations as numbers. Throws an `OptionsError`. */
+export function readTable<T extends Table>(fields: T, input: object, path = ''): SettingsOf<T> {
+  refuseUnknown(fields, input, path);
   const settings: Record<string, unknown> = {};
   for (const key in fields) {
     const field = fields[key] as Field;

@@ -9,6 +9,7 @@ import {
   type TriageRule,
 } from '@holdfast/contracts';
 import { type Clock, type Duration, durationMs, OptionsError, systemClock } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import { Bell } from './bell.ts';
 import { storePolicy } from './consumer-policy.ts';
 import { type Replayer, replayer } from './replayer.ts';
@@ -29,6 +30,17 @@ export interface CaretakerOptions {
   readonly onError?: (error: unknown) => void;
   readonly clock?: Clock;
 }
+
+const known: Readonly<Record<keyof CaretakerOptions, true>> = {
+  engine: true,
+  every: true,
+  request: true,
+  lookback: true,
+  parkingsMax: true,
+  onNotify: true,
+  onError: true,
+  clock: true,
+};
 
 export interface RoundReport {
   readonly replayed: number;
@@ -57,6 +69,7 @@ const sweptMax = 10_000;
  * removes what has outlived its time. One a process that has the engine open; several do no harm.
  */
 export function caretaker(options: CaretakerOptions): Caretaker {
+  refuseUnknown(known, options);
   const { engine, clock = systemClock, parkingsMax = 3, onNotify } = options;
   const { triage } = engine;
   if (!triage) throw new OptionsError('engine.triage', triage, 'an engine with a triage');

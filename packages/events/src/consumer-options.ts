@@ -16,6 +16,7 @@ import {
   systemClock,
   systemRandom,
 } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import type { ConsumerPolicySpec } from './consumer-policy.ts';
 import type { Handler } from './handler.ts';
 import { checkFormat, type PayloadFormat } from './payload-format.ts';
@@ -122,7 +123,7 @@ export interface ConsumerSettings<T, Tx> {
 }
 
 export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSettings<T, Tx> {
-  checkNames(options);
+  refuseUnknown(known, options);
   const { engine, topic, clock = systemClock, random = systemRandom } = options;
   const broker = options.broker ?? engine?.broker;
   const ledger = options.ledger ?? engine?.ledger;
@@ -182,13 +183,6 @@ export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSet
     clock,
     random,
   };
-}
-
-/** A misspelt option would leave its default in force, and nobody would know. */
-function checkNames(options: object): void {
-  for (const name of Object.keys(options)) {
-    if (!Object.hasOwn(known, name)) throw new OptionsError('options', name, 'the name of an option');
-  }
 }
 
 const known: Readonly<Record<keyof ConsumerOptions, true>> = {

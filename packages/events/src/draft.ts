@@ -35,6 +35,17 @@ export interface DraftOptions<T, Tx> {
   readonly random?: Random;
 }
 
+export const draftOptions: Readonly<Record<keyof DraftOptions<unknown, unknown>, true>> = {
+  engine: true,
+  broker: true,
+  topic: true,
+  schema: true,
+  format: true,
+  patience: true,
+  clock: true,
+  random: true,
+};
+
 /** Makes events of drafts. Ids are made here, so that a publish whose answer was lost can be repeated. */
 export function drafting<T, Tx>(
   options: DraftOptions<T, Tx>,

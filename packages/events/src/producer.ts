@@ -1,6 +1,7 @@
 import { checkEvents, type NewEvent, type Ordering, type Published } from '@holdfast/contracts';
 import type { Policy } from 'holdfast';
-import { type DraftOptions, drafting, type EventDraft } from './draft.ts';
+import { refuseUnknown } from 'holdfast/fields';
+import { type DraftOptions, drafting, draftOptions, type EventDraft } from './draft.ts';
 
 export interface ProducerOptions<T = unknown, Tx = unknown> extends DraftOptions<T, Tx> {
   /** Declares the topic so; as it is, or `none`, unless given. */
@@ -8,6 +9,12 @@ export interface ProducerOptions<T = unknown, Tx = unknown> extends DraftOptions
   /** Repeats a publish that failed: under the same ids, so that nothing is stored twice. */
   readonly policy?: Policy;
 }
+
+const known: Readonly<Record<keyof ProducerOptions, true>> = {
+  ...draftOptions,
+  ordering: true,
+  policy: true,
+};
 
 export interface Producer<T = unknown> {
   /** Resolves when it is stored, as durably as the engine stores. */
@@ -24,6 +31,7 @@ interface Waiting {
 
 /** Publishes events. Those that are published in one turn, or while the store is busy with others, share a write. */
 export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, Tx>): Producer<T> {
+  refuseUnknown(known, options);
   const { topic, ordering, policy } = options;
   const { broker, toEvent } = drafting(options);
   let declared: Promise<unknown> | undefined;

@@ -8,6 +8,7 @@ import {
   systemClock,
   systemRandom,
 } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import { isAnswer } from './answer.ts';
 import { Bell } from './bell.ts';
 import { LeaseLostError } from './event-errors.ts';
@@ -39,6 +40,23 @@ export interface RebuildOptions<T = unknown, Tx = unknown> {
   readonly random?: Random;
 }
 
+const known: Readonly<Record<keyof RebuildOptions, true>> = {
+  engine: true,
+  topic: true,
+  name: true,
+  handler: true,
+  schema: true,
+  format: true,
+  from: true,
+  to: true,
+  run: true,
+  keep: true,
+  onProgress: true,
+  signal: true,
+  clock: true,
+  random: true,
+};
+
 export interface RebuildProgress {
   readonly run: string;
   readonly handled: number;
@@ -57,6 +75,7 @@ const leaseMs = 60_000;
 export async function rebuild<T = unknown, Tx = unknown>(
   options: RebuildOptions<T, Tx>,
 ): Promise<RebuildProgress> {
+  refuseUnknown(known, options);
   const { engine, topic, name, clock = systemClock, random = systemRandom } = options;
   const { broker, ledger } = engine;
   if (!broker || !ledger)

@@ -13,6 +13,7 @@ import {
   type Triage,
 } from '@holdfast/contracts';
 import { type Clock, OptionsError, systemClock } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import { pause } from './pause.ts';
 
 export interface ReplayerOptions {
@@ -22,6 +23,13 @@ export interface ReplayerOptions {
   readonly broker?: Pick<Broker, 'publish'>;
   readonly clock?: Clock;
 }
+
+const known: Readonly<Record<keyof ReplayerOptions, true>> = {
+  engine: true,
+  triage: true,
+  broker: true,
+  clock: true,
+};
 
 export interface ReplayRun {
   /** Told after each step. What it throws ends the run, not the replay. */
@@ -48,6 +56,7 @@ const lookedThroughMax = 1000;
 
 /** Runs replays. Everything about them is in the store: any process may go on where another was killed. */
 export function replayer(options: ReplayerOptions): Replayer {
+  refuseUnknown(known, options);
   const { engine, clock = systemClock } = options;
   const triage = options.triage ?? engine?.triage;
   const broker = options.broker ?? engine?.broker;

@@ -1,23 +1,28 @@
 import { memoryEngine } from '@holdfast/contracts/memory';
 import {
+  type CaretakerOptions,
   type ConsumerOptions,
   caretaker,
   commit,
   consumer,
+  outbox,
   producer,
+  type RebuildOptions,
   rebuild,
+  replayer,
   topicControls,
 } from '@holdfast/events';
 import { describe, expect, test } from 'vitest';
 
 const engine = memoryEngine();
+const named = { engine, topic: 'orders' };
 const good = { engine, topic: 'orders', handler: () => {} };
 
 describe('a consumer refuses, in one sentence that names field and value', () => {
   test.each<[object, string]>([
     [{ engine: undefined }, 'broker: expected a broker, or an engine that has one, got undefined'],
     [{ topic: '' }, 'topic: expected the name of a topic, got ""'],
-    [{ concurency: 5 }, 'options: expected the name of an option, got "concurency"'],
+    [{ concurency: 5 }, 'concurency: expected one of engine, broker, ledger'],
     [{ name: 5 }, 'name: expected a name for the handler, got 5'],
     [{ name: '' }, 'name: expected a name for the handler, got ""'],
     [{ schema: {} }, 'schema: expected a schema of https://standardschema.dev, got {}'],
@@ -40,6 +45,16 @@ describe('a consumer refuses, in one sentence that names field and value', () =>
   ])('%o', (wrong, sentence) => {
     expect(() => consumer({ ...good, ...wrong } as ConsumerOptions)).toThrow(sentence);
   });
+});
+
+test.each<[string, () => unknown]>([
+  ['producer', () => producer({ ...named, patiance: '5s' })],
+  ['outbox', () => outbox({ ...named, patiance: '5s' })],
+  ['replayer', () => replayer({ ...named, patiance: '5s' } as object)],
+  ['caretaker', () => caretaker({ engine, patiance: '5s' } as CaretakerOptions)],
+  ['rebuild', () => rebuild({ ...good, name: 'v2', patiance: '5s' } as RebuildOptions)],
+])('a misspelt option of a %s is refused', async (_, make) => {
+  await expect(async () => make()).rejects.toThrow(/: expected one of .*, got /);
 });
 
 test('a caretaker refuses rounds without a pause, and rules that never give up', () => {
