@@ -38,7 +38,7 @@ export interface Facts {
 /** A throttled target wants more room than a failing one. */
 const throttledBaseMs = 1000;
 
-const done: Verdict = { kind: 'done' };
+export const done: Verdict = { kind: 'done' };
 
 /** What to do after an attempt. Pure: the same arguments give the same verdict, here, in a queue and in the simulator. */
 export function decide(rules: Rules, history: History, judged: Judgement, facts: Facts): Verdict {

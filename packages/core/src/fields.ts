@@ -134,7 +134,7 @@ export function group<T extends Table>(
 ): Field<SpecOf<T> | boolean, SettingsOf<T> | null> {
   const { kind, read } = shape(fields);
   return {
-    kind,
+    kind: `true, false or ${kind}`,
     fallback,
     fields,
     read: (value, path) => (value === false ? null : read(value === true ? {} : value, path)),

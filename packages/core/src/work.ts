@@ -1,7 +1,7 @@
 import { ask } from './ask.ts';
 import { Attempt } from './attempt.ts';
 import type { RetryBudget } from './budget.ts';
-import { decide, type Facts, type History } from './decide.ts';
+import { decide, done, type Facts, type History } from './decide.ts';
 import type { Judgement, Outcome } from './outcome.ts';
 import type { Plan, RunOptions } from './plan.ts';
 import { endedInside, nextMoment, type Story, type StoryAttempt } from './story.ts';
@@ -270,4 +270,3 @@ const logMax = 100;
 
 const okay: Judgement = { class: 'ok' };
 const none: StoryAttempt[] = [];
-const done: Verdict = { kind: 'done' };

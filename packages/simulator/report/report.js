@@ -32,7 +32,7 @@ for (const svg of document.querySelectorAll('svg[data-chart]')) {
     for (const { name, style, says, at } of lines) {
       if (off.has(String(style))) continue;
       const value = document.createElement('span');
-      value.className = `p${style}`;
+      value.className = `p p${style}`;
       value.append(' · ', name, ' ');
       value.append(Object.assign(document.createElement('b'), { textContent: says[index] }));
       readout.append(value);
@@ -41,7 +41,7 @@ for (const svg of document.querySelectorAll('svg[data-chart]')) {
       dot.setAttribute('cx', x);
       dot.setAttribute('cy', at[index]);
       dot.setAttribute('r', '3.5');
-      dot.setAttribute('class', `p${style}`);
+      dot.setAttribute('class', `p p${style}`);
       reader.append(dot);
     }
     reader.removeAttribute('hidden');

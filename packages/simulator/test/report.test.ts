@@ -133,7 +133,10 @@ policies: { p: { attempts: 1 } }
 `);
   const days = await comparePolicies(long, ['p'], pool, { seeds: [1] });
   expect(reportText(days)).toContain('144,000 s, seed 1');
-  expect(reportHtml(days)).toContain('p: from 0/s to 1/s, at the end 0/s');
+  const html = reportHtml(days);
+  expect(html).toContain('p: from 0/s to 1/s, at the end 0/s');
+  // What is drawn is in it, and not what each second was.
+  expect(html.length).toBeLessThan(500_000);
 });
 
 describe('a report', () => {
@@ -143,6 +146,19 @@ describe('a report', () => {
     expect(html).not.toMatch(/(src|href)=["']?(https?:)?\/\//);
     expect(html).toContain("default-src 'none'");
     expect(html).not.toContain('<script>alert(1)');
+  });
+
+  test('has a colour and a dash for each policy, however many there are', () => {
+    const [first] = comparison.policies;
+    const dozen = {
+      ...comparison,
+      policies: Array.from({ length: 12 }, (_, n) => ({ ...first!, policy: `p${n}` })),
+    };
+    const styles = reportHtml(dozen).match(
+      /^\.p\d+ \{\n {2}--c: .+\n {2}--dash: .+|\.p\d+\{--c:hsl[^}]+\}/gm,
+    );
+    expect(styles).toHaveLength(12);
+    expect(new Set(styles!.map((each) => each.replace(/\.p\d+/, ''))).size).toBe(12);
   });
 
   test('in a terminal fits a line for each policy', () => {

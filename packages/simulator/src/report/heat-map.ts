@@ -53,7 +53,6 @@ export function heatHtml(sweep: Sweep): string {
     title,
     `<header><h1>${escaped(title)}</h1><p>Medians of ${sweep.seeds} seeds. Across: <code>${escaped(across!.path)}</code>${down ? `; down: <code>${escaped(down.path)}</code>` : ''}. Darker is more.</p></header>
 <main><div class="wide"><table class="heat"><thead><tr><th></th>${columns.map((column) => `<th scope="col">${escaped(`${column}`)}</th>`).join('')}</tr></thead><tbody>${body.join('')}</tbody></table></div></main>`,
-    sweep,
   );
 }
 

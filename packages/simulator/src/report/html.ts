@@ -4,7 +4,7 @@ import type { Spread } from '../estimates.ts';
 import type { Finding } from '../trial.ts';
 import { drawChart, type Line } from './chart.ts';
 import { callerFigures, type ShownFigure } from './figures.ts';
-import { embedded, escaped, show, showSeconds, showShare } from './markup.ts';
+import { escaped, show, showSeconds, showShare } from './markup.ts';
 
 interface Plot {
   readonly key: string;
@@ -94,19 +94,24 @@ ${others
 </main>
 <footer><p>Made with the production code of the policies on virtual time. Hashes of the first run of each:
 ${policies.map(({ policy, trial }) => `${escaped(policy)} <code>${escaped(trial.hashes[0] ?? '–')}</code>`).join(', ')}.</p></footer>`,
-    comparison,
+    policies.map((_, index) => furtherStyle(index)).join(''),
   );
 }
 
+/** The style sheet has colours and dashes for ten policies. Further ones get a hue far from the last, and a dash of their own. */
+function furtherStyle(index: number): string {
+  if (index < 10) return '';
+  return `.p${index}{--c:hsl(${(index * 137.5) % 360} 60% 50%);--dash:${2 + 3 * (index % 5)} ${2 + 2 * (index % 3)}}`;
+}
+
 /** A page with the style and the script inside it. */
-export function page(title: string, body: string, data: unknown): string {
+export function page(title: string, body: string, moreStyle = ''): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
 <meta name="color-scheme" content="light dark"><title>${escaped(title)}</title>
-<style>${asset('report.css')}</style></head><body>
+<style>${asset('report.css')}${moreStyle}</style></head><body>
 ${body}
-<script type="application/json" id="data">${embedded(data)}</script>
 <script>${asset('report.js')}</script>
 </body></html>
 `;
@@ -140,7 +145,7 @@ function figuresTable({ policies }: Comparison): string {
         ? '<span class="good">meets all bounds</span>'
         : '<span class="bad">misses a bound</span>'
       : '';
-    return `<tr class="p${index}"><th scope="row">${escaped(policy)} ${verdict}</th>${cells}</tr>`;
+    return `<tr class="p p${index}"><th scope="row">${escaped(policy)} ${verdict}</th>${cells}</tr>`;
   });
   return `<div class="wide"><table><caption>Medians over the seeds, and between which seeds they are</caption><thead><tr><th scope="col">policy</th>${head}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
 }

@@ -3,11 +3,6 @@ export function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** Data that is safe inside a script element. */
-export function embedded(data: unknown): string {
-  return JSON.stringify(data).replace(/</g, '\\u003c');
-}
-
 /** A figure as a person reads it: three or four digits, and thousands apart. */
 export function show(figure: number | null | undefined): string {
   if (figure === null || figure === undefined) return '–';
