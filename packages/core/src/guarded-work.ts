@@ -7,7 +7,8 @@ import type { Facts } from './decide.ts';
 import { ExpiredError, OptionsError, type RefusalReason, refusedQuickly } from './errors.ts';
 import { expiryOf, isEndTimed, land, launch } from './flight-deck.ts';
 import type { Judgement, Outcome } from './outcome.ts';
-import type { Plan, Priority, RunOptions } from './plan.ts';
+import type { Plan, RunOptions } from './plan.ts';
+import { ranks } from './run-options.ts';
 import type { Target } from './target.ts';
 import { OVERFLOW } from './targets.ts';
 import type { Verdict } from './verdict.ts';
@@ -18,8 +19,6 @@ const fairMs = 50;
 
 /** How soon at least, and by chance up to twice that, work that waits for a breaker looks how its probes are doing. */
 const lookMs = 50;
-
-const ranks: Record<Priority, number> = { critical: 0, default: 1, sheddable: 2 };
 
 /** Not admitted; `refused` says by whom. */
 const REFUSED = -1;
@@ -376,7 +375,7 @@ class Queued implements Waiter, Pause {
     this.work = work;
     this.target = target;
     this.bulkhead = bulkhead;
-    this.priority = ranks[work.options?.priority as Priority] ?? 1;
+    this.priority = ranks[work.options?.priority ?? 'default'];
     this.expiresAt = work.patienceEndsAt;
     this.waiting = false;
     this.ahead = undefined;

@@ -1,5 +1,5 @@
 import { Alarm, type Clock } from './clock.ts';
-import { durationMs } from './duration.ts';
+import { readDuration } from './duration.ts';
 import { leaveWith, stay } from './leaving.ts';
 import type { Plan, RunOptions } from './plan.ts';
 import { surroundings } from './surroundings.ts';
@@ -18,7 +18,7 @@ export function limitsOf(
 ): Limits {
   const around = surroundings();
   const startedAt = clock.now();
-  const askedMs = patience === undefined ? patienceMs : durationMs(patience, 'patience');
+  const askedMs = readDuration(patience ?? patienceMs);
   const endsAt = Math.min(startedAt + askedMs, around?.patienceEndsAt ?? Infinity);
   return { startedAt, endsAt, signal: signal ?? around?.signal };
 }

@@ -5,6 +5,7 @@ import { isDocument, readTable, type Table } from './fields.ts';
 import type { Pack } from './outcome.ts';
 import type { Part, SpecOfParts } from './part.ts';
 import type { Operation, Plan, RunOptions } from './plan.ts';
+import { wrongIn } from './run-options.ts';
 import { attemptRun, type Ending, run, runPlainly } from './shell.ts';
 import { surroundings } from './surroundings.ts';
 import { systemClock, systemRandom } from './system-clock.ts';
@@ -91,6 +92,9 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       counters,
       run(operation, options) {
         const { plan } = made;
+        const wrong = options && wrongIn(options);
+        // Whoever gets a promise looks for errors there.
+        if (wrong) return Promise.reject(wrong);
         const { swift, throughLayers } = plan;
         if (swift && !surroundings()) return swift(plan, operation, options) ?? run(plan, operation, options);
         if (throughLayers) return throughLayers(plan, operation, options).then(unwrap);
@@ -98,6 +102,8 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       },
       try(operation, options) {
         const { plan } = made;
+        const wrong = options && wrongIn(options);
+        if (wrong) return Promise.reject(wrong);
         const refused = surroundings() ? undefined : plan.refuse?.(plan, options);
         return refused
           ? Promise.resolve(refused)

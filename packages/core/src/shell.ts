@@ -1,6 +1,6 @@
 import type { Attempt } from './attempt.ts';
 import { Alarm } from './clock.ts';
-import { durationMs } from './duration.ts';
+import { readDuration } from './duration.ts';
 import { leaveWith, stay } from './leaving.ts';
 import type { Outcome } from './outcome.ts';
 import type { Operation, Plan, RunOptions } from './plan.ts';
@@ -184,13 +184,7 @@ function start<T, R>(
 ): Promise<R> {
   const around = surroundings();
   const now = plan.clock.now();
-  let { patienceMs } = plan;
-  try {
-    if (options?.patience !== undefined) patienceMs = durationMs(options.patience, 'patience');
-  } catch (error) {
-    // Whoever gets a promise looks for errors there.
-    return Promise.reject(error);
-  }
+  const patienceMs = readDuration(options?.patience ?? plan.patienceMs);
   const priority = around?.priority;
   const work = plan.work(
     priority && !options?.priority ? { ...options, priority } : options,

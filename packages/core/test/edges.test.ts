@@ -639,13 +639,32 @@ describe('options', () => {
     expect(operation.calls).toEqual([]);
   });
 
-  test('that are null are not said, and a priority that nobody knows is the default one', async () => {
-    const { clock, policy: made, call } = setup({ bulkhead: { concurrent: 1, queue: 1 } });
-    const running = made.run(call(after('10ms', 1)), { targets: null as never });
-    const waiting = made.run(call(2), { priority: 'urgent' as never });
-    await clock.advance('10ms');
-    expect(await Promise.all([running, waiting])).toEqual([1, 2]);
-    expect(await made.try(call(3), { targets: null as never })).toMatchObject({ ok: true });
+  test('that are null are not said', async () => {
+    const { policy: made, call } = setup();
+    const nothing = { targets: null, patience: null, signal: null } as never;
+    expect(await made.run(call(1), nothing)).toBe(1);
+    expect(await made.try(call(2), nothing)).toMatchObject({ ok: true });
+  });
+
+  test.each<[object, string]>([
+    [{ patience: 'soon' }, 'patience: expected a duration such as "200ms", got "soon"'],
+    [{ signal: 'now' }, 'signal: expected an AbortSignal, got "now"'],
+    [{ signal: {} }, 'signal: expected an AbortSignal, got {}'],
+    [{ target: 5 }, 'target: expected a text, got 5'],
+    [{ targets: 'a' }, 'targets: expected a list of texts, got "a"'],
+    [{ targets: [5] }, 'targets: expected a list of texts, got [5]'],
+    [{ idempotent: 'no' }, 'idempotent: expected true or false, got "no"'],
+    [{ classify: 'http' }, 'classify: expected a function, got "http"'],
+    [{ priority: 'urgent' }, 'priority: expected critical, default or sheddable, got "urgent"'],
+    [{ pateince: '1s' }, 'pateince: expected one of patience, signal, target'],
+  ])('%j is refused before anything is called', async (wrong, sentence) => {
+    const operation = vi.fn(() => 1);
+    for (const made of [setup().policy, definePolicy([retry])()]) {
+      await expect(made.run(operation, wrong as RunOptions)).rejects.toThrow(sentence);
+      await expect(made.try(operation, wrong as RunOptions)).rejects.toThrow(sentence);
+      expect(made.counters.operations).toBe(0);
+    }
+    expect(operation).not.toHaveBeenCalled();
   });
 
   test('of a run are never changed', async () => {
