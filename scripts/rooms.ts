@@ -11,11 +11,8 @@ const arrows: Record<string, readonly string[]> = {
   telemetry: ['core'],
   server: ['contracts'],
   events: ['contracts'],
-  assembly: ['contracts'],
   simulator: ['core', 'config'],
-  gateway: ['http', 'server', 'config'],
-  console: ['events'],
-  cli: ['console', 'events', 'gateway', 'simulator', 'assembly', 'sqlite', 'postgres'],
+  cli: ['events', 'simulator', 'sqlite', 'postgres'],
 };
 
 /** An engine knows contracts, never another engine nor a room above it. */

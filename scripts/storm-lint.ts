@@ -17,7 +17,7 @@ const shown: Record<string, string> = {
   'large-budget':
     'S01b: a fifth, `awsStandard`, is 1.15 times the load; a tenth keeps the 1.10. Here an outage is cut short by the breaker before the budget is spent.',
   'no-breaker':
-    'S03: a budget alone recovers after 180 s, with a breaker after 2. The stall here lasts 4 s, and drains by itself.',
+    'S03: a budget alone recovers after 164 s, with a breaker after 2. The stall here lasts 4 s, and drains by itself.',
   'hasty-breaker':
     'A hundred clients with a call in five seconds each, of which three in ten fail: 64 % of the work succeeds, and 74 % with the default. These storms ask for load, and not for what is refused in vain.',
   'no-timeout': 'In the storm whose service hangs: each of them hurts there.',

@@ -1,4 +1,4 @@
-// What Holdfast does, in a terminal and half a minute: run it with `npm start`.
+// What Holdfast does, in a terminal and half a minute: run it with `npm start -- tour`.
 import { policies, policy, storyOf } from 'holdfast';
 import { explain, tellStory } from 'holdfast/explain';
 import { flakyService } from './first-call.ts';

@@ -25,7 +25,7 @@ class AmbientStore extends AsyncLocalStorage<Surroundings | undefined> implement
 
 /**
  * Importing this module lets patience, ownership and the customer's signal ride along asynchronous calls. They
- * are written only at the edges (a server request, a consumed event, an assembly step, `run` with `ambient: true`)
+ * are written only at the edges (a server request, a consumed event, `run` with `ambient: true`)
  * and read everywhere: a write costs more than a whole call, a read next to nothing.
  */
 keepSurroundingsIn(new AmbientStore());

@@ -1,5 +1,5 @@
 /**
- * The machines that policies are made of, for those who drive them themselves: the simulator, servers, gateways. Each is
+ * The machines that policies are made of, for those who drive them themselves: the simulator, the HTTP client, servers. Each is
  * synchronous, sets no timer and reads no clock: `now` is always given.
  */
 export { AdaptiveLimit, type AdaptiveLimitSettings } from './adaptive-limit.ts';

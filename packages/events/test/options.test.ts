@@ -1,13 +1,11 @@
 import { memoryEngine } from '@holdfast/contracts/memory';
 import {
-  type CaretakerOptions,
   type ConsumerOptions,
   caretaker,
   commit,
   consumer,
   outbox,
   producer,
-  type RebuildOptions,
   rebuild,
   replayer,
   topicControls,
@@ -16,6 +14,7 @@ import { describe, expect, test } from 'vitest';
 
 const engine = memoryEngine();
 const named = { engine, topic: 'orders' };
+const misspelt = { patiance: '5s' };
 const good = { engine, topic: 'orders', handler: () => {} };
 
 describe('a consumer refuses, in one sentence that names field and value', () => {
@@ -48,11 +47,11 @@ describe('a consumer refuses, in one sentence that names field and value', () =>
 });
 
 test.each<[string, () => unknown]>([
-  ['producer', () => producer({ ...named, patiance: '5s' })],
-  ['outbox', () => outbox({ ...named, patiance: '5s' })],
-  ['replayer', () => replayer({ ...named, patiance: '5s' } as object)],
-  ['caretaker', () => caretaker({ engine, patiance: '5s' } as CaretakerOptions)],
-  ['rebuild', () => rebuild({ ...good, name: 'v2', patiance: '5s' } as RebuildOptions)],
+  ['producer', () => producer({ ...named, ...misspelt })],
+  ['outbox', () => outbox({ ...named, ...misspelt })],
+  ['replayer', () => replayer({ engine, ...misspelt })],
+  ['caretaker', () => caretaker({ engine, ...misspelt })],
+  ['rebuild', () => rebuild({ ...good, name: 'v2', ...misspelt })],
 ])('a misspelt option of a %s is refused', async (_, make) => {
   await expect(async () => make()).rejects.toThrow(/: expected one of .*, got /);
 });

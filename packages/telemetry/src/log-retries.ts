@@ -57,7 +57,7 @@ const messages = {
 
 /** Writes a line for each retry, each end without success and each change of a breaker. Returns the way to stop. */
 export function logRetries<Level extends string = 'info'>(
-  logger: Logger<Level>,
+  logger: Logger<NoInfer<Level>>,
   options: LogOptions<Level> = {},
 ): () => void {
   const { level = 'info' as Level, clock = systemClock, linesMax = 10 } = options;

@@ -92,7 +92,7 @@ export const timeRules = /* @__PURE__ */ defineRules(
     id: 'long-in-process',
     severity: 'advice',
     sentence: 'Work that is retried for minutes is lost when the process ends, and its caller is long gone.',
-    fix: 'Hand it to something durable, a consumer or an assembly, and keep retries in the process short.',
+    fix: 'Hand it to something durable, such as a consumer of events, and keep retries in the process short.',
     check({ plan, facts }) {
       if (plan.patienceMs <= inProcessMaxMs || facts.durable) return undefined;
       return { path: 'patience', found: `patience: ${sayMs(plan.patienceMs)}` };
