@@ -1,4 +1,4 @@
-import { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import {
   defaultSizeLimits,
   type Engine,
@@ -16,6 +16,7 @@ import { LaneKeeper } from './lane-keeper.ts';
 import { leases } from './leases.ts';
 import { SqliteLedger } from './ledger.ts';
 import { Marks } from './marks.ts';
+import { openDatabase } from './numbered-parameters.ts';
 import { ParkedSearch } from './parked-search.ts';
 import { ParkingLot } from './parking-lot.ts';
 import { migrate } from './schema.ts';
@@ -187,7 +188,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
 function connect(file: string, durability: 'process' | 'power'): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
-    database = new DatabaseSync(file, { timeout: openTimeoutMs });
+    database = openDatabase(file, { timeout: openTimeoutMs });
     database.exec(`
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'};
