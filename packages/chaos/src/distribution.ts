@@ -2,14 +2,13 @@ import { type Duration, OptionsError } from 'holdfast';
 import { duration, either, type Field, number } from 'holdfast/fields';
 import { required, type VariantSettings, type VariantSpec, variants } from './variants.ts';
 
-const span = (fallback?: Duration) => duration<Record<never, number>>(fallback);
-const cap = span('1h');
+const cap = duration('1h');
 
 const distributions = {
-  uniform: { min: span(0), max: required(span()) },
-  exponential: { mean: required(span()), cap },
-  lognormal: { median: required(span()), sigma: number(1, 0, 10), cap },
-  pareto: { min: required(span()), alpha: number(1.5, 0.1), cap },
+  uniform: { min: duration(0), max: required(duration()) },
+  exponential: { mean: required(duration()), cap },
+  lognormal: { median: required(duration()), sigma: number(1, 0, 10), cap },
+  pareto: { min: required(duration()), alpha: number(1.5, 0.1), cap },
 };
 
 /** How long something takes: always the same, or drawn anew each time. */

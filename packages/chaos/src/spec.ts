@@ -1,4 +1,4 @@
-import { type Duration, OptionsError } from 'holdfast';
+import { OptionsError } from 'holdfast';
 import {
   count,
   duration,
@@ -24,20 +24,10 @@ const body: Field<string, string> = {
   read: (value) => (typeof value === 'string' ? value : undefined),
 };
 
-/** A `count` that no word may stand in for. */
-function whole(fallback?: number, min?: number): Field<number, number> {
-  return count<Record<never, number>>(fallback, min);
-}
-
-/** A `duration` that no word may stand in for. */
-function span(fallback?: Duration): Field<Duration, number> {
-  return duration<Record<never, number>>(fallback);
-}
-
 const status: Field<number, number> = {
-  ...whole(503, 200),
+  ...count(503, 200),
   max: 599,
-  read: (value) => (typeof value === 'number' && value <= 599 ? whole(503, 200).read(value, '') : undefined),
+  read: (value) => (typeof value === 'number' && value <= 599 ? count(503, 200).read(value, '') : undefined),
 };
 
 const headers: Field<Readonly<Record<string, string>>, Readonly<Record<string, string>>> = {
@@ -56,11 +46,11 @@ const headers: Field<Readonly<Record<string, string>>, Readonly<Record<string, s
 /** When a fault may strike; the same for all of them. */
 const when = {
   rate: number(1, 0, 1),
-  from: span(0),
-  until: span(),
-  flap: shape({ up: span(), down: span() }),
-  first: whole(),
-  every: whole(1, 1),
+  from: duration(0),
+  until: duration(),
+  flap: shape({ up: duration(), down: duration() }),
+  first: count(),
+  every: count(1, 1),
   match: shape({ method: list(text()), path: list(text()), target: list(text()) }),
 };
 
@@ -70,23 +60,23 @@ const ways = (fallback: Way | 'both') => word<Way | 'both'>(fallback, 'request',
 
 const kinds = {
   latency: { ...when, delay: required(delay), direction: ways('response') },
-  slow: { ...when, bytesPerSecond: required(whole(undefined, 1)), direction: ways('response') },
+  slow: { ...when, bytesPerSecond: required(count(undefined, 1)), direction: ways('response') },
   hang: { ...when, direction: ways('both') },
   refuse: { ...when, cut: flag(false) },
-  reset: { ...when, afterBytes: whole(0), direction: way('response') },
-  truncate: { ...when, afterBytes: whole(0) },
+  reset: { ...when, afterBytes: count(0), direction: way('response') },
+  truncate: { ...when, afterBytes: count(0) },
   error: { ...when, code: text('ECONNRESET'), message: text(), direction: way('request') },
   status: {
     ...when,
     status,
-    retryAfter: span(),
+    retryAfter: duration(),
     retryAfterAs: word('seconds', 'seconds', 'date'),
     headers,
     body,
     direction: way('request'),
   },
   duplicate: { ...when, together: flag(false) },
-  reorder: { ...when, by: whole(1, 1), within: span('1s') },
+  reorder: { ...when, by: count(1, 1), within: duration('1s') },
 };
 
 export type FaultKind = keyof typeof kinds;

@@ -58,11 +58,13 @@ function amount<In>(
 }
 
 /** A duration in ms. `words` maps what may be said instead ('unlimited') to its number. */
-export function duration<const W extends Words = Record<never, number>>(
-  fallback?: Duration | keyof W,
-  words?: W,
+export function duration(fallback?: Duration, words?: undefined, min?: number): Field<Duration, number>;
+export function duration<const W extends Words>(
+  fallback: Duration | NoInfer<keyof W> | undefined,
+  words: W,
   min?: number,
-): Field<Duration | keyof W, number> {
+): Field<Duration | keyof W, number>;
+export function duration(fallback?: unknown, words?: Words, min?: number): Field<unknown, number> {
   return amount('a duration such as "200ms"', readDuration, fallback, words, min);
 }
 
@@ -79,11 +81,13 @@ export function number(fallback?: number, min?: number, max?: number): Field<num
 }
 
 /** A whole number of at least `min`. */
-export function count<const W extends Words = Record<never, number>>(
-  fallback?: number | keyof W,
-  min?: number,
-  words?: W,
-): Field<number | keyof W, number> {
+export function count(fallback?: number, min?: number): Field<number, number>;
+export function count<const W extends Words>(
+  fallback: number | NoInfer<keyof W> | undefined,
+  min: number | undefined,
+  words: W,
+): Field<number | keyof W, number>;
+export function count(fallback?: unknown, min?: number, words?: Words): Field<unknown, number> {
   return amount(
     'a whole number',
     (value) => (Number.isInteger(value) ? (value as number) : Number.NaN),

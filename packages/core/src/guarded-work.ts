@@ -183,7 +183,7 @@ export class GuardedWork extends Work {
     if (target.limiter) {
       const waitMaxMs = mayWait ? Math.min(plan.limiterWaitMs, patienceEndsAt - now) : 0;
       const waitMs = target.limiter.reserve(now, waitMaxMs);
-      if (waitMs < 0) return this.refuse(now, target, 'rate_limited');
+      if (waitMs < 0) return this.refuse(now, target, 'rate_limited', now + target.limiter.peek(now));
       if (waitMs > 0) return this.pause(now + waitMs, (later) => this.enter(later, target));
     }
     return this.enter(now, target);

@@ -16,7 +16,9 @@ export interface Part<T extends Table = Table> {
 }
 
 /** The document that a policy of these parts takes. */
-export type SpecOfParts<P extends readonly (Part | Pack)[]> = { name?: string } & UnionToIntersection<
+export type SpecOfParts<P extends readonly (Part | Pack)[]> = {
+  name?: string | undefined;
+} & UnionToIntersection<
   P[number] extends infer Each ? (Each extends Part<infer T> ? SpecOf<T> : never) : never
 >;
 

@@ -18,14 +18,10 @@ import { mode } from './parts/mode.ts';
 import { retry } from './parts/retry.ts';
 import { throttle } from './parts/throttle.ts';
 import { timeout } from './parts/timeout.ts';
-import { definePolicy } from './policy.ts';
+import { definePolicy, type Environment, type Policy } from './policy.ts';
 import { registry } from './registry.ts';
 
-/**
- * A policy with every part at hand, right by default: full jitter, a budget that successes pay for, a breaker, and an
- * attempt timeout that learns. The rest is off until the document asks for it.
- */
-export const policy = /* @__PURE__ */ definePolicy([
+const define = /* @__PURE__ */ definePolicy([
   retry,
   timeout,
   budget,
@@ -49,5 +45,11 @@ export const policy = /* @__PURE__ */ definePolicy([
   any,
 ]);
 
-/** The document of a whole policy. */
-export type PolicySpec = NonNullable<Parameters<typeof policy>[0]>;
+/** The document of a whole policy. An interface, so that it is told by its name. */
+export interface PolicySpec extends NonNullable<Parameters<typeof define>[0]> {}
+
+/**
+ * A policy with every part at hand, right by default: full jitter, a budget that successes pay for, a breaker, and an
+ * attempt timeout that learns. The rest is off until the document asks for it.
+ */
+export const policy: (spec?: PolicySpec, environment?: Environment) => Policy<PolicySpec> = define;

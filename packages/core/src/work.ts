@@ -1,8 +1,9 @@
 import { ask } from './ask.ts';
 import { Attempt } from './attempt.ts';
 import type { RetryBudget } from './budget.ts';
+import { thrownBy } from './classify/classifier.ts';
 import { decide, done, type Facts, type History } from './decide.ts';
-import type { Judgement, Outcome } from './outcome.ts';
+import type { Classifier, Judgement, Outcome } from './outcome.ts';
 import type { Plan, RunOptions } from './plan.ts';
 import { endedInside, nextMoment, type Story, type StoryAttempt } from './story.ts';
 import type { Target } from './target.ts';
@@ -257,12 +258,23 @@ export function isJudged(plan: Plan, options: RunOptions | undefined, value: unk
 /** What the classifiers say of an outcome: the run's own, then the policy's. */
 export function judge(plan: Plan, options: RunOptions | undefined, outcome: Outcome): Judgement {
   const { epochMs } = plan.clock;
-  const classify = options?.classify;
-  const answer =
-    (classify && ask(() => classify(outcome, epochMs), undefined)) ?? plan.classify(outcome, epochMs);
+  const answer = askCaller(options, outcome, epochMs) ?? plan.classify(outcome, epochMs);
   const judged = typeof answer === 'object' ? answer : { class: answer ?? (outcome.ok ? 'ok' : 'fatal') };
   // Whatever is said of it, an error is no result.
   return outcome.ok || judged.class !== 'ok' ? judged : { class: 'fatal' };
+}
+
+/** What the run's own classifier says. One that throws is told of, and ends the retries, as the policy's do. */
+function askCaller(
+  options: RunOptions | undefined,
+  outcome: Outcome,
+  epochMs: () => number,
+): ReturnType<Classifier> {
+  try {
+    return options?.classify?.(outcome, epochMs);
+  } catch (error) {
+    return thrownBy(outcome, error);
+  }
 }
 
 /** More attempts than this are not kept in a story. */

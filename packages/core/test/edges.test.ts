@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { any } from '../src/classify/any.ts';
 import { permanent, retryAfter } from '../src/classify/marks.ts';
 import { type Notice, subscribe } from '../src/notices.ts';
@@ -665,6 +665,21 @@ describe('options', () => {
       expect(made.counters.operations).toBe(0);
     }
     expect(operation).not.toHaveBeenCalled();
+  });
+
+  test('that throw when they judge end the retries, and somebody is told', async () => {
+    const { policy: made } = setup();
+    const heard: Notice[] = [];
+    onTestFinished(subscribe((notice) => heard.push(notice)));
+    const down = Object.assign(new Error('down'), { code: 'ECONNRESET' });
+    const classify = () => {
+      throw new Error('my mistake');
+    };
+    await expect(made.run(() => Promise.reject(down), { classify })).rejects.toBe(down);
+    expect(storyOf(down)).toMatchObject({ attempts: 1, stop: 'not_retryable' });
+    expect(heard).toContainEqual(
+      expect.objectContaining({ type: 'unreadable_hint', hint: 'a classifier threw my mistake' }),
+    );
   });
 
   test('of a run are never changed', async () => {

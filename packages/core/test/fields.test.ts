@@ -16,7 +16,7 @@ import {
   shape,
   word,
 } from '../src/fields.ts';
-import { policy } from '../src/whole-policy.ts';
+import { type PolicySpec, policy } from '../src/whole-policy.ts';
 
 const table = {
   patience: duration('10s', { unlimited: Infinity }),
@@ -125,6 +125,24 @@ describe('a document', () => {
     const ending = await policy({ patience: 0 }).try(() => 1);
     expect(ending).toMatchObject({ ok: false, error: { code: 'HOLDFAST_PATIENCE_SPENT' } });
   });
+});
+
+test('what a document cannot mean does not compile, and a name may be left out', () => {
+  const wrong: PolicySpec[] = [
+    // @ts-expect-error no duration
+    { backoff: { base: 'a while' } },
+    // @ts-expect-error no number
+    { breaker: { minimum: 'many' } },
+    // @ts-expect-error a number, and not its text
+    { bulkhead: { concurrent: '5' } },
+    // @ts-expect-error no duration
+    { cache: { fresh: 'x' } },
+    // @ts-expect-error no duration
+    { breaker: { openFor: 'soon' } },
+  ];
+  for (const document of wrong) expect(() => policy(document)).toThrow(/: expected /);
+  const nobody: string | undefined = undefined;
+  expect(policy({ name: nobody }).name).toBeUndefined();
 });
 
 test('nothing of a document reaches a prototype', () => {

@@ -404,7 +404,9 @@ describe('limiter', () => {
     const { policy, call } = setup({ limiter: { rate: '10/s', burst: 2 } });
     await policy.run(call(1));
     await policy.run(call(1));
-    expect(await policy.try(call(1))).toMatchObject({ error: { code: 'HOLDFAST_RATE_LIMITED' } });
+    expect(await policy.try(call(1))).toMatchObject({
+      error: { code: 'HOLDFAST_RATE_LIMITED', retryAfterMs: 100 },
+    });
   });
 
   test('or lets it wait its turn', async () => {

@@ -1,5 +1,5 @@
 import { OptionsError } from '../errors.ts';
-import type { Classifier, Pack } from '../outcome.ts';
+import type { Classifier, Judgement, Outcome, Pack } from '../outcome.ts';
 import { markOf } from './marks.ts';
 
 /** What `retryOn` lists: the name of a pack, a pack, or a function. */
@@ -27,7 +27,6 @@ export function combine(
   return {
     judgesValues: forValues.length > 0,
     classify(outcome, epochMs) {
-      const unknown = outcome.ok ? 'ok' : 'fatal';
       try {
         if (!outcome.ok) {
           const marked = markOf(outcome.error);
@@ -39,12 +38,17 @@ export function combine(
           if (judged) return judged;
         }
       } catch (error) {
-        return {
-          class: unknown,
-          unreadableHint: `a classifier threw ${error instanceof Error ? error.message : ''}`,
-        };
+        return thrownBy(outcome, error);
       }
-      return unknown;
+      return outcome.ok ? 'ok' : 'fatal';
     },
+  };
+}
+
+/** What comes of a classifier that throws: it knows nothing, and somebody should know that. */
+export function thrownBy({ ok }: Outcome, error: unknown): Judgement {
+  return {
+    class: ok ? 'ok' : 'fatal',
+    unreadableHint: `a classifier threw ${error instanceof Error ? error.message : ''}`,
   };
 }

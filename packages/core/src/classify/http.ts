@@ -3,7 +3,7 @@ import type { Pack } from '../outcome.ts';
 import { definePack, isObject } from './pack.ts';
 
 /**
- * Responses by their status, returned or thrown. 408, 425, 429 and 5xx are worth another try, but not 501 and 505–511,
+ * Responses by their status, returned or thrown. 408, 425, 429 and 5xx are worth another try, but not 501 and 505–519,
  * which tell what a server cannot do. 429 and 529 are throttled, and so is a 503 that says when to come back: that
  * server is not broken but full. Hints and `Holdfast: retry=…` are read.
  */

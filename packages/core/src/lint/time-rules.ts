@@ -28,7 +28,7 @@ export const timeRules = /* @__PURE__ */ defineRules(
     id: 'no-timeout',
     severity: 'warning',
     sentence: 'One attempt that hangs uses up all the time there is, and no other is made.',
-    fix: 'Limit attempts: `attemptTimeout: "auto"` learns it, within a patience of its own.',
+    fix: 'Limit attempts: `attemptTimeout: "auto"` learns it, within a patience that is not unlimited.',
     check({ plan, settings: { attemptTimeout = Infinity } }) {
       const path = 'attemptTimeout';
       if (attemptTimeout === Infinity) return { path, found: 'an attempt has no limit of its own' };
