@@ -9,6 +9,7 @@ import {
   systemClock,
   systemRandom,
 } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import { checkFormat, encode, type PayloadFormat } from './payload-format.ts';
 import { checkSchema, type StandardSchema, validated } from './standard-schema.ts';
 
@@ -26,8 +27,11 @@ export interface DraftOptions<T, Tx> {
   readonly engine?: Engine<Tx>;
   readonly broker?: Broker<Tx>;
   readonly topic: string;
-  /** What does not fit is refused where it is published. It must not need a promise. */
-  readonly schema?: StandardSchema<T>;
+  /**
+   * What does not fit is refused where it is published. It must not need a promise. Stored is what was given: what the schema
+   * makes of it, consumers that have it make again.
+   */
+  readonly schema?: StandardSchema<unknown, T>;
   readonly format?: PayloadFormat;
   /** Of events that do not say their own. */
   readonly patience?: Duration | 'inherit';
@@ -44,6 +48,20 @@ export const draftOptions: Readonly<Record<keyof DraftOptions<unknown, unknown>,
   patience: true,
   clock: true,
   random: true,
+};
+
+const draftFields: Readonly<Record<keyof EventDraft, true>> = {
+  id: true,
+  payload: true,
+  type: true,
+  key: true,
+  tenant: true,
+  headers: true,
+  correlationId: true,
+  idempotencyKey: true,
+  delay: true,
+  dueAt: true,
+  patience: true,
 };
 
 /** Makes events of drafts. Ids are made here, so that a publish whose answer was lost can be repeated. */
@@ -68,15 +86,15 @@ export function drafting<T, Tx>(
   return {
     broker,
     toEvent(draft) {
+      refuseUnknown(draftFields, draft);
       const { payload, delay, patience = options.patience, ...rest } = draft;
-      const checked = schema ? validated(schema, payload) : payload;
-      if (checked instanceof Promise)
+      if (schema && validated(schema, payload) instanceof Promise)
         throw new OptionsError('schema', 'a promise', 'one that answers at once');
       const waitsMs = patienceMs(patience);
       return {
         id: newId(),
         ...rest,
-        payload: encode(format, checked),
+        payload: encode(format, payload),
         ...(delay !== undefined && { delayMs: durationMs(delay, 'delay') }),
         ...(waitsMs < Infinity && { patienceMs: waitsMs }),
       };

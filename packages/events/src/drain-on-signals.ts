@@ -1,6 +1,7 @@
 import type { Duration } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 
-interface Stoppable {
+export interface Stoppable {
   stop(options?: { readonly grace?: Duration }): Promise<void>;
 }
 
@@ -13,8 +14,11 @@ export interface DrainOptions {
   readonly then?: (signal: NodeJS.Signals) => void | Promise<void>;
 }
 
+const known = Object.fromEntries(['signals', 'grace', 'then'].map((name) => [name, true]));
+
 /** Stops consumers when the process is asked to end. Returns the way to undo it. A second signal ends the process as always. */
 export function drainOnSignals(consumers: readonly Stoppable[], options: DrainOptions = {}): () => void {
+  refuseUnknown(known, options);
   const { signals = ['SIGTERM', 'SIGINT'], grace, then } = options;
   const undo = () => {
     for (const signal of signals) process.off(signal, drain);

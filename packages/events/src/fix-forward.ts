@@ -7,6 +7,7 @@ import {
   type Triage,
 } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import { decode, type PayloadFormat } from './payload-format.ts';
 import { type StandardSchema, validated } from './standard-schema.ts';
 
@@ -17,14 +18,18 @@ export interface FixOptions {
   readonly request?: Partial<Omit<ReplayRequest, 'filter'>>;
 }
 
+const known: Readonly<Record<keyof FixOptions, true>> = { schema: true, format: true, request: true };
+
 /** Edits a parked event and begins a replay of it alone. A payload that does not fit changes nothing. */
 export async function fixForward(
   triage: Triage,
   id: string,
   edit: Edit,
   act: Act,
-  { schema, format = 'json', request }: FixOptions = {},
+  options: FixOptions = {},
 ): Promise<ReplayOperation> {
+  refuseUnknown(known, options);
+  const { schema, format = 'json', request } = options;
   if (edit.payload !== undefined) {
     const value = decode(format, edit.payload);
     if (schema) await validated(schema, value);

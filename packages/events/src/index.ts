@@ -15,7 +15,7 @@ export { type Consumer, type ConsumerState, consumer } from './consumer.ts';
 export type { ConsumerOptions } from './consumer-options.ts';
 export type { ConsumerPolicySpec } from './consumer-policy.ts';
 export type { DraftOptions, EventDraft } from './draft.ts';
-export { type DrainOptions, drainOnSignals } from './drain-on-signals.ts';
+export { type DrainOptions, drainOnSignals, type Stoppable } from './drain-on-signals.ts';
 export {
   ConflictError,
   ConsumerStoppedError,

@@ -2,12 +2,12 @@ import { OptionsError } from 'holdfast';
 import { PoisonError } from './event-errors.ts';
 
 /** What zod, valibot, arktype and others have in common: https://standardschema.dev, the part that is used here. */
-export interface StandardSchema<Output = unknown> {
+export interface StandardSchema<Output = unknown, Input = unknown> {
   readonly '~standard': {
     readonly version: 1;
     readonly vendor: string;
     readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
-    readonly types?: { readonly input: unknown; readonly output: Output } | undefined;
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
   };
 }
 

@@ -4,6 +4,9 @@ import {
   caretaker,
   commit,
   consumer,
+  drainOnSignals,
+  type EventDraft,
+  fixForward,
   outbox,
   producer,
   rebuild,
@@ -54,6 +57,19 @@ test.each<[string, () => unknown]>([
   ['rebuild', () => rebuild({ ...good, name: 'v2', ...misspelt })],
 ])('a misspelt option of a %s is refused', async (_, make) => {
   await expect(async () => make()).rejects.toThrow(/: expected one of .*, got /);
+});
+
+test('a misspelt field of an event, or a schema where options belong, is refused', async () => {
+  const draft = { payload: 1, dely: '1s' } as EventDraft;
+  await expect(async () => producer(named).publish(draft)).rejects.toThrow(
+    'dely: expected one of id, payload',
+  );
+  const act = { who: 'ann', why: 'a test' };
+  const schema = { '~standard': { validate: () => ({ issues: [{ message: 'no' }] }) } } as object;
+  await expect(fixForward(engine.triage!, 'e1', {}, act, schema)).rejects.toThrow(
+    '~standard: expected one of',
+  );
+  expect(() => drainOnSignals([], { grce: '1s' } as object)).toThrow('grce: expected one of signals');
 });
 
 test('a caretaker refuses rounds without a pause, and rules that never give up', () => {

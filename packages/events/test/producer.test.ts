@@ -1,7 +1,7 @@
-import { commit, outbox, producer } from '@holdfast/events';
+import { commit, consumer, outbox, producer } from '@holdfast/events';
 import { OptionsError, policy, surroundedBy } from 'holdfast';
 import { seededRandom } from 'holdfast/testing';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, expectTypeOf, test, vi } from 'vitest';
 import { z } from 'zod';
 import { stage } from './stage.ts';
 
@@ -93,6 +93,26 @@ describe('a producer', () => {
       expect.stringContaining('dlq-reason'),
     ]);
     expect(await left()).toEqual(['a ready']);
+  });
+
+  test('is checked by a schema, and stored as it was given: consumers have it changed once', async () => {
+    const { engine, clock } = stage();
+    const schema = z.object({ name: z.string().transform((name) => name.length) });
+    const orders = producer({ engine, topic: 'orders', clock, schema });
+    expectTypeOf(orders.publish).parameter(0).toHaveProperty('payload').toEqualTypeOf<{ name: string }>();
+    await orders.publish({ payload: { name: 'Ann' } });
+    const names: number[] = [];
+    const handled = consumer({
+      engine,
+      topic: 'orders',
+      clock,
+      schema,
+      handler: ({ payload }) => void names.push(payload.name),
+    });
+    await handled.start();
+    await clock.advance('1s');
+    await handled.stop();
+    expect(names).toEqual([3]);
   });
 
   test('a publish that failed is repeated under the same ids, where a policy says so', async () => {
