@@ -12,7 +12,7 @@ export function fetchCase(origin: string): Case {
   const dispatcher = agent();
   const ours = createFetch({
     policy,
-    fetch: undiciFetch as unknown as typeof fetch,
+    fetch: undiciFetch,
     dispatcher: agent(),
   });
   const kyClient = ky.create();

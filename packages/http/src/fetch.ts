@@ -26,7 +26,7 @@ import { isRepeatable } from './repeatable.ts';
 import { SpareResponse } from './spare-response.ts';
 
 /** What a policy is run with: one of `holdfast`, whatever parts it is made of. */
-export type Runner = Pick<Policy, 'run' | 'plan'>;
+export type Runner = Pick<Policy, 'name' | 'plan' | 'counters' | 'run' | 'try' | 'kill'>;
 
 export interface FetchOptions {
   /** A policy, or the document of one. Breaker, budget and latency are kept for each origin. */

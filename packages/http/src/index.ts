@@ -1,4 +1,5 @@
 import { readTable } from 'holdfast/fields';
+import type { fetch as undiciFetch } from 'undici';
 import { type ConnectionOptions, connectionFields, senderOf } from './connections.ts';
 import { type FetchOptions as AnyFetchOptions, fetchFields, fetchOver, type HoldfastFetch } from './fetch.ts';
 
@@ -10,8 +11,16 @@ export type { Answer, JudgementOptions } from './judgement.ts';
 
 export interface FetchOptions extends AnyFetchOptions, ConnectionOptions {}
 
+/** With undici's `fetch`, whose types are its own. */
+export interface UndiciFetchOptions extends Omit<FetchOptions, 'fetch'> {
+  readonly fetch: typeof undiciFetch;
+}
+
 /** Makes a `fetch` that retries safely. */
-export function createFetch(options: FetchOptions = {}): HoldfastFetch {
+export function createFetch(options?: FetchOptions): HoldfastFetch;
+export function createFetch(options: UndiciFetchOptions): HoldfastFetch;
+export function createFetch(given: FetchOptions | UndiciFetchOptions = {}): HoldfastFetch {
+  const options = given as FetchOptions;
   const settings = readTable({ ...fetchFields, ...connectionFields }, options);
   return fetchOver(settings, senderOf(settings.fetch, settings), undefined);
 }

@@ -4,7 +4,7 @@ import net, { type AddressInfo, type Socket } from 'node:net';
 import { storyOf } from 'holdfast';
 import { Agent, type Dispatcher, request, fetch as undiciFetch } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createFetch, type Fetch, retryInterceptor } from '../src/index.ts';
+import { createFetch, retryInterceptor } from '../src/index.ts';
 import { certificate, closing, freePort, serve, serveRaw, serveSecurely } from './servers.ts';
 
 const quick = {
@@ -44,7 +44,7 @@ function doors(options: Agent.Options): [string, () => Door][] {
         const fetch = createFetch({
           policy: quick,
           dispatcher,
-          fetch: undiciFetch as unknown as typeof globalThis.fetch,
+          fetch: undiciFetch,
         });
         return {
           async post(url, body = 'pay') {
@@ -230,7 +230,7 @@ describe.each([0, 2, 8])('a stream of HTTP/2 that is closed with code %i', (code
 
   test('may have been processed: a GET is repeated', async () => {
     const agent = closing(new Agent(options));
-    const fetch = createFetch({ policy: quick, dispatcher: agent, fetch: undiciFetch as unknown as Fetch });
+    const fetch = createFetch({ policy: quick, dispatcher: agent, fetch: undiciFetch });
     const forFetch = await serveSecurely(hang, 200);
     expect((await fetch(forFetch.url)).status).toBe(200);
     const forRequest = await serveSecurely(hang, 200);
