@@ -10,6 +10,8 @@ export interface ChaosOptions {
   readonly random?: Random | undefined;
 }
 
+export const chaosOptions: Readonly<Record<keyof ChaosOptions, true>> = { clock: true, random: true };
+
 export interface ChaosCounts {
   /** Requests, events or exchanges that came by. */
   readonly subjects: number;

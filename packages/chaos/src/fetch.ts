@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import { faultyBody } from './body.ts';
-import { type Chaos, type ChaosOptions, RunningChaos } from './chaos.ts';
+import { type Chaos, type ChaosOptions, chaosOptions, RunningChaos } from './chaos.ts';
 import { type Destination, failure, fetchFailed, terminated } from './failures.ts';
 import { pause } from './pause.ts';
 import type { ChaosSpec, FaultSettings } from './spec.ts';
@@ -11,10 +12,13 @@ export interface ChaosFetchOptions extends ChaosOptions {
   readonly fetch?: typeof globalThis.fetch | undefined;
 }
 
+const known: Readonly<Record<keyof ChaosFetchOptions, true>> = { fetch: true, ...chaosOptions };
+
 export type ChaosFetch = typeof globalThis.fetch & { readonly chaos: Chaos };
 
 /** A `fetch` that fails as the document says, with the errors that undici would throw. */
 export function chaosFetch(spec: ChaosSpec, options: ChaosFetchOptions = {}): ChaosFetch {
+  refuseUnknown(known, options);
   const { clock = systemClock, fetch = (...args) => globalThis.fetch(...args) } = options;
   const chaos = new RunningChaos('fetch', spec, options);
 

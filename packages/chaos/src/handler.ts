@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from 'holdfast';
-import { type Chaos, type ChaosOptions, RunningChaos } from './chaos.ts';
+import { refuseUnknown } from 'holdfast/fields';
+import { type Chaos, type ChaosOptions, chaosOptions, RunningChaos } from './chaos.ts';
 import { failure } from './failures.ts';
 import { pause } from './pause.ts';
 import type { ChaosSpec, FaultSettings } from './spec.ts';
@@ -9,6 +10,8 @@ export interface ChaosHandlerOptions<Args extends unknown[]> extends ChaosOption
   /** What `match` looks at; nothing unless given. */
   readonly subject?: ((...args: Args) => Omit<Subject, 'number'>) | undefined;
 }
+
+const known: Readonly<Record<keyof ChaosHandlerOptions<[]>, true>> = { subject: true, ...chaosOptions };
 
 export type ChaosHandler<Args extends unknown[], Result> = ((...args: Args) => Promise<Awaited<Result>>) & {
   readonly chaos: Chaos;
@@ -22,6 +25,7 @@ export function chaosHandler<Args extends unknown[], Result>(
   handler: (...args: Args) => Result,
   options: ChaosHandlerOptions<Args> = {},
 ): ChaosHandler<Args, Result> {
+  refuseUnknown(known, options);
   const { clock = systemClock, subject } = options;
   const chaos = new RunningChaos('handler', spec, options);
   const line = new Line(clock);

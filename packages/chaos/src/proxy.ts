@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { Alarm, type Clock, type Random, systemClock } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import { type Address, type HostAndPort, readAddress, showAddress } from './address.ts';
-import { RunningChaos } from './chaos.ts';
+import { chaosOptions, RunningChaos } from './chaos.ts';
 import { type ByteCounts, Connection, type Surround } from './connection.ts';
 import type { ChaosSpec, FaultKind, FaultSettings } from './spec.ts';
 import { isInForce, nextChange } from './strike.ts';
@@ -18,6 +19,14 @@ export interface ChaosProxyOptions {
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
 }
+
+const known: Readonly<Record<keyof ChaosProxyOptions, true>> = {
+  listen: true,
+  upstream: true,
+  spec: true,
+  seed: true,
+  ...chaosOptions,
+};
 
 /** What a proxy is and has done: plain data. */
 export interface ChaosProxyState {
@@ -54,6 +63,7 @@ export interface ChaosProxy extends AsyncDisposable {
 
 /** Stands in front of any TCP server. Rejects where it cannot listen. */
 export async function chaosProxy(options: ChaosProxyOptions): Promise<ChaosProxy> {
+  refuseUnknown(known, options);
   const { listen = 0, upstream, spec = { faults: [] }, seed, clock = systemClock, random } = options;
   const seeded = (given: ChaosSpec) => (seed === undefined ? given : { ...given, seed });
   const chaos = new RunningChaos('proxy', seeded(spec), { clock, random });

@@ -354,3 +354,9 @@ test('the seed decides, or the chance that was given', async () => {
   expect(await run(1)).not.toEqual(await run(2));
   expect(await run(1, seededRandom('mine'))).toEqual(await run(2, seededRandom('mine')));
 });
+
+test('an option that is not known is refused', () => {
+  expect(() => chaosFetch({ faults: [] }, { seed: 7 } as never)).toThrow(
+    'seed: expected one of fetch, clock, random, got 7',
+  );
+});

@@ -148,3 +148,9 @@ describe('reordering', () => {
     expect(handled).toEqual([1, 2]);
   });
 });
+
+test('an option that is not known is refused', () => {
+  expect(() => chaosHandler({ faults: [] }, () => {}, { seed: 7 } as never)).toThrow(
+    'seed: expected one of subject, clock, random, got 7',
+  );
+});

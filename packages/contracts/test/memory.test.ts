@@ -162,3 +162,21 @@ async function parkOne({ broker }: Required<Pick<Engine, 'broker'>>, keepMs = 10
   await broker.settle([{ lease: delivery!.lease, kind: 'park', stop: 'poison', error, story: [], keepMs }]);
   return delivery!.id;
 }
+
+describe('options of a memory engine', () => {
+  test('that are not known are refused', () => {
+    expect(() => memoryEngine({ eventMax: 3 } as never)).toThrow('eventMax: expected one of clock, random');
+  });
+
+  test('that are undefined leave the defaults in force', async () => {
+    const { counters } = setup({
+      countersMax: undefined,
+      limits: undefined,
+      storage: undefined,
+      beforeWrite: undefined,
+    });
+    const take = (key: string) => [{ key, ratePerMs: 0.001, burst: 1 }];
+    const answers = await counters.take(['a', 'b'].map(take));
+    expect(answers.map(({ allowed }) => allowed)).toEqual([true, true]);
+  });
+});

@@ -24,7 +24,7 @@ export interface BulkheadPart extends Part {
 /** So many requests at once, and so many more in a queue that never stands. */
 export function bulkhead(
   options: BulkheadOptions = {},
-  environment: { readonly clock?: Clock; readonly random?: Random } = {},
+  environment: { readonly clock?: Clock | undefined; readonly random?: Random | undefined } = {},
 ): BulkheadPart {
   const { queueTimeout, ...settings } = readTable(fields, options, 'bulkhead.');
   const { clock = systemClock, random = systemRandom } = environment;

@@ -34,7 +34,10 @@ const latelyMs = 5;
  * How long the client waits, and that it is still there. What a request says can only shorten `timeout`. Handlers run
  * inside it: `@holdfast/http`, consumers and whoever reads `surroundings()` inherit patience, ownership, attempt and signal.
  */
-export function deadline(options: DeadlineOptions = {}, environment: { readonly clock?: Clock } = {}): Part {
+export function deadline(
+  options: DeadlineOptions = {},
+  environment: { readonly clock?: Clock | undefined } = {},
+): Part {
   const { timeout, least, inside, priority } = readTable(fields, options, 'deadline.');
   const { clock = systemClock } = environment;
   const begun = new LatelyBegun(clock);

@@ -41,7 +41,7 @@ interface Kept {
  */
 export function degrade(
   options: DegradeOptions = {},
-  environment: { readonly clock?: Clock } = {},
+  environment: { readonly clock?: Clock | undefined } = {},
 ): DegradePart {
   const settings = readTable(fields, options, 'degrade.');
   const { staleFor, rest: restMs, fallback, scope: scopeOf, bytesMax, answerMax } = settings;

@@ -5,7 +5,7 @@ import type { HeaderNames } from './header-names.ts';
 import type { IdempotentRequest } from './idempotent-request.ts';
 
 /** What handlers can ask about the request that they serve. */
-export interface RequestContext {
+export interface RequestContext<Tx = unknown> {
   /** Aborts when the client has gone, or its patience is over. */
   readonly signal: AbortSignal;
   /** In ms; Infinity where nobody said. */
@@ -16,7 +16,7 @@ export interface RequestContext {
   readonly ownedUpstream: boolean;
   readonly priority: Priority;
   /** There where `idempotency()` holds a key for this request. */
-  readonly idempotent: IdempotentRequest | undefined;
+  readonly idempotent: IdempotentRequest<Tx> | undefined;
 }
 
 /** `completed`: the whole answer was sent; otherwise the client left before. */
@@ -271,8 +271,9 @@ export function exchangeIn(carrier: object): Exchange | undefined {
 
 /**
  * What the parts know about a request: of node:http, of Express, of Fastify, or the context of Hono. `undefined` where it
- * is behind none.
+ * is behind none. `Tx` is the type of the ledger's transactions: `DatabaseSync` for SQLite.
  */
+export function contextOf<Tx = unknown>(request: object): RequestContext<Tx> | undefined;
 export function contextOf(request: object): RequestContext | undefined {
   const { raw, [exchangeOf]: carried, [makeExchange]: make } = request as Carrier;
   if (carried instanceof Exchange) return carried;

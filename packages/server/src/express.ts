@@ -1,5 +1,6 @@
 import type { Request, RequestHandler } from 'express';
 import { type Clock, systemClock } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import { exchangeIn } from './exchange.ts';
 import { goThrough } from './go-through.ts';
 import { NodeExchange } from './node-exchange.ts';
@@ -9,8 +10,12 @@ export { contextOf } from './exchange.ts';
 export { sendAnswer } from './node-answer.ts';
 
 /** Middleware for Express 5: for an application, a router or one route. */
-export function guard(parts: readonly Part[], environment: { readonly clock?: Clock } = {}): RequestHandler {
+export function guard(
+  parts: readonly Part[],
+  environment: { readonly clock?: Clock | undefined } = {},
+): RequestHandler {
   const ordered = inOrder(parts);
+  refuseUnknown({ clock: true }, environment, 'guard.');
   const { clock = systemClock } = environment;
   return (request, response, next) => {
     const made = exchangeIn(request) as ExpressExchange | undefined;

@@ -1,5 +1,6 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, RegisterOptions } from 'fastify';
 import { type Clock, systemClock } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import type { Answer, AnswerHeaders } from './answer.ts';
 import { exchangeIn, exchangeOf, makeExchange, type RequestBody, tooLarge } from './exchange.ts';
 import { goThrough } from './go-through.ts';
@@ -11,12 +12,32 @@ export { contextOf } from './exchange.ts';
 export interface FastifyGuardOptions {
   readonly parts: readonly Part[];
   /** When parts act that need no body: `preHandler` for those that must come after authentication. */
-  readonly at?: 'onRequest' | 'preHandler';
-  readonly clock?: Clock;
+  readonly at?: 'onRequest' | 'preHandler' | undefined;
+  readonly clock?: Clock | undefined;
 }
 
+const known: Readonly<Record<keyof FastifyGuardOptions, true>> = { parts: true, at: true, clock: true };
+
 /** A plugin for Fastify 5: the routes of the scope in which it is registered are behind the parts. */
-export function guard(app: FastifyInstance, options: FastifyGuardOptions, done: () => void): void {
+export function guard(
+  app: FastifyInstance,
+  options: FastifyGuardOptions,
+  done: (error?: Error) => void,
+): void {
+  try {
+    addHooks(app, options);
+  } catch (error) {
+    // Thrown, it would be nobody's: Fastify hears of it this way only.
+    done(error as Error);
+    return;
+  }
+  done();
+}
+
+function addHooks(app: FastifyInstance, options: FastifyGuardOptions): void {
+  // What Fastify reads itself comes along with ours.
+  const { prefix, logLevel, logSerializers, ...ours } = options as FastifyGuardOptions & RegisterOptions;
+  refuseUnknown(known, ours, 'guard.');
   const { at = 'onRequest', clock = systemClock } = options;
   const ordered = inOrder(options.parts);
   const early = ordered.filter(({ bodyMax }) => bodyMax === undefined);
@@ -60,7 +81,6 @@ export function guard(app: FastifyInstance, options: FastifyGuardOptions, done: 
       else next(null, payload);
     });
   }
-  done();
 }
 
 // As `fastify-plugin` does: the hooks are for the scope that registers it, not for one of the plugin's own.

@@ -1,7 +1,16 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type Clock, later, systemClock } from 'holdfast';
-import { anything, callback, duration, flag, list, readTable, type SpecOf } from 'holdfast/fields';
+import {
+  anything,
+  callback,
+  duration,
+  flag,
+  list,
+  readTable,
+  refuseUnknown,
+  type SpecOf,
+} from 'holdfast/fields';
 import type { HealthPart } from './health.ts';
 import { able } from './option-fields.ts';
 import { pause, within } from './pause.ts';
@@ -34,9 +43,10 @@ export interface GracefulShutdown {
 export function gracefulShutdown(
   server: Server,
   options: GracefulShutdownOptions = {},
-  environment: { readonly clock?: Clock } = {},
+  environment: { readonly clock?: Clock | undefined } = {},
 ): GracefulShutdown {
   const settings = readTable(fields, options, 'gracefulShutdown.');
+  refuseUnknown({ clock: true }, environment, 'gracefulShutdown.');
   const { clock = systemClock } = environment;
   const controller = new AbortController();
   let ending: Promise<number> | undefined;

@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
-import { type Clock, OptionsError, policies, systemClock } from 'holdfast';
+import { type BreakerState, type Clock, OptionsError, policies, systemClock } from 'holdfast';
 import { callback, duration, type Field, flag, rate, readTable, type SpecOf, text } from 'holdfast/fields';
 import { addressKey, clientAddress } from './address.ts';
 import type { Answer } from './answer.ts';
@@ -12,11 +12,11 @@ import { problem } from './problem.ts';
 
 export interface Dependency {
   /** Throws, or gives false, where it does not work. */
-  readonly check?: (signal: AbortSignal) => unknown;
+  readonly check?: ((signal: AbortSignal) => unknown) | undefined;
   /** The name of a policy: its breakers tell. Open to all targets is a failure. */
-  readonly policy?: string;
+  readonly policy?: string | undefined;
   /** True unless said: without it the service is not ready. Otherwise it is only degraded. */
-  readonly critical?: boolean;
+  readonly critical?: boolean | undefined;
 }
 
 export type HealthStatus = 'pass' | 'warn' | 'fail';
@@ -24,8 +24,8 @@ export type HealthStatus = 'pass' | 'warn' | 'fail';
 export interface DependencyHealth {
   readonly status: HealthStatus;
   readonly critical: boolean;
-  /** `closed`, `open` or `halfOpen`, by target. */
-  readonly breakers?: Readonly<Record<string, string>>;
+  /** By target: `closed`, `open` or `half-open`. */
+  readonly breakers?: Readonly<Record<string, BreakerState>>;
   readonly error?: string;
   readonly tookMs?: number;
 }
@@ -82,7 +82,7 @@ export interface HealthPart extends Part {
 /** `/livez`, `/readyz` and `/health`, answered before anything else and limited for each address. */
 export function health(
   options: HealthOptions = {},
-  environment: { readonly clock?: Clock } = {},
+  environment: { readonly clock?: Clock | undefined } = {},
 ): HealthPart {
   const settings = readTable(fields, options, 'health.');
   const { clock = systemClock } = environment;
@@ -102,7 +102,7 @@ export function health(
     const { critical = true } = dependency;
     const breakers = dependency.policy === undefined ? undefined : breakersOf(dependency.policy);
     const states = Object.values(breakers ?? {});
-    const broken = states.length > 0 && states.every((state) => state === 'open' || state === 'forcedOpen');
+    const broken = states.length > 0 && states.every((state) => state === 'open');
     const since = clock.now();
     const error = broken ? 'its breaker is open' : await failureOf(dependency);
     const failed = critical ? 'fail' : 'warn';
@@ -189,7 +189,7 @@ export function health(
   };
 }
 
-function breakersOf(policy: string): Record<string, string> {
+function breakersOf(policy: string): Record<string, BreakerState> {
   const state = policies().find(({ name }) => name === policy);
   const targets = (state?.targets ?? []).filter(({ breaker }) => breaker !== undefined);
   return Object.fromEntries(targets.map(({ target, breaker }) => [target ?? '', breaker!]));

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Clock, systemClock } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import type { Context, MiddlewareHandler } from 'hono';
 import { toResponse } from './answer.ts';
 import { carry, exchangeIn, type RequestBody, tooLarge } from './exchange.ts';
@@ -11,9 +12,10 @@ export { contextOf } from './exchange.ts';
 /** Middleware for Hono 4. On `@hono/node-server` it knows the socket: its address, and when it closes. */
 export function guard(
   parts: readonly Part[],
-  environment: { readonly clock?: Clock } = {},
+  environment: { readonly clock?: Clock | undefined } = {},
 ): MiddlewareHandler {
   const ordered = inOrder(parts);
+  refuseUnknown({ clock: true }, environment, 'guard.');
   const { clock = systemClock } = environment;
   return (context, next) => {
     const made = exchangeIn(context) as HonoExchange | undefined;

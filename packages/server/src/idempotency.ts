@@ -81,7 +81,7 @@ const inProgress = problem('in-progress', again);
 /** A request with the same key is executed once, and answered each time. */
 export function idempotency(
   options: IdempotencyOptions,
-  environment: { readonly clock?: Clock; readonly random?: Random } = {},
+  environment: { readonly clock?: Clock | undefined; readonly random?: Random | undefined } = {},
 ): IdempotencyPart {
   const settings = readTable(fields, options as SpecOf<typeof fields>, 'idempotency.');
   const { clock = systemClock, random = systemRandom } = environment;

@@ -3,13 +3,22 @@ export { type Answer, type AnswerHeaders, type HandlerAnswer, toResponse } from 
 export { type BulkheadOptions, type BulkheadPart, bulkhead } from './bulkhead.ts';
 export { type DeadlineOptions, deadline } from './deadline.ts';
 export { type DegradeOptions, type DegradePart, degrade } from './degrade.ts';
-export { ClientGoneError, contextOf, type Exchange, type RequestContext } from './exchange.ts';
+export {
+  type AnswerHolder,
+  ClientGoneError,
+  contextOf,
+  type EndListener,
+  type Exchange,
+  type RequestBody,
+  type RequestContext,
+} from './exchange.ts';
 export {
   type GracefulShutdown,
   type GracefulShutdownOptions,
   gracefulShutdown,
 } from './graceful-shutdown.ts';
 export { type HardenOptions, harden, hardenedServer } from './hardened.ts';
+export type { HeaderNames } from './header-names.ts';
 export {
   type Dependency,
   type DependencyHealth,
@@ -25,9 +34,16 @@ export {
   idempotency,
 } from './idempotency.ts';
 export { type IdempotentRequest, LeaseLostError } from './idempotent-request.ts';
-export type { Part, PartName } from './part.ts';
+export type { Part, PartName, Visit } from './part.ts';
+export type { Readings } from './pressure.ts';
 export { type ProblemName, problem, retryAfter } from './problem.ts';
-export { type RateLimitCounts, type RateLimitOptions, type RateLimitPart, rateLimit } from './rate-limit.ts';
+export {
+  type RateEnvironment,
+  type RateLimitCounts,
+  type RateLimitOptions,
+  type RateLimitPart,
+  rateLimit,
+} from './rate-limit.ts';
 export type { Sealing } from './sealing.ts';
-export { type ShedOptions, type ShedPart, shed } from './shed.ts';
+export { type ShedEnvironment, type ShedOptions, type ShedPart, shed } from './shed.ts';
 export { guardWeb, type WebHandler, type WebSurroundings } from './web.ts';

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Clock, systemClock } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import { exchangeIn } from './exchange.ts';
 import { goThrough } from './go-through.ts';
 import { sendAnswer } from './node-answer.ts';
@@ -12,10 +13,12 @@ export { sendAnswer } from './node-answer.ts';
 export type NodeHandler = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 export interface NodeGuardOptions {
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
   /** Hears of what a function of yours threw inside a part; the client gets a 500. Without it, the process warns. */
-  readonly onError?: (error: unknown, request: IncomingMessage) => void;
+  readonly onError?: ((error: unknown, request: IncomingMessage) => void) | undefined;
 }
+
+const known: Readonly<Record<keyof NodeGuardOptions, true>> = { clock: true, onError: true };
 
 /** A handler for `http.createServer`, behind parts. */
 export function guard(
@@ -24,6 +27,7 @@ export function guard(
   options: NodeGuardOptions = {},
 ): (request: IncomingMessage, response: ServerResponse) => void {
   const ordered = inOrder(parts);
+  refuseUnknown(known, options, 'guard.');
   const { clock = systemClock, onError = warn } = options;
   return (request, response) => {
     const made = exchangeIn(request) as NodeExchange | undefined;

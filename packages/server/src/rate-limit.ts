@@ -189,8 +189,8 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
 }
 
 export interface RateEnvironment {
-  readonly clock?: Clock;
-  readonly random?: Random;
+  readonly clock?: Clock | undefined;
+  readonly random?: Random | undefined;
 }
 
 function nameOf(caller: string, route: string | undefined): string {

@@ -46,10 +46,10 @@ interface Arrival {
 const ranks: Readonly<Record<Priority, number>> = { critical: 0, default: 1, sheddable: 2 };
 
 export interface ShedEnvironment {
-  readonly clock?: Clock;
-  readonly random?: Random;
+  readonly clock?: Clock | undefined;
+  readonly random?: Random | undefined;
   /** The process's own unless given. */
-  readonly readings?: Readings;
+  readonly readings?: Readings | undefined;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import { type Answer, toResponse } from './answer.ts';
 import { Exchange, type RequestBody, type RequestContext, tooLarge } from './exchange.ts';
 import { enterAll, inOrder, type Part } from './part.ts';
@@ -6,27 +7,33 @@ import { enterAll, inOrder, type Part } from './part.ts';
 /** What only the server knows about a request. */
 export interface WebSurroundings {
   /** The address at the other end of the socket. */
-  readonly peer?: string;
+  readonly peer?: string | undefined;
   /** The template of the route. */
-  readonly route?: string;
+  readonly route?: string | undefined;
   /** What functions of the user's get; the request itself unless given. */
   readonly native?: unknown;
 }
 
 /** `request` has a body that can be read, also where a part has read it before. */
-export type WebHandler = (request: Request, context: RequestContext) => Response | Promise<Response>;
+export type WebHandler<Tx = unknown> = (
+  request: Request,
+  context: RequestContext<Tx>,
+) => Response | Promise<Response>;
 
 /** A handler behind parts: `(request, surroundings?) → response`, for any server that speaks `fetch`. */
-export function guardWeb(
+export function guardWeb<Tx = unknown>(
   parts: readonly Part[],
-  handler: WebHandler,
-  environment: { readonly clock?: Clock } = {},
+  handler: WebHandler<Tx>,
+  environment: { readonly clock?: Clock | undefined } = {},
 ): (request: Request, surroundings?: WebSurroundings) => Promise<Response> {
   const ordered = inOrder(parts);
+  refuseUnknown({ clock: true }, environment, 'guardWeb.');
   const { clock = systemClock } = environment;
   return (request, surroundings = {}) => {
     const exchange = new WebExchange(request, surroundings, clock);
-    return serveWeb(ordered, exchange, () => handler(exchange.request, exchange));
+    return serveWeb(ordered, exchange, () =>
+      handler(exchange.request, exchange as RequestContext as RequestContext<Tx>),
+    );
   };
 }
 

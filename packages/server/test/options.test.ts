@@ -1,15 +1,21 @@
 import { memoryEngine } from '@holdfast/contracts/memory';
+import fastify from 'fastify';
 import { describe, expect, test } from 'vitest';
+import { guard as guardExpress } from '../src/express.ts';
+import { guard as guardFastify } from '../src/fastify.ts';
+import { guard as guardHono } from '../src/hono.ts';
 import {
   deadline,
   gracefulShutdown,
   guardWeb,
+  harden,
   health,
   idempotency,
   type Part,
   rateLimit,
   shed,
 } from '../src/index.ts';
+import { guard as guardNode } from '../src/node.ts';
 import { plain, reply } from './frameworks.ts';
 
 const { ledger } = memoryEngine();
@@ -53,6 +59,15 @@ describe('an option that would be of no use is refused by its name', () => {
       'gracefulShutdown.health: expected what health() gives',
       () => gracefulShutdown(undefined as never, { health: true as never }),
     ],
+    [
+      'gracefulShutdown.clok: expected one of clock',
+      () => gracefulShutdown(undefined as never, {}, { clok: undefined } as never),
+    ],
+    ['harden.max: expected one of', () => harden(undefined as never, { max: 5 } as never)],
+    ['guardWeb.onError: expected one of clock', () => guardWeb([], handler, { onError: handler } as never)],
+    ['guard.onEror: expected one of clock, onError', () => guardNode([], () => {}, { onEror() {} } as never)],
+    ['guard.onError: expected one of clock', () => guardExpress([], { onError() {} } as never)],
+    ['guard.onError: expected one of clock', () => guardHono([], { onError() {} } as never)],
     ['parts: expected a list of parts', () => guardWeb(rateLimit() as never, handler)],
     [
       'parts[1]: expected a part such as rateLimit(), got function rateLimit',
@@ -61,6 +76,16 @@ describe('an option that would be of no use is refused by its name', () => {
   ])('%s', (said, make) => {
     expect(make).toThrow(said);
   });
+});
+
+test('so is one of the Fastify plugin, but not what Fastify reads itself', async () => {
+  const register = async (options: object) =>
+    await fastify().register(guardFastify, { parts: [deadline()], ...options });
+  await expect(register({ att: 'preHandler' })).rejects.toThrow(
+    'guard.att: expected one of parts, at, clock, got "preHandler"',
+  );
+  await expect(register({ parts: deadline() })).rejects.toThrow('parts: expected a list of parts');
+  await register({ prefix: '/orders', logLevel: 'warn', logSerializers: {} });
 });
 
 test('methods may be written in small letters', async () => {

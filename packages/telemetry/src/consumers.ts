@@ -1,4 +1,5 @@
 import { Alarm, type Clock, systemClock } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import type { Labels, Metric } from './metrics.ts';
 import type { Family, Observation, Sample } from './observe.ts';
 
@@ -95,8 +96,10 @@ const lagMs = 1000;
  */
 export function observeConsumers(
   consumers: readonly ConsumerLike[],
-  { clock = systemClock }: { readonly clock?: Clock | undefined } = {},
+  options: { readonly clock?: Clock | undefined } = {},
 ): Observation {
+  refuseUnknown({ clock: true }, options);
+  const { clock = systemClock } = options;
   /** By topic: several consumers of one ask the store once. `undefined`: it did not answer. */
   const lags = new Map<string, LagLike | undefined>();
   let watched: readonly ConsumerLike[] = consumers;

@@ -7,6 +7,7 @@ import {
   subscribe,
   systemClock,
 } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import { errorType } from './error-type.ts';
 import { type Policies, selectionOf } from './selection.ts';
 
@@ -26,6 +27,15 @@ export interface LogOptions<Level extends string = string> {
   readonly window?: Duration | undefined;
   readonly clock?: Clock | undefined;
 }
+
+const known: Readonly<Record<keyof LogOptions, true>> = {
+  policies: true,
+  level: true,
+  messages: true,
+  linesMax: true,
+  window: true,
+  clock: true,
+};
 
 /** What a line holds besides what the logger adds. */
 export interface RetryLine {
@@ -60,6 +70,7 @@ export function logRetries<Level extends string = 'info'>(
   logger: Logger<NoInfer<Level>>,
   options: LogOptions<Level> = {},
 ): () => void {
+  refuseUnknown(known, options);
   const { level = 'info' as Level, clock = systemClock, linesMax = 10 } = options;
   const selection = selectionOf(options.policies ?? 'all');
   const windowMs = durationMs(options.window ?? '1m', 'window');

@@ -1,4 +1,5 @@
 import { OptionsError, subscribe } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import { LabelSets } from './label-sets.ts';
 import { measuring, type Sink } from './measure.ts';
 import { defaultBucketsSeconds, type Labels, type Metric, metricKeys, metrics } from './metrics.ts';
@@ -11,6 +12,8 @@ export interface ObserveOptions {
   /** Distinct label sets of each metric; what comes after is counted under `other`. */
   readonly labelSetsMax?: number | undefined;
 }
+
+const known: Readonly<Record<keyof ObserveOptions, true>> = { bucketsSeconds: true, labelSetsMax: true };
 
 /** What is being kept, of some policies or consumers. */
 export interface Observation {
@@ -40,6 +43,7 @@ export const defaultLabelSetsMax = 500;
 
 /** Keeps metrics of what policies do, from their notices. */
 export function observe(policies: Policies, options: ObserveOptions = {}): Observation {
+  refuseUnknown(known, options);
   const selection = selectionOf(policies);
   const bounds = checkedBounds(options.bucketsSeconds ?? defaultBucketsSeconds);
   const labelSetsMax = checkedMax(options.labelSetsMax ?? defaultLabelSetsMax);

@@ -113,3 +113,9 @@ describe('consumers as metrics', () => {
     }
   });
 });
+
+test('an option that is not known is refused', () => {
+  expect(() => observeConsumers([], { clok: virtualClock() } as never)).toThrow(
+    'clok: expected one of clock',
+  );
+});

@@ -133,6 +133,7 @@ test.each([
   ['level', { level: 'shout' as never }],
   ['linesMax', { linesMax: 0 }],
   ['window', { window: 'soon' as never }],
+  ['policy', { policy: 'payment' } as never],
 ])('says what is wrong with %s', (path, options) => {
   expect(() => logRetries({ info() {} }, options)).toThrow(
     expect.objectContaining({ code: 'HOLDFAST_OPTIONS', path }),

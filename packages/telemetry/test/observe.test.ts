@@ -325,6 +325,7 @@ describe('listening', () => {
     ['policies', () => observe('some' as never)],
     ['policies', () => observe([{ name: undefined }])],
     ['labelSetsMax', () => observe('all', { labelSetsMax: 0 })],
+    ['labelsMax', () => observe('all', { labelsMax: 10 } as never)],
     ['bucketsSeconds', () => observe('all', { bucketsSeconds: [1, 1] })],
     ['bucketsSeconds', () => observe('all', { bucketsSeconds: [1, Infinity] })],
     ['bucketsSeconds', () => observe('all', { bucketsSeconds: [Number.NaN] })],

@@ -367,6 +367,7 @@ test('OpenTelemetry is loaded by its own entry and by no other', async () => {
 test.each([
   ['operationsMax', { operationsMax: 0 }],
   ['labelSetsMax', { labelSetsMax: 1.5 }],
+  ['policy', { policy: 'payment' } as never],
 ])('says what is wrong with %s', (path, options) => {
   expect(() => observeWithOpenTelemetry(options)).toThrow(
     expect.objectContaining({ code: 'HOLDFAST_OPTIONS', path }),

@@ -170,4 +170,10 @@ describe('what is written', () => {
   test('says what is wrong with the format', () => {
     expect(() => prometheus({ snapshot: () => [] }, { format: 'json' as never })).toThrow(/format: expected/);
   });
+
+  test('refuses an option that it does not know', () => {
+    expect(() => prometheus({ snapshot: () => [] }, { fromat: 'text' } as never)).toThrow(
+      'fromat: expected one of format',
+    );
+  });
 });

@@ -1,4 +1,5 @@
 import { type Clock, type Random, systemClock, systemRandom } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import type { Engine } from '../engine.ts';
 import { type Features, missing } from '../features.ts';
 import { defaultSizeLimits, type SizeLimits } from '../size-limits.ts';
@@ -9,15 +10,26 @@ import { defaultBounds, type MemoryBounds, Room, removeExpired } from './room.ts
 import { MemoryStorage, type MemoryTransaction } from './storage.ts';
 import { memoryTriage, writeAudit } from './triage.ts';
 
-export interface MemoryOptions extends Partial<MemoryBounds> {
-  readonly clock?: Clock;
-  readonly random?: Random;
+export interface MemoryOptions extends SomeBounds {
+  readonly clock?: Clock | undefined;
+  readonly random?: Random | undefined;
   /** Of another engine, to share what it holds, or to go on after it. */
-  readonly storage?: MemoryStorage;
-  readonly limits?: SizeLimits;
+  readonly storage?: MemoryStorage | undefined;
+  readonly limits?: SizeLimits | undefined;
   /** Called before each write; what it throws prevents it, and the write before it has been made. For tests of crashes. */
-  readonly beforeWrite?: () => void;
+  readonly beforeWrite?: (() => void) | undefined;
 }
+
+type SomeBounds = { readonly [Bound in keyof MemoryBounds]?: MemoryBounds[Bound] | undefined };
+
+const known: Readonly<Record<keyof MemoryOptions, unknown>> = {
+  clock: true,
+  random: true,
+  storage: true,
+  limits: true,
+  beforeWrite: true,
+  ...defaultBounds,
+};
 
 /** The reference engine has every contract and every method. */
 export type MemoryEngine = Required<Engine<MemoryTransaction>>;
@@ -43,9 +55,11 @@ export const memoryFeatures: Features = {
 
 /** Everything in memory, small and exact: for tests, for the simulator, and to read. */
 export function memoryEngine(options: MemoryOptions = {}): MemoryEngine {
+  refuseUnknown(known, options);
   const { clock = systemClock, random = systemRandom, storage = new MemoryStorage() } = options;
   const { limits = defaultSizeLimits, beforeWrite = () => {} } = options;
-  const bounds: MemoryBounds = { ...defaultBounds, ...options };
+  const said = Object.entries(options).filter(([, value]) => value !== undefined);
+  const bounds: MemoryBounds = { ...defaultBounds, ...Object.fromEntries(said) };
   const room = new Room(storage, clock, random, bounds, limits, beforeWrite);
 
   return {

@@ -1,5 +1,6 @@
 import { type Meter, metrics, type Tracer, trace } from '@opentelemetry/api';
 import { type Clock, OptionsError, subscribe, systemClock } from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
 import { checkedMax, defaultLabelSetsMax } from '../observe.ts';
 import { type Policies, selectionOf } from '../selection.ts';
 import { instruments } from './instruments.ts';
@@ -19,8 +20,18 @@ export interface OpenTelemetryOptions {
   readonly clock?: Clock | undefined;
 }
 
+const known: Readonly<Record<keyof OpenTelemetryOptions, true>> = {
+  policies: true,
+  meter: true,
+  tracer: true,
+  labelSetsMax: true,
+  operationsMax: true,
+  clock: true,
+};
+
 /** Tells OpenTelemetry what policies do, as metrics and as spans. Returns the way to stop. */
 export function observeWithOpenTelemetry(options: OpenTelemetryOptions = {}): () => void {
+  refuseUnknown(known, options);
   const { clock = systemClock, operationsMax = 10_000 } = options;
   const labelSetsMax = checkedMax(options.labelSetsMax ?? defaultLabelSetsMax);
   if (!Number.isInteger(operationsMax) || operationsMax < 1) {
