@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import type { Shell } from './shell.ts';
+import { version } from './version.ts';
 
 /** A flag with a value, or, without `value`, one that is there or not. */
 export interface Flag {
@@ -46,11 +47,15 @@ export async function runCommand(
   shell: Shell,
 ): Promise<number> {
   try {
+    if (args[0] === '--version') {
+      shell.out(version());
+      return 0;
+    }
     const command = find(commands, args);
     if (!command) return listCommands(commands, args, shell);
     const given = read(command, args.slice(command.name.split(' ').length));
     if (given.flags.help) {
-      shell.out(helpOf(command));
+      shell.out(helpOf(command, commands));
       return 0;
     }
     return await command.run(given, shell);
@@ -73,22 +78,28 @@ function find(commands: readonly Command[], args: readonly string[]): Command | 
 }
 
 function listCommands(commands: readonly Command[], args: readonly string[], shell: Shell): number {
-  const [first] = args;
-  const isAsked = first === undefined || first === '--help' || first === 'help';
+  const [first = '--help', second] = args;
   const near = commands.filter(({ name }) => name.split(' ')[0] === first);
-  const list = (near.length > 0 ? near : commands).map(
-    ({ name, operands = '', summary }) =>
-      `  ${`holdfast ${name} ${operands}`.trimEnd().padEnd(38)}  ${summary}`,
-  );
+  const isAsked = isHelp(first) || (near.length > 0 && isHelp(second));
+  const list = (near.length > 0 ? near : commands).map(lineOf);
   const print = isAsked ? shell.out : shell.err;
   if (!isAsked) print(`holdfast: there is no command "${args.slice(0, 2).join(' ')}".\n`);
   print([...list, '', `Each has --help. ${storeHelp}`].join('\n'));
   return isAsked ? 0 : 2;
 }
 
+function isHelp(word: string | undefined): boolean {
+  return word === '--help' || word === 'help';
+}
+
+function lineOf({ name, operands = '', summary }: Command): string {
+  return `  ${`holdfast ${name} ${operands}`.trimEnd().padEnd(41)}  ${summary}`;
+}
+
 const storeHelp =
   'Those that need a store take --store <file or postgres URL>, or HOLDFAST_STORE.\n' +
-  'Exit codes: 0 good, 1 bad news, 2 a wrong question, 3 nobody could be asked.';
+  'Exit codes: 0 good, 1 bad news, 2 a wrong question, 3 nobody could be asked.\n' +
+  'holdfast --version says which one this is.';
 
 function read(command: Command, args: readonly string[]): Given {
   const flags = { ...command.flags, ...everywhere };
@@ -123,9 +134,11 @@ function read(command: Command, args: readonly string[]): Given {
   return { operands: positionals, flags: values as Given['flags'], lists };
 }
 
-function helpOf({ name, summary, operands = '', flags }: Command): string {
+function helpOf({ name, summary, operands = '', flags }: Command, commands: readonly Command[]): string {
   const lines = Object.entries({ ...flags, ...everywhere }).map(([flag, { value, many, says }]) => {
     return `  ${(value ? `--${flag} <${value}>` : `--${flag}`).padEnd(26)}${says}${many ? '; several times' : ''}`;
   });
-  return [`holdfast ${name} ${operands}`.trimEnd(), summary, '', ...lines].join('\n');
+  const longer = commands.filter((each) => each.name.startsWith(`${name} `)).map(lineOf);
+  const others = longer.length > 0 ? ['', ...longer] : [];
+  return [`holdfast ${name} ${operands}`.trimEnd(), summary, '', ...lines, ...others].join('\n');
 }

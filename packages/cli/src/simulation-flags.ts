@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import {
   type Assertion,
   type Bound,
@@ -30,6 +31,9 @@ export const outFlag: Record<string, Flag> = {
   out: { value: 'file.html', says: 'write a report that needs nothing else' },
 };
 
+/** A folder or an ending: somebody means a file, and no storm. */
+const fileLike = /[/\\]|\.[a-z]+$/i;
+
 /** A scenario by its file, or one of the suite by its name, as text. */
 export async function scenarioText(given: Given): Promise<{ text: string; file: string }> {
   const [name, ...more] = given.operands;
@@ -39,8 +43,13 @@ export async function scenarioText(given: Given): Promise<{ text: string; file: 
     );
   }
   if (more.length > 0) throw new WrongQuestion(`one scenario is enough, got ${given.operands.length}.`);
-  const storm = name.toLowerCase();
-  if (stormNames().includes(storm)) return { text: stormText(storm), file: `${storm}.yaml` };
+  const storm = stormNames().find((each) => each.toLowerCase() === name.toLowerCase());
+  if (storm !== undefined) return { text: stormText(storm), file: `${storm}.yaml` };
+  if (!fileLike.test(name) && !existsSync(name)) {
+    throw new WrongQuestion(
+      `there is no file and no storm "${name}"; the suite has ${stormNames().join(', ')}.`,
+    );
+  }
   return { text: await readText(name), file: name };
 }
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { commands, runCommand, type Shell } from '@holdfast/cli';
 import { consumer } from '@holdfast/events';
@@ -79,7 +79,9 @@ describe('holdfast dlq', () => {
 
     const shown = await holdfast(['dlq', 'show', 'order-1', '--store', file]);
     expect(shown.code).toBe(0);
-    expect(shown.out).toContain('stopped     not_retryable, at attempt 1');
+    expect(shown.out).toContain('stopped         not_retryable, at attempt 1');
+    expect(shown.out).toMatch(/^correlationId {3}\S+$/m);
+    expect(shown.out).toMatch(/^idempotencyKey {2}\S+$/m);
     expect(shown.out).toContain('{"index":1}');
     expect((await ask(['dlq', 'show', 'order-9', '--store', file])).code).toBe(1);
   });
@@ -264,6 +266,36 @@ describe('holdfast', () => {
     expect(wrong.err).toContain('there is no command "dlq list"');
     expect(wrong.err).not.toContain('topics ls');
     expect((await ask(['dlq', 'ls', '--help'])).out).toContain('--group <fingerprint>');
+  });
+
+  test.each(['dlq', 'topics'])(
+    'lists what belongs to %s, and nothing else, when asked for help',
+    async (group) => {
+      const { code, out, err } = await ask([group, '--help']);
+      expect([code, err]).toEqual([0, '']);
+      const listed = out.split('\n').filter((line) => line.startsWith('  holdfast '));
+      const own = commands.filter(({ name }) => name.startsWith(`${group} `));
+      expect(listed).toHaveLength(own.length);
+      for (const [index, { name, summary }] of own.entries()) {
+        expect(listed[index]).toContain(`holdfast ${name} `);
+        expect(listed[index]).toContain(`  ${summary}`);
+      }
+    },
+  );
+
+  test('names the commands that begin with a command in the help of it', async () => {
+    const { code, out } = await ask(['simulate', '--help']);
+    expect(code).toBe(0);
+    expect(out).toContain('--assert <bound>');
+    expect(out).toMatch(/holdfast simulate sweep <scenario> +one figure over a grid/);
+    expect(out).toContain('holdfast simulate replay <notices.ndjson>');
+    expect((await ask(['dlq', 'ls', '--help'])).out).not.toContain('holdfast dlq show');
+  });
+
+  test('says its version', async () => {
+    const text = readFileSync(path.resolve(import.meta.dirname, '../package.json'), 'utf8');
+    const { code, out, err } = await holdfast(['--version']);
+    expect([code, out, err]).toEqual([0, `${JSON.parse(text).version}\n`, '']);
   });
 
   test('says which store it could not ask', async () => {

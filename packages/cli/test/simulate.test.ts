@@ -101,6 +101,29 @@ describe('holdfast simulate', () => {
     expect([code, err]).toEqual([2, `holdfast: ${sentence}\n`]);
   });
 
+  test.each([[['simulate']], [['simulate', 'sweep', '--vary', 'policy.attempts=1..2']]])(
+    'names the storms where there is none of that name: %j',
+    async (command) => {
+      const { code, err } = await ask(...command, 's99');
+      expect(code).toBe(2);
+      expect(err).toMatch(/^holdfast: there is no file and no storm "s99"; the suite has s01, .*s16\.\n$/);
+      expect(await ask(...command, 's07-0.5')).toMatchObject({ code: 2 });
+    },
+  );
+
+  test.each(['s12-dropExpired', 'S12-DROPEXPIRED'])('knows a storm in any letters: %s', async (name) => {
+    const { code, out } = await ask('simulate', name, '--policy', 'noRetry', '--seeds', '1');
+    expect(code).toBe(0);
+    expect(out).toMatch(/^S12 \(dropExpired\): /);
+  });
+
+  test('takes a policy that is less patient than an attempt of the storm may last', async () => {
+    const search = file('search.yaml', 'policies: { search: { patience: 500ms, hedge: true } }\n');
+    const { code, err, out } = await ask('simulate', 's03', '--policy', search, '--seeds', '1');
+    expect([code, err]).toEqual([0, '']);
+    expect(out).toMatch(/^ {2}search /m);
+  });
+
   test('names the place of a policy that is nowhere', async () => {
     const text = readFileSync(scenario, 'utf8').replace('to: api,', 'to: api, policy: theirs,');
     const { code, err } = await ask('simulate', file('theirs.yaml', text), '--seeds', '1');
@@ -243,6 +266,27 @@ describe('holdfast explain and lint', () => {
     expect(code).toBe(0);
     expect((await ask('lint', bad, '--strict')).code).toBe(1);
     expect(await ask('lint', good)).toMatchObject({ code: 0, out: `${good}: nothing to complain about.\n` });
+  });
+
+  test('lint as JSON names the policy of each finding', async () => {
+    const named = async (text: string) => {
+      const { out } = await ask('lint', file('named.yaml', text), '--json', '--method', 'POST');
+      return out
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line).policy);
+    };
+    expect(new Set(await named('policies: { pay: {}, buy: { backoff: { jitter: none } } }\n'))).toEqual(
+      new Set(['pay', 'buy']),
+    );
+    expect(new Set(await named('name: pay\n'))).toEqual(new Set(['pay']));
+    expect(await named('policies: { pay: { attempts: no }, pay.eu: { attempts: no } }\nstray: 1\n')).toEqual([
+      null,
+      'pay',
+      'pay.eu',
+    ]);
+    expect(await named('attempts: no\n')).toEqual(['default']);
+    expect(await named('attempts: [\n')).toEqual([null]);
   });
 
   test('lint calls an error what will hurt, and what cannot be read', async () => {

@@ -279,6 +279,9 @@ export class Results {
     const normal = rate(from, troubleFrom);
     // What never worked cannot work again.
     if (!(normal > 0)) return Infinity;
+    // What was back for a moment only is not back.
+    const lastFrom = Math.max(troubleUntil, durationMs - RECOVERED_MS);
+    if (this.#isStuck(tallies) && rate(lastFrom, durationMs) < STUCK * normal) return Infinity;
     for (let at = troubleUntil; at + RECOVERED_MS <= durationMs; at += 1000) {
       if (rate(at, at + RECOVERED_MS) >= RECOVERED * normal) return (at - troubleUntil) / 1000;
     }

@@ -188,14 +188,14 @@ class Stage {
     return (this.#options.make ?? policy)(fields, environment);
   }
 
-  /** A policy that says no limit for an attempt, or none, gets that of its caller. */
+  /** A policy that says no limit for an attempt, or none, gets that of its caller where its patience is longer. */
   #specOf(name: string, attemptTimeout: number | undefined): PolicySpec {
     const { policies, policy: tested } = this.#options;
     const wanted = name === underTest ? tested : name;
     const spec = this.#scenario.policies[wanted] ?? policies?.get(wanted);
     if (!spec) throw new TypeError(`${this.#scenario.id} names a policy that is nowhere: ${wanted}.`);
-    return attemptTimeout !== undefined && (spec.attemptTimeout ?? 'none') === 'none'
-      ? { ...spec, attemptTimeout }
-      : spec;
+    if (attemptTimeout === undefined || (spec.attemptTimeout ?? 'none') !== 'none') return spec;
+    const { patienceMs } = policy({ patience: spec.patience }).plan;
+    return attemptTimeout < patienceMs ? { ...spec, attemptTimeout } : spec;
   }
 }

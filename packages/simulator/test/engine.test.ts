@@ -1,6 +1,6 @@
 import { parseScenario } from '@holdfast/config';
 import fc from 'fast-check';
-import { policies } from 'holdfast';
+import { type PolicySpec, policies } from 'holdfast';
 import { Breaker, RetryBudget, Work } from 'holdfast/machines';
 import { describe, expect, test, vi } from 'vitest';
 import { EventQueue, simulate, simulateAsync } from '../src/index.ts';
@@ -140,6 +140,30 @@ policies: { p: { attempts: 1, budget: false, breaker: false, attemptTimeout: non
     expect(all.success).toBeCloseTo(0.5, 1);
     expect(all.series.success.slice(6)).toEqual([0, 0, 0, 0]);
   });
+
+  test.each([
+    ['500ms', 500, false],
+    [1000, 1000, false],
+    [1001, 1001, true],
+    ['unlimited', 3000, true],
+    [undefined, 3000, true],
+  ])(
+    'lets an attempt last as long as its caller says, with a patience of %s',
+    (patience, endsMs, isLimited) => {
+      const hanging = parseScenario(`
+id: hanging
+duration: 500ms
+services: { s: { time: 1h } }
+clients: { c: { to: s, arrivals: { at: [100ms] }, attemptTimeout: 1s } }
+policies: { p: { attempts: 3, backoff: false, attemptTimeout: none, budget: false, breaker: false } }
+`);
+      const spec = { ...hanging.policies.p, ...(patience !== undefined && { patience }) } as PolicySpec;
+      const { record } = simulate({ ...hanging, policies: { p: spec } }, { policy: 'p' });
+      const { attempts } = record.clients.get('c')!;
+      expect(record.endedAtMs).toBeCloseTo(100 + endsMs, 0);
+      expect(attempts.total > 1).toBe(isLimited);
+    },
+  );
 
   test('names a policy that is nowhere', () => {
     expect(() => simulate(storm, { policy: 'nobody' })).toThrow('nobody');
@@ -406,6 +430,25 @@ measure: { troubleFrom: 10s }
   test('say that what never worked has not recovered', () => {
     expect(results.figure('recovery', { clients: 'web' })).toBe(0);
     expect(results.figure('recovery', { clients: 'lost' })).toBe(Infinity);
+  });
+
+  test.each([
+    ['is down at the end', '30s, until: 120s', Infinity],
+    ['is down for long and back at the end', '30s, until: 110s', 0],
+  ])('say of what %s whether it has recovered', (_what, again, recovery) => {
+    const relapse = parseScenario(`
+id: relapse
+duration: 120s
+services: { s: { time: 1ms } }
+clients: { c: { to: s, arrivals: { constant: 10/s } } }
+faults: [{ kind: refuse, service: s, from: 10s, until: 12s }, { kind: refuse, service: s, from: ${again} }]
+policies: { once: { attempts: 1, budget: false, breaker: false } }
+measure: { troubleUntil: 12s }
+`);
+    const run = simulate(relapse, { policy: 'once' });
+    expect(run.figure('metastable')).toBe(1);
+    expect(run.figure('recovery')).toBe(recovery);
+    expect(run.report().recovery).toBe(Number.isFinite(recovery) ? recovery : null);
   });
 
   test('are not of a service that is not there', () => {

@@ -24,11 +24,14 @@ export const dlqShow: Command = {
     }),
 };
 
+/** The longest label, `idempotencyKey`, and a gap. */
+const labelWidth = 16;
+
 function describe(event: ParkedEvent, shell: Shell): void {
   const { diagnosis, edits } = event;
   const { error, story } = diagnosis;
   const line = (name: string, value: string | undefined) => {
-    if (value !== undefined && value !== '') shell.out(`${name.padEnd(12)}${value}`);
+    if (value !== undefined && value !== '') shell.out(`${name.padEnd(labelWidth)}${value}`);
   };
   line('event', `${event.id} (${event.status})`);
   line(

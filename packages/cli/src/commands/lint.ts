@@ -6,6 +6,8 @@ import { msOf, onlyOperand, textOf } from '../given-values.ts';
 
 /** A finding and where it stands. */
 interface Placed extends Pick<Problem, 'line' | 'column' | 'path'> {
+  /** The policy's name; null where the whole document is meant. */
+  readonly policy: string | null;
   readonly severity: Finding['severity'];
   readonly rule: string;
   readonly message: string;
@@ -43,20 +45,23 @@ export const lintPolicy: Command = {
 function findingsIn(text: string, file: string, given: Given): Placed[] {
   const method = textOf(given, 'method');
   const p999Ms = msOf(given, 'p999');
+  let policyAt = (_path: string): string | null => null;
   try {
-    const policies = parsePolicies(text, file);
     const source = readDocument(text, file);
+    policyAt = (path) => policyIn(source.data, path);
+    const policies = parsePolicies(text, file);
     const isMany = Object.hasOwn(source.data as object, 'policies');
     return [...policies].flatMap(([name, spec]) =>
       lint(spec, { method, p999Ms }).map(({ rule, severity, path, found, sentence, fix }): Placed => {
         const { line, column } = source.problemAt(isMany ? `policies.${name}.${path}` : path, found);
         const message = `${isMany ? `${name}.` : ''}${path}: ${found}. ${sentence}`;
-        return { line, column, path, severity, rule, message, fix };
+        return { policy: name, line, column, path, severity, rule, message, fix };
       }),
     );
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return error.problems.map(({ line, column, path, message }) => ({
+      policy: policyAt(path),
       line,
       column,
       path,
@@ -66,4 +71,14 @@ function findingsIn(text: string, file: string, given: Given): Placed[] {
       fix: null,
     }));
   }
+}
+
+/** The name of the policy that a path of a refused document leads into. */
+function policyIn(data: unknown, path: string): string | null {
+  if (path === '') return null;
+  const { policies, name } = Object(data) as { policies?: unknown; name?: unknown };
+  if (policies === undefined) return typeof name === 'string' && name !== '' ? name : 'default';
+  // A name may have dots, and be the beginning of another.
+  const around = Object.keys(Object(policies)).filter((each) => `${path}.`.startsWith(`policies.${each}.`));
+  return around.sort((a, b) => b.length - a.length)[0] ?? null;
 }
