@@ -11,7 +11,7 @@ const checks: readonly { name: string; command: Command }[] = [
     name: 'format and lint',
     command: tool('@biomejs/biome/bin/biome', 'ci', '--colors=off', '--error-on-warnings'),
   },
-  { name: 'build', command: tool('typescript/bin/tsc', '-b') },
+  { name: 'build', command: script('scripts/build.ts') },
   { name: 'types of tests and scripts', command: tool('typescript/bin/tsc', '-p', 'tsconfig.test.json') },
   { name: 'tidy', command: script('scripts/tidy.ts') },
   { name: 'unused exports', command: tool('knip/bin/knip.js', '--no-progress') },

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
-import { root, show, tool } from './command.ts';
+import { root, script, show } from './command.ts';
 
 /** What can be shown; the first unless another is named. */
 const shows: Record<string, string> = {
@@ -16,7 +16,7 @@ if (!isNamed && first !== '' && !first.startsWith('-')) {
   process.exit(2);
 }
 
-const build = await show(tool('typescript/bin/tsc', '-b'));
+const build = await show(script('scripts/build.ts'));
 if (build.code !== 0) process.exit(build.code);
 
 // Without the source condition: what a newcomer sees first is what the build made.

@@ -1,0 +1,16 @@
+import { existsSync, globSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { endOnSignal, root, show, tool } from './command.ts';
+
+endOnSignal();
+removeStale();
+const { code } = await show(tool('typescript/bin/tsc', '-b'));
+process.exitCode = code;
+
+/** What a file that is gone has left in `dist` would be published: the compiler only ever adds. */
+function removeStale(): void {
+  for (const built of globSync('{packages,engines}/*/dist/**/*.{js,d.ts,js.map,d.ts.map}', { cwd: root })) {
+    const source = built.replace('/dist/', '/src/').replace(/(\.d\.ts|\.js)(\.map)?$/, '.ts');
+    if (!existsSync(path.join(root, source))) rmSync(path.join(root, built));
+  }
+}
