@@ -4,11 +4,11 @@ import type { Database, PostgresPool } from './database.ts';
 import type { Listener } from './doorbell.ts';
 
 export interface ConnectionOptions {
-  readonly url?: string;
-  readonly pool?: PostgresPool;
-  readonly durability?: 'process' | 'power';
-  readonly connectionsMax?: number;
-  readonly answerWithinMs?: number;
+  readonly url?: string | undefined;
+  readonly pool?: PostgresPool | undefined;
+  readonly durability?: 'process' | 'power' | undefined;
+  readonly connectionsMax?: number | undefined;
+  readonly answerWithinMs?: number | undefined;
 }
 
 /** How the engine gets at connections, and what they promise. */

@@ -26,35 +26,35 @@ import { type PostgresWarning, vacuumWatch } from './vacuum-watch.ts';
 
 export interface PostgresOptions {
   /** `postgres://user@host/database`; or `pool`. */
-  readonly url?: string;
+  readonly url?: string | undefined;
   /** A pool of your own: its connections decide the durability, and it is not closed with the engine. */
-  readonly pool?: PostgresPool;
+  readonly pool?: PostgresPool | undefined;
   /** Everything of ours lives in it; `holdfast` unless given. */
-  readonly schema?: string;
+  readonly schema?: string | undefined;
   /**
    * What an answer survives. `power`, unless given: anything (`synchronous_commit = on`). `process`: the death of any of your
    * processes, but not a crash of the server, which may undo the last half second (`synchronous_commit = off`).
    */
-  readonly durability?: 'process' | 'power';
+  readonly durability?: 'process' | 'power' | undefined;
   /** Connections of the pool that is made for `url`; 10 unless given. One more listens where there is a doorbell. */
-  readonly connectionsMax?: number;
+  readonly connectionsMax?: number | undefined;
   /**
    * A statement that has no answer for so long is given up, and its connection with it: a way that is cut says nothing. Those of a handler's
    * `commit` are among them. 30 s unless given; a `pool` of your own has its `query_timeout`.
    */
-  readonly answerWithinMs?: number;
-  readonly limits?: Partial<SizeLimits>;
+  readonly answerWithinMs?: number | undefined;
+  readonly limits?: Partial<SizeLimits> | undefined;
   /** How long marks are kept: longer than the longest retry and the parking lot together; 60 days unless given. */
-  readonly keepMarksMs?: number;
+  readonly keepMarksMs?: number | undefined;
   /** How long parked events are kept; 30 days unless given. */
-  readonly keepParkedMs?: number;
+  readonly keepParkedMs?: number | undefined;
   /** A transaction that is open for longer is worth a warning; a minute unless given. Looked at by `sweep`. */
-  readonly longTransactionMs?: number;
+  readonly longTransactionMs?: number | undefined;
   /** Told what an operator should know; unless given, `process.emitWarning`. */
-  readonly onWarning?: (warning: PostgresWarning) => void;
+  readonly onWarning?: ((warning: PostgresWarning) => void) | undefined;
   /** For ids and for pauses of our own: times of events are the server's. */
-  readonly clock?: Clock;
-  readonly random?: Random;
+  readonly clock?: Clock | undefined;
+  readonly random?: Random | undefined;
 }
 
 const known: Readonly<Record<keyof PostgresOptions, true>> = {

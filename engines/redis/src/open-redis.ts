@@ -9,15 +9,15 @@ import type { RedisClient } from './script-runner.ts';
 
 export interface RedisOptions {
   /** `redis://localhost:6379/0`; or give a `client`. */
-  readonly url?: string;
+  readonly url?: string | undefined;
   /** Of ioredis, also a Cluster. It stays yours: `close` leaves it open. */
-  readonly client?: RedisClient;
+  readonly client?: RedisClient | undefined;
   /** Put before every key: `holdfast:` unless given. */
-  readonly prefix?: string;
+  readonly prefix?: string | undefined;
   /** How long it is remembered that a handler is done with an event; 60 days unless given. */
-  readonly keepMarksMs?: number;
+  readonly keepMarksMs?: number | undefined;
   /** Hears of lost connections; they are made again by themselves. */
-  readonly onError?: (error: Error) => void;
+  readonly onError?: ((error: Error) => void) | undefined;
 }
 
 const known: Readonly<Record<keyof RedisOptions, true>> = {

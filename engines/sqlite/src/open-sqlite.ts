@@ -31,21 +31,21 @@ export interface SqliteOptions {
   /** Made if it is not there. It may hold other tables, too: ours begin with `holdfast_`. */
   readonly file: string;
   /** What an answer survives: `process`, a killed process; `power`, also a power cut. `process` unless given. */
-  readonly durability?: 'process' | 'power';
-  readonly clock?: Clock;
-  readonly random?: Random;
+  readonly durability?: 'process' | 'power' | undefined;
+  readonly clock?: Clock | undefined;
+  readonly random?: Random | undefined;
   /** What an event may be; a batch is a transaction, so it is at most 1,000 events unless given. */
-  readonly limits?: Partial<SizeLimits>;
+  readonly limits?: Partial<SizeLimits> | undefined;
   /** How long marks are kept: longer than the longest retry and the parking lot together. 60 days unless given. */
-  readonly keepMarksMs?: number;
+  readonly keepMarksMs?: number | undefined;
   /** How long parked events are kept; 30 days unless given. */
-  readonly keepParkedMs?: number;
+  readonly keepParkedMs?: number | undefined;
   /** How long the audit log is kept; 365 days unless given. */
-  readonly keepAuditMs?: number;
+  readonly keepAuditMs?: number | undefined;
   /** How long another process may keep the file locked before a write is refused; 10 s unless given. */
-  readonly busyMaxMs?: number;
+  readonly busyMaxMs?: number | undefined;
   /** Called before each commit; what it throws prevents it, and the one before it has been made. For tests of crashes. */
-  readonly beforeWrite?: () => void;
+  readonly beforeWrite?: (() => void) | undefined;
 }
 
 const known: Readonly<Record<keyof SqliteOptions, true>> = {

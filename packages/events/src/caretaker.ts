@@ -17,18 +17,20 @@ import { type Replayer, replayer } from './replayer.ts';
 export interface CaretakerOptions {
   readonly engine: Engine;
   /** How often it makes its round; 10 s unless given. */
-  readonly every?: Duration;
+  readonly every?: Duration | undefined;
   /** Of replays that a rule begins. */
-  readonly request?: Partial<Omit<ReplayRequest, 'filter'>>;
+  readonly request?: Partial<Omit<ReplayRequest, 'filter'>> | undefined;
   /** How far back the first round looks for parked events that no rule was applied to; a day unless given. */
-  readonly lookback?: Duration;
+  readonly lookback?: Duration | undefined;
   /** A rule replays an event only while it has been parked no more often than this; 3 unless given. */
-  readonly parkingsMax?: number;
+  readonly parkingsMax?: number | undefined;
   /** A rule that says `notify` has found these. Told once by each caretaker. */
-  readonly onNotify?: (rule: TriageRule, events: readonly ParkedSummary[]) => void | Promise<void>;
+  readonly onNotify?:
+    | ((rule: TriageRule, events: readonly ParkedSummary[]) => void | Promise<void>)
+    | undefined;
   /** A round, or a replay, that failed although it was tried for half a minute; the next round tries again. */
-  readonly onError?: (error: unknown) => void;
-  readonly clock?: Clock;
+  readonly onError?: ((error: unknown) => void) | undefined;
+  readonly clock?: Clock | undefined;
 }
 
 const known: Readonly<Record<keyof CaretakerOptions, true>> = {

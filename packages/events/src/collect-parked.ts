@@ -10,8 +10,8 @@ export interface CollectOptions {
   readonly topic: string;
   /** Of another store, where they can be listed, searched and replayed. */
   readonly triage: Triage;
-  readonly clock?: Clock;
-  readonly random?: Random;
+  readonly clock?: Clock | undefined;
+  readonly random?: Random | undefined;
 }
 
 /**

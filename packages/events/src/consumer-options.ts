@@ -25,57 +25,57 @@ import { checkSchema, type StandardSchema } from './standard-schema.ts';
 
 export interface ConsumerOptions<T = unknown, Tx = unknown> {
   /** Where events are. Instead of it: `broker`, and what belongs to it. */
-  readonly engine?: Engine<Tx>;
-  readonly broker?: Broker<Tx>;
-  readonly ledger?: Ledger<Tx>;
+  readonly engine?: Engine<Tx> | undefined;
+  readonly broker?: Broker<Tx> | undefined;
+  readonly ledger?: Ledger<Tx> | undefined;
   /** Where the parking lot is, if it is not in the store of the broker. */
-  readonly triage?: Triage;
+  readonly triage?: Triage | undefined;
   readonly topic: string;
   readonly handler: Handler<T, Tx>;
   /** Of the handler, with its version: what is marked as done is marked for this name. The topic unless given. */
-  readonly name?: string;
-  readonly schema?: StandardSchema<T>;
-  readonly format?: PayloadFormat;
+  readonly name?: string | undefined;
+  readonly schema?: StandardSchema<T> | undefined;
+  readonly format?: PayloadFormat | undefined;
   /** Declares the topic so; as it is, or `none`, unless given. */
-  readonly ordering?: Ordering;
+  readonly ordering?: Ordering | undefined;
   /** Settled events are kept so long, for `rebuild`. */
-  readonly keepSettled?: Duration;
+  readonly keepSettled?: Duration | undefined;
   /** Handlers at once; 10 unless given. */
-  readonly concurrency?: number;
-  readonly policy?: ConsumerPolicySpec;
+  readonly concurrency?: number | undefined;
+  readonly policy?: ConsumerPolicySpec | undefined;
   /** `commit`, unless given: marks what was committed. `once`: looks up and marks every event. */
-  readonly effects?: 'commit' | 'once' | 'off';
+  readonly effects?: 'commit' | 'once' | 'off' | undefined;
   /** Policies without which nothing can be done: while their breakers are open nothing is claimed. */
-  readonly dependsOn?: readonly string[];
+  readonly dependsOn?: readonly string[] | undefined;
   /** The part of a claim that is for retries when both wait, 0–1; 0.25 unless given. */
-  readonly retriesShare?: number;
+  readonly retriesShare?: number | undefined;
   /** False: patience, key and signal are not handed on to the calls of a handler, which saves a microsecond an event. */
-  readonly ambient?: boolean;
+  readonly ambient?: boolean | undefined;
   /** Aborts the signal of an attempt that takes longer. */
-  readonly attemptTimeout?: Duration;
+  readonly attemptTimeout?: Duration | undefined;
   /** How long a failing event keeps its key waiting, from when it was first seen; for ever unless given. */
-  readonly holdFor?: Duration;
+  readonly holdFor?: Duration | undefined;
   /** `block`: a parked event keeps its key waiting until it is replayed or unblocked. */
-  readonly parkedKeys?: 'release' | 'block';
-  readonly keepParked?: Duration;
-  readonly lease?: Duration;
-  readonly deathsMax?: number;
-  readonly snoozesMax?: number;
+  readonly parkedKeys?: 'release' | 'block' | undefined;
+  readonly keepParked?: Duration | undefined;
+  readonly lease?: Duration | undefined;
+  readonly deathsMax?: number | undefined;
+  readonly snoozesMax?: number | undefined;
   /** Names of fields whose values are cut out of stored diagnostics. */
-  readonly redact?: readonly string[];
-  readonly grace?: Duration;
+  readonly redact?: readonly string[] | undefined;
+  readonly grace?: Duration | undefined;
   /** The most that is leased, or settled, at once. */
-  readonly batchMax?: number;
+  readonly batchMax?: number | undefined;
   /** Payloads in hand, in bytes together; the last lease may be one event above it. 32 MiB unless given. */
-  readonly bytesMax?: number;
+  readonly bytesMax?: number | undefined;
   /** Settlements wait at most so long for others to share a write with. */
-  readonly settleWithin?: Duration;
+  readonly settleWithin?: Duration | undefined;
   /** Looks at least so often, whether or not the doorbell rings. */
-  readonly poll?: Duration;
+  readonly poll?: Duration | undefined;
   /** Who is in the same process, and dies with it; all consumers of this one unless given. For tests that play several. */
-  readonly solitude?: Solitude;
-  readonly clock?: Clock;
-  readonly random?: Random;
+  readonly solitude?: Solitude | undefined;
+  readonly clock?: Clock | undefined;
+  readonly random?: Random | undefined;
 }
 
 /** What a consumer's parts read: everything said, in numbers. */

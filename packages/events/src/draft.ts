@@ -18,25 +18,25 @@ export interface EventDraft<T = unknown>
   extends Omit<NewEvent, 'payload' | 'delayMs' | 'patienceMs' | 'past'> {
   readonly payload: T;
   /** Not before so long from now. */
-  readonly delay?: Duration;
+  readonly delay?: Duration | undefined;
   /** How long the customer will wait, from now; `inherit`: as long as for the surrounding work. */
-  readonly patience?: Duration | 'inherit';
+  readonly patience?: Duration | 'inherit' | undefined;
 }
 
 export interface DraftOptions<T, Tx> {
-  readonly engine?: Engine<Tx>;
-  readonly broker?: Broker<Tx>;
+  readonly engine?: Engine<Tx> | undefined;
+  readonly broker?: Broker<Tx> | undefined;
   readonly topic: string;
   /**
    * What does not fit is refused where it is published. It must not need a promise. Stored is what was given: what the schema
    * makes of it, consumers that have it make again.
    */
-  readonly schema?: StandardSchema<unknown, T>;
-  readonly format?: PayloadFormat;
+  readonly schema?: StandardSchema<unknown, T> | undefined;
+  readonly format?: PayloadFormat | undefined;
   /** Of events that do not say their own. */
-  readonly patience?: Duration | 'inherit';
-  readonly clock?: Clock;
-  readonly random?: Random;
+  readonly patience?: Duration | 'inherit' | undefined;
+  readonly clock?: Clock | undefined;
+  readonly random?: Random | undefined;
 }
 
 export const draftOptions: Readonly<Record<keyof DraftOptions<unknown, unknown>, true>> = {

@@ -7,11 +7,11 @@ export interface Stoppable {
 
 export interface DrainOptions {
   /** SIGTERM and SIGINT unless given. */
-  readonly signals?: readonly NodeJS.Signals[];
+  readonly signals?: readonly NodeJS.Signals[] | undefined;
   /** How long handlers may take; each consumer's own unless given. */
-  readonly grace?: Duration;
+  readonly grace?: Duration | undefined;
   /** Called when all have stopped: to close the engine, the server. The process then ends by itself, or here. */
-  readonly then?: (signal: NodeJS.Signals) => void | Promise<void>;
+  readonly then?: ((signal: NodeJS.Signals) => void | Promise<void>) | undefined;
 }
 
 const known = Object.fromEntries(['signals', 'grace', 'then'].map((name) => [name, true]));

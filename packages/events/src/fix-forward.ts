@@ -13,9 +13,9 @@ import { type StandardSchema, validated } from './standard-schema.ts';
 
 export interface FixOptions {
   /** What the edited payload must fit, before anything is changed. */
-  readonly schema?: StandardSchema;
-  readonly format?: PayloadFormat;
-  readonly request?: Partial<Omit<ReplayRequest, 'filter'>>;
+  readonly schema?: StandardSchema | undefined;
+  readonly format?: PayloadFormat | undefined;
+  readonly request?: Partial<Omit<ReplayRequest, 'filter'>> | undefined;
 }
 
 const known: Readonly<Record<keyof FixOptions, true>> = { schema: true, format: true, request: true };

@@ -5,9 +5,9 @@ import { type DraftOptions, drafting, draftOptions, type EventDraft } from './dr
 
 export interface ProducerOptions<T = unknown, Tx = unknown> extends DraftOptions<T, Tx> {
   /** Declares the topic so; as it is, or `none`, unless given. */
-  readonly ordering?: Ordering;
+  readonly ordering?: Ordering | undefined;
   /** Repeats a publish that failed: under the same ids, so that nothing is stored twice. */
-  readonly policy?: Policy;
+  readonly policy?: Policy | undefined;
 }
 
 const known: Readonly<Record<keyof ProducerOptions, true>> = {

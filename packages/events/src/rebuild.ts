@@ -24,20 +24,20 @@ export interface RebuildOptions<T = unknown, Tx = unknown> {
   /** Of the handler, with its version. */
   readonly name: string;
   readonly handler: Handler<T, Tx>;
-  readonly schema?: StandardSchema<T>;
-  readonly format?: PayloadFormat;
+  readonly schema?: StandardSchema<T> | undefined;
+  readonly format?: PayloadFormat | undefined;
   /** First seen at or after, epoch ms; from the beginning unless given. */
-  readonly from?: number;
+  readonly from?: number | undefined;
   /** First seen before, epoch ms; to the end unless given. */
-  readonly to?: number;
+  readonly to?: number | undefined;
   /** Names this rebuild: one that was stopped goes on under the same name, and makes no effect twice. A new one unless given. */
-  readonly run?: string;
+  readonly run?: string | undefined;
   /** How long that is remembered. */
-  readonly keep?: Duration;
-  readonly onProgress?: (progress: RebuildProgress) => void;
-  readonly signal?: AbortSignal;
-  readonly clock?: Clock;
-  readonly random?: Random;
+  readonly keep?: Duration | undefined;
+  readonly onProgress?: ((progress: RebuildProgress) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly clock?: Clock | undefined;
+  readonly random?: Random | undefined;
 }
 
 const known: Readonly<Record<keyof RebuildOptions, true>> = {

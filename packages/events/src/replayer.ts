@@ -17,11 +17,11 @@ import { refuseUnknown } from 'holdfast/fields';
 import { pause } from './pause.ts';
 
 export interface ReplayerOptions {
-  readonly engine?: Pick<Engine, 'triage' | 'broker'>;
-  readonly triage?: Triage;
+  readonly engine?: Pick<Engine, 'triage' | 'broker'> | undefined;
+  readonly triage?: Triage | undefined;
   /** Where released events go. */
-  readonly broker?: Pick<Broker, 'publish'>;
-  readonly clock?: Clock;
+  readonly broker?: Pick<Broker, 'publish'> | undefined;
+  readonly clock?: Clock | undefined;
 }
 
 const known: Readonly<Record<keyof ReplayerOptions, true>> = {
@@ -33,9 +33,9 @@ const known: Readonly<Record<keyof ReplayerOptions, true>> = {
 
 export interface ReplayRun {
   /** Told after each step. What it throws ends the run, not the replay. */
-  readonly onProgress?: (operation: ReplayOperation) => void;
+  readonly onProgress?: ((operation: ReplayOperation) => void) | undefined;
   /** Ends the run; the replay stays where it is, for another to go on with. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface Replayer {
