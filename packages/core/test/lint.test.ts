@@ -21,6 +21,10 @@ describe('a good policy', () => {
   });
 });
 
+test('a misspelt fact is refused', () => {
+  expect(() => lint({}, { metod: 'POST' } as LintFacts)).toThrow('metod: expected one of p999Ms, typicalMs');
+});
+
 describe.each(rules)('the rule $id', (rule) => {
   const { id, example, fixedBy } = rule;
 

@@ -1,4 +1,5 @@
 import type { AllSettings } from '../all-settings.ts';
+import { refuseUnknown } from '../fields.ts';
 import type { Policy } from '../policy.ts';
 import { type PolicySpec, policy } from '../whole-policy.ts';
 import { backoffRules } from './backoff-rules.ts';
@@ -21,6 +22,15 @@ export interface Finding extends Flaw {
   readonly fix: string;
 }
 
+const knownFacts: Readonly<Record<keyof LintFacts, true>> = {
+  p999Ms: true,
+  typicalMs: true,
+  idempotent: true,
+  method: true,
+  runsKnow: true,
+  durable: true,
+};
+
 /** Every rule, the worst first. */
 export const rules: readonly Rule[] = /* @__PURE__ */ bySeverity([
   ...timeRules,
@@ -35,6 +45,7 @@ export const rules: readonly Rule[] = /* @__PURE__ */ bySeverity([
  * more. A document that `policy` would refuse is refused here, too.
  */
 export function lint(subject: Policy | PolicySpec, facts: LintFacts = {}): Finding[] {
+  refuseUnknown(knownFacts, facts);
   const { plan, settings } = isPolicy(subject) ? subject : unnamed(subject);
   return rules.flatMap(({ id, severity, sentence, fix, check }) => {
     const flaw = check({ plan, settings: settings as AllSettings, facts });
