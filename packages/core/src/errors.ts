@@ -67,7 +67,7 @@ const codes: Record<RefusalReason, string> = {
   throttled: 'HOLDFAST_THROTTLED',
 };
 
-/** Nothing was called: a part of the policy refused. `reason` says which, `retryAfterMs` when it may be different, where that is known. */
+/** Nothing was called: a part of the policy refused. `reason` says which, `retryAfterMs` when it may be different, if that is known. */
 export class RefusedError extends HoldfastError {
   declare readonly reason: RefusalReason;
   declare readonly target: string | undefined;

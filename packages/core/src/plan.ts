@@ -42,7 +42,7 @@ export interface RunOptions {
   readonly idempotent?: boolean | undefined;
   /** Asked before each repetition: what forbids it, if something does, such as a body that can be read only once. */
   readonly barred?: (() => StopReason | undefined) | undefined;
-  /** Asked of every outcome of this run before the policy's classifiers, which judge what it declines. It must not throw. */
+  /** Asked of every outcome of this run before the policy's classifiers, which judge what it declines. If it throws, nothing is repeated. */
   readonly classify?: Classifier | undefined;
   /** Under load the least important waits and is refused first. */
   readonly priority?: Priority | undefined;

@@ -1,6 +1,6 @@
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { any } from '../src/classify/any.ts';
-import { permanent, retryAfter } from '../src/classify/marks.ts';
+import { retryAfter } from '../src/classify/marks.ts';
 import { type Notice, subscribe } from '../src/notices.ts';
 import { breaker } from '../src/parts/breaker.ts';
 import { bulkhead } from '../src/parts/bulkhead.ts';
@@ -626,66 +626,5 @@ describe('an error whose cause cannot be read', () => {
     });
     await clock.advance('1m');
     expect(await running).toMatchObject({ ok: false, error: hostile });
-  });
-});
-
-describe('options', () => {
-  test('with no targets to choose from are refused, and nothing is called', async () => {
-    const { policy: made, call } = setup();
-    const operation = call('never');
-    const error = { path: 'targets', message: 'targets: expected at least one target, got []' };
-    expect(await made.try(operation, { targets: [] })).toMatchObject({ ok: false, error });
-    await expect(made.run(operation, { targets: [] })).rejects.toMatchObject(error);
-    expect(operation.calls).toEqual([]);
-  });
-
-  test('that are null are not said', async () => {
-    const { policy: made, call } = setup();
-    const nothing = { targets: null, patience: null, signal: null } as never;
-    expect(await made.run(call(1), nothing)).toBe(1);
-    expect(await made.try(call(2), nothing)).toMatchObject({ ok: true });
-  });
-
-  test.each<[object, string]>([
-    [{ patience: 'soon' }, 'patience: expected a duration such as "200ms", got "soon"'],
-    [{ signal: 'now' }, 'signal: expected an AbortSignal, got "now"'],
-    [{ signal: {} }, 'signal: expected an AbortSignal, got {}'],
-    [{ target: 5 }, 'target: expected a text, got 5'],
-    [{ targets: 'a' }, 'targets: expected a list of texts, got "a"'],
-    [{ targets: [5] }, 'targets: expected a list of texts, got [5]'],
-    [{ idempotent: 'no' }, 'idempotent: expected true or false, got "no"'],
-    [{ classify: 'http' }, 'classify: expected a function, got "http"'],
-    [{ priority: 'urgent' }, 'priority: expected critical, default or sheddable, got "urgent"'],
-    [{ pateince: '1s' }, 'pateince: expected one of patience, signal, target'],
-  ])('%j is refused before anything is called', async (wrong, sentence) => {
-    const operation = vi.fn(() => 1);
-    for (const made of [setup().policy, definePolicy([retry])()]) {
-      await expect(made.run(operation, wrong as RunOptions)).rejects.toThrow(sentence);
-      await expect(made.try(operation, wrong as RunOptions)).rejects.toThrow(sentence);
-      expect(made.counters.operations).toBe(0);
-    }
-    expect(operation).not.toHaveBeenCalled();
-  });
-
-  test('that throw when they judge end the retries, and somebody is told', async () => {
-    const { policy: made } = setup();
-    const heard: Notice[] = [];
-    onTestFinished(subscribe((notice) => heard.push(notice)));
-    const down = Object.assign(new Error('down'), { code: 'ECONNRESET' });
-    const classify = () => {
-      throw new Error('my mistake');
-    };
-    await expect(made.run(() => Promise.reject(down), { classify })).rejects.toBe(down);
-    expect(storyOf(down)).toMatchObject({ attempts: 1, stop: 'not_retryable' });
-    expect(heard).toContainEqual(
-      expect.objectContaining({ type: 'unreadable_hint', hint: 'a classifier threw my mistake' }),
-    );
-  });
-
-  test('of a run are never changed', async () => {
-    const { policy: made } = setup({ fallback: { to: 1, reserve: '1s' }, cache: true });
-    const options: RunOptions = Object.freeze({ cacheKey: 'a', targets: Object.freeze(['a', 'b']) });
-    await made.run(() => 1, options);
-    await made.try(() => Promise.reject(permanent(new Error('no'))), options);
   });
 });

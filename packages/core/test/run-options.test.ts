@@ -1,0 +1,72 @@
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { permanent } from '../src/classify/marks.ts';
+import { type Notice, subscribe } from '../src/notices.ts';
+import { retry } from '../src/parts/retry.ts';
+import type { RunOptions } from '../src/plan.ts';
+import { definePolicy } from '../src/policy.ts';
+import { storyOf } from '../src/story.ts';
+import { policy } from '../src/whole-policy.ts';
+
+const made = policy();
+
+test('an unlimited patience can be said', async () => {
+  expect(await made.run(() => 1, { patience: Infinity })).toBe(1);
+});
+
+test('options with no targets to choose from are refused, and nothing is called', async () => {
+  const operation = vi.fn();
+  const error = { path: 'targets', message: 'targets: expected at least one target, got []' };
+  expect(await made.try(operation, { targets: [] })).toMatchObject({ ok: false, error });
+  await expect(made.run(operation, { targets: [] })).rejects.toMatchObject(error);
+  expect(operation).not.toHaveBeenCalled();
+});
+
+test('options that are null are not said', async () => {
+  const nothing = { targets: null, patience: null, signal: null } as never;
+  expect(await made.run(() => 1, nothing)).toBe(1);
+  expect(await made.try(() => 2, nothing)).toMatchObject({ ok: true });
+});
+
+test.each<[object, string]>([
+  [{ patience: 'soon' }, 'patience: expected a duration such as "200ms", got "soon"'],
+  [{ signal: 'now' }, 'signal: expected an AbortSignal, got "now"'],
+  [{ signal: {} }, 'signal: expected an AbortSignal, got {}'],
+  [{ target: 5 }, 'target: expected a text, got 5'],
+  [{ target: '' }, 'target: expected a text, got ""'],
+  [{ patience: -1 }, 'patience: expected a duration such as "200ms", got -1'],
+  [{ targets: 'a' }, 'targets: expected a list of texts, got "a"'],
+  [{ targets: [5] }, 'targets: expected a list of texts, got [5]'],
+  [{ idempotent: 'no' }, 'idempotent: expected true or false, got "no"'],
+  [{ classify: 'http' }, 'classify: expected a function, got "http"'],
+  [{ priority: 'urgent' }, 'priority: expected one of critical, default, sheddable, got "urgent"'],
+  [{ pateince: '1s' }, 'pateince: expected one of patience, signal, target'],
+])('%j is refused before anything is called', async (wrong, sentence) => {
+  const operation = vi.fn(() => 1);
+  for (const made of [policy(), definePolicy([retry])()]) {
+    await expect(made.run(operation, wrong as RunOptions)).rejects.toThrow(sentence);
+    await expect(made.try(operation, wrong as RunOptions)).rejects.toThrow(sentence);
+    expect(made.counters.operations).toBe(0);
+  }
+  expect(operation).not.toHaveBeenCalled();
+});
+
+test('a classifier that throws ends the retries, and somebody is told', async () => {
+  const heard: Notice[] = [];
+  onTestFinished(subscribe((notice) => heard.push(notice)));
+  const down = Object.assign(new Error('down'), { code: 'ECONNRESET' });
+  const classify = () => {
+    throw new Error('my mistake');
+  };
+  await expect(made.run(() => Promise.reject(down), { classify })).rejects.toBe(down);
+  expect(storyOf(down)).toMatchObject({ attempts: 1, stop: 'not_retryable' });
+  expect(heard).toContainEqual(
+    expect.objectContaining({ type: 'unreadable_hint', hint: 'a classifier threw my mistake' }),
+  );
+});
+
+test('the options of a run are never changed', async () => {
+  const made = policy({ fallback: { to: 1, reserve: '1s' }, cache: true });
+  const options: RunOptions = Object.freeze({ cacheKey: 'a', targets: Object.freeze(['a', 'b']) });
+  await made.run(() => 1, options);
+  await made.try(() => Promise.reject(permanent(new Error('no'))), options);
+});
