@@ -81,6 +81,8 @@ class Performer extends Alarm implements Driver {
   calls = 0;
   leaving: Alarm | undefined;
   readonly inFlight = new Map<Attempt, Alarm>();
+  /** Those whose signal has aborted, in that order: at the same time, it counts who gives back a permit first. */
+  readonly leavers: Attempt[] = [];
 
   constructor(loop: EventLoop, script: Script, work: Work, tell: (what: string) => void) {
     super();
@@ -127,7 +129,8 @@ class Performer extends Alarm implements Driver {
   }
 
   call(attempt: Attempt): void {
-    const { tookMs } = beatOf(this.script, this.calls);
+    const { tookMs, heeds } = beatOf(this.script, this.calls);
+    if (heeds) attempt.signal.addEventListener('abort', () => this.leavers.push(attempt));
     const call = this.calls++;
     this.tell(`attempt ${attempt.attempt} at ${attempt.target}`);
     const answer = (now: number) => this.settle(now, attempt, call);
@@ -148,9 +151,9 @@ class Performer extends Alarm implements Driver {
 
   /** Calls that heed their signal end when it has aborted. */
   heed(): void {
-    for (const [attempt, answer] of this.inFlight) {
-      const { heeds } = beatOf(this.script, attempt.attempt - 1);
-      if (!heeds || !attempt.controller?.signal.aborted) continue;
+    for (const attempt of this.leavers.splice(0)) {
+      const answer = this.inFlight.get(attempt);
+      if (!answer) continue;
       this.loop.clear(answer);
       this.inFlight.delete(attempt);
       this.work.isLate(this.loop.now(), attempt);
