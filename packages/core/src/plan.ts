@@ -122,6 +122,8 @@ export interface Plan extends Rules {
   refuse: ((plan: Plan, options: RunOptions | undefined) => Failure<never> | undefined) | undefined;
   /** What a success passes through on that way, where nothing stands around the attempts. */
   onSuccess: (value: unknown) => unknown;
+  /** Nothing stands around its attempts: a run that asks for nothing needs no machine until it fails. */
+  isPlain: boolean;
   /** A part must know when an attempt started. */
   isTimed: boolean;
   /** A part may let an attempt wait or race. */

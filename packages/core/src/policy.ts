@@ -6,10 +6,10 @@ import type { Pack } from './outcome.ts';
 import type { Part, SpecOfParts } from './part.ts';
 import type { Operation, Plan, RunOptions } from './plan.ts';
 import { wrongIn } from './run-options.ts';
-import { attemptRun, type Ending, run, runPlainly } from './shell.ts';
+import { attemptRun, type Ending, rescue, run } from './shell.ts';
 import { surroundings } from './surroundings.ts';
 import { systemClock, systemRandom } from './system-clock.ts';
-import { Work } from './work.ts';
+import { beginPlainly, Work } from './work.ts';
 
 /** Where a policy gets its time and its chance from; the system's unless said. */
 export interface Environment {
@@ -79,7 +79,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       for (const part of parts) part.create(settings, plan, fields);
       plan.isTimed ||= plan.patienceMs < Infinity;
       if (plan.layers[0]) plan.swift = plan.refuse = undefined;
-      else if (!(plan.targetOf || plan.reporter || plan.judgesValues)) plan.swift = runPlainly;
+      else plan.isPlain = !(plan.targetOf || plan.reporter || plan.judgesValues);
       return { name, plan, settings };
     }
 
@@ -90,12 +90,28 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       ...compile(said),
       parts,
       counters,
-      run(operation, options) {
+      run<T>(operation: Operation<T>, options?: RunOptions) {
         const { plan } = made;
         const wrong = options && wrongIn(options);
         // Whoever gets a promise looks for errors there.
         if (wrong) return Promise.reject(wrong);
-        const { swift, throughLayers } = plan;
+        const { isPlain, swift, throughLayers } = plan;
+        if (isPlain && !options && !surroundings()) {
+          // The short way, where nothing stands around the attempts: the promise of the operation is passed on, and the
+          // machinery is built only when it fails. Written out here, where few frames stand before the operation.
+          const now = plan.isTimed ? plan.clock.now() : 0;
+          const attempt = beginPlainly(plan, now + plan.patienceMs);
+          let answer: PromiseLike<T> | T;
+          try {
+            answer = operation(attempt);
+          } catch (error) {
+            answer = Promise.reject(error);
+          }
+          return Promise.resolve(answer).then(
+            plan.onSuccess as (value: T) => T,
+            (rescue<T>).bind(attempt, operation, now),
+          );
+        }
         if (swift && !surroundings()) return swift(plan, operation, options) ?? run(plan, operation, options);
         if (throughLayers) return throughLayers(plan, operation, options).then(unwrap);
         return run(plan, operation, options);
@@ -179,6 +195,7 @@ function emptyPlan(
     waitsForBreaker: false,
     killSwitch,
     isTimed: false,
+    isPlain: false,
     isIntricate: false,
     delay: () => 0,
     classify: () => undefined,

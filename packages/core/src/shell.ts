@@ -6,7 +6,11 @@ import type { Outcome } from './outcome.ts';
 import type { Operation, Plan, RunOptions } from './plan.ts';
 import { recordEnding, type Story } from './story.ts';
 import { ambient, surroundings } from './surroundings.ts';
-import { beginPlainly, DONE, SEND, STOP, type Step, takeOver, WAIT, type Work } from './work.ts';
+import { DONE, SEND, STOP, type Step, takeOver, WAIT, type Work } from './work.ts';
+
+/** What `Run.go` hears besides steps: an attempt gave a value, or threw. */
+const GAVE = 4;
+const THREW = 5;
 
 /** How a run ended, for `try`. */
 export type Ending<T> = Success<T> | Failure<T>;
@@ -77,12 +81,21 @@ export class Run<T> extends Alarm {
     if (!work.isLate(work.plan.clock.now(), attempt)) this.go(SEND);
   }
 
-  /** Performs a step in the context of the caller. Nothing is done for one that is undefined. */
-  go(step: Step | undefined): void {
+  /**
+   * Performs a step in the context of the caller, or the one that follows from what an attempt gave or threw. Nothing is
+   * done for one that is undefined. One function for all, and bound to what it hears: each frame that stands between a
+   * reaction and the operation makes every error of the operation dearer.
+   */
+  go(news: Step | typeof GAVE | typeof THREW | undefined, from?: Attempt, given?: unknown): void {
     const { work, operation } = this;
+    const step =
+      news === GAVE
+        ? this.settled(from!, { ok: true, value: given })
+        : news === THREW
+          ? this.settled(from!, { ok: false, error: given })
+          : news;
     if (step === SEND) {
       const attempt = work.current as Attempt;
-      // Not a call through others: each frame between the callback and the operation makes its errors dearer.
       let answer: PromiseLike<T> | T;
       try {
         const { reporter } = work.plan;
@@ -92,16 +105,17 @@ export class Run<T> extends Alarm {
       } catch (error) {
         answer = Promise.reject(error);
       }
-      Promise.resolve(answer).then(
-        (value) => this.go(this.settled(attempt, { ok: true, value })),
-        (error) => this.go(this.settled(attempt, { ok: false, error })),
-      );
+      this.attend(attempt, answer);
       // The operation itself may have made the caller leave.
       if (work.stop) return;
     }
     if (step === undefined) return;
     if (step === WAIT || work.plan.hedge) this.hold();
     this.rest(step);
+  }
+
+  attend(attempt: Attempt, answer: PromiseLike<T> | T): void {
+    Promise.resolve(answer).then(this.go.bind(this, GAVE, attempt), this.go.bind(this, THREW, attempt));
   }
 
   /** Sets the alarm, or ends. */
@@ -207,7 +221,8 @@ function start<T, R>(
   return promise;
 }
 
-const soon = /* @__PURE__ */ Promise.resolve();
+/** What follows on it comes a microtask later. */
+export const soon: Promise<void> = /* @__PURE__ */ Promise.resolve();
 
 /** A run of `work`, and the promise of what it gives; somebody has to perform its first step. */
 export function follow<T, R>(
@@ -237,34 +252,32 @@ function settle<R>(
 }
 
 /**
- * The short way of a policy with nothing around its attempts, for a run that asks for nothing special: the
- * promise of the operation is passed on, and the machinery is built only when it fails.
+ * Goes on where the short way of `policy.run` ends, because its attempt threw. Bound to that, and it calls the operation
+ * itself: so few frames stand between the two.
  */
-export function runPlainly<T>(
-  plan: Plan,
+export function rescue<T>(
+  this: Attempt,
   operation: Operation<T>,
-  options: RunOptions | undefined,
-): Promise<T> | undefined {
-  if (options) return undefined;
-  const { patienceMs } = plan;
-  const isTimed = patienceMs < Infinity;
-  const startedAt = isTimed ? plan.clock.now() : 0;
-  const attempt = beginPlainly(plan, startedAt + patienceMs);
-  let answer: PromiseLike<T> | T;
-  try {
-    answer = operation(attempt);
-  } catch (error) {
-    answer = Promise.reject(error);
-  }
-  return Promise.resolve(answer).then(plan.onSuccess as (value: T) => T, (error: unknown) => {
-    const now = plan.clock.now();
-    const work = takeOver(attempt, isTimed ? startedAt : now);
-    const step = work.settled(now, attempt, { ok: false, error });
-    if (step >= DONE) return returnOrThrow<T>(work);
-    const { run, promise } = follow(work, operation, undefined, returnOrThrow<T>);
-    run.go(step);
-    return promise;
-  });
+  startedAt: number,
+  error: unknown,
+): T | Promise<T> {
+  const { plan } = this;
+  const now = plan.clock.now();
+  const work = takeOver(this, plan.isTimed ? startedAt : now);
+  const step = work.settled(now, this, { ok: false, error });
+  if (step >= DONE) return returnOrThrow<T>(work);
+  const { run, promise } = follow(work, operation, undefined, returnOrThrow<T>);
+  if (step === SEND) {
+    const attempt = work.current as Attempt;
+    let answer: PromiseLike<T> | T;
+    try {
+      answer = operation(attempt);
+    } catch (error) {
+      answer = Promise.reject(error);
+    }
+    run.attend(attempt, answer);
+  } else run.go(step);
+  return promise;
 }
 
 export function returnOrThrow<T>(work: Work): T {
@@ -304,6 +317,6 @@ class Failed<T> implements Failure<T> {
 
 function conclude(work: Work): Work {
   work.given = work.refusal();
-  recordEnding(work.given, work.story, work.born);
+  recordEnding(work.given, { story: work.story, born: work.born });
   return work;
 }

@@ -53,9 +53,8 @@ export function nextMoment(): number {
 }
 
 /** Notes that a run gave up on `error`; the newest story of an error object is the one that is kept. */
-export function recordEnding(error: unknown, story: Story, born: number): void {
-  const ending = { story, born };
-  youngest = Math.max(youngest, born);
+export function recordEnding(error: unknown, ending: RunEnding): void {
+  youngest = Math.max(youngest, ending.born);
   if (error instanceof HoldfastError) HoldfastError.setEnding(error, ending);
   else if (isObject(error)) endings.set(error, ending);
 }

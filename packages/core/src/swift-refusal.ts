@@ -1,7 +1,7 @@
 import { refusedQuickly } from './errors.ts';
 import type { Plan, RunOptions } from './plan.ts';
 import type { Failure } from './shell.ts';
-import { nextMoment, recordEnding, type Story } from './story.ts';
+import { nextMoment, type RunEnding, recordEnding, type Story } from './story.ts';
 
 /**
  * The short way of an open breaker: a refusal must cost less than the work it refuses, so no machine is built for it. Undefined
@@ -28,8 +28,8 @@ export function isDemanding({ signal, patience, targets, ambient }: RunOptions):
   return (signal ?? patience ?? targets ?? ambient) !== undefined;
 }
 
-/** A failure whose error and story are made when they are read. */
-export class Refused implements Failure<never> {
+/** A failure whose error and story are made when they are read; the error remembers it, and not a story that few will read. */
+export class Refused implements Failure<never>, RunEnding {
   readonly ok = false;
   readonly thrown = true;
   readonly value = undefined;
@@ -50,9 +50,13 @@ export class Refused implements Failure<never> {
     if (!this.#error) {
       const afterMs = this.#afterMs;
       this.#error = refusedQuickly('breaker_open', this.#target, afterMs < Infinity ? afterMs : undefined);
-      recordEnding(this.#error, this.story, this.#born);
+      recordEnding(this.#error, this);
     }
     return this.#error;
+  }
+
+  get born(): number {
+    return this.#born;
   }
 
   get story(): Story {

@@ -140,6 +140,22 @@ describe('run', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  test('is one frame in the stack of what an operation throws, at any attempt, and its caller comes next at the first', async () => {
+    const { run } = setup({ backoff: false });
+    const stacks: string[][] = [];
+    async function theCaller() {
+      await run(async () => {
+        const [, ...frames] = new Error('down').stack!.split('\n');
+        stacks.push(frames);
+        if (stacks.length < 4) throw down;
+      });
+    }
+    await theCaller();
+    const ours = stacks.map((frames) => frames.filter((frame) => frame.includes('/core/src/')).length);
+    expect(ours).toEqual([1, 1, 1, 1]);
+    expect(stacks[0]![2]).toContain('theCaller');
+  });
+
   test('a primitive can be thrown and comes out untouched', async () => {
     const { run } = setup({ retryOn: [] });
     await expect(run(() => Promise.reject('just a text'))).rejects.toBe('just a text');

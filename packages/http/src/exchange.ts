@@ -333,7 +333,7 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
     this.committed = sending;
     if (this.rival) this.discardSettled();
     if (this.isPaused) sending.controller?.pause();
-    if (made?.stop) recordEnding(made.given, made.story, made.born);
+    if (made?.stop) recordEnding(made.given, { story: made.story, born: made.born });
   }
 
   /** The work is over, and nothing that the caller has not seen will come. */
@@ -343,14 +343,14 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
     const last = this.latest;
     if (work.isValue && last?.isHeld && last.answer === work.given) {
       this.committed = last;
-      recordEnding(work.given, work.story, work.born);
+      recordEnding(work.given, { story: work.story, born: work.born });
       last.release();
       return;
     }
     this.delivered();
     this.discardSettled();
     work.given = work.refusal();
-    recordEnding(work.given, work.story, work.born);
+    recordEnding(work.given, { story: work.story, born: work.born });
     this.handler.onResponseError?.(this, work.given as Error);
   }
 
@@ -373,7 +373,7 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
       const { stops } = plan.counters;
       stops.committed = (stops.committed ?? 0) + 1;
       const told: Story = { ...story, tookMs: plan.clock.now() - startedAt, stop: 'committed' };
-      recordEnding(error, told, born);
+      recordEnding(error, { story: told, born });
     }
     this.handler.onResponseError?.(this, error);
   }

@@ -73,7 +73,7 @@ export class Caller {
     this.failing = settings.failing ?? 0;
     this.poisonUs = settings.poisonMs === undefined ? undefined : Math.round(settings.poisonMs * 1000);
     const isSpecial = this.options || settings.knowsPatience || settings.leavesAfterMs !== undefined;
-    this.isPlain = !isSpecial && policy.plan.swift !== undefined && !policy.plan.targetOf;
+    this.isPlain = !isSpecial && policy.plan.isPlain;
     // Layers speak in promises.
     this.#isPromised = world.isPromised;
     if (policy.plan.throughLayers && !this.#isPromised) {
