@@ -1,15 +1,13 @@
 import path from 'node:path';
 import { allocationFlags } from '../allocation.ts';
-import type { CaseResult, Unit } from '../compare.ts';
+import type { CaseResult } from '../compare.ts';
 import type { Suite } from '../suite.ts';
 import { inProcess } from '../worker.ts';
+import { timed, weighed } from './core/cases.ts';
 
-/** What the process that measures is asked: which cases there are, or to measure some. */
-export type CoreJob = { readonly names?: readonly string[]; readonly rounds: number };
-export type CoreAnswer = {
-  readonly cases: readonly { case: string; unit: Unit }[];
-  readonly results: CaseResult[];
-};
+/** What the process that measures is asked. */
+export type CoreJob = { readonly names: readonly string[]; readonly rounds: number };
+export type CoreAnswer = CaseResult[];
 
 const ROUNDS = 21;
 const WEIGHINGS_MAX = 5;
@@ -18,17 +16,14 @@ const workerFile = path.join(import.meta.dirname, 'core-process.ts');
 /** What a call costs. Time and bytes are measured in processes of their own: the flags for one distort the other. */
 export const suite: Suite = {
   async run({ rounds = ROUNDS, caseContains, together }) {
-    const { cases } = await ask([], { rounds });
-    const chosen = cases.filter((each) => each.case.includes(caseContains));
-    const timed = chosen.filter(({ unit }) => unit === 'ns').map((each) => each.case);
-    const weighed = chosen.filter(({ unit }) => unit === 'bytes').map((each) => each.case);
-
+    const chosen = (cases: object) => Object.keys(cases).filter((name) => name.includes(caseContains));
+    const names = chosen(timed);
     const results: CaseResult[] = [];
-    for (const names of together ? [timed] : timed.map((name) => [name])) {
-      results.push(...(await ask([], { names, rounds })).results);
+    for (const some of together ? [names] : names.map((name) => [name])) {
+      results.push(...(await ask([], { names: some, rounds })));
     }
     const weighings = Math.min(rounds, WEIGHINGS_MAX);
-    results.push(...(await ask(allocationFlags, { names: weighed, rounds: weighings })).results);
+    results.push(...(await ask(allocationFlags, { names: chosen(weighed), rounds: weighings })));
     return results;
   },
   notes: [
@@ -40,6 +35,5 @@ export const suite: Suite = {
 };
 
 async function ask(flags: readonly string[], job: CoreJob): Promise<CoreAnswer> {
-  if (job.names?.length === 0) return { cases: [], results: [] };
-  return inProcess<CoreJob, CoreAnswer>(workerFile, flags, job);
+  return job.names.length === 0 ? [] : inProcess<CoreJob, CoreAnswer>(workerFile, flags, job);
 }

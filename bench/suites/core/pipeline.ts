@@ -95,17 +95,18 @@ function cockatielPipeline(abortOnReturn: boolean): cockatiel.IPolicy {
   );
 }
 
-export const pipelineCases: readonly Case[] = [
-  {
-    ...contestants,
-    case: 'pipeline success',
-    unit: 'ns',
-    better: 'lower',
-    bars: [
-      { toFloorMax: 6 },
-      { aheadOf: 'cockatiel', times: 10 },
-      { aheadOf: 'p-retry + opossum', times: 3 },
-    ],
-  },
-  { ...contestants, case: 'pipeline bytes', unit: 'bytes', better: 'lower', bars: [{ oursMax: 1024 }] },
-];
+export const pipelineSuccess: Case = {
+  ...contestants,
+  case: 'pipeline success',
+  unit: 'ns',
+  better: 'lower',
+  bars: [{ toFloorMax: 6 }, { aheadOf: 'cockatiel', times: 10 }, { aheadOf: 'p-retry + opossum', times: 3 }],
+};
+
+export const pipelineBytes: Case = {
+  ...contestants,
+  case: 'pipeline bytes',
+  unit: 'bytes',
+  better: 'lower',
+  bars: [{ oursMax: 1024 }],
+};
