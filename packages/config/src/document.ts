@@ -13,7 +13,10 @@ import { ConfigError, type Problem } from './config-error.ts';
 /** Longer documents are not read. */
 const bytesMax = 1024 * 1024;
 const depthMax = 64;
-const forbiddenKeys = new Set(['__proto__', 'constructor', 'prototype']);
+/** More are not told: nobody reads them, and a document could be nothing but mistakes. */
+const problemsMax = 100;
+/** They mean something to the language, or, the last, to other readers of YAML. */
+const forbiddenKeys = new Set(['__proto__', 'constructor', 'prototype', '<<']);
 
 /** What a document says, and where each part of it stands. */
 export interface SourceDocument {
@@ -44,7 +47,8 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
     lineCounter,
     schema: 'core',
     version: '1.2',
-    uniqueKeys: true,
+    // Checked below: the parser compares each key with all before it, which takes minutes of a long map.
+    uniqueKeys: false,
     merge: false,
     customTags: [],
     prettyErrors: false,
@@ -52,13 +56,16 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
   const problems: Problem[] = [];
   const places = new Map<string, Place>();
   const complain = (offset: number, path: string, message: string) => {
+    if (problems.length >= problemsMax) return;
     const { line, col } = lineCounter.linePos(offset);
     problems.push({ line, column: Math.max(1, col), path, message });
   };
   const [document, second] = Array.isArray(documents) ? documents : [];
-  for (const { pos, message } of [...(document?.errors ?? []), ...(document?.warnings ?? [])]) {
-    complain(pos[0], '', sentence(message));
-  }
+  const mistakes = [...(document?.errors ?? []), ...(document?.warnings ?? [])];
+  // Where the parser ran out of stack, all else that it says follows from that.
+  const tooDeep = mistakes.find(({ message }) => message.includes('call stack'));
+  if (tooDeep) complain(tooDeep.pos[0], '', `nested deeper than ${depthMax}`);
+  else for (const { pos, message } of mistakes) complain(pos[0], '', sentence(message));
   if (second) complain(second.range[0], '', 'a file holds one document');
   const data = problems.length === 0 && document?.contents ? read(document.contents, '', 0) : undefined;
   if (problems.length > 0) throw new ConfigError(file, problems);
@@ -67,9 +74,8 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
     if (node === null) return null;
     const offset = node.range?.[0] ?? 0;
     if (depth > depthMax) return void complain(offset, path, `nested deeper than ${depthMax}`);
-    if (isAlias(node)) return void complain(offset, path, 'aliases are not followed');
-    if (node.anchor !== undefined) return void complain(offset, path, 'anchors have no use here');
-    if (node.tag?.startsWith('!')) return void complain(offset, path, `the tag ${node.tag} is not known`);
+    const wrong = beyondData(node);
+    if (wrong) return void complain(offset, path, wrong);
     if (isScalar(node)) return typeof node.value === 'bigint' ? Number(node.value) : node.value;
     if (isSeq(node)) {
       return node.items.map((item, index) => {
@@ -84,6 +90,11 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
     for (const { key, value } of node.items) {
       const at = (key as Node).range?.[0] ?? offset;
       const name = isScalar(key) ? key.value : undefined;
+      const wrong = beyondData(key as Node);
+      if (wrong) {
+        complain(at, path, wrong);
+        continue;
+      }
       if (typeof name !== 'string' && typeof name !== 'number') {
         complain(at, path, 'a key is a text');
         continue;
@@ -91,6 +102,11 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
       const keyPath = path === '' ? `${name}` : `${path}.${name}`;
       if (forbiddenKeys.has(`${name}`)) {
         complain(at, keyPath, 'this name is not allowed as a key');
+        continue;
+      }
+      // 1 and "1" are two keys of YAML, and one of an object.
+      if (Object.hasOwn(object, name)) {
+        complain(at, keyPath, 'this key stands here twice');
         continue;
       }
       places.set(keyPath, { key: at, value: (value as Node | null)?.range?.[0] ?? at });
@@ -113,6 +129,13 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
       return { line: Math.max(1, line), column: Math.max(1, col), path, message };
     },
   };
+}
+
+/** What makes a part of a document depend on who reads it, or on another part. */
+function beyondData(node: Node): string | undefined {
+  if (isAlias(node)) return 'aliases are not followed';
+  if (node.anchor !== undefined) return 'anchors have no use here';
+  return node.tag === undefined ? undefined : 'tags have no use here';
 }
 
 function sentence(message: string): string {

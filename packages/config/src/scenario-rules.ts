@@ -40,10 +40,10 @@ function* fewRules({ clients, services, seeds }: Scenario): Generator<BrokenRule
 function* clientRules(
   { services }: Scenario,
   name: string,
-  { to, route, arrivals }: Scenario['clients'][string],
+  { to, route, arrivals, calls }: Scenario['clients'][string],
 ): Generator<BrokenRule> {
   const path = `clients.${name}`;
-  const service = services[to];
+  const service = serviceOf(services, to);
   if (!service) yield { path: `${path}.to`, message: noService(services, to) };
   else if (route !== undefined && !Object.hasOwn(service.routes, route)) {
     yield { path: `${path}.route`, message: `${to} has no route "${route}"` };
@@ -54,6 +54,13 @@ function* clientRules(
   } else if (spikes.length > 0 && poisson === undefined && constant === undefined) {
     yield { path: `${path}.arrivals.spikes`, message: 'change a rate: say poisson or constant beside them' };
   }
+  if (calls < Infinity && think === undefined)
+    yield {
+      path: `${path}.calls`,
+      message: 'are counted of clients that think: say arrivals.think beside it',
+    };
+  const { from, until = Infinity } = arrivals;
+  yield* forward(`${path}.arrivals`, { from, until });
   for (const [index, spike] of spikes.entries()) yield* forward(`${path}.arrivals.spikes[${index}]`, spike);
 }
 
@@ -72,7 +79,7 @@ function* serviceRules({ services }: Scenario, name: string): Generator<BrokenRu
 
 function* faultRules({ services }: Scenario, path: string, fault: FaultSettings): Generator<BrokenRule> {
   const { kind, service: name, instance, value, up, down } = fault;
-  const service = services[name];
+  const service = serviceOf(services, name);
   if (!service) yield { path: `${path}.service`, message: noService(services, name) };
   else {
     const far = tooFar(services, name, instance ?? 0);
@@ -94,6 +101,11 @@ function* boundRules(scenario: Scenario, list: 'expect' | 'damage'): Generator<B
   for (const [index, bound] of scenario[list].entries()) {
     const message = strangerIn(scenario, bound);
     if (message) yield { path: `${list}[${index}]`, message };
+    const { atLeast, atMost, instance, service } = bound;
+    if (atLeast === undefined && atMost === undefined)
+      yield { path: `${list}[${index}]`, message: 'say atLeast or atMost: without them it bounds nothing' };
+    if (instance !== undefined && service === undefined)
+      yield { path: `${list}[${index}].instance`, message: 'say the service that it is an instance of' };
     yield* forward(`${list}[${index}]`, bound);
   }
 }
@@ -101,6 +113,11 @@ function* boundRules(scenario: Scenario, list: 'expect' | 'damage'): Generator<B
 function* forward(path: string, { from, until }: { from: number; until: number }): Generator<BrokenRule> {
   if (until < from)
     yield { path: `${path}.until`, message: `expected at least its from of ${from} ms, got ${until} ms` };
+}
+
+/** A service by its name, which may be one that every object knows, such as toString. */
+function serviceOf(services: Scenario['services'], name: string): Scenario['services'][string] | undefined {
+  return Object.hasOwn(services, name) ? services[name] : undefined;
 }
 
 function noService(services: Scenario['services'], name: string): string {

@@ -63,33 +63,74 @@ const amounts = {
   /** The magnitude of a normal one, as messages are delayed in one of the experiments. */
   normal: shape({ mean: needed(duration()), sd: needed(duration()) }),
   /** Measured times, drawn from with equal chance. */
-  recorded: list(duration()),
+  recorded: filled(list(duration())),
   /** Added to whatever is drawn. */
   plus: duration(),
 };
+
+const kinds = Object.keys(amounts).filter((each) => each !== 'plus');
 
 /** How long something takes: one kind, or a mix of kinds with shares. */
 const time = ofOneKind(
   either(
     undefined,
     duration(),
-    shape({ ...amounts, mix: list(shape({ share: needed(number(undefined, 0, 1)), ...amounts })) }),
+    shape({
+      ...amounts,
+      mix: wholeMix(list(ofOneKind(shape({ share: needed(number(undefined, 0, 1)), ...amounts }), kinds))),
+    }),
   ),
+  [...kinds, 'mix'],
 );
 
 /** Of two kinds nobody could say which is meant, and none takes no time at all. */
-function ofOneKind<In, Out>(field: Field<In, Out>): Field<In, Out> {
-  const kinds = [...Object.keys(amounts).filter((each) => each !== 'plus'), 'mix'];
+function ofOneKind<In, Out>(field: Field<In, Out>, names: readonly string[]): Field<In, Out> {
   return {
     ...field,
     read(value, path) {
       const read = field.read(value, path);
       const isObject = typeof value === 'object' && value !== null;
-      if (isObject && kinds.filter((kind) => Object.hasOwn(value, kind)).length !== 1)
-        throw new OptionsError(path, value, `one of ${kinds.join(', ')}`);
+      if (isObject && names.filter((kind) => Object.hasOwn(value, kind)).length !== 1)
+        throw new OptionsError(path, value, `one of ${names.join(', ')}`);
+      const { uniform, pareto } = Object(read) as Partial<SettingsOf<typeof amounts>>;
+      if (uniform && uniform.to < uniform.from)
+        throw new OptionsError(`${path}.uniform.to`, uniform.to, `at least its from of ${uniform.from} ms`);
+      if (pareto && pareto.until < pareto.least)
+        throw new OptionsError(
+          `${path}.pareto.until`,
+          pareto.until,
+          `at least its least of ${pareto.least} ms`,
+        );
       return read;
     },
   };
+}
+
+/** A list of which something is drawn, so that it cannot be empty. */
+function filled<In, Out>(field: Field<In, Out>): Field<In, Out> {
+  return {
+    ...field,
+    read(value, path) {
+      if (Array.isArray(value) && value.length === 0) throw new OptionsError(path, value, 'at least one');
+      return field.read(value, path);
+    },
+  };
+}
+
+/** Shares of one whole; they may be rounded. */
+function wholeMix<In, Out extends readonly { readonly share: number }[]>(
+  field: Field<In, Out>,
+): Field<In, Out> {
+  return filled({
+    ...field,
+    read(value, path) {
+      const read = field.read(value, path);
+      const sum = (read ?? []).reduce((all, { share }) => all + share, 0);
+      if (read && Math.abs(sum - 1) > 0.02)
+        throw new OptionsError(path, Number(sum.toPrecision(4)), 'shares that add up to 1');
+      return read;
+    },
+  });
 }
 
 const call = shape({
@@ -159,12 +200,14 @@ const service = shape({
   /** A row: an attempt reads it, comes back to write it, and fails if another has written it in between. */
   conditionalWrite: flag(false),
   /** What a real service was seen to do: an attempt gets the answer that was given nearest to its time. */
-  recording: list(
-    shape({
-      at: needed(duration()),
-      took: needed(duration()),
-      gave: word('ok', 'ok', 'transient', 'throttled', 'fatal'),
-    }),
+  recording: filled(
+    list(
+      shape({
+        at: needed(duration()),
+        took: needed(duration()),
+        gave: word('ok', 'ok', 'transient', 'throttled', 'fatal'),
+      }),
+    ),
   ),
 });
 

@@ -40,8 +40,8 @@ export function needed<In, Out>(field: Field<In, Out>): Field<In, Out> {
   };
 }
 
-/** Stands for a field that is needed and was not said. */
-const missing = 'nothing';
+/** Stands for a field that is needed and was not said; an object, as any text may be what somebody says. */
+const missing: unknown = { toJSON: () => 'nothing' };
 
 export function isNeeded(field: Field): boolean {
   return field.fallback === missing;

@@ -34,7 +34,13 @@ describe('a document', () => {
     ['an alias', 'a: &x 1\nb: *x', 1],
     ['a tag', 'a: !!js/function "x"', 1],
     ['a tag of one’s own', 'a: !Ref x', 1],
+    ['a tag that makes bytes of a text', 'a: !!binary aGk=', 1],
+    ['a tag that makes a list of pairs', 'a: 1\nb: !!omap [x: 1]', 2],
+    ['an anchor at a key', 'a: 1\n&x b: 2', 2],
+    ['a tag at a key', 'a: 1\n!!str b: 2', 2],
+    ['a merge key', 'a:\n  <<: { b: 1 }', 2],
     ['one key twice', 'a: 1\na: 2', 2],
+    ['one key twice, as a number and as a text', '1: a\n"1": b', 2],
     ['__proto__', 'a: 1\n__proto__: { b: 1 }', 2],
     ['constructor, deep inside', 'a:\n  b:\n    constructor: 1', 3],
     ['a key that is a map', '? { a: 1 }\n: 2', 1],
@@ -45,11 +51,6 @@ describe('a document', () => {
     expect(problems[0]).toMatch(new RegExp(`^file\\.yaml:${line}:\\d+: `));
   });
 
-  test('with a merge key has a field of that name, which no table knows', () => {
-    const [problem] = problemsOf(() => parsePolicies('a: 1\n<<: { attempts: 2 }', 'f'));
-    expect(problem).toMatch(/^f:1:1: a: expected one of/);
-  });
-
   test('of more than 1 MiB is not read', () => {
     expect(problemsOf(() => readDocument(`a: ${'x'.repeat(1024 * 1024)}`))).toEqual([
       'document:1:1: a document is at most 1 MiB long',
@@ -58,6 +59,21 @@ describe('a document', () => {
 
   test('nested too deep is refused', () => {
     expect(problemsOf(() => readDocument('['.repeat(80) + ']'.repeat(80))).length).toBeGreaterThan(0);
+  });
+
+  test('nested deeper than its parser can follow is refused in one sentence', () => {
+    expect(problemsOf(() => readDocument(`a: ${'['.repeat(20_000)}`))).toEqual([
+      expect.stringMatching(/^document:1:\d+: nested deeper than 64$/),
+    ]);
+  });
+
+  test('of nothing but mistakes is told with the first hundred of them', () => {
+    expect(problemsOf(() => readDocument(`a:\n${'  - *b\n'.repeat(5000)}`))).toHaveLength(100);
+  });
+
+  test('of a hundred thousand keys is read', () => {
+    const text = Array.from({ length: 100_000 }, (_, n) => `k${n}: 1`).join('\n');
+    expect(Object.keys(readDocument(text).data as object)).toHaveLength(100_000);
   });
 
   test('a hundred lines of aliases do not expand', () => {
@@ -144,6 +160,7 @@ describe('scenarios', () => {
     'clients:',
     '  web: { to: api, arrivals: { poisson: 100/s } }',
   ];
+  const rounded = Array.from({ length: 3 }, (_, n) => `{ share: 0.33, constant: ${n}s }`).join(', ');
 
   test('have defaults filled in', () => {
     const scenario = parseScenario(minimal.join('\n'));
@@ -161,6 +178,18 @@ describe('scenarios', () => {
     [
       '  web: { to: api, arrivals: { poisson: fast } }',
       /^s:6:40: clients\.web\.arrivals\.poisson: expected a rate/,
+    ],
+    [
+      '  web: { to: toString, arrivals: { poisson: 100/s } }',
+      /^s:6:14: clients\.web\.to: there is no service "toString"/,
+    ],
+    [
+      '  web: { to: api, arrivals: { poisson: 1/s, from: 9s, until: 1s } }',
+      /^s:6:62: clients\.web\.arrivals\.until: expected at least its from of 9000 ms, got 1000 ms/,
+    ],
+    [
+      '  web: { to: api, calls: 3, arrivals: { poisson: 1/s } }',
+      /^s:6:26: clients\.web\.calls: are counted of clients that think/,
     ],
     ['  web: { to: api, arrivals: {} }', /^s:6:29: clients\.web\.arrivals: say one of/],
     ['  web: { arrivals: { poisson: 100/s } }', /^s:6:8: clients\.web\.to: expected a text, got "nothing"/],
@@ -199,11 +228,26 @@ describe('scenarios', () => {
       'faults: [{ kind: flush, service: api, from: 0s }]',
       'faults[0].service: there is nothing to flush: api has no cache',
     ],
-    ['expect: [{ metric: goodput, clients: bot }]', 'expect[0]: there are no clients "bot": there are web'],
-    ['damage: [{ metric: peak, service: db }]', 'damage[0]: there is no service "db": there are api'],
     [
-      'expect: [{ metric: peak, from: 2s, until: 1s }]',
+      'expect: [{ metric: goodput, atLeast: 1, clients: bot }]',
+      'expect[0]: there are no clients "bot": there are web',
+    ],
+    [
+      'damage: [{ metric: peak, atLeast: 1, service: db }]',
+      'damage[0]: there is no service "db": there are api',
+    ],
+    [
+      'expect: [{ metric: peak, atMost: 1, from: 2s, until: 1s }]',
       'expect[0].until: expected at least its from of 2000 ms, got 1000 ms',
+    ],
+    [
+      'faults: [{ kind: stall, service: toString, from: 0s }]',
+      'faults[0].service: there is no service "toString": there are api',
+    ],
+    ['expect: [{ metric: peak }]', 'expect[0]: say atLeast or atMost: without them it bounds nothing'],
+    [
+      'expect: [{ metric: peak, atMost: 1, instance: 0 }]',
+      'expect[0].instance: say the service that it is an instance of',
     ],
     ['seeds: []', 'seeds: expected at least one, got none'],
   ])('%s is refused', (line, sentence) => {
@@ -250,6 +294,41 @@ describe('scenarios', () => {
       `s:4:10: services.api.time: expected ${kinds}, got {"constant":"5ms","exponential":"9ms"}`,
     ]);
     expect(withTime('{}')).toEqual([`s:4:10: services.api.time: expected ${kinds}, got {}`]);
+  });
+
+  test.each([
+    ['time: { mix: [{ share: 1 }] }', /time\.mix\[0\]: expected one of constant, .*, recorded, got/],
+    [
+      'time: { mix: [{ share: 1, constant: 1s, exponential: 1s }] }',
+      /time\.mix\[0\]: expected one of constant/,
+    ],
+    [
+      'time: { mix: [{ share: 0.9, constant: 1s }, { share: 0.9, constant: 2s }] }',
+      /time\.mix: expected shares that add up to 1, got 1\.8$/,
+    ],
+    ['time: { mix: [] }', /time\.mix: expected at least one, got \[\]$/],
+    ['time: { recorded: [] }', /time\.recorded: expected at least one, got \[\]$/],
+    ['recording: []', /recording: expected at least one, got \[\]$/],
+    [
+      'time: { uniform: { from: 1s, to: 10ms } }',
+      /time\.uniform\.to: expected at least its from of 1000 ms, got 10$/,
+    ],
+    [
+      'time: { pareto: { least: 1s, alpha: 2, until: 10ms } }',
+      /time\.pareto\.until: expected at least its least of 1000 ms, got 10$/,
+    ],
+  ])('a service of which nothing can be drawn is refused: %s', (said, sentence) => {
+    const text = [...minimal.slice(0, 3), `  api: { ${said} }`, ...minimal.slice(4)].join('\n');
+    expect(problemsOf(() => parseScenario(text, 's'))).toEqual([expect.stringMatching(sentence)]);
+  });
+
+  test('a mix may have rounded shares', () => {
+    const text = minimal.join('\n').replace('{ exponential: 10ms }', `{ mix: [${rounded}] }`);
+    expect(parseScenario(text).services.api?.time).toMatchObject({ mix: [{ share: 0.33 }, {}, {}] });
+  });
+
+  test('may say a word that stands for what was not said', () => {
+    expect(parseScenario(minimal.join('\n').replace('id: S', 'id: nothing')).id).toBe('nothing');
   });
 
   test('a policy inside is checked', () => {
