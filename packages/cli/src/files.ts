@@ -1,10 +1,10 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { CannotAsk } from './command.ts';
 
-/** The text of a file. */
+/** The text of a file, without the mark of its encoding that some editors begin it with. */
 export async function readText(file: string): Promise<string> {
   try {
-    return await readFile(file, 'utf8');
+    return (await readFile(file, 'utf8')).replace(/^\uFEFF/, '');
   } catch (error) {
     throw new CannotAsk(`${file} cannot be read: ${(error as Error).message}.`);
   }

@@ -51,7 +51,7 @@ export function momentOf(given: Given, name: string): number | undefined {
 export function onlyOperand({ operands }: Given, what: string): string {
   const [only] = operands;
   if (only === undefined) throw new WrongQuestion(`${what} is needed.`);
-  if (operands.length > 1) throw new WrongQuestion(`one ${what} is enough, got ${operands.length}.`);
+  if (operands.length > 1) throw new WrongQuestion(`${what} is needed and no more, got ${operands.length}.`);
   return only;
 }
 

@@ -28,15 +28,30 @@ export function processShell(): Shell {
   });
   // Nobody is left to complain to.
   process.stderr.on('error', () => {});
+  const isTerminal = process.stdout.isTTY === true;
   return {
     env: process.env,
-    isTerminal: process.stdout.isTTY === true,
+    isTerminal,
     user: userName(),
-    out: (line) => void process.stdout.write(`${line}\n`),
-    err: (line) => void process.stderr.write(`${line}\n`),
-    draw: (line) => void process.stdout.write(`\r\x1b[2K${line}`),
+    out: (line) => void process.stdout.write(`${isTerminal ? printable(line) : line}\n`),
+    err: (line) => void process.stderr.write(`${process.stderr.isTTY ? printable(line) : line}\n`),
+    draw: (line) => void process.stdout.write(`\r\x1b[2K${drawable(line, process.stdout.columns)}`),
     signal: ending.signal,
   };
+}
+
+/** What strangers wrote into an event must not move a terminal's cursor, or do worse: it is shown and not obeyed. */
+export function printable(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  return text.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, (each) => {
+    return `\\x${each.charCodeAt(0).toString(16).padStart(2, '0')}`;
+  });
+}
+
+/** As much of a line as one row of a terminal has room for: of a second row the first would stay when it is drawn over. */
+export function drawable(line: string, columns: number | undefined): string {
+  const room = (columns || 80) - 1; // some terminals do not say, or say 0
+  return line.length <= room ? line : `${line.slice(0, Math.max(0, room - 1))}…`;
 }
 
 function userName(): string {

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import type { Broker, Engine, Triage } from '@holdfast/contracts';
 import { CannotAsk, type Flag, type Given, WrongQuestion } from './command.ts';
 import { textOf } from './given-values.ts';
@@ -34,8 +34,9 @@ async function openStore(where: string | undefined): Promise<OpenStore> {
       const { openPostgres } = await import('@holdfast/postgres');
       return (await openPostgres({ url: where, connectionsMax: 2 })) as unknown as OpenStore;
     }
-    // Opening would make it, and a new store answers every question with nothing.
-    if (!existsSync(where)) throw new CannotAsk(`there is no store at ${where}.`);
+    // Opening would make it, of an empty file too, and a new store answers every question with nothing.
+    const { size } = statSync(where, { throwIfNoEntry: false }) ?? { size: 0 };
+    if (size === 0) throw new CannotAsk(`there is no store at ${withoutSecrets(where)}.`);
     const { openSqlite } = await import('@holdfast/sqlite');
     return (await openSqlite({ file: where })) as unknown as OpenStore;
   } catch (error) {
@@ -47,5 +48,6 @@ async function openStore(where: string | undefined): Promise<OpenStore> {
 }
 
 function withoutSecrets(where: string): string {
-  return where.replace(/\/\/[^@/]*@/, '//…@');
+  // A password may have an @ of its own, and may stand among the parameters.
+  return where.replace(/\/\/[^/?#]*@/, '//…@').replace(/([?&]password=)[^&#]*/gi, '$1…');
 }

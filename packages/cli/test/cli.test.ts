@@ -1,10 +1,22 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { commands, runCommand, type Shell } from '@holdfast/cli';
 import { consumer } from '@holdfast/events';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { drawable, printable } from '../src/shell.ts';
 import { parkedStore } from './parked-store.ts';
 
 const main = path.resolve(import.meta.dirname, '../src/main.ts');
@@ -67,6 +79,11 @@ describe('holdfast dlq', () => {
     expect(list.out).toMatch(/^ID +TOPIC/);
     expect(list.out).toMatch(/order-\d +orders +not_retryable +1 +29d +TypeError: total is not a number/);
     expect(list.out).toMatch(/2 of 3; more with --cursor \S+/);
+    const page = await ask(['dlq', 'ls', '--limit', '2', '--json'], { HOLDFAST_STORE: file });
+    expect(page.json()).toHaveLength(2);
+    const [, cursor = ''] = /there are more, with --cursor (\S+)/.exec(page.err) ?? [];
+    const rest = await ask(['dlq', 'ls', '--cursor', cursor, '--json'], { HOLDFAST_STORE: file });
+    expect([rest.json().length, rest.err]).toEqual([1, '']);
 
     const groups = await ask(['dlq', 'groups', '--store', file, '--json']);
     expect(groups.json()).toMatchObject([{ reason: 'TypeError', count: 3, topics: ['orders'] }]);
@@ -302,8 +319,41 @@ describe('holdfast', () => {
     expect(await ask(['dlq', 'ls'])).toMatchObject({ code: 2, err: expect.stringContaining('which store?') });
     const missing = await holdfast(['dlq', 'ls', '--store', '/nowhere/store.db']);
     expect([missing.code, missing.err]).toEqual([3, 'holdfast: there is no store at /nowhere/store.db.\n']);
-    const away = await ask(['dlq', 'ls', '--store', 'postgres://ann:secret@127.0.0.1:1/db']);
+  });
+
+  test.each([
+    'postgres://ann:secret@127.0.0.1:1/db',
+    'postgres://ann:with@secret@127.0.0.1:1/db',
+    'postgres://ann@127.0.0.1:1/db?password=secret&application_name=x',
+    'mysql://ann:secret@127.0.0.1:1/db',
+  ])('keeps the password of %s to itself', async (store) => {
+    const away = await ask(['dlq', 'ls', '--store', store]);
     expect(away.code).toBe(3);
+    expect(away.err).toContain('127.0.0.1');
     expect(away.err).not.toContain('secret');
+  });
+
+  test('makes no store of an empty file', async () => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'holdfast-cli-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const empty = path.join(folder, 'empty.db');
+    writeFileSync(empty, '');
+    const { code, err } = await ask(['dlq', 'ls', '--store', empty]);
+    expect([code, err]).toEqual([3, `holdfast: there is no store at ${empty}.\n`]);
+    expect(readdirSync(folder)).toEqual(['empty.db']);
+    expect(statSync(empty).size).toBe(0);
+  });
+
+  test('shows a terminal what strangers wrote, and lets none of it be obeyed', () => {
+    expect(printable('a\tb\nc \x1b]0;title\x07 \x9b2J \r é 💥')).toBe(
+      'a\tb\nc \\x1b]0;title\\x07 \\x9b2J \\x0d é 💥',
+    );
+  });
+
+  test('draws over one row of a terminal, and not over a part of two', () => {
+    expect(drawable('x'.repeat(39), 40)).toBe('x'.repeat(39));
+    expect(drawable('x'.repeat(40), 40)).toBe(`${'x'.repeat(38)}…`);
+    expect(drawable('x'.repeat(100), 0)).toHaveLength(79);
+    expect(drawable('x'.repeat(100), undefined)).toHaveLength(79);
   });
 });

@@ -57,6 +57,16 @@ describe('holdfast simulate', () => {
     expect(readFileSync(report, 'utf8')).toContain('<svg viewBox');
   });
 
+  test.each([
+    [['simulate'], /mine +[89]\d/],
+    [['simulate', 'sweep', '--vary', 'policy.attempts=1..2', '--policy', 'mine'], /goodput with mine/],
+  ])('%s prints its figures although the report cannot be written', async (words, figures) => {
+    const nowhere = path.join(folder, 'nowhere', 'report.html');
+    const { code, out, err } = await ask(...words, scenario, '--seeds', '1', '--out', nowhere);
+    expect([code, err]).toEqual([3, expect.stringContaining(`${nowhere} cannot be written`)]);
+    expect(out).toMatch(figures);
+  });
+
   test('is a gate: a sentence for each assertion that does not hold', async () => {
     const asserts = ['--assert', 'success > 10%', '--assert', 'multiplication < 0.5'];
     const { code, err } = await ask('simulate', scenario, '--policy', 'mine', '--seeds', '1', ...asserts);
@@ -216,6 +226,11 @@ test('holdfast simulate replay tries another policy on what was recorded', async
   );
   expect(out).toContain('recorded: 50 pieces of work, 100.00 % done with 1.000 attempts each');
   expect(code).toBe(0);
+  const marked = file('marked.ndjson', `\uFEFF${readFileSync(notices, 'utf8').replaceAll('\n', '\r\n')}`);
+  expect(await ask('simulate', 'replay', marked, '--policy', 'holdfast')).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('recorded: 50 pieces of work'),
+  });
 });
 
 test('holdfast tune finds a policy and shows the evidence', async () => {
@@ -233,6 +248,20 @@ test('holdfast tune finds a policy and shows the evidence', async () => {
   expect(out).toContain('It reaches the goal, of 9 policies.');
   expect(out).toMatch(/small +[\d.]+ +✓ {2}multiplication <= 1.2/);
   expect(await ask('tune')).toMatchObject({ code: 2, err: expect.stringContaining('--goal is needed') });
+});
+
+test('holdfast tune takes a goal about clients of one’s own, and none about nobody', async () => {
+  const own = file('own.yaml', readFileSync(scenario, 'utf8').replace('web:', 'shop:'));
+  const tuned = (goal: string) => ask('tune', '--goal', goal, '--scenario', own, '--trials', '1');
+  const { code, out, err } = await tuned('success of shop >= 50%');
+  expect([code, err]).toEqual([0, '']);
+  expect(out).toMatch(/small +[\d.]+ +✓ {2}success of shop >= 50%/);
+  expect(out).not.toContain('In storms it was not tuned on');
+  expect(await tuned('success of nobody >= 50%')).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('there are no clients "nobody": there are shop'),
+  });
+  expect((await tuned('success >= 50%')).out).toContain('In storms it was not tuned on');
 });
 
 describe('holdfast explain and lint', () => {
@@ -257,6 +286,17 @@ describe('holdfast explain and lint', () => {
     expect(await ask('explain', two, '--within', 'buy')).toMatchObject({
       code: 2,
       err: expect.stringContaining('--within: '),
+    });
+  });
+
+  test('explain says that nothing is left to explain, and that one file is enough', async () => {
+    expect(await ask('explain', bad, '--within', 'pay')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('has no other policy to explain'),
+    });
+    expect(await ask('explain', bad, good)).toMatchObject({
+      code: 2,
+      err: 'holdfast: a file of policies is needed and no more, got 2.\n',
     });
   });
 

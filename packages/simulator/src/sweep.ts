@@ -142,6 +142,13 @@ function rangeOf(
   if ((unit !== unitToo && unit !== '') || !(stride > 0) || !(Number(until) >= Number(from))) {
     throw new OptionsError(path, said, 'a range such as "1..6" or "100ms..500ms+100"');
   }
+  // Steps of 1, or of too much, would leave only the first value of it.
+  if (Number(until) > Number(from) && Number(from) + stride > Number(until) + stride / 1e6)
+    throw new OptionsError(
+      path,
+      said,
+      `a step that fits into the range, such as "${said.split('+')[0]}+${stepOf(Number(from), Number(until))}"`,
+    );
   const values: (string | number)[] = [];
   for (
     let value = Number(from);
@@ -152,6 +159,11 @@ function rangeOf(
     values.push(unitToo === '' ? number : `${number}${unitToo}`);
   }
   return values;
+}
+
+/** A tenth of a range; of one between whole numbers, 1. */
+function stepOf(from: number, until: number): number {
+  return Number.isInteger(from) && Number.isInteger(until) ? 1 : Number(((until - from) / 10).toPrecision(2));
 }
 
 function readValue(text: string): string | number | boolean {

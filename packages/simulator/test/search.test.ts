@@ -36,6 +36,11 @@ describe('a sweep', () => {
       'axis: expected a path and values, such as "policy.attempts=1..6", got "policy.attempts"',
     ],
     ['policy.attempts=5..1', 'axis: expected a range such as "1..6" or "100ms..500ms+100", got "5..1"'],
+    [
+      'policy.budget.ratio=0.1..0.2',
+      'axis: expected a step that fits into the range, such as "0.1..0.2+0.01", got "0.1..0.2"',
+    ],
+    ['policy.attempts=1..6+10', 'such as "1..6+1"'],
   ])('refuses %s', (text, sentence) => {
     expect(() => parseAxis(text)).toThrow(sentence);
   });

@@ -22,6 +22,8 @@ export const dlqLs: Command = {
       const { items, cursor: next } = await triage.list(filter, page);
       if (given.flags.json) {
         for (const item of items) shell.out(JSON.stringify(item));
+        // Beside the lines of events, for who would take a page for all of them.
+        if (next !== undefined) shell.err(`holdfast: there are more, with --cursor ${next}`);
         return 0;
       }
       if (items.length === 0) {

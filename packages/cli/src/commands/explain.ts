@@ -29,6 +29,8 @@ export const explainPolicy: Command = {
     const within = (given.lists.within ?? []).map((name) => named('within', name));
     const only = textOf(given, 'name');
     const others = [...policies.keys()].filter((name) => !given.lists.within?.includes(name));
+    if (only === undefined && others.length === 0 && within.length > 0)
+      throw new WrongQuestion(`--within: ${file} has no other policy to explain; say it with --name.`);
     for (const [index, name] of (only === undefined ? others : [only]).entries()) {
       const explanation = explain(named('name', name), { within });
       if (given.flags.json) shell.out(JSON.stringify(explanation));

@@ -49,7 +49,6 @@ export const simulateReplay: Command = {
       assertions.flatMap((assertion, index) => broken(assertion, policy, measured[index]!) ?? []),
     );
     const out = textOf(given, 'out');
-    if (out !== undefined) await writeText(out, reportHtml(comparison));
     if (given.flags.json) shell.out(JSON.stringify({ recorded, ...comparison, broken: sentences }));
     else {
       const { begun, success, multiplication, p50, p99 } = recorded;
@@ -60,6 +59,7 @@ export const simulateReplay: Command = {
       );
       shell.out(reportText(comparison));
     }
+    if (out !== undefined) await writeText(out, reportHtml(comparison));
     for (const sentence of sentences) shell.err(sentence);
     return sentences.length > 0 ? 1 : 0;
   },

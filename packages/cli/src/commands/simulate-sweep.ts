@@ -45,8 +45,8 @@ export const simulateSweep: Command = {
     const question = { document, file: source.file, policy, policies, axes, bound, seeds };
     const found = await sweep(question, pool, progress(shell, given, 'runs'));
     const out = textOf(given, 'out');
-    if (out !== undefined) await writeText(out, heatHtml(found));
     shell.out(given.flags.json ? JSON.stringify(found) : heatText(found));
+    if (out !== undefined) await writeText(out, heatHtml(found));
     return 0;
   },
 };

@@ -41,10 +41,11 @@ export const simulate: Command = {
       assertions.flatMap((assertion, index) => broken(assertion, policy, measured[index]!) ?? []),
     );
     const out = textOf(given, 'out');
-    if (out !== undefined) await writeText(out, reportHtml(comparison));
     if (given.flags.json) shell.out(JSON.stringify({ ...comparison, broken: sentences }));
     else if (given.flags.csv) shell.out(reportCsv(comparison).trimEnd());
     else shell.out(reportText(comparison));
+    // After the figures: they took long, and a file that cannot be written must not lose them.
+    if (out !== undefined) await writeText(out, reportHtml(comparison));
     if (out !== undefined && !given.flags.json && !given.flags.csv) shell.out(`\nThe report is in ${out}.`);
     for (const sentence of sentences) shell.err(sentence);
     return sentences.length > 0 ? 1 : 0;

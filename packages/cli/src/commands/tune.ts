@@ -83,9 +83,11 @@ export const tunePolicy: Command = {
         `\n${isReached ? 'It reaches the goal' : 'Nothing was found that reaches the goal; this is nearest'}, of ${trials} policies.\n`,
       );
       shell.out(`In the storms it was tuned on:\n${evidenceTable(best.evidence)}\n`);
-      shell.out(
-        `In storms it was not tuned on, with what it started from:\n${comparisonTable(before!, after!)}`,
-      );
+      // A goal about one's own clients cannot be measured in storms that do not have them.
+      if (after!.evidence.length > 0)
+        shell.out(
+          `In storms it was not tuned on, with what it started from:\n${comparisonTable(before!, after!)}`,
+        );
     }
     return isReached ? 0 : 1;
   },

@@ -1,4 +1,12 @@
-import { type Assertion, type Bound, holds, parseAssertion, type Scenario } from '@holdfast/config';
+import {
+  type Assertion,
+  type Bound,
+  holds,
+  parseAssertion,
+  type Scenario,
+  strangerIn,
+} from '@holdfast/config';
+import { OptionsError } from 'holdfast';
 
 /** What a policy shall reach, in which storms. */
 export interface Goal {
@@ -12,11 +20,31 @@ export function parseGoal(text: string, path = 'goal'): Goal {
   };
 }
 
-/** The assertions that are about a storm: one that names a share of failures is about a service that fails so. */
+/** The assertions that are about a storm, and speak of nobody whom it does not have. */
 export function goalsIn(goal: Goal, scenario: Scenario): readonly Assertion[] {
-  return goal.assertions.filter(({ failing }) =>
-    failing === undefined ? true : scenario.id === `failing-${failing}`,
+  return goal.assertions.filter(
+    (each) => isAbout(each, scenario) && strangerIn(scenario, each.bound) === undefined,
   );
+}
+
+/** What no storm could be measured by would count as reached. Throws an `OptionsError`. */
+export function mustBeMeasured({ assertions }: Goal, storms: readonly Scenario[]): void {
+  for (const assertion of assertions) {
+    const strangers = storms
+      .filter((storm) => isAbout(assertion, storm))
+      .map((storm) => strangerIn(storm, assertion.bound));
+    if (strangers.includes(undefined)) continue;
+    throw new OptionsError(
+      'goal',
+      assertion.text,
+      `what a storm has (${strangers[0] ?? 'no storm fails so'})`,
+    );
+  }
+}
+
+/** One that names a share of failures is about a service that fails so. */
+function isAbout({ failing }: Assertion, { id }: Scenario): boolean {
+  return failing === undefined || id === `failing-${failing}`;
 }
 
 /** Who must be done in so long need not be waited for any longer: the patience that a goal suggests. */

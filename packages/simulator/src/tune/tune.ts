@@ -5,7 +5,7 @@ import { median } from '../estimates.ts';
 import type { RunRequest } from '../run.ts';
 import type { RunPool } from '../run-pool.ts';
 import { seedsOf } from '../sweep.ts';
-import { type Goal, goalsIn, kindness, missedBy, patienceFor, unkindness } from './goal.ts';
+import { type Goal, goalsIn, kindness, missedBy, mustBeMeasured, patienceFor, unkindness } from './goal.ts';
 import {
   crossed,
   type Genome,
@@ -135,6 +135,7 @@ async function search(
   choose: (ranked: readonly Genome[]) => readonly Genome[],
 ): Promise<Score[]> {
   const { base, trials = TRIALS, onProgress } = options;
+  mustBeMeasured(options.goal, options.storms);
   const found = new Map<string, { readonly genome: Genome; readonly score: Score }>();
   const ranked = () => [...found.values()].sort((a, b) => a.score.loss - b.score.loss);
   for (let tried = 0; tried < trials; ) {
