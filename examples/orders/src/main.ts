@@ -16,9 +16,7 @@ const values = asked();
 const isOnce = values.once || !process.stdout.isTTY;
 const ordersMax = isOnce ? Number(values.orders) : Infinity;
 
-mkdirSync(path.dirname(values.store), { recursive: true });
-const engine = await openSqlite({ file: values.store });
-await engine.transaction(createView);
+const engine = await openStore(values.store);
 
 // Up for some seconds, then away for a few; in between it is slow, and one connection in fifteen breaks.
 const flap = isOnce ? ({ up: '1500ms', down: '1s' } as const) : ({ up: '12s', down: '4s' } as const);
@@ -40,7 +38,10 @@ const keeper = caretaker({ engine, every: '2s' });
 // Orders of two runs on one file must not have the same name.
 const run = Math.floor(systemRandom() * 36 ** 4).toString(36);
 const shop = openShop(engine, run, systemRandom);
-const draw = canvas((text) => process.stdout.write(text));
+const draw = canvas(
+  (text) => process.stdout.write(text),
+  () => process.stdout.columns || 80,
+);
 
 async function look(): Promise<Scene> {
   const rows = await engine.transaction((database) =>
@@ -98,6 +99,20 @@ async function isQuiet(): Promise<boolean> {
   // What is behind a parked event stays there.
   const { ready, delayed, leased, suspect } = await projection.lag();
   return ready + delayed + leased + suspect === 0;
+}
+
+async function openStore(file: string) {
+  try {
+    mkdirSync(path.dirname(file), { recursive: true });
+    const engine = await openSqlite({ file });
+    await engine.transaction(createView);
+    return engine;
+  } catch (error) {
+    console.error(
+      `Orders cannot be kept in ${file}: ${(error as Error).message}. Say another file with --store.`,
+    );
+    process.exit(3);
+  }
 }
 
 function asked() {

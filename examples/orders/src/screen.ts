@@ -34,12 +34,16 @@ export function picture({ file, sold, consumer, lag, parked, payment, charges, v
   ];
 }
 
-/** Draws a picture over the one before it. */
-export function canvas(write: (text: string) => void): (lines: readonly string[]) => void {
+/** Draws a picture over the one before it. A line that took two rows would not be drawn over: what is too long is cut. */
+export function canvas(
+  write: (text: string) => void,
+  columns: () => number,
+): (lines: readonly string[]) => void {
   let height = 0;
   return (lines) => {
     const up = height > 0 ? `\x1b[${height}A` : '';
-    write(`${up}${lines.map((line) => `\x1b[2K${line}\n`).join('')}`);
+    const width = columns();
+    write(`${up}${lines.map((line) => `\x1b[2K${line.slice(0, width)}\n`).join('')}`);
     height = lines.length;
   };
 }

@@ -5,6 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { openSqlite } from '@holdfast/sqlite';
 import { expect, onTestFinished, test } from 'vitest';
+import { canvas } from '../src/screen.ts';
 
 const main = path.resolve(import.meta.dirname, '../src/main.ts');
 
@@ -40,6 +41,25 @@ test('runs to its end without a terminal: every order is shipped or parked', asy
   expect(rows.length + parked).toBe(40);
   for (const row of rows)
     expect(row).toEqual({ status: 'shipped', receipt: expect.stringContaining('receipt') });
+});
+
+test('says in a sentence that its file cannot be used', async () => {
+  const { output, ended } = await start('--once', '--store', import.meta.filename);
+  expect([await ended, output()]).toEqual([
+    3,
+    `Orders cannot be kept in ${import.meta.filename}: ${import.meta.filename} refused: file is not a database. Say another file with --store.\n`,
+  ]);
+});
+
+test('draws over itself in a narrow terminal: each line takes one row', () => {
+  const written: string[] = [];
+  const draw = canvas(
+    (text) => written.push(text),
+    () => 10,
+  );
+  draw(['short', 'longer than ten']);
+  draw(['short']);
+  expect(written).toEqual(['\x1b[2Kshort\n\x1b[2Klonger tha\n', '\x1b[2A\x1b[2Kshort\n']);
 });
 
 test('drains on a signal: nothing stays in hand', async () => {
