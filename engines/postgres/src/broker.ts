@@ -2,6 +2,7 @@ import {
   type Broker,
   checkTopic,
   type Lease,
+  numberIn,
   type Page,
   type SettledEvent,
   type SizeLimits,
@@ -120,7 +121,7 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
     async waiting(topic, { limit, cursor = '0' }) {
       const rows = await database.rows('SELECT * FROM {schema}.waiting($1, $2, $3)', [
         topic,
-        cursor,
+        numberIn(cursor),
         limit + 1,
       ]);
       return pageOf(rows, limit, waitingOf);
@@ -143,7 +144,7 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
     async history(topic, { from, to, limit, cursor = '0' }) {
       const values = [
         topic,
-        cursor,
+        numberIn(cursor),
         from === undefined ? null : Math.ceil(from),
         to === undefined ? null : Math.ceil(to),
       ];

@@ -2,6 +2,7 @@ import {
   demandNarrow,
   demandReason,
   firstMemo,
+  numberIn,
   type ReplayOperation,
   type ReplayStage,
   type Replays,
@@ -56,7 +57,7 @@ export function postgresReplays({ database, writeAudit, newId }: TriageParts): R
       const rows = await database.rows(
         `SELECT ${columns}, number FROM {schema}.replay WHERE number < coalesce($1::bigint, number + 1)
          ORDER BY number DESC LIMIT $2`,
-        [cursor ?? null, limit + 1],
+        [cursor === undefined ? null : numberIn(cursor), limit + 1],
       );
       const shown = rows.slice(0, limit);
       return {

@@ -5,7 +5,9 @@ import {
   checkFilter,
   demandReason,
   editDiff,
+  numberIn,
   type ParkedGroup,
+  placeIn,
   type SizeLimits,
   type Triage,
   TriageError,
@@ -91,7 +93,7 @@ export function postgresTriage(parts: TriageParts): Triage {
 
     async list(filter, { limit, cursor }) {
       const { where, values, next } = parkedQuery(filter);
-      const [at = null, id = null] = cursor === undefined ? [] : JSON.parse(cursor);
+      const [at, id] = cursor === undefined ? [null, null] : placeIn(cursor);
       const rows = await database.rows(
         `SELECT ${summaryColumns} FROM {schema}.parked WHERE ${where}
            AND ($${next}::bigint IS NULL OR (parked_at, id) < ($${next}, $${next + 1}::text))
@@ -114,7 +116,7 @@ export function postgresTriage(parts: TriageParts): Triage {
 
     async groups(filter, { limit, cursor }) {
       const { where, values, next } = parkedQuery(filter);
-      const [count = null, fingerprint = null] = cursor === undefined ? [] : JSON.parse(cursor);
+      const [count, fingerprint] = cursor === undefined ? [null, null] : placeIn(cursor);
       // The page first: only its groups are worth a look at their members.
       const rows = await database.rows(
         `SELECT g.fingerprint, latest.reason, latest.message, g.count, g.first_at, g.last_at,
@@ -216,7 +218,7 @@ export function postgresTriage(parts: TriageParts): Triage {
       const rows = await database.rows(
         `SELECT number, id, at, what, subjects, count, who, why FROM {schema}.audit
          WHERE number < coalesce($1::bigint, number + 1) ORDER BY number DESC LIMIT $2`,
-        [cursor ?? null, limit + 1],
+        [cursor === undefined ? null : numberIn(cursor), limit + 1],
       );
       const shown = rows.slice(0, limit);
       return {

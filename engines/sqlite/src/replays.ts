@@ -3,6 +3,7 @@ import {
   demandNarrow,
   demandReason,
   firstMemo,
+  numberIn,
   type ParkedFilter,
   type ReplayOperation,
   type ReplayRequest,
@@ -79,7 +80,7 @@ export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearc
     },
 
     async list({ limit, cursor }) {
-      const before = cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(cursor);
+      const before = cursor === undefined ? Number.MAX_SAFE_INTEGER : numberIn(cursor);
       const rows = store.look(() => list.all(before, limit + 1));
       const shown = rows.slice(0, limit);
       return {

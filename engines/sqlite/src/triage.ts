@@ -5,13 +5,15 @@ import {
   checkFilter,
   demandReason,
   editDiff,
+  numberIn,
   type PageRequest,
   type ParkedFilter,
+  placeIn,
   type SizeLimits,
   type Triage,
   TriageError,
 } from '@holdfast/contracts';
-import type { ParkedSearch, Place } from './parked-search.ts';
+import type { ParkedSearch } from './parked-search.ts';
 import { type ParkingLot, summaryColumns, toSummary } from './parking-lot.ts';
 import { moment } from './publisher.ts';
 import { sqliteReplays } from './replays.ts';
@@ -77,7 +79,7 @@ export function sqliteTriage(
       const rows = await search.list(
         filter,
         summaryColumns,
-        cursor === undefined ? cursor : placeOf(cursor),
+        cursor === undefined ? cursor : placeIn(cursor),
         limit + 1,
       );
       const items = rows.slice(0, limit).map((row) => toSummary(row, store.now()));
@@ -90,7 +92,7 @@ export function sqliteTriage(
 
     async groups(filter, { limit, cursor }) {
       const groups = await search.groups(filter);
-      const [count, fingerprint] = cursor === undefined ? [Infinity, ''] : placeOf(cursor);
+      const [count, fingerprint] = cursor === undefined ? [Infinity, ''] : placeIn(cursor);
       const left = groups.filter(
         (group) => group.count < count || (group.count === count && group.fingerprint > fingerprint),
       );
@@ -164,7 +166,7 @@ export function sqliteTriage(
     },
 
     async audit({ limit, cursor }: PageRequest) {
-      const before = cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(cursor);
+      const before = cursor === undefined ? Number.MAX_SAFE_INTEGER : numberIn(cursor);
       const rows = store.look(() => audit.all(before, limit + 1));
       const shown = rows.slice(0, limit);
       return {
@@ -173,10 +175,6 @@ export function sqliteTriage(
       };
     },
   };
-}
-
-function placeOf(cursor: string): Place {
-  return JSON.parse(cursor);
 }
 
 function toEntry(row: Record<string, unknown>): AuditEntry {

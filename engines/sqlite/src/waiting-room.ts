@@ -1,11 +1,12 @@
-import type {
-  HistoryRange,
-  Page,
-  PageRequest,
-  SettledEvent,
-  TopicCounts,
-  Waiting,
-  WaitingState,
+import {
+  type HistoryRange,
+  numberIn,
+  type Page,
+  type PageRequest,
+  type SettledEvent,
+  type TopicCounts,
+  type Waiting,
+  type WaitingState,
 } from '@holdfast/contracts';
 import type { ControlBoard, Orders } from './controls.ts';
 import type { Doorbells } from './doorbells.ts';
@@ -136,7 +137,7 @@ export function waitingRoom(
         const topic = topics.open(name);
         const orders = board.ordersFor(name);
         const { from, to } = seqsOf(topic);
-        const rows = page.all(cursor === undefined ? from : Number(cursor), to, limit + 1);
+        const rows = page.all(cursor === undefined ? from : numberIn(cursor), to, limit + 1);
         const shown = rows.slice(0, limit);
         const last = shown.at(-1);
         if (!last) return { items: [], cursor: undefined };
@@ -190,7 +191,7 @@ export function waitingRoom(
       return store.read((now) => {
         const topic = topics.open(name);
         const span = seqsOf(topic);
-        const after = cursor === undefined ? span.from : Number(cursor);
+        const after = cursor === undefined ? span.from : numberIn(cursor);
         const rows = settled.all(after, span.to, now, from, to ?? Number.MAX_SAFE_INTEGER, limit + 1);
         const shown = rows.slice(0, limit);
         return {

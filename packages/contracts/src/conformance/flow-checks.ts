@@ -1,5 +1,5 @@
 import { controlId } from '../controls.ts';
-import { ensure, expectLike } from './assertions.ts';
+import { ensure, expectLike, expectRejection } from './assertions.ts';
 import { act, type Check, checksOf, payloads, storyOf } from './stage.ts';
 
 const check = checksOf(['broker']);
@@ -288,6 +288,23 @@ export const flowChecks: readonly Check[] = [
       'it is due',
     );
   }),
+
+  check(
+    'lists what waits from where a page ended, also if what stood there is gone',
+    ['waitingList'],
+    async (stage) => {
+      const topic = await stage.topic();
+      await stage.publish(topic, ['a', 'b', 'c', 'd']);
+      const { items, cursor } = await stage.broker.waiting(topic, { limit: 2 });
+      ensure(cursor !== undefined, 'there is another page');
+      const gone = (await stage.take(topic, 4)).filter(({ id }) => items.some((item) => item.id === id));
+      await stage.settle(...gone.map(({ lease }) => ({ lease, kind: 'ack' as const })));
+      const rest = await stage.broker.waiting(topic, { limit: 9, cursor });
+      expectLike(rest.items.length, 2, 'what was left');
+      const strange = (async () => stage.broker.waiting(topic, { limit: 2, cursor: 'somewhere' }))();
+      await expectRejection(strange, 'HOLDFAST_OPTIONS', 'a cursor that no page gave');
+    },
+  ),
 
   check('says when the next event falls due', ['anyDelay'], async (stage) => {
     const topic = await stage.topic();

@@ -53,6 +53,17 @@ export const triageChecks: readonly Check[] = [
     expectLike(seen, ids, 'none twice, none left out');
   }),
 
+  check('refuses a cursor that no page gave', [], async (stage) => {
+    const page = { limit: 3, cursor: 'somewhere' };
+    const asked = {
+      list: async () => stage.triage.list({}, page),
+      groups: async () => stage.triage.groups({}, page),
+      audit: async () => stage.triage.audit(page),
+      replays: async () => stage.triage.replays.list(page),
+    };
+    for (const [what, ask] of Object.entries(asked)) await expectRejection(ask(), 'HOLDFAST_OPTIONS', what);
+  }),
+
   check('finds by every field of a filter', [], async (stage) => {
     const [wanted, other] = [stage.name('event'), stage.name('event')];
     const error = errorNote(new RangeError('Amount below ZERO'));

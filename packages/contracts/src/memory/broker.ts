@@ -16,7 +16,7 @@ import { LEASE_LOST, type Settled } from '../settled.ts';
 import { checkEvents } from '../size-limits.ts';
 import { memoryControls, quarantineOf } from './controls.ts';
 import { choose, survey } from './lanes.ts';
-import { pageOf, type Room } from './room.ts';
+import { oldestFirst, pageOf, type Room } from './room.ts';
 import { applySettlement, type Commit, runCommit } from './settlement.ts';
 import type { MemoryTransaction, Row, Topic } from './storage.ts';
 
@@ -160,7 +160,8 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
     },
 
     async waiting(name, request) {
-      const items = stand(name).map(([row, state]) => ({
+      const rows = pageOf(stand(name), request, ([{ order }]) => [order, ''], oldestFirst);
+      const items = rows.items.map(([row, state]) => ({
         id: row.envelope.id,
         type: row.envelope.type,
         key: row.envelope.key,
@@ -171,7 +172,7 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
         dueAt: row.dueAt,
         owner: row.lease?.owner,
       }));
-      return pageOf(items, request, ({ id }) => id);
+      return { items, cursor: rows.cursor };
     },
 
     async retryNow(name, ids) {
@@ -209,7 +210,7 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
           return removedAt > room.now() && event.firstSeenAt >= from && event.firstSeenAt < to;
         })
         .sort((a, b) => a.order - b.order);
-      const page = pageOf(kept, request, ({ order }) => String(order));
+      const page = pageOf(kept, request, ({ order }) => [order, ''], oldestFirst);
       return { items: page.items.map(({ event }) => event), cursor: page.cursor };
     },
   };

@@ -1,7 +1,7 @@
 import { demandNarrow, demandReason, matches } from '../parked-filter.ts';
 import { firstMemo, replayed } from '../replay.ts';
 import type { ParkedEvent, Replays } from '../triage.ts';
-import { pageOf, type Room } from './room.ts';
+import { latestFirst, pageOf, type Room } from './room.ts';
 import { count, writeAudit } from './triage.ts';
 
 export function memoryReplays(room: Room): Replays {
@@ -46,7 +46,8 @@ export function memoryReplays(room: Room): Replays {
     },
 
     async list(request) {
-      return pageOf([...storage.operations.values()].toReversed(), request, ({ id }) => id);
+      const latest = [...storage.operations.values()].toReversed();
+      return pageOf(latest, request, ({ startedAt, id }) => [startedAt, id], latestFirst);
     },
 
     async move(id, version, { act, ...change }) {

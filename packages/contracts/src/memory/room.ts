@@ -1,5 +1,5 @@
 import type { Clock, Random } from 'holdfast';
-import type { Page, PageRequest } from '../page.ts';
+import { type Page, type PageRequest, type Place, placeIn } from '../page.ts';
 import type { SizeLimits } from '../size-limits.ts';
 import { timeOrderedId } from '../time-ordered-id.ts';
 import type { MemoryStorage } from './storage.ts';
@@ -69,16 +69,26 @@ export class Room {
   }
 }
 
-/** One page of `sorted`; `mark` gives each item its place in the order, as text. */
+/** One page of `sorted`. It goes on behind the place where the one before ended, also if what stood there is gone. */
 export function pageOf<T>(
   sorted: readonly T[],
   { limit, cursor }: PageRequest,
-  mark: (item: T) => string,
+  placeOf: (item: T) => Place,
+  isBehind: (place: Place, other: Place) => boolean,
 ): Page<T> {
-  const start = cursor === undefined ? 0 : sorted.findIndex((item) => mark(item) === cursor) + 1;
-  const items = sorted.slice(start, start + limit);
+  const from = cursor === undefined ? undefined : placeIn(cursor);
+  const left = from ? sorted.filter((item) => isBehind(placeOf(item), from)) : sorted;
+  const items = left.slice(0, limit);
   const last = items.at(-1);
-  return { items, cursor: last && start + limit < sorted.length ? mark(last) : undefined };
+  return { items, cursor: last && left.length > limit ? JSON.stringify(placeOf(last)) : undefined };
+}
+
+export function oldestFirst([number]: Place, [other]: Place): boolean {
+  return number > other;
+}
+
+export function latestFirst([number, text]: Place, [other, otherText]: Place): boolean {
+  return number < other || (number === other && text < otherText);
 }
 
 /** Removes at most `limit` items that have outlived their time. */

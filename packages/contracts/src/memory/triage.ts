@@ -13,7 +13,7 @@ import type {
   Triage,
 } from '../triage.ts';
 import { memoryReplays } from './replays.ts';
-import { pageOf, type Room } from './room.ts';
+import { latestFirst, pageOf, type Room } from './room.ts';
 import type { MemoryStorage } from './storage.ts';
 
 /** Ids that an audit entry names; it counts them all. */
@@ -59,7 +59,7 @@ export function memoryTriage(room: Room): Triage {
     },
 
     async list(filter, request) {
-      const page = pageOf(found(filter), request, ({ id }) => id);
+      const page = pageOf(found(filter), request, ({ parkedAt, id }) => [parkedAt, id], latestFirst);
       return { ...page, items: page.items.map((event) => summaryOf(event, room.now())) };
     },
 
@@ -71,7 +71,12 @@ export function memoryTriage(room: Room): Triage {
       const groups = groupsOf(found(filter)).sort(
         (a, b) => b.count - a.count || (a.fingerprint < b.fingerprint ? -1 : 1),
       );
-      return pageOf(groups, request, (group) => group.fingerprint);
+      return pageOf(
+        groups,
+        request,
+        ({ count, fingerprint }) => [count, fingerprint],
+        ([count, text], [other, otherText]) => count < other || (count === other && text > otherText),
+      );
     },
 
     async edit(id, edit, act) {
@@ -132,7 +137,7 @@ export function memoryTriage(room: Room): Triage {
     },
 
     async audit(request) {
-      return pageOf(storage.audit.toReversed(), request, ({ id }) => id);
+      return pageOf(storage.audit.toReversed(), request, ({ at, id }) => [at, id], latestFirst);
     },
   };
 }
