@@ -12,19 +12,19 @@ const limits: readonly { name: string; code: string; maxBytes: number; aimBytes:
   {
     name: 'retry alone',
     code: `import { definePolicy, retry } from 'holdfast'; export const p = definePolicy([retry]);`,
-    maxBytes: 7.5 * KILOBYTE,
+    maxBytes: 7.6 * KILOBYTE,
     aimBytes: 2.0 * KILOBYTE,
   },
   {
     name: 'retry, budget, network and http packs',
     code: `import { budget, definePolicy, http, network, retry } from 'holdfast'; export const p = definePolicy([retry, budget, network, http]);`,
-    maxBytes: 10.8 * KILOBYTE,
+    maxBytes: 10.9 * KILOBYTE,
     aimBytes: 3.2 * KILOBYTE,
   },
   {
     name: 'everything but explain and lint',
     code: `export * as holdfast from 'holdfast';`,
-    maxBytes: 23.3 * KILOBYTE,
+    maxBytes: 23.5 * KILOBYTE,
     aimBytes: 12 * KILOBYTE,
   },
 ];

@@ -30,6 +30,11 @@ export class Attempt implements Context {
     return undefined;
   }
 
+  /** Nothing ends it but its own outcome, where nothing stands around the attempts. */
+  get over(): boolean {
+    return false;
+  }
+
   get signal(): AbortSignal {
     this.controller ??= new AbortController();
     return this.controller.signal;

@@ -214,10 +214,11 @@ export class Breaker {
   }
 
   /**
-   * Takes over a snapshot, without telling `onChange`. To account for time that has passed since it was saved, give a
-   * `now` that is earlier by as much.
+   * Takes over a snapshot, without telling `onChange`; its own probes in flight no longer count. To account for time that
+   * has passed since it was saved, give a `now` that is earlier by as much.
    */
   restore(snapshot: BreakerSnapshot, now: number): void {
+    this.#probes.clear();
     this.#state = snapshot.state;
     this.#forced = snapshot.forced;
     this.#serial = snapshot.serial;

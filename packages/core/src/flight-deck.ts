@@ -10,6 +10,8 @@ const ticketGraceMs = 1000;
 const unlimitedLeaseMs = 60_000;
 /** However many attempts are left, each has at least a tenth of the patience. */
 const sharesMax = 10;
+/** And no less than this, or ever shorter ones would never reach the end of it. */
+const shareMinMs = 1;
 
 /**
  * Starts an attempt that has passed all guards but the last: half-open, a breaker admits only so many at once, whoever
@@ -46,7 +48,10 @@ export function launch<F extends Flight>(
 
 function shareMs(plan: Plan, target: Target, attempt: number, leftMs: number): number {
   const attemptsLeft = Math.min(sharesMax, Math.max(1, plan.attempts - attempt + 1));
-  return target.autoTimeout ? target.autoTimeout.limitMs(leftMs, attemptsLeft) : leftMs / attemptsLeft;
+  return Math.max(
+    shareMinMs,
+    target.autoTimeout ? target.autoTimeout.limitMs(leftMs, attemptsLeft) : leftMs / attemptsLeft,
+  );
 }
 
 /** Of so many successes of a target, one is counted at its own time. */

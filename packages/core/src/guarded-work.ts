@@ -12,7 +12,7 @@ import { ranks } from './run-options.ts';
 import type { Target } from './target.ts';
 import { OVERFLOW } from './targets.ts';
 import type { Verdict } from './verdict.ts';
-import { SEND, type Step, WAIT, Work } from './work.ts';
+import { SEND, STOP, type Step, WAIT, Work } from './work.ts';
 
 /** An attempt that patience left less for says nothing of its target. */
 const fairMs = 50;
@@ -78,9 +78,11 @@ export class GuardedWork extends Work {
       this.hedgeAt = Infinity;
       if (now < current!.endsAt && plan.hedge!.may(this, now)) {
         if (this.send(now) === SEND) {
+          const flight = this.current as Flight;
           plan.counters.hedges++;
-          plan.reporter?.hedged(this, this.current as Flight, now);
-          return SEND;
+          plan.reporter?.hedged(this, flight, now);
+          // Who hears of it may make the caller leave: then it is not sent.
+          return this.isLate(now, flight) ? STOP : SEND;
         }
         plan.hedge!.refund(this);
       }
@@ -110,6 +112,8 @@ export class GuardedWork extends Work {
   }
 
   override finish(now: number, attempt: Attempt, judged: Judgement): Step {
+    // Who leaves because the slower one is aborted is too late.
+    this.endedAt = now;
     if (this.current) this.abandonAll(now, 'another attempt was faster');
     this.target?.hedgeBudget?.success();
     return super.finish(now, attempt, judged);
@@ -253,6 +257,8 @@ export class GuardedWork extends Work {
     let admission = first;
     let refused: Set<Target> | undefined;
     while (admission === REFUSED) {
+      // Who hears of a refusal may make the caller leave.
+      if (this.stop) return STOP;
       refused ??= new Set();
       refused.add(this.refused!.target);
       const target = this.isOneOfMany && this.plan.choose!(this, now, refused);
@@ -279,6 +285,8 @@ export class GuardedWork extends Work {
     const error = expiryOf(flight, now, this.startedAt, this.given);
     this.plan.counters.timeouts++;
     flight.abandon(now, error);
+    // Whoever hears its signal may make the caller leave; the call goes on, and with it the permit.
+    if (this.stop) return STOP;
     return this.settled(now, flight, { ok: false, error });
   }
 

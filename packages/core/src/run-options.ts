@@ -42,7 +42,8 @@ export function wrongIn(options: RunOptions): OptionsError | undefined {
     const value = options[key as keyof RunOptions] ?? undefined;
     if (value === undefined) continue;
     const field = fields[key as keyof RunOptions];
-    if (field?.read(value, key) === undefined)
+    // Asked for, as every object has a `constructor`, which is no field.
+    if (field?.read?.(value, key) === undefined)
       return new OptionsError(key, value, field?.kind ?? `one of ${Object.keys(fields).join(', ')}`);
   }
   return undefined;

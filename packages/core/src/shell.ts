@@ -218,6 +218,8 @@ function start<T, R>(
     read,
   );
   run.go(step);
+  // One who left on the way here, because of a notice, was not listened to yet.
+  if (signal?.aborted) run.leave(signal.reason);
   return promise;
 }
 
@@ -307,7 +309,7 @@ class Failed<T> implements Failure<T> {
   }
 
   get value(): T | undefined {
-    return this.#work.isValue ? (this.#work.given as T) : undefined;
+    return this.#work.isValue ? (conclude(this.#work).given as T) : undefined;
   }
 
   get story(): Story {

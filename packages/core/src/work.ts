@@ -3,7 +3,7 @@ import { Attempt } from './attempt.ts';
 import type { RetryBudget } from './budget.ts';
 import { thrownBy } from './classify/classifier.ts';
 import { decide, done, type Facts, type History } from './decide.ts';
-import type { Classifier, Judgement, Outcome } from './outcome.ts';
+import type { Classifier, Judgement, Outcome, OutcomeClass } from './outcome.ts';
 import type { Plan, RunOptions } from './plan.ts';
 import { endedInside, nextMoment, type Story, type StoryAttempt } from './story.ts';
 import type { Target } from './target.ts';
@@ -143,8 +143,9 @@ export class Work implements History {
     if (judged.class === 'ok') return this.finish(now, attempt, judged);
 
     this.isValue = outcome.ok;
-    this.inner = outcome.ok ? undefined : endedInside(given, attempt.since);
-    if (this.inner) this.barred ??= 'not_owner';
+    this.inner = endedInside(given, attempt.since);
+    // Of one that was over by our own limit, a run inside has not given up: it was told to leave.
+    if (this.inner && !attempt.over) this.barred ??= 'not_owner';
     if (plan.killSwitch.isOn) this.barred ??= 'kill_switch';
     const asked = this.options?.barred;
     if (asked) this.barred ??= ask(asked, 'not_replayable');
@@ -178,6 +179,8 @@ export class Work implements History {
   }
 
   finish(now: number, attempt: Attempt, judged: Judgement): Step {
+    // Of what the attempt says of its target, somebody may have heard who made the caller leave.
+    if (this.stop) return STOP;
     const { counters, reporter } = this.plan;
     this.endedAt = now;
     if (this.attempt > 1) counters.succeededAfterRetry++;
@@ -260,8 +263,9 @@ export function judge(plan: Plan, options: RunOptions | undefined, outcome: Outc
   const { epochMs } = plan.clock;
   const answer = askCaller(options, outcome, epochMs) ?? plan.classify(outcome, epochMs);
   const judged = typeof answer === 'object' ? answer : { class: answer ?? (outcome.ok ? 'ok' : 'fatal') };
-  // Whatever is said of it, an error is no result.
-  return outcome.ok || judged.class !== 'ok' ? judged : { class: 'fatal' };
+  // Whatever is said of it, an error is no result; and what is no class, such as a promise of one, repeats nothing.
+  const isKnown = classes.includes(judged.class) && (outcome.ok || judged.class !== 'ok');
+  return isKnown ? judged : { class: outcome.ok ? 'ok' : 'fatal' };
 }
 
 /** What the run's own classifier says. One that throws is told of, and ends the retries, as the policy's do. */
@@ -276,6 +280,8 @@ function askCaller(
     return thrownBy(outcome, error);
   }
 }
+
+const classes: readonly OutcomeClass[] = ['ok', 'transient', 'throttled', 'fatal', 'ignored'];
 
 /** More attempts than this are not kept in a story. */
 const logMax = 100;

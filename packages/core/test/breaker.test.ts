@@ -646,6 +646,20 @@ describe('save and restore', () => {
     expect(other.state(602)).toBe('closed');
   });
 
+  test('nor do those of a breaker that takes a snapshot over while it probes', () => {
+    const { breaker, trip } = setup({ probes: 1 });
+    const well = copy(breaker.save(0));
+    trip(0);
+    const ill = copy(breaker.save(0));
+    const before = breaker.admit(500, LEASE);
+    breaker.restore(ill, 600);
+    breaker.settle(601, before, false, 101);
+    expect(breaker.state(601)).toBe('open');
+    breaker.admit(1_100, LEASE);
+    breaker.restore(well, 1_200);
+    expect(breaker.state(1_200 + LEASE)).toBe('closed');
+  });
+
   test('calls in flight count on where they were admitted in the same closed time', () => {
     const { breaker, trip } = setup();
     trip(0);

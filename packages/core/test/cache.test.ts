@@ -164,6 +164,20 @@ describe('single flight', () => {
     expect([operation.calls.length, clock.pendingTimers]).toEqual([1, 0]);
   });
 
+  test('nor does one who leaves by throwing when it is told of a wait', async () => {
+    const { clock, get } = setup({ attempts: 2, budget: false }, down, 'up');
+    const left = new Error('left');
+    const onWait = () => {
+      throw left;
+    };
+    const starter = get('a', { onWait });
+    const other = get('a');
+    await clock.advance('1m');
+    expect(await starter).toMatchObject({ ok: false, error: left, story: { stop: 'cancelled' } });
+    expect(await other).toMatchObject({ ok: true, value: 'up' });
+    expect(clock.pendingTimers).toBe(0);
+  });
+
   test('who had left before starts none', async () => {
     const { get, operation } = setup({}, 'never');
     expect(await get('a', { signal: AbortSignal.abort('early') })).toMatchObject({ error: 'early' });

@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { any } from '../src/classify/any.ts';
 import { retryAfter } from '../src/classify/marks.ts';
 import { type Notice, subscribe } from '../src/notices.ts';
@@ -481,6 +481,17 @@ describe('functions of the user', () => {
     });
   });
 
+  test.each(['maybe', {}, Promise.resolve('ok')])(
+    'a classifier that says %o repeats nothing',
+    async (says) => {
+      const { policy: made, call } = setup({ retryOn: () => says as never });
+      const [good, bad] = [call('fine'), call(down)];
+      expect(await made.try(good)).toMatchObject({ ok: true, value: 'fine' });
+      expect(await made.try(bad)).toMatchObject({ error: down, story: { stop: 'not_retryable' } });
+      expect([good.attempts, bad.attempts]).toEqual([[1], [1]]);
+    },
+  );
+
   test('a backoff that throws ends the work with the real error, and surfaces on its own', async () => {
     const later = vi.spyOn(globalThis, 'queueMicrotask').mockImplementation(() => {});
     const { policy: made, call } = setup({
@@ -610,6 +621,94 @@ describe('a caller who leaves while it is decided how to go on', () => {
     expect(ending).toMatchObject(ok ? { value: 1 } : { error: down, story: { stop: 'attempts_exhausted' } });
     expect(made.counters).toMatchObject({ succeeded: ok ? 1 : 0, failed: ok ? 0 : 1 });
   });
+});
+
+describe('a caller who leaves because of', () => {
+  /** Makes the caller leave at a notice, until the test is over. */
+  function leaving(at: (notice: Notice) => boolean) {
+    const caller = new AbortController();
+    const leave = () => caller.abort('left');
+    onTestFinished(subscribe((notice) => at(notice) && leave()));
+    return { signal: caller.signal, leave };
+  }
+  const never = () => false;
+  const endings = ({ policy: made }: ReturnType<typeof setup>) => {
+    const { operations, succeeded, succeededAfterRetry, failed, failedAfterRetry } = made.counters;
+    return { operations, ended: succeeded + succeededAfterRetry + failed + failedAfterRetry };
+  };
+  async function hedging() {
+    const all = setup({ hedge: { after: '100ms', extraLoad: 1 }, bulkhead: { concurrent: 2 } });
+    for (let n = 0; n < 20; n++) await all.policy.run(() => n);
+    return all;
+  }
+
+  test('the end of an attempt’s time leaves the permit to the call, which goes on', async () => {
+    const all = setup({ attemptTimeout: '100ms', bulkhead: { concurrent: 1, queue: 0 } });
+    const { signal, leave } = leaving(never);
+    const running = all.policy.try(
+      (context) => {
+        context.signal.addEventListener('abort', leave);
+        return all.call('hang')();
+      },
+      { signal },
+    );
+    await all.clock.advance('100ms');
+    expect(await running).toMatchObject({ error: 'left', story: { stop: 'cancelled' } });
+    expect([all.home().inFlight, all.home().bulkhead!.inFlight]).toEqual([0, 1]);
+  });
+
+  test('the end of the slower of two attempts has the answer of the faster', async () => {
+    const all = await hedging();
+    const { signal, leave } = leaving(never);
+    const running = all.policy.try(
+      (context) => {
+        if (context.attempt > 1) return 'fast';
+        context.signal.addEventListener('abort', leave);
+        return all.call('hang')();
+      },
+      { signal },
+    );
+    await all.clock.advance('100ms');
+    expect(await running).toMatchObject({ ok: true, value: 'fast' });
+    expect(endings(all)).toEqual({ operations: 21, ended: 21 });
+  });
+
+  test('the notice of a second attempt does not have it made', async () => {
+    const all = await hedging();
+    const { signal } = leaving(({ type }) => type === 'hedge');
+    const operation = all.call('hang');
+    const running = all.policy.try(operation, { signal });
+    await all.clock.advance('100ms');
+    expect(await running).toMatchObject({ error: 'left' });
+    expect(operation.calls.length).toBe(1);
+    expect([all.home().inFlight, all.home().bulkhead!.inFlight]).toEqual([0, 1]);
+  });
+
+  test('the notice of a refusal is not sent elsewhere, and ends once', async () => {
+    const all = setup({ bulkhead: { concurrent: 1, queue: 1 } });
+    void all.policy.try(all.call('hang'), { target: 'a' });
+    const { signal } = leaving(({ type }) => type === 'refused');
+    const operation = all.call('answer');
+    const waiting = all.policy.try(operation, { targets: ['a'], priority: 'sheddable', signal });
+    void all.policy.try(all.call('hang'), { target: 'a', priority: 'critical' });
+    expect(await waiting).toMatchObject({ error: 'left', story: { stop: 'cancelled' } });
+    expect(operation.calls).toEqual([]);
+    await all.clock.advance('10m');
+    expect(endings(all)).toEqual({ operations: 3, ended: 3 });
+  });
+
+  test.each(['half-open', 'closed'])(
+    'the notice that a breaker is %s is free, and counted once',
+    async (to) => {
+      const all = setup({ attempts: 1, breaker: { consecutive: 1, probes: 1, openFor: '1s' } });
+      await all.policy.try(all.failing());
+      await all.clock.advance('1s');
+      const { signal } = leaving((notice) => notice.type === 'breaker' && notice.to === to);
+      const running = all.policy.try(all.call(to === 'closed' ? 'answer' : 'hang'), { signal });
+      expect(await running).toMatchObject({ error: 'left', story: { stop: 'cancelled' } });
+      expect(endings(all)).toEqual({ operations: 2, ended: 2 });
+    },
+  );
 });
 
 describe('an error whose cause cannot be read', () => {

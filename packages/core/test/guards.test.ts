@@ -49,6 +49,16 @@ describe('attempt timeout', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  test('ends a run inside, which has not given up: the attempt is tried again', async () => {
+    const { clock, call, policy } = setup({ attemptTimeout: '1s' });
+    const inner = policy.with({ attemptTimeout: 'none' });
+    const operation = call(heeding('hang'), 'quick');
+    const running = policy.run(({ signal }) => inner.run(operation, { signal }));
+    await clock.advance('2s');
+    await expect(running).resolves.toBe('quick');
+    expect(operation.calls).toHaveLength(2);
+  });
+
   test.each<[string, RunOptions]>([
     ['by the short way', {}],
     ['by the long way', { patience: '9s' }],
@@ -100,6 +110,22 @@ describe('attempt timeout', () => {
     await clock.advance('10s');
     expect(operation.calls.map(({ at }) => at)).toEqual([0, 2000, 4000, 6000]);
   });
+
+  test.each(['auto', 'split'] as const)(
+    '`%s` lets unlimited attempts come to an end',
+    async (attemptTimeout) => {
+      const { clock, policy, call, ending } = setup({
+        attemptTimeout,
+        patience: '1s',
+        attempts: 'unlimited',
+        backoff: false,
+      });
+      const end = ending(call('hang'));
+      await clock.advance('1s');
+      expect(end).toMatchObject({ is: { code: 'HOLDFAST_PATIENCE_SPENT' }, at: 1000 });
+      expect(policy.counters.attempts).toBeLessThan(100);
+    },
+  );
 
   test('a signal that is read for the first time after the timeout is born aborted', async () => {
     const { clock, policy } = setup({ attemptTimeout: '1s', attempts: 1 });

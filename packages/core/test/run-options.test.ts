@@ -27,6 +27,17 @@ test('options that are null are not said', async () => {
   expect(await made.try(() => 2, nothing)).toMatchObject({ ok: true });
 });
 
+test('a key that is null is not one that everybody shares, nor is such a target', async () => {
+  const cached = policy({ cache: { fresh: '1m' } });
+  const said = { cacheKey: null, target: null } as never;
+  expect([await cached.run(() => 'mine', said), await cached.run(() => 'yours', said)]).toEqual([
+    'mine',
+    'yours',
+  ]);
+  await cached.run(() => 'nobody’s');
+  expect([...cached.plan.everyTarget!()].map(({ name }) => name)).toEqual([undefined]);
+});
+
 test.each<[object, string]>([
   [{ patience: 'soon' }, 'patience: expected a duration such as "200ms", got "soon"'],
   [{ signal: 'now' }, 'signal: expected an AbortSignal, got "now"'],
@@ -40,6 +51,7 @@ test.each<[object, string]>([
   [{ classify: 'http' }, 'classify: expected a function, got "http"'],
   [{ priority: 'urgent' }, 'priority: expected one of critical, default, sheddable, got "urgent"'],
   [{ pateince: '1s' }, 'pateince: expected one of patience, signal, target'],
+  [{ constructor: '1s' }, 'constructor: expected one of patience, signal, target'],
 ])('%j is refused before anything is called', async (wrong, sentence) => {
   const operation = vi.fn(() => 1);
   for (const made of [policy(), definePolicy([retry])()]) {

@@ -414,6 +414,19 @@ describe('runs inside runs', () => {
     expect(operation.attempts).toEqual([1, 2]);
   });
 
+  test.each(['run', 'try'] as const)('nor a value that it returned as a failure (%s)', async (how) => {
+    const busy = { status: 'busy' };
+    const retryOn = ({ ok }: { ok: boolean }) => (ok ? 'transient' : undefined);
+    const { policy, operation } = setup({ retryOn, attempts: 3, backoff: false }, busy);
+    const inner = async () => {
+      const ending = how === 'run' ? { value: await policy.run(operation) } : await policy.try(operation);
+      return ending.value;
+    };
+    await expect(policy.run(inner)).resolves.toBe(busy);
+    expect(operation.attempts).toEqual([1, 2, 3]);
+    expect(storyOf(busy)).toMatchObject({ stop: 'not_owner', inner: { stop: 'attempts_exhausted' } });
+  });
+
   test('an error object that an earlier run threw can be retried by a later one', async () => {
     const { policy, clock } = setup({ attempts: 2, backoff: false });
     await policy.run(scripted(clock, down)).catch(() => {});

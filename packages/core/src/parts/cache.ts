@@ -3,7 +3,7 @@ import { count, duration, group } from '../fields.ts';
 import { addLayer, failure, type Next } from '../layer.ts';
 import { definePart } from '../part.ts';
 import { limitsOf, patiently } from '../patiently.ts';
-import type { Operation, RunOptions } from '../plan.ts';
+import type { Operation, RunOptions, Wait } from '../plan.ts';
 import type { Ending } from '../shell.ts';
 import type { Story } from '../story.ts';
 import { detached } from '../surroundings.ts';
@@ -52,23 +52,39 @@ export const cache = definePart({
       if (entries.size > settings!.entriesMax) entries.delete(entries.keys().next().value as string);
     }
 
-    function fly<T>(key: string, options: RunOptions, next: Next<T>): Promise<Ending<T>> {
-      // The flight is everybody's: neither the patience nor the leaving of the one who starts it may cut it short.
-      const flight = detached(() => next({ ...options, signal: undefined, patience: undefined }))
-        .then((ending) => {
-          if (ending.ok) keep(key, ending.value);
-          return ending;
-        })
-        .finally(() => flights.delete(key));
-      flights.set(key, flight);
-      return flight;
+    /** `leave` makes an ending for the one who starts it and throws when it is told of a wait. */
+    function fly<T>(
+      key: string,
+      options: RunOptions,
+      next: Next<T>,
+      leave: (reason: unknown) => Ending<T>,
+    ): Promise<Ending<T>> {
+      return new Promise((resolve, reject) => {
+        const onWait = (wait: Wait) => {
+          try {
+            options.onWait?.(wait);
+          } catch (error) {
+            resolve(leave(error));
+          }
+        };
+        // The flight is everybody's: neither the patience nor the leaving of the one who starts it may cut it short.
+        const flight = detached(() => next({ ...options, signal: undefined, patience: undefined, onWait }))
+          .then((ending) => {
+            if (ending.ok) keep(key, ending.value);
+            return ending;
+          })
+          .finally(() => flights.delete(key));
+        flights.set(key, flight);
+        flight.then(resolve, reject);
+      });
     }
 
     addLayer(plan, {
       order: 3,
       async around<T>(_operation: Operation<T>, options: RunOptions, next: Next<T>): Promise<Ending<T>> {
         const { cacheKey: key } = options;
-        if (key === undefined) return next(options);
+        // What is null is not said: it must not be a key that everybody shares.
+        if (key == null) return next(options);
         const limits = limitsOf(plan, options);
         const { startedAt, signal } = limits;
         const entry = find(key);
@@ -81,15 +97,18 @@ export const cache = definePart({
         if (entry && startedAt < entry.freshUntil) return cached('fresh');
         // Who has left already starts no flight.
         if (signal?.aborted) return next(options);
-        const flight = (flights.get(key) as Promise<Ending<T>> | undefined) ?? fly(key, options, next);
-        const ending = await patiently<Ending<T>>(flight, clock, limits, (stop, reason) => {
+        const end = (stop: StopReason, reason: unknown): Ending<T> => {
           const tookMs = clock.now() - startedAt;
           const isLeft = stop === 'cancelled';
           const spent = isLeft
             ? reason
             : new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', tookMs, undefined);
           return failure(spent, storyOf(name, stop, tookMs));
-        });
+        };
+        const flight =
+          (flights.get(key) as Promise<Ending<T>> | undefined) ??
+          fly(key, options, next, (reason) => end('cancelled', reason));
+        const ending = await patiently(flight, clock, limits, end);
         if (ending.ok || ending.story.stop === 'cancelled') return ending;
         return entry && clock.now() < entry.staleUntil ? cached('stale') : ending;
       },

@@ -39,7 +39,7 @@ export function keep(plan: Plan, scope: 'member' | 'pool', equip: (target: Targe
   plan.targets = targets;
   plan.targetOf = (options, now) => {
     if (options) {
-      if (options.target !== undefined) return targets.get(options.target, now);
+      if (options.target != null) return targets.get(options.target, now);
       if (options.targets) return pools.get(options.targets.join(' '), now);
     }
     home ??= make(undefined, false);
