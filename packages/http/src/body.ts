@@ -1,3 +1,5 @@
+import { OptionsError } from 'holdfast';
+
 /** Bodies that stay as they are when they are sent: the others are streams of some kind, and can be read once. */
 const lasting = /^\[object (Blob|File|FormData|URLSearchParams|ArrayBuffer|SharedArrayBuffer)\]$/;
 
@@ -5,6 +7,25 @@ const lasting = /^\[object (Blob|File|FormData|URLSearchParams|ArrayBuffer|Share
 export function isReplayable(body: unknown): boolean {
   if (body === undefined || body === null || typeof body === 'string') return true;
   return ArrayBuffer.isView(body) || lasting.test(Object.prototype.toString.call(body));
+}
+
+/** Streams and iterators that functions have made: what gives one of them again has nothing left to send. */
+const made = new WeakSet<object>();
+
+/** What `make` gives for one attempt. Throws where an earlier attempt has had the same, and read it. */
+export function madeBy<T>(make: () => T): T {
+  const body = make();
+  const { getReader, pipe, next } = Object(body) as Record<'getReader' | 'pipe' | 'next', unknown>;
+  if (typeof (getReader ?? pipe ?? next) !== 'function') return body;
+  if (made.has(body as object)) {
+    throw new OptionsError(
+      'body',
+      'the same stream again',
+      'a function that makes a new body for each attempt',
+    );
+  }
+  made.add(body as object);
+  return body;
 }
 
 /**

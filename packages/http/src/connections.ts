@@ -1,10 +1,11 @@
 import { type Context, type Duration, durationMs, OptionsError } from 'holdfast';
 import { anything, type Field } from 'holdfast/fields';
 import './global-dispatcher-before.ts';
-import { Agent, type Dispatcher, Dispatcher1Wrapper, fetch as undiciFetch } from 'undici';
+import { Agent, type Dispatcher, fetch as undiciFetch } from 'undici';
 import type { Fetch, Sender } from './fetch.ts';
 import { hasPlainGlobalDispatcher } from './global-dispatcher.ts';
 import { noteUnsent } from './judgement.ts';
+import { isOlder, overHttp1, wrapHandler } from './older-handler.ts';
 import { signalSender } from './signal-sender.ts';
 
 export interface ConnectionOptions {
@@ -134,19 +135,16 @@ class Line {
   }
 
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    const isOlder = typeof handler.onRequestStart !== 'function';
     // Here they are plain, and this request's own: through `fetch` a header costs ten times as much.
     // Where a redirect leads to another origin, that is not told.
     this.origin ??= options.origin;
     if (this.said !== undefined && options.origin === this.origin)
       (options.headers as Record<string, string>).holdfast = this.said;
     this.hasMoved = this.handler !== undefined;
-    const watched = isWatched(handler) ? handler : new OnLine(isOlder ? wrapHandler(handler) : handler);
+    const watched = isWatched(handler) ? handler : new OnLine(wrapHandler(handler));
     this.handler = watched;
     if (this.reason) this.abort(this.reason);
-    // Those that came before undici 8 speak HTTP/1.1 only.
-    const sent = isOlder ? ({ ...options, allowH2: false } as Dispatcher.DispatchOptions) : options;
-    return this.agent.dispatch(sent, watched);
+    return this.agent.dispatch(isOlder(handler) ? overHttp1(options) : options, watched);
   }
 }
 
@@ -164,10 +162,6 @@ function isWatched(handler: Dispatcher.DispatchHandler): handler is Watched {
 function isOurs(context: Context): context is Context & { controller: unknown } {
   return 'controller' in context;
 }
-
-const { wrapHandler } = Dispatcher1Wrapper as unknown as {
-  wrapHandler(handler: object): Dispatcher.DispatchHandler;
-};
 
 type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2];
 

@@ -11,10 +11,14 @@ export interface Endpoints {
 export function endpointsOf(bases: readonly string[]): Endpoints {
   if (bases.length === 0) throw new OptionsError('endpoints', bases, 'at least one base URL');
   const targets = bases.map((base, index) => {
-    if (!URL.canParse(base) || !/^https?:/.test(base) || /[?#]/.test(base)) {
-      throw new OptionsError(`endpoints[${index}]`, base, 'an absolute http or https URL without a query');
+    const url = URL.parse(base);
+    if (!url || !/^https?:/.test(base) || /[?#]/.test(base) || url.username || url.password) {
+      // A password is not for whoever reads the message.
+      const shown = url?.password ? url.protocol : base;
+      const wanted = 'an absolute http or https URL without a query and without credentials';
+      throw new OptionsError(`endpoints[${index}]`, shown, wanted);
     }
-    return new URL(base).href.replace(/\/+$/, '');
+    return url.href.replace(/\/+$/, '');
   });
   return {
     targets: [...new Set(targets)],

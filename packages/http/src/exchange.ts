@@ -53,7 +53,7 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
   declare private readonly dispatch: Dispatcher.Dispatch;
   declare private readonly request: Dispatcher.DispatchOptions;
   declare private readonly settings: ExchangeSettings;
-  declare private readonly plan: Plan;
+  declare readonly plan: Plan;
   declare private readonly around: Surroundings | undefined;
   declare private readonly origin: string;
   /** The machine, once there is need of it: a first attempt that succeeds does without. */
@@ -113,7 +113,7 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
     if (announces(origin, around)) this.announcement = announcedOf(request, plan, this.key, around);
     if (!around && this.beginSwiftly()) return;
     const signal = around?.signal;
-    if (signal?.aborted) this.abort(signal.reason);
+    if (signal?.aborted) this.leave(signal.reason);
     else {
       signal?.addEventListener('abort', this);
       this.perform(this.work.begin(this.work.startedAt));
@@ -186,7 +186,7 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
 
   /** The customer of the surrounding work, or the caller while nothing is in flight, has left. */
   handleEvent({ target }: { target: unknown }): void {
-    this.abort((target as AbortSignal).reason);
+    this.leave((target as AbortSignal).reason);
   }
 
   /** An attempt has a connection: the caller hears of the first. */
@@ -230,6 +230,11 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
   }
 
   abort(reason: Error): void {
+    this.leave(reason);
+  }
+
+  /** Apart from `abort`, because interceptors put one of their own in its place. */
+  private leave(reason: Error): void {
     if (this.leftBecause) return;
     this.leftBecause = reason ?? new DOMException('The request was aborted.', 'AbortError');
     this.committed?.controller?.abort(this.leftBecause);
@@ -390,7 +395,7 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
     const { signal } = this.request as { signal?: AbortSignal };
     if (typeof signal?.addEventListener !== 'function') return;
     this.isListening = true;
-    if (signal.aborted) this.abort(signal.reason);
+    if (signal.aborted) this.leave(signal.reason);
     else signal.addEventListener('abort', this);
   }
 

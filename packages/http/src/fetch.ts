@@ -17,11 +17,11 @@ import {
 } from 'holdfast';
 import { anything, callback, duration, flag, list, number, readTable, word } from 'holdfast/fields';
 import { type Announce, type Announcement, announce, announcementOf, announcesTo } from './announcement.ts';
-import { firstBytes, isReplayable } from './body.ts';
+import { firstBytes, isReplayable, madeBy } from './body.ts';
 import { type Endpoints, endpointsOf } from './endpoints.ts';
 import { type Idempotency, keyField, keyMaker } from './idempotency-key.ts';
 import { judgeOf, status } from './judgement.ts';
-import { headerIn, type OutgoingHeaders, withHeaders } from './outgoing-headers.ts';
+import { headerIn, type OutgoingHeaders, pairsOf, withHeaders } from './outgoing-headers.ts';
 import { isRepeatable } from './repeatable.ts';
 import { SpareResponse } from './spare-response.ts';
 
@@ -132,6 +132,8 @@ interface Call {
   sent: number;
   /** The latest attempt that has ended gave a response. */
   answered: boolean;
+  /** The caller has what it gets. */
+  isOver: boolean;
   /** What the latest attempt gave, until the next one has begun. */
   last: Response | undefined;
   spare: SpareResponse | undefined;
@@ -158,7 +160,8 @@ export function fetchOver(
   function fetch(input: FetchInput, init?: HoldfastRequestInit): Promise<Response> {
     try {
       const request = isRequest(input) ? input : undefined;
-      if (!request?.body || init?.body !== undefined) return start(input, init, init?.body);
+      // To `fetch`, a body of null is none: that of the Request is sent.
+      if (!request?.body || (init?.body ?? null) !== null) return start(input, init, init?.body);
       if (bodyBufferMax > 0 && !request.bodyUsed) return fetchBuffered(request, init);
       return start(input, init, ONCE);
     } catch (error) {
@@ -167,7 +170,9 @@ export function fetchOver(
     }
   }
 
-  function start(input: FetchInput, init: HoldfastRequestInit | undefined, body: Body | typeof ONCE) {
+  function start(input: FetchInput, given: HoldfastRequestInit | undefined, body: Body | typeof ONCE) {
+    const pairs = pairsOf(given?.headers as OutgoingHeaders);
+    const init = pairs ? { ...given, headers: pairs } : given;
     const request = isRequest(input) ? input : undefined;
     const said = init?.holdfast && readTable(callFields, init.holdfast, 'holdfast.');
     const method = init?.method ?? request?.method ?? 'GET';
@@ -182,12 +187,12 @@ export function fetchOver(
     const around = surroundings();
     const headers = (init?.headers ?? request?.headers) as OutgoingHeaders;
     const safe = isRepeatable(method);
-    const given = headerIn(headers, 'idempotency-key');
+    const ownKey = headerIn(headers, 'idempotency-key');
     const made =
-      given === undefined
+      ownKey === undefined
         ? (said?.idempotencyKey ?? (safe ? undefined : makeKey?.({ method, url }, around, plan.random)))
         : undefined;
-    const keyed = Boolean(given ?? made);
+    const keyed = Boolean(ownKey ?? made);
     const idempotent = said?.idempotent ?? (safe || keyed);
     const replayable = typeof body === 'function' || (body !== ONCE && isReplayable(body));
     const speaks =
@@ -209,6 +214,7 @@ export function fetchOver(
       isReplayable: replayable,
       sent: 0,
       answered: true,
+      isOver: false,
       last: undefined,
       spare: undefined,
     };
@@ -230,10 +236,13 @@ export function fetchOver(
       .run((context) => attempt(call, plan, context), runOptions)
       .then(
         (response) => {
-          if (call.last !== response) discardLast(call, plan);
+          call.isOver = true;
+          if (call.last === response) call.last = undefined;
+          else discardLast(call, plan);
           return response;
         },
         (error: unknown) => {
+          call.isOver = true;
           discardLast(call, plan);
           throw error;
         },
@@ -250,7 +259,7 @@ export function fetchOver(
     const sent = (key === undefined && !init ? {} : { ...init }) as SentInit;
     if (key !== undefined)
       sent.headers = withHeaders(call.headers, { 'idempotency-key': key }) as HeadersInit;
-    const body = typeof call.body === 'function' ? call.body() : call.body;
+    const body = typeof call.body === 'function' ? madeBy(call.body) : call.body;
     if (body !== undefined) sent.body = demandBody(body);
     if (!isReplayable(body)) sent.duplex = 'half';
     const to = call.endpoints
@@ -261,6 +270,8 @@ export function fetchOver(
       // Of two that raced, one is left over.
       discardLast(call, plan);
       call.last = response;
+      // Late: nobody waits for it any more.
+      if (call.isOver) discardLast(call, plan);
       return response;
     });
   }
@@ -319,7 +330,8 @@ function callerOf(
   request: Request | undefined,
   around: Surroundings | undefined,
 ): AbortSignal | undefined {
-  const own = init?.signal ?? request?.signal;
+  // To `fetch`, a signal of null is none, whatever the Request has.
+  const own = init?.signal === undefined ? request?.signal : (init.signal ?? undefined);
   const customer = around?.signal;
   return own && customer ? AbortSignal.any([own, customer]) : (own ?? customer);
 }

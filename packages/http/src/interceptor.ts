@@ -6,6 +6,8 @@ import { Exchange, type ExchangeSettings } from './exchange.ts';
 import { type Runner, runnerOf } from './fetch.ts';
 import { type Idempotency, keyMaker } from './idempotency-key.ts';
 import { type Answer, type JudgementOptions, judgeOf, status } from './judgement.ts';
+import { isOlder, overHttp1, wrapHandler } from './older-handler.ts';
+import { lasting } from './outgoing-request.ts';
 
 export interface InterceptorOptions extends JudgementOptions<Answer> {
   /** Where the `Idempotency-Key` of requests that are not safe to repeat comes from; `off` unless said. */
@@ -46,9 +48,10 @@ export function retryInterceptor(
 
   return (dispatch) =>
     function retrying(request, handler) {
+      if (isOlder(handler)) return retrying(overHttp1(request), wrapHandler(handler));
       // A tunnel is not an exchange of messages.
       if (request.upgrade || request.method === 'CONNECT') return dispatch(request, handler);
-      new Exchange(settings, dispatch, request, handler, surroundings()).begin();
+      new Exchange(settings, dispatch, lasting(request), handler, surroundings()).begin();
       return true;
     };
 }

@@ -79,8 +79,10 @@ export function judgeOf<R extends Answer>(
           return { class: 'ok', unreadableHint: `a classifier threw ${why}` };
         }
       }
-      if (!unsent.has(Object(outcome.error))) return isClosedStream(outcome.error) ? 'transient' : undefined;
-      return { ...asJudgement(plan.classify(outcome, epochMs) ?? 'fatal'), unprocessed: true };
+      const { error } = outcome;
+      if (!unsent.has(Object(error))) return isClosedStream(error) ? 'transient' : undefined;
+      const judged = noTunnel(error, epochMs) ?? plan.classify(outcome, epochMs) ?? 'fatal';
+      return { ...asJudgement(judged), unprocessed: true };
     };
   };
 
@@ -101,6 +103,16 @@ function isClosedStream(error: unknown): boolean {
   const { code, message, cause } = Object(error) as { code?: unknown; message?: unknown; cause?: unknown };
   if (code === 'UND_ERR_INFO') return String(message).startsWith('HTTP/2: stream');
   return cause !== undefined && cause !== error && isClosedStream(cause);
+}
+
+/** What a proxy said instead of opening a tunnel: undici puts the status into a message, and calls it an abort. */
+function noTunnel(error: unknown, epochMs: () => number): Judgement | OutcomeClass | undefined {
+  const { code, message, cause } = Object(error) as { code?: unknown; message?: unknown; cause?: unknown };
+  if (code !== 'UND_ERR_ABORTED') {
+    return cause === undefined || cause === error ? undefined : noTunnel(cause, epochMs);
+  }
+  const status = Number(/^Proxy response \(([45]\d\d)\)/.exec(String(message))?.[1]);
+  return status ? http.classify({ ok: true, value: { status, headers: {} } }, epochMs) : undefined;
 }
 
 /** The server's word about repeating beats what a status usually means. */

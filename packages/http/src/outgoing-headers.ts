@@ -6,6 +6,13 @@ export type OutgoingHeaders =
   | null
   | undefined;
 
+/** What an iterator gives, which can be read once; undefined for all other headers, which are left as they are. */
+export function pairsOf(headers: OutgoingHeaders): [string, string][] | undefined {
+  if (typeof (headers as Partial<Iterator<unknown>> | null | undefined)?.next !== 'function')
+    return undefined;
+  return [...(headers as Iterable<[string, string]>)];
+}
+
 /** The value of a header, whatever the case of its name. */
 export function headerIn(headers: OutgoingHeaders, name: string): string | undefined {
   if (!headers) return undefined;
@@ -41,6 +48,10 @@ export function withHeaders(
     return [...(headers as Iterable<[string, string]>), ...Object.entries(more)];
   }
   return { ...(headers as Record<string, string>), ...more };
+}
+
+export function isPairs(headers: ReturnType<typeof withHeaders>): headers is [string, string][] {
+  return Array.isArray(headers) && Array.isArray(headers[0]);
 }
 
 /** Names and values in turn, as undici has them; `fetch` has pairs. */

@@ -2,12 +2,18 @@ import type { Plan, Surroundings } from 'holdfast';
 import type { Flight } from 'holdfast/machines';
 import type { Dispatcher } from 'undici';
 import { type Announcement, announce, announcementOf } from './announcement.ts';
-import { isReplayable } from './body.ts';
+import { isReplayable, madeBy } from './body.ts';
 import { originOf } from './fetch.ts';
-import { headerIn, type OutgoingHeaders, withHeaders } from './outgoing-headers.ts';
+import { headerIn, isPairs, type OutgoingHeaders, pairsOf, withHeaders } from './outgoing-headers.ts';
 import { isRepeatable } from './repeatable.ts';
 
 type Request = Dispatcher.DispatchOptions;
+
+/** With headers that can be read for each attempt. */
+export function lasting(request: Request): Request {
+  const pairs = pairsOf(request.headers as OutgoingHeaders);
+  return pairs ? { ...request, headers: pairs.flat() } : request;
+}
 
 /** The key that the caller gave. */
 export function givenKeyOf({ headers }: Request): string | undefined {
@@ -43,8 +49,10 @@ export function outgoing(
   const more: Record<string, string> = {};
   if (key !== undefined) more['idempotency-key'] = key;
   if (announcement) more.holdfast = announce(announcement, attempt, patienceEndsAt - startedAt);
-  const made = { ...request, headers: withHeaders(request.headers as OutgoingHeaders, more) };
-  if (isMade) made.body = (request.body as unknown as () => Request['body'])() ?? null;
+  const headers = withHeaders(request.headers as OutgoingHeaders, more);
+  // Pairs are of `fetch`; a list of undici's is flat.
+  const made = { ...request, headers: isPairs(headers) ? headers.flat() : headers };
+  if (isMade) made.body = madeBy(request.body as unknown as () => Request['body']) ?? null;
   return made as Request;
 }
 

@@ -1,7 +1,9 @@
+import { Alarm } from 'holdfast';
 import type { Flight } from 'holdfast/machines';
 import type { Dispatcher } from 'undici';
 import type { Exchange } from './exchange.ts';
 import type { Answer } from './judgement.ts';
+import { drainMs } from './spare-response.ts';
 
 type Handler = Required<Dispatcher.DispatchHandler>;
 type Headers = Parameters<Handler['onResponseStart']>[2];
@@ -36,6 +38,8 @@ export class Sending implements Dispatcher.DispatchHandler {
   declare private kept: Buffer[] | undefined;
   declare private trailers: Headers | undefined;
   declare private error: Error | undefined;
+  /** Ends what is read over when that takes too long. */
+  declare private limit: Limit | undefined;
 
   constructor(exchange: Exchange, flight: Flight) {
     this.exchange = exchange;
@@ -49,6 +53,7 @@ export class Sending implements Dispatcher.DispatchHandler {
     this.kept = undefined;
     this.trailers = undefined;
     this.error = undefined;
+    this.limit = undefined;
   }
 
   get hasStarted(): boolean {
@@ -118,10 +123,14 @@ export class Sending implements Dispatcher.DispatchHandler {
     if (this.state === PASSED) {
       this.exchange.delivered();
       this.exchange.handler.onResponseEnd?.(controller, trailers);
-    } else this.trailers = trailers ?? {};
+    } else {
+      this.trailers = trailers ?? {};
+      this.unlimit();
+    }
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
+    this.unlimit();
     if (this.state === HELD) this.error = error;
     else if (this.state !== DROPPED || this.isInFlight) this.exchange.failed(this, error);
   }
@@ -143,24 +152,39 @@ export class Sending implements Dispatcher.DispatchHandler {
     const { status, headers } = this.answer as Answer & { headers: Headers };
     const { handler } = this.exchange;
     const controller = this.controller as Dispatcher.DispatchController;
+    const isOpen = !this.error && !this.trailers;
     this.state = PASSED;
-    handler.onResponseStart?.(controller, status, headers, this.message);
-    for (const chunk of this.kept ?? []) handler.onResponseData?.(controller, chunk);
+    try {
+      handler.onResponseStart?.(controller, status, headers, this.message);
+      for (const chunk of this.kept ?? []) handler.onResponseData?.(controller, chunk);
+      if (isOpen) controller.resume();
+      else if (!this.error) this.onResponseEnd(controller, this.trailers as Headers);
+    } catch (error) {
+      // What a handler throws ends its request. In undici's callbacks undici sees to that; here nobody else would.
+      if (isOpen) controller.abort(error as Error);
+      else this.error ??= error as Error;
+    }
     if (this.error) this.exchange.failed(this, this.error);
-    else if (this.trailers) this.onResponseEnd(controller, this.trailers);
-    else controller.resume();
   }
 
   /** Something else is the caller's: the rest is read over, so that the connection can be used again. */
   discard(): void {
-    if (this.state === PASSED) return;
-    const wasHeld = this.state === HELD;
+    if (this.state === PASSED || this.state === DROPPED) return;
     this.state = DROPPED;
     this.kept = undefined;
-    if (!wasHeld || this.trailers || this.error) return;
+    if (!this.answer || this.trailers || this.error) return;
     const { headers } = this.answer as Answer & { headers: Headers };
     if (isLong(headers) || this.length > shortMax) this.controller?.abort(this.leaving());
-    else this.controller?.resume();
+    else {
+      const { clock } = this.exchange.plan;
+      this.limit = new Limit(() => this.controller?.abort(this.leaving()));
+      clock.set(this.limit, clock.now() + drainMs);
+      this.controller?.resume();
+    }
+  }
+
+  private unlimit(): void {
+    if (this.limit) this.exchange.plan.clock.clear(this.limit);
   }
 
   /** Its time is up, or another was faster. */
@@ -175,6 +199,15 @@ export class Sending implements Dispatcher.DispatchHandler {
     return reason instanceof Error
       ? reason
       : new Error(String(reason ?? 'the response is not wanted any more'));
+  }
+}
+
+class Limit extends Alarm {
+  readonly ring: () => void;
+
+  constructor(ring: () => void) {
+    super();
+    this.ring = ring;
   }
 }
 

@@ -3,7 +3,7 @@ import { Alarm, type Clock } from 'holdfast';
 /** A body that is no longer is read to its end, so that its connection can be used again; of others the connection is closed. */
 const drainedMax = 65_536;
 /** How long that may take once nobody wants the response any more. */
-const drainMs = 1000;
+export const drainMs = 1000;
 
 /**
  * A response that is being repeated. Until the next attempt has begun it may still be what the caller gets (a breaker can

@@ -70,6 +70,17 @@ describe('a body factory', () => {
     expect(server.seen).toEqual([]);
   });
 
+  test('that gives the same generator again is refused: nothing would be left to send', async () => {
+    const server = await serve(503, 200);
+    async function* kelp() {
+      yield Buffer.from('kelp');
+    }
+    const same = kelp();
+    const running = setup()(server.url, { method: 'PUT', body: () => same as never });
+    await expect(running).rejects.toThrow('a new body');
+    expect(server.seen.map((seen) => seen.body)).toEqual(['kelp']);
+  });
+
   test('that throws ends the call', async () => {
     const server = await serve(200);
     const body = () => {
@@ -98,6 +109,17 @@ describe('a body that can be read once is sent once', () => {
     const response = await setup()(new Request(server.url, { method: 'PUT', body: 'kelp' }));
     expect(storyOf(response)?.stop).toBe('not_replayable');
     expect(server.seen.map((seen) => seen.body)).toEqual(['kelp']);
+  });
+
+  test('the body of a Request, also where init says null: that is to fetch as if it said nothing', async () => {
+    const server = await serve(503, 503, 200);
+    const request = () => new Request(server.url, { method: 'PUT', body: 'kelp' });
+    const response = await setup()(request(), { body: null });
+    expect(storyOf(response)?.stop).toBe('not_replayable');
+    await expect(setup({ bodyBufferMax: 10 })(request(), { body: null })).resolves.toMatchObject({
+      status: 200,
+    });
+    expect(server.seen.map((seen) => seen.body)).toEqual(['kelp', 'kelp', 'kelp']);
   });
 
   test('unless it is short enough to be kept', async () => {

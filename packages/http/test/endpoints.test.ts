@@ -60,12 +60,21 @@ describe('several endpoints', () => {
     expect([listed.seen.length, other.seen.length]).toEqual([0, 1]);
   });
 
-  test.each([[[]], [['/relative']], [['ftp://kelp.test']], [['http://kelp.test?a=1']]])(
-    '%j is refused',
-    (endpoints) => {
-      expect(() => createFetch({ endpoints })).toThrow('endpoints');
-    },
-  );
+  test.each([
+    [[]],
+    [['/relative']],
+    [['ftp://kelp.test']],
+    [['http://kelp.test?a=1']],
+    [['http://user@kelp.test']],
+  ])('%j is refused', (endpoints) => {
+    expect(() => createFetch({ endpoints })).toThrow('endpoints');
+  });
+});
+
+test('credentials in an endpoint are refused, and not repeated: names of targets are shown', () => {
+  const make = () => createFetch({ endpoints: ['http://user:secret@kelp.test'] });
+  expect(make).toThrow('endpoints[0]');
+  expect(make).not.toThrow('secret');
 });
 
 test('breakers are kept by origin: one dead host does not close the others', async () => {

@@ -80,6 +80,22 @@ describe('a response', () => {
   });
 });
 
+test('what comes late, from a fetch that hears no signal, takes nothing from the response that was given', async () => {
+  const long = 'x'.repeat(300_000);
+  const server = await serve({ body: 'late' }, { body: long });
+  const late = Promise.withResolvers<Response>();
+  let calls = 0;
+  const fetch = setup({
+    policy: { ...quick, attemptTimeout: '50ms' },
+    fetch: (input) => (++calls === 1 ? late.promise : globalThis.fetch(input)),
+  });
+  const first = await globalThis.fetch(server.url);
+  const response = await fetch(server.url);
+  late.resolve(first);
+  await vi.waitFor(() => expect(first.bodyUsed).toBe(true));
+  expect(await response.text()).toBe(long);
+});
+
 test('an error is thrown as it came, with its story', async () => {
   const url = `http://127.0.0.1:${await freePort()}`;
   const error = await setup()(url).catch((thrown: unknown) => thrown);

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { policy, storyOf, subscribe, surroundedBy, systemClock } from 'holdfast';
 import 'holdfast/ambient';
 import { readRequest } from 'holdfast/wire';
-import { Agent, type Dispatcher, fetch, request, stream } from 'undici';
+import { Agent, Client, type Dispatcher, fetch, interceptors, request, stream } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createFetch, type InterceptorOptions, retryInterceptor } from '../src/index.ts';
 import { closing, freePort, serve, serveRaw } from './servers.ts';
@@ -137,6 +137,21 @@ describe('undici.request', () => {
     await expect(setup().get(server.url)).resolves.toEqual([200, 'hello']);
   });
 
+  test.each([() => 2, false as const])(
+    'a short response that never ends does not keep the only connection, backoff %s',
+    async (backoff) => {
+      const server = await serve((_request, response) => {
+        response.writeHead(503);
+        response.write('to be continued');
+      }, 200);
+      const client = closing(new Client(server.url));
+      const dispatcher = client.compose(retryInterceptor({ ...quick, backoff, attempts: 2 }));
+      const { statusCode, body } = await dispatcher.request({ path: '/', method: 'GET' });
+      await body.text();
+      expect(statusCode).toBe(200);
+    },
+  );
+
   test('a body that breaks off has been committed: it is not asked for again', async () => {
     const server = await serve((_request, response) => {
       response.writeHead(200, { 'content-length': 100 });
@@ -204,11 +219,54 @@ describe('methods and bodies', () => {
     expect(server.seen.map(({ body }) => body)).toEqual(['kelp']);
   });
 
+  const streams: [string, () => unknown][] = [
+    ['a stream of Node', () => Readable.from(['kelp'])],
+    ['a web stream', () => new Blob(['kelp']).stream()],
+    ['a generator', () => [Buffer.from('kelp')].values()],
+  ];
+
+  test.each(streams)('%s that a factory gives twice is not sent as nothing', async (_name, make) => {
+    const server = await serve(503, 200);
+    const same = make();
+    const running = setup().get(server.url, { method: 'PUT', body: (() => same) as never });
+    await expect(running).rejects.toThrow('a new body');
+    expect(server.seen.map(({ body }) => body)).toEqual(['kelp']);
+  });
+
+  test('a list that a factory gives twice is sent twice', async () => {
+    const server = await serve(503, 200);
+    const same = [Buffer.from('ke'), Buffer.from('lp')];
+    await setup().get(server.url, { method: 'PUT', body: (() => same) as never });
+    expect(server.seen.map(({ body }) => body)).toEqual(['kelp', 'kelp']);
+  });
+
   test('a factory makes one for each attempt', async () => {
     const server = await serve(503, 200);
     const body = (() => Readable.from(['kelp'])) as never;
     await expect(setup().get(server.url, { method: 'PUT', body })).resolves.toEqual([200, 'hello']);
     expect(server.seen.map((seen) => seen.body)).toEqual(['kelp', 'kelp']);
+  });
+});
+
+describe('headers of every kind that undici takes', () => {
+  const kinds: [string, () => unknown][] = [
+    ['an object', () => ({ 'x-told': 'yes' })],
+    ['a flat list', () => ['x-told', 'yes']],
+    ['Headers', () => new Headers({ 'x-told': 'yes' })],
+    ['a Map', () => new Map([['x-told', 'yes']])],
+    ['an iterator, which can be read once', () => new Map([['x-told', 'yes']]).entries()],
+  ];
+
+  test.each(kinds)('%s: go out with each attempt, beside ours', async (_name, make) => {
+    const server = await serve(503, 200, 503, 200);
+    const headers = make as () => never;
+    await setup({}, { idempotency: 'auto', announce: true }).get(server.url, {
+      method: 'POST',
+      headers: headers(),
+    });
+    await setup().get(server.url, { headers: headers() });
+    expect(server.seen.map((seen) => seen.headers['x-told'])).toEqual(Array(4).fill('yes'));
+    expect(server.seen[1]?.headers['idempotency-key']).toMatch(/^[\da-f-]{36}$/);
   });
 });
 
@@ -402,6 +460,43 @@ describe('others on the same dispatcher', () => {
     } = setup({ backoff: () => 60_000, patience: '10m' }, { onWait });
     await expect(fetch(server.url, { dispatcher, signal: caller.signal })).rejects.toThrow('left');
     expect(counters.stops.cancelled).toBe(1);
+  });
+
+  test("Node's own fetch, whose handlers are of an older kind", async () => {
+    const server = await serve(503, { body: 'hello', headers: { 'x-told': 'yes' } });
+    const { dispatcher } = setup();
+    const response = await globalThis.fetch(server.url, { dispatcher } as RequestInit);
+    expect([response.status, response.headers.get('x-told'), await response.text()]).toEqual([
+      200,
+      'yes',
+      'hello',
+    ]);
+  });
+
+  test('undici.stream with a factory that throws at a response that was held back', async () => {
+    const server = await serve({ status: 503, body: 'down' });
+    const { dispatcher } = setup({ attempts: 3, breaker: { consecutive: 2 }, backoff: () => 40 });
+    const get = () =>
+      stream(server.url, { method: 'GET', dispatcher }, () => {
+        throw new Error('no place for it');
+      });
+    const ends = await Promise.allSettled([get(), get()]);
+    expect(ends.map((end) => end.status === 'rejected' && end.reason.message)).toEqual([
+      'no place for it',
+      'no place for it',
+    ]);
+  });
+
+  test('an interceptor that takes the abort of its controller: who leaves while it waits is heard', async () => {
+    const server = await serve(503);
+    const caller = new AbortController();
+    const onWait = () => queueMicrotask(() => caller.abort(new Error('left')));
+    const { dispatcher } = setup({ backoff: () => 60_000, patience: '10m' }, { onWait });
+    const running = request(server.url, {
+      dispatcher: dispatcher.compose(interceptors.dump()),
+      signal: caller.signal,
+    });
+    await expect(running).rejects.toThrow('left');
   });
 
   test('undici.stream', async () => {

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { createSecureServer, type Http2Stream } from 'node:http2';
 import net, { type AddressInfo, type Socket } from 'node:net';
 import { storyOf } from 'holdfast';
-import { Agent, type Dispatcher, request, fetch as undiciFetch } from 'undici';
+import { Agent, type Dispatcher, ProxyAgent, request, fetch as undiciFetch } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createFetch, retryInterceptor } from '../src/index.ts';
 import { certificate, closing, freePort, serve, serveRaw, serveSecurely } from './servers.ts';
@@ -188,6 +189,49 @@ for (const [protocol, options] of protocols) {
     });
   });
 }
+
+describe('a proxy that opens no tunnel', () => {
+  /** Answers each CONNECT with one of these; a tunnel is opened with 200. */
+  async function proxy(target: number, ...statuses: number[]): Promise<ProxyAgent> {
+    const server = createServer();
+    server.on('connect', (_request, socket: Socket) => {
+      const status = statuses.shift();
+      if (status !== 200) return socket.end(`HTTP/1.1 ${status} As It Is\r\n\r\n`);
+      const onward = net.connect(target, '127.0.0.1', () => {
+        socket.write('HTTP/1.1 200 As It Is\r\n\r\n');
+        onward.pipe(socket).pipe(onward);
+      });
+      onward.on('error', () => {});
+      return socket.on('error', () => {});
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    closing({ close: async () => server.close() });
+    const uri = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return closing(new ProxyAgent({ uri, proxyTunnel: true }));
+  }
+
+  function post(url: string, agent: ProxyAgent, by: string): Promise<unknown> {
+    const init = { method: 'POST', body: 'pay' } as const;
+    if (by === 'fetch') return createFetch({ policy: quick, dispatcher: agent })(url, init);
+    return request(url, { ...init, dispatcher: agent.compose(retryInterceptor(quick)) });
+  }
+
+  test.each(['interceptor', 'fetch'])(
+    'for now: nothing was sent, so it is tried again, by %s',
+    async (by) => {
+      const server = await serve(200);
+      await post(server.url, await proxy(server.port, 503, 502, 200), by);
+      expect(server.seen).toHaveLength(1);
+    },
+  );
+
+  test.each(['interceptor', 'fetch'])('to us: that is no use, by %s', async (by) => {
+    const server = await serve(200);
+    const error = await post(server.url, await proxy(server.port, 407, 200), by).catch(told);
+    expect(error).toEqual({ stop: 'not_retryable', attempts: 1 });
+  });
+});
 
 describe('HTTP/2 says itself what was not processed', () => {
   const closers: (() => void)[] = [];

@@ -62,6 +62,14 @@ describe('idempotency keys', () => {
     expect(keysOf(server)).toEqual(Array(8).fill('mine'));
   });
 
+  test('headers that can be read once go out with each attempt', async () => {
+    const server = await serve(503, 200);
+    const headers = new Map([['x-told', 'yes']]).entries() as never;
+    await setup({ idempotency: 'auto' })(server.url, { method: 'POST', headers });
+    await setup()(server.url, { headers: new Map([['x-told', 'yes']]).entries() as never });
+    expect(server.seen.map((seen) => seen.headers['x-told'])).toEqual(['yes', 'yes', 'yes']);
+  });
+
   test('or a function says it', async () => {
     const server = await serve(503, 200, 200);
     const fetch = setup({

@@ -88,6 +88,17 @@ describe.each(senders)('a caller who leaves, %s', (_name, options) => {
   });
 });
 
+test('the signal of a Request is not heard where the call takes it away', async () => {
+  const caller = new AbortController();
+  const server = await serve((_request, response) => {
+    caller.abort(new Error('left'));
+    response.end('hello');
+  });
+  const request = new Request(server.url, { signal: caller.signal });
+  const response = await setup()(request, { signal: null });
+  await expect(response.text()).resolves.toBe('hello');
+});
+
 test('connecting has a limit of its own, and proves that nothing was sent', async () => {
   const fetch = setup({ connectTimeout: '80ms', policy: { ...quick, attempts: 2 } });
   // An address that swallows packets (RFC 5737); where a network refuses it at once, that is proof just as well.
