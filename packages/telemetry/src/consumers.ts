@@ -110,21 +110,25 @@ export function observeConsumers(
       await Promise.all(
         [...byTopic].map(async ([topic, consumer]) => {
           // What cannot be asked is shown as such, and hides nothing else.
-          lags.set(topic, await within(clock, lagMs, consumer.lag()).catch(() => undefined));
+          const asked = (async () => consumer.lag())();
+          lags.set(topic, await within(clock, lagMs, asked).catch(() => undefined));
         }),
       );
     },
     snapshot() {
-      const samples = new Map<Key, Sample[]>();
+      const samples = new Map<Key, Map<string, Sample>>();
       const put = (key: Key, labels: Labels, value: number) => {
-        const kept = samples.get(key);
-        if (kept) kept.push({ labels, value });
-        else samples.set(key, [{ labels, value }]);
+        const kept = samples.get(key) ?? new Map<string, Sample>();
+        const identity = JSON.stringify(labels);
+        // Consumers of one name are told together; of a rate, the worst.
+        const before = kept.get(identity)?.value ?? 0;
+        kept.set(identity, { labels, value: key === 'dlqRate' ? Math.max(before, value) : before + value });
+        samples.set(key, kept);
       };
       for (const consumer of watched) readState(consumer, put);
       for (const [topic, lag] of watched.length > 0 ? lags : []) readLag(topic, lag, put);
       return Object.entries(eventMetrics).map(
-        ([key, metric]): Family => ({ ...metric, samples: samples.get(key as Key) ?? [] }),
+        ([key, metric]): Family => ({ ...metric, samples: [...(samples.get(key as Key)?.values() ?? [])] }),
       );
     },
     stop() {
@@ -136,7 +140,7 @@ export function observeConsumers(
 /** Several observations as one, for one endpoint. */
 export function together(...observations: readonly Observation[]): Observation {
   return {
-    snapshot: () => observations.flatMap((each) => each.snapshot()),
+    snapshot: () => joined(observations.flatMap((each) => each.snapshot())),
     async refresh() {
       await Promise.all(observations.map((each) => each.refresh?.()));
     },
@@ -144,6 +148,20 @@ export function together(...observations: readonly Observation[]): Observation {
       for (const each of observations) each.stop();
     },
   };
+}
+
+/** Each family once, and in it each label set once: of what several have observed, the first tells. */
+function joined(families: readonly Family[]): Family[] {
+  const byName = new Map<string, { family: Family; samples: Map<string, Sample> }>();
+  for (const family of families) {
+    const { samples } = byName.get(family.name) ?? { samples: new Map<string, Sample>() };
+    for (const sample of family.samples) {
+      const identity = JSON.stringify(sample.labels);
+      if (!samples.has(identity)) samples.set(identity, sample);
+    }
+    byName.set(family.name, { family, samples });
+  }
+  return [...byName.values()].map(({ family, samples }) => ({ ...family, samples: [...samples.values()] }));
 }
 
 /** What `promise` gives, or `undefined` once so much time has passed. */
@@ -166,8 +184,9 @@ class Late extends Alarm {
 
 type Put = (key: Key, labels: Labels, value: number) => void;
 
-function readState({ name, topic, state }: ConsumerLike, put: Put): void {
-  const { running, counters } = state();
+function readState(consumer: ConsumerLike, put: Put): void {
+  const { name, topic } = consumer;
+  const { running, counters } = consumer.state();
   const labels = { consumer: name, topic };
   const { succeeded, successAfterRetry, discarded, rerouted } = counters;
   put('handled', { ...labels, outcome: 'succeeded' }, succeeded - successAfterRetry);

@@ -25,8 +25,15 @@ export interface NodeResponse {
  */
 export function metricsHandler(observation: Pick<Observation, 'snapshot' | 'refresh'>): MetricsHandler {
   function answer(request: Request | NodeRequest, response: NodeResponse | undefined): Response | undefined {
-    const { status, headers, body: text } = answerTo(observation, request.method, acceptOf(request));
-    const body = request.method === 'HEAD' ? undefined : text;
+    return send(request, response, safely(observation, request.method, acceptOf(request)));
+  }
+
+  function send(
+    { method }: Request | NodeRequest,
+    response: NodeResponse | undefined,
+    { status, headers, body: text }: Answer,
+  ): Response | undefined {
+    const body = method === 'HEAD' ? undefined : text;
     if (!response) return new Response(body ?? null, { status, headers });
     response.writeHead(status, headers);
     response.end(body);
@@ -37,7 +44,12 @@ export function metricsHandler(observation: Pick<Observation, 'snapshot' | 'refr
   function handle(request: NodeRequest, response: NodeResponse): void;
   function handle(request: Request | NodeRequest, response?: NodeResponse) {
     const refreshed = observation.refresh?.();
-    return refreshed ? refreshed.then(() => answer(request, response)) : answer(request, response);
+    return refreshed
+      ? refreshed.then(
+          () => answer(request, response),
+          (error: unknown) => send(request, response, apology(error)),
+        )
+      : answer(request, response);
   }
   return handle as MetricsHandler;
 }
@@ -56,14 +68,30 @@ interface Answer {
   readonly body: string;
 }
 
+const always = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+const plain = { 'content-type': 'text/plain; charset=utf-8' };
+
+/** In a handler of `node:http` nobody else would catch it: a scrape must not end the process. */
+function safely(...asked: Parameters<typeof answerTo>): Answer {
+  try {
+    return answerTo(...asked);
+  } catch (error) {
+    return apology(error);
+  }
+}
+
+function apology(error: unknown): Answer {
+  const why = error instanceof Error ? error.message : String(error);
+  return { status: 500, headers: { ...always, ...plain }, body: `Metrics cannot be read: ${why}.\n` };
+}
+
 function answerTo(
   observation: Pick<Observation, 'snapshot'>,
   method: string | undefined,
   accept: string,
 ): Answer {
-  const always = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
   if (method !== 'GET' && method !== 'HEAD') {
-    const headers = { ...always, allow: 'GET, HEAD', 'content-type': 'text/plain; charset=utf-8' };
+    const headers = { ...always, ...plain, allow: 'GET, HEAD' };
     return { status: 405, headers, body: 'Metrics can be read with GET and HEAD.\n' };
   }
   const format = preferred(accept);

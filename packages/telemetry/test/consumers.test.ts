@@ -1,5 +1,6 @@
+import { policy } from 'holdfast';
 import { virtualClock } from 'holdfast/testing';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   type ConsumerLike,
   contentTypes,
@@ -78,6 +79,42 @@ describe('consumers as metrics', () => {
     expect(figures).not.toHaveProperty('holdfast_events_waiting orders ready');
   });
 
+  test('a store that throws at once is one that does not answer', async () => {
+    const figures = await scraped(
+      consumer(() => {
+        throw new Error('closed');
+      }),
+    );
+    expect(figures).toMatchObject({ 'holdfast_events_store_unreachable orders': 1 });
+  });
+
+  test('one may be an instance of a class', async () => {
+    class Counting {
+      readonly name = 'view@1';
+      readonly topic = 'orders';
+      readonly running = 3;
+      readonly #plain = consumer(async () => lag);
+      state() {
+        return { ...this.#plain.state(), running: this.running };
+      }
+      lag() {
+        return this.#plain.lag();
+      }
+    }
+    expect(await scraped(new Counting())).toEqual(await scraped(consumer(async () => lag)));
+  });
+
+  test('two of one name are told together', async () => {
+    const one = consumer(async () => lag);
+    expect(await scraped(one, one)).toMatchObject({
+      'holdfast_events_handled_total view@1 orders succeeded': 12,
+      'holdfast_events_parked_total view@1 orders poison': 4,
+      'holdfast_events_running view@1 orders': 6,
+      'holdfast_events_dlq_rate view@1 orders': 0.25,
+      'holdfast_events_waiting orders ready': 5,
+    });
+  });
+
   test('a store that hangs is waited for as long as a scrape can spare', async () => {
     const clock = virtualClock();
     const hangs = consumer(() => new Promise(() => {}));
@@ -112,6 +149,22 @@ describe('consumers as metrics', () => {
       expect(document).toContain(`| \`${name}\` | ${type} | ${words} | ${help} |`);
     }
   });
+});
+
+test('observations of one kind together are one exposition, in which nothing is there twice', async () => {
+  const [fast, slow] = [policy({ name: 'fast' }), policy({ name: 'slow' })];
+  const observed = together(observe([fast], { bucketsSeconds: [0.1] }), observe([slow]), observe([slow]));
+  onTestFinished(() => observed.stop());
+  await fast.run(async () => {});
+  await slow.run(async () => {});
+  for (const format of ['text', 'openmetrics'] as const) {
+    const families = readExposition(prometheus(observed, { format }), format);
+    const operations = families.find(({ name }) => name.startsWith('holdfast_operations'));
+    expect(operations?.samples.map(({ labels, value }) => [labels.policy, value])).toEqual([
+      ['fast', 1],
+      ['slow', 1],
+    ]);
+  }
 });
 
 test('an option that is not known is refused', () => {

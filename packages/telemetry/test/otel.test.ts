@@ -15,7 +15,7 @@ import {
 import { build } from 'esbuild';
 import type { PolicySpec } from 'holdfast';
 import { after, heeding } from 'holdfast/testing';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { metrics, observe } from '../src/index.ts';
 import { type OpenTelemetryOptions, observeWithOpenTelemetry } from '../src/otel/index.ts';
 import { down, ended, gone, setup } from './storm.ts';
@@ -124,6 +124,21 @@ describe('spans', () => {
     const ids = attempts().map((span) => span.spanContext().spanId);
     expect(['inside 1', 'inside 2', 'inside 3', 'inside 3, later'].map(parentOf)).toEqual([...ids, ids[2]]);
     expect(parentOf('after')).toBe(caller.spanContext().spanId);
+  });
+
+  test('that cannot be made when a call begins do not keep it from being made, once', async () => {
+    const exporter = new InMemorySpanExporter();
+    const processor = new SimpleSpanProcessor({ exporter });
+    let failures = 0;
+    processor.onStart = ({ name }) => {
+      if (name.startsWith('attempt') && ++failures === 1) throw new Error('the processor is broken');
+    };
+    const provider = new TracerProvider({ spanProcessors: [processor] });
+    const { policy, call, clock } = tracing({}, { tracer: provider.getTracer('test') });
+    const operation = vi.fn(call(after('30ms', 'fine')));
+    await ended(clock, expect(policy.run(operation)).resolves.toBe('fine'));
+    expect(operation).toHaveBeenCalledOnce();
+    expect(exporter.getFinishedSpans()).toHaveLength(2);
   });
 
   test('tell why work was given up, and never in the words of an error', async () => {

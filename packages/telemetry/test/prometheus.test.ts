@@ -83,6 +83,21 @@ describe('a scrape over HTTP', () => {
     }
   });
 
+  test('of what cannot be read is answered, and ends nothing else', async () => {
+    const broken = (): never => {
+      throw new Error('no figures');
+    };
+    const observations = [{ snapshot: broken }, { snapshot: broken, refresh: async () => {} }];
+    for (const observation of observations) {
+      const handler = metricsHandler(observation);
+      const byNode = await fetch(await serving(handler));
+      expect([byNode.status, await byNode.text()]).toEqual([500, 'Metrics cannot be read: no figures.\n']);
+      expect((await handler(new Request('http://localhost/metrics'))).status).toBe(500);
+    }
+    const late = metricsHandler({ snapshot: () => [], refresh: async () => broken() });
+    expect((await fetch(await serving(late))).status).toBe(500);
+  });
+
   test('is answered as a web handler, too', async () => {
     const { observed } = await weathered();
     const handler = metricsHandler(observed);

@@ -121,9 +121,16 @@ class OperationSpan {
   }
 
   attempt<T>({ attempt, at, target }: Sent, call: () => T): T {
-    const span = this.#begin(attempt, at, named(this.#policy, target));
-    this.#begun.set(attempt, span);
-    return context.with(trace.setSpan(context.active(), span), call);
+    let inside: Context;
+    try {
+      const span = this.#begin(attempt, at, named(this.#policy, target));
+      this.#begun.set(attempt, span);
+      inside = trace.setSpan(context.active(), span);
+    } catch {
+      // A sampler or a processor of the SDK threw. The call is made all the same; its span is tried again at its end.
+      return call();
+    }
+    return context.with(inside, call);
   }
 
   end(at: number): void {
