@@ -20,6 +20,7 @@ import { Doorbell } from './doorbell.ts';
 import { postgresLedger } from './ledger.ts';
 import { dropBuckets, makeBuckets } from './mark-buckets.ts';
 import { migrate } from './migrate.ts';
+import { migrations } from './schema/migrations.ts';
 import { sweepRows } from './sweep.ts';
 import { postgresTriage } from './triage.ts';
 import { type PostgresWarning, vacuumWatch } from './vacuum-watch.ts';
@@ -31,6 +32,8 @@ export interface PostgresOptions {
   readonly pool?: PostgresPool | undefined;
   /** Everything of ours lives in it; `holdfast` unless given. */
   readonly schema?: string | undefined;
+  /** True: a database without that schema is refused and left as it is, for those who only look. */
+  readonly mustExist?: boolean | undefined;
   /**
    * What an answer survives. `power`, unless given: anything (`synchronous_commit = on`). `process`: the death of any of your
    * processes, but not a crash of the server, which may undo the last half second (`synchronous_commit = off`).
@@ -61,6 +64,7 @@ const known: Readonly<Record<keyof PostgresOptions, true>> = {
   url: true,
   pool: true,
   schema: true,
+  mustExist: true,
   durability: true,
   connectionsMax: true,
   answerWithinMs: true,
@@ -110,7 +114,8 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresEn
   refuseUnknown(known, options);
   const { schema = 'holdfast', clock = systemClock, random = systemRandom } = options;
   const { keepMarksMs = 60 * dayMs, keepParkedMs = 30 * dayMs, longTransactionMs = 60_000 } = options;
-  const { onWarning = emitWarning } = options;
+  const { onWarning = emitWarning, mustExist = false } = options;
+  if (typeof mustExist !== 'boolean') throw new OptionsError('mustExist', mustExist, 'true or false');
   checkSchema(schema);
   for (const [name, value] of Object.entries({ keepMarksMs, keepParkedMs, longTransactionMs })) {
     if (!(value >= 0 && value < Infinity)) throw new OptionsError(name, value, 'a number of ms from 0');
@@ -119,7 +124,7 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresEn
   const connections = connectionsOf(options);
   const database = new Database(connections.pool, schema, clock);
   try {
-    await migrate(database, schema);
+    await migrate(database, schema, migrations, mustExist);
     await makeBuckets(database, schema);
     await connections.checkDurability(database);
   } catch (error) {

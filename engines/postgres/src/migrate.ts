@@ -11,6 +11,7 @@ export async function migrate(
   database: Database,
   name: string,
   known: readonly Migration[] = migrations,
+  mustExist = false,
 ): Promise<void> {
   const wanted = known.at(-1)!.version;
   await database.transaction(async (tx) => {
@@ -18,6 +19,7 @@ export async function migrate(
     const found = await versionOf(tx, name);
     if (found.oldest > wanted) throw new PostgresSchemaError(name, found.version, wanted);
     if (found.version >= wanted) return;
+    if (mustExist && found.version === 0) throw new PostgresSchemaError(name);
     const schema = pg.escapeIdentifier(name);
     await tx.query(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
     await tx.query(`SET LOCAL search_path TO ${schema}, pg_temp`);

@@ -17,13 +17,14 @@ export class PostgresFullError extends HoldfastError {
   }
 }
 
-/** The schema in the database was made by a version of this package that ours cannot work with. */
+/** The schema in the database was made by a version of this package that ours cannot work with, or was to be there and is not. */
 export class PostgresSchemaError extends HoldfastError {
-  constructor(schema: string, found: number, wanted: number) {
-    super(
-      'HOLDFAST_POSTGRES_SCHEMA',
-      `schema ${JSON.stringify(schema)} is at version ${found}, and this package works with version ${wanted}`,
-    );
+  constructor(schema: string, found?: number, wanted?: number) {
+    const wrong =
+      found === undefined
+        ? 'holds no store of ours'
+        : `is at version ${found}, and this package works with version ${wanted}`;
+    super('HOLDFAST_POSTGRES_SCHEMA', `schema ${JSON.stringify(schema)} ${wrong}`);
   }
 }
 

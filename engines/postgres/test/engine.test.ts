@@ -104,6 +104,18 @@ describe.skipIf(postgres.missing)(titled('postgres engine', postgres), () => {
     way.close();
   });
 
+  test('that must be there is not made', async () => {
+    const nowhere = newGround(url);
+    await expect(nowhere.open({ mustExist: true })).rejects.toThrow(
+      `schema "${nowhere.schema}" holds no store of ours`,
+    );
+    const { rows } = await nowhere.admin.query('SELECT to_regnamespace($1) AS there', [nowhere.schema]);
+    expect(rows).toEqual([{ there: null }]);
+    await nowhere.open();
+    await nowhere.open({ mustExist: true });
+    await nowhere.clear();
+  });
+
   test('is made once by many who start at the same time', async () => {
     const crowd = newGround(url);
     const engines = await Promise.all(Array.from({ length: 5 }, () => crowd.open({ connectionsMax: 1 })));

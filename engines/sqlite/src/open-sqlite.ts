@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import {
   defaultSizeLimits,
@@ -19,9 +20,9 @@ import { Marks } from './marks.ts';
 import { openDatabase } from './numbered-parameters.ts';
 import { ParkedSearch } from './parked-search.ts';
 import { ParkingLot } from './parking-lot.ts';
-import { migrate } from './schema.ts';
+import { migrate, versionOf } from './schema.ts';
 import { Settlements } from './settlements.ts';
-import { told } from './sqlite-errors.ts';
+import { SqliteError, told } from './sqlite-errors.ts';
 import { Store } from './store.ts';
 import { topics } from './topics.ts';
 import { sqliteTriage } from './triage.ts';
@@ -30,6 +31,8 @@ import { waitingRoom } from './waiting-room.ts';
 export interface SqliteOptions {
   /** Made if it is not there. It may hold other tables, too: ours begin with `holdfast_`. */
   readonly file: string;
+  /** True: a file that holds no store is refused and left as it is, for those who only look. */
+  readonly mustExist?: boolean | undefined;
   /** What an answer survives: `process`, a killed process; `power`, also a power cut. `process` unless given. */
   readonly durability?: 'process' | 'power' | undefined;
   readonly clock?: Clock | undefined;
@@ -50,6 +53,7 @@ export interface SqliteOptions {
 
 const known: Readonly<Record<keyof SqliteOptions, true>> = {
   file: true,
+  mustExist: true,
   durability: true,
   clock: true,
   random: true,
@@ -106,8 +110,9 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
   refuseUnknown(known, options);
   const { file, durability = 'process', clock = systemClock, random = systemRandom } = options;
   const { keepMarksMs = 60 * dayMs, keepParkedMs = 30 * dayMs, keepAuditMs = 365 * dayMs } = options;
-  const { busyMaxMs = 10_000, beforeWrite = () => {} } = options;
+  const { busyMaxMs = 10_000, beforeWrite = () => {}, mustExist = false } = options;
   if (typeof file !== 'string' || file === '') throw new OptionsError('file', file, 'the path of a file');
+  if (typeof mustExist !== 'boolean') throw new OptionsError('mustExist', mustExist, 'true or false');
   if (durability !== 'process' && durability !== 'power') {
     throw new OptionsError('durability', durability, `'process' or 'power'`);
   }
@@ -116,7 +121,13 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
   }
   const limits = readLimits(options.limits, { ...defaultSizeLimits, batchMax: 1000 });
 
-  const store = new Store(connect(file, durability), { file, clock, random, busyMaxMs, beforeWrite });
+  const store = new Store(connect(file, durability, mustExist), {
+    file,
+    clock,
+    random,
+    busyMaxMs,
+    beforeWrite,
+  });
   const bells = new Doorbells(store);
   const declared = topics(store);
   const board = new ControlBoard(store, bells);
@@ -185,10 +196,13 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
   };
 }
 
-function connect(file: string, durability: 'process' | 'power'): DatabaseSync {
+function connect(file: string, durability: 'process' | 'power', mustExist: boolean): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
+    // Opening would make it.
+    if (mustExist && !existsSync(file)) throw noStore();
     database = openDatabase(file, { timeout: openTimeoutMs });
+    if (mustExist && versionOf(database) === undefined) throw noStore();
     database.exec(`
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'};
@@ -203,4 +217,8 @@ function connect(file: string, durability: 'process' | 'power'): DatabaseSync {
     database?.close();
     throw told(error, file);
   }
+}
+
+function noStore(): SqliteError {
+  return new SqliteError('NO_STORE', 'the file holds no store of ours');
 }

@@ -238,7 +238,8 @@ export function migrate(database: DatabaseSync, steps: readonly string[] = schem
   }
 }
 
-function versionOf(database: DatabaseSync): number | undefined {
+/** Undefined where there is no store in the file. */
+export function versionOf(database: DatabaseSync): number | undefined {
   const table = database.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'holdfast_schema'`).get();
   const row = table && database.prepare('SELECT version FROM holdfast_schema').get();
   return row && Number(row.version);

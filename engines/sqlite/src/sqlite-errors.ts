@@ -3,7 +3,7 @@ import { HoldfastError } from 'holdfast';
 /** What the file or its system refuses. Nothing of what was asked has been stored. */
 export class SqliteError extends HoldfastError {
   constructor(
-    code: 'BUSY' | 'FULL' | 'CLOSED' | 'SCHEMA_TOO_NEW' | 'FAILED',
+    code: 'BUSY' | 'FULL' | 'CLOSED' | 'SCHEMA_TOO_NEW' | 'NO_STORE' | 'FAILED',
     message: string,
     options?: ErrorOptions,
   ) {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -85,6 +85,17 @@ describe('the file', () => {
       code: 'HOLDFAST_SQLITE_SCHEMA_TOO_NEW',
       message: `the file has schema version 99, and this release knows up to ${schemaSteps.length}: open it with the newer release`,
     });
+  });
+
+  test('that must be there is not made, and one that is there is opened', async () => {
+    const { file, close } = await setup();
+    await close();
+    await (await openSqlite({ file, mustExist: true })).close();
+    const absent = `${file}.absent`;
+    await expect(openSqlite({ file: absent, mustExist: true })).rejects.toMatchObject({
+      code: 'HOLDFAST_SQLITE_NO_STORE',
+    });
+    expect(existsSync(absent)).toBe(false);
   });
 
   test('of an older release is brought up to date, and keeps what it holds', async () => {

@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs';
 import type { Broker, Engine, Triage } from '@holdfast/contracts';
 import { CannotAsk, type Flag, type Given, WrongQuestion } from './command.ts';
 import { textOf } from './given-values.ts';
@@ -25,6 +24,7 @@ export async function withStore<T>(
   }
 }
 
+/** What is not there is not made: a new store would answer every question with nothing. */
 async function openStore(where: string | undefined): Promise<OpenStore> {
   if (where === undefined || where === '') {
     throw new WrongQuestion('which store? Say --store <file or postgres URL>, or set HOLDFAST_STORE.');
@@ -32,15 +32,11 @@ async function openStore(where: string | undefined): Promise<OpenStore> {
   try {
     if (/^postgres(ql)?:\/\//.test(where)) {
       const { openPostgres } = await import('@holdfast/postgres');
-      return (await openPostgres({ url: where, connectionsMax: 2 })) as unknown as OpenStore;
+      return (await openPostgres({ url: where, mustExist: true, connectionsMax: 2 })) as unknown as OpenStore;
     }
-    // Opening would make it, of an empty file too, and a new store answers every question with nothing.
-    const { size } = statSync(where, { throwIfNoEntry: false }) ?? { size: 0 };
-    if (size === 0) throw new CannotAsk(`there is no store at ${withoutSecrets(where)}.`);
     const { openSqlite } = await import('@holdfast/sqlite');
-    return (await openSqlite({ file: where })) as unknown as OpenStore;
+    return (await openSqlite({ file: where, mustExist: true })) as unknown as OpenStore;
   } catch (error) {
-    if (error instanceof CannotAsk) throw error;
     throw new CannotAsk(`${withoutSecrets(where)} cannot be opened: ${(error as Error).message}`, {
       cause: error,
     });

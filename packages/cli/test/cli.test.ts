@@ -13,6 +13,7 @@ import {
 } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { commands, runCommand, type Shell } from '@holdfast/cli';
 import { consumer } from '@holdfast/events';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -318,7 +319,10 @@ describe('holdfast', () => {
   test('says which store it could not ask', async () => {
     expect(await ask(['dlq', 'ls'])).toMatchObject({ code: 2, err: expect.stringContaining('which store?') });
     const missing = await holdfast(['dlq', 'ls', '--store', '/nowhere/store.db']);
-    expect([missing.code, missing.err]).toEqual([3, 'holdfast: there is no store at /nowhere/store.db.\n']);
+    expect([missing.code, missing.err]).toEqual([
+      3,
+      'holdfast: /nowhere/store.db cannot be opened: the file holds no store of ours\n',
+    ]);
   });
 
   test.each([
@@ -333,15 +337,24 @@ describe('holdfast', () => {
     expect(away.err).not.toContain('secret');
   });
 
-  test('makes no store of an empty file', async () => {
+  test('makes no store of an empty file, nor in one of somebody else', async () => {
     const folder = mkdtempSync(path.join(os.tmpdir(), 'holdfast-cli-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const empty = path.join(folder, 'empty.db');
     writeFileSync(empty, '');
     const { code, err } = await ask(['dlq', 'ls', '--store', empty]);
-    expect([code, err]).toEqual([3, `holdfast: there is no store at ${empty}.\n`]);
+    expect([code, err]).toEqual([
+      3,
+      `holdfast: ${empty} cannot be opened: the file holds no store of ours\n`,
+    ]);
     expect(readdirSync(folder)).toEqual(['empty.db']);
     expect(statSync(empty).size).toBe(0);
+    const others = path.join(folder, 'others.db');
+    const database = new DatabaseSync(others);
+    database.exec('CREATE TABLE theirs (one)');
+    expect((await ask(['dlq', 'ls', '--store', others])).code).toBe(3);
+    expect(database.prepare('SELECT name FROM sqlite_schema').all()).toEqual([{ name: 'theirs' }]);
+    database.close();
   });
 
   test('shows a terminal what strangers wrote, and lets none of it be obeyed', () => {
