@@ -11,6 +11,7 @@ import {
   type Waiting,
   type WaitingState,
 } from '@holdfast/contracts';
+import { boundedMs } from './column-values.ts';
 import { postgresControls } from './controls.ts';
 import type { Database, PostgresTransaction, Row } from './database.ts';
 import type { Doorbell } from './doorbell.ts';
@@ -18,6 +19,7 @@ import { envelopeColumns, envelopeOf, jsonOf, numberOf, textOf } from './envelop
 import { handsOf } from './hands.ts';
 import { leasedOf, leaseText, leaseValues } from './lease.ts';
 import { LineFront } from './line-front.ts';
+import { isUnanswered, translated } from './postgres-errors.ts';
 import { publicationOf, publishedOf, publishText } from './publish.ts';
 import { settle, valuesOf } from './settle.ts';
 
@@ -58,7 +60,8 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
     async declare(name, settings = {}): Promise<TopicSettings> {
       checkTopic(name, settings);
       const { ordering, keepSettledMs } = settings;
-      const [row] = await database.rows(declareText, [name, ordering ?? null, keepSettledMs ?? null]);
+      const keepMs = keepSettledMs === undefined ? null : boundedMs(keepSettledMs);
+      const [row] = await database.rows(declareText, [name, ordering ?? null, keepMs]);
       if (row) return { ordering: row[0] as TopicSettings['ordering'], keepSettledMs: row[1] as number };
       throw new TopicError(name, `is ordered by ${ordering === 'key' ? 'none' : 'key'}, and holds events`);
     },
@@ -77,7 +80,10 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
 
     async publishWithin(tx, topic, events) {
       const publication = publicationOf(topic, events, limits, newId);
-      const rows = await database.rowsWithin(tx, publishText, publication.values);
+      const rows = await database.rowsWithin(tx, publishText, publication.values).catch((error) => {
+        // A connection that does not answer is known by what the driver says.
+        throw isUnanswered(error) ? error : translated(error);
+      });
       // Heard when the transaction commits, also here.
       if (rows[0]![1] === true) await tx.query('SELECT pg_notify($1, $2)', [parts.channel, topic]);
       return publishedOf(publication, rows);
@@ -145,8 +151,8 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
       const values = [
         topic,
         numberIn(cursor),
-        from === undefined ? null : Math.ceil(from),
-        to === undefined ? null : Math.ceil(to),
+        from === undefined ? null : Math.ceil(boundedMs(from)),
+        to === undefined ? null : Math.ceil(boundedMs(to)),
       ];
       const rows = await database.rows(historyText, [...values, limit + 1]);
       return pageOf(rows, limit, (row) => settledOf(topic, row));
@@ -163,7 +169,7 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
     if (hands.seqs.length === 0) return [];
     const [row] = await database.rows('SELECT {schema}.extend($1, $2, $3, $4, $5)', [
       ...valuesOf(topic, hands),
-      leaseMs,
+      boundedMs(leaseMs),
     ]);
     return hands.places.map((place, index) => [place, (row![0] as boolean[])[index]!]);
   }

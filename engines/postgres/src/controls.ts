@@ -6,6 +6,7 @@ import {
   demandReason,
   type StandingControl,
 } from '@holdfast/contracts';
+import { boundedMs } from './column-values.ts';
 import type { Database, Row } from './database.ts';
 import { numberOf } from './envelope-columns.ts';
 
@@ -29,7 +30,7 @@ export function postgresControls(database: Database, wake: (topic: string) => vo
       const { tenant = null, key = null } = control as { tenant?: string; key?: string };
       const [row] = await database.rows(imposeText, [
         ...[controlId(control), control.topic, JSON.stringify(control), control.kind, tenant, key],
-        ...[act.who, act.why, forMs ?? null],
+        ...[act.who, act.why, forMs === undefined ? null : boundedMs(forMs)],
       ]);
       wake(control.topic);
       return standingOf(row!);

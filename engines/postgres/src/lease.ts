@@ -1,4 +1,5 @@
 import type { Delivery, Leased, LeaseRequest } from '@holdfast/contracts';
+import { boundedMs } from './column-values.ts';
 import type { Row } from './database.ts';
 import { envelopeOf, numberOf } from './envelope-columns.ts';
 
@@ -12,7 +13,7 @@ const envelopeFrom = 2;
 export function leaseValues(topic: string, request: LeaseRequest, since: number): unknown[] {
   const { owner, limit, leaseMs, runMax = 1, retriesShare = null, suspects = false, bytesMax } = request;
   const bytes = bytesMax === undefined ? null : Math.floor(bytesMax);
-  return [topic, owner, limit, leaseMs, runMax, retriesShare, suspects, since, bytes];
+  return [topic, owner, limit, boundedMs(leaseMs), runMax, retriesShare, suspects, since, bytes];
 }
 
 /** What was leased, and when the first of it was due. */

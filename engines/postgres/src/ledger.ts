@@ -10,6 +10,7 @@ import {
   type Settled,
   TOOK,
 } from '@holdfast/contracts';
+import { boundedMs } from './column-values.ts';
 import type { Database, PostgresTransaction, Row } from './database.ts';
 import { payloadColumns, payloadOf } from './payload-columns.ts';
 
@@ -69,9 +70,9 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
         claims.map(({ scope }) => scope),
         claims.map(({ key }) => key),
         claims.map(({ fingerprint }) => fingerprint),
-        claims.map(({ leaseMs }) => leaseMs),
+        claims.map(({ leaseMs }) => boundedMs(leaseMs)),
         claims.map(({ whenLost }) => whenLost === 'takeOver'),
-        claims.map(({ keepMs = dayMs }) => keepMs),
+        claims.map(({ keepMs = dayMs }) => boundedMs(keepMs)),
         claims.map(({ liveMax = Infinity }) => (liveMax === Infinity ? null : liveMax)),
       ]);
       const begun: Begun[] = [];
@@ -101,7 +102,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
     },
 
     async extend(holds, leaseMs) {
-      return toldOf(holds, await database.rows(extendText, [...holdColumns(holds), leaseMs]));
+      return toldOf(holds, await database.rows(extendText, [...holdColumns(holds), boundedMs(leaseMs)]));
     },
 
     async purge(scope) {
@@ -148,7 +149,7 @@ function completionColumns(completions: readonly Completion<PostgresTransaction>
     ...holdColumns(completions.map(({ hold }) => hold)),
     records.map(([record]) => record),
     records.map(([, bytes]) => bytes),
-    completions.map(({ keepMs }) => keepMs),
+    completions.map(({ keepMs }) => boundedMs(keepMs)),
   ];
 }
 

@@ -6,6 +6,7 @@ import {
   type ParkedStatus,
   type ParkedSummary,
 } from '@holdfast/contracts';
+import { boundedMs, storableText } from './column-values.ts';
 import type { Row } from './database.ts';
 import { envelopeColumns, envelopeOf, extrasOf, jsonOf, textOf } from './envelope-columns.ts';
 import { payloadColumns, payloadOf } from './payload-columns.ts';
@@ -36,7 +37,7 @@ export function parkValues(events: readonly NewlyParked[]): unknown[] {
   const of = <T>(read: (event: NewlyParked) => T | null | undefined) => columnOf(events.map(read));
   return [
     of(({ id }) => id),
-    of(({ keepMs }) => keepMs),
+    of(({ keepMs }) => keepMs && boundedMs(keepMs)),
     of(({ topic }) => topic),
     of(({ firstSeenAt }) => Math.floor(firstSeenAt)),
     of(({ expiresAt }) => expiresAt && Math.floor(expiresAt)),
@@ -49,11 +50,11 @@ export function parkValues(events: readonly NewlyParked[]): unknown[] {
     columnOf(payloads.map(({ body }) => body)),
     columnOf(payloads.map(({ bytes }) => bytes)),
     of((event) => extrasOf(event, event.id)),
-    of(({ diagnosis }) => diagnosis.reason),
-    of(({ diagnosis }) => diagnosis.message),
-    of(({ diagnosis }) => diagnosis.stop),
+    of(({ diagnosis }) => storableText(diagnosis.reason)),
+    of(({ diagnosis }) => storableText(diagnosis.message)),
+    of(({ diagnosis }) => storableText(diagnosis.stop)),
     of(({ diagnosis }) => diagnosis.finalAttempt),
-    of(fingerprintOf),
+    of((event) => storableText(fingerprintOf(event))),
     of(({ diagnosis }) => diagnosis.error && JSON.stringify(diagnosis.error)),
     of(({ diagnosis }) => JSON.stringify(diagnosis.story)),
   ];

@@ -1,4 +1,5 @@
 import type { ParkedFilter, ParkedStatus } from '@holdfast/contracts';
+import { boundedMs } from './column-values.ts';
 
 /** A condition with its values, numbered from `$1` on. */
 export interface ParkedQuery {
@@ -25,11 +26,27 @@ export function parkedQuery(filter: ParkedFilter): ParkedQuery {
   for (const name of plain) if (filter[name] !== undefined) add(`${name} = ?`, filter[name]);
   if (filter.isFree) conditions.push('operation IS NULL');
   if (ids) add('id = ANY (?)', ids);
-  if (from !== undefined && from > -Infinity) add('parked_at >= ?', Math.ceil(from));
-  if (to !== undefined && to < Infinity) add('parked_at < ?', Math.ceil(to));
+  if (from !== undefined) add('parked_at >= ?', Math.ceil(boundedMs(from)));
+  if (to !== undefined) add('parked_at < ?', Math.ceil(boundedMs(to)));
   if (text !== undefined) {
-    const pattern = `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`;
-    add(`(message ILIKE ? OR key ILIKE ? OR body ILIKE ?)`, pattern);
+    const [operator, pattern] = containing(text);
+    add(`(message ${operator} ? OR key ${operator} ? OR body ${operator} ?)`, pattern);
   }
   return { where: conditions.join(' AND '), values, next: values.length + 1 };
+}
+
+/** Which letters are the same depends on the locale of the database, but for the first 128: the others are told here. */
+function containing(text: string): [operator: string, pattern: string] {
+  if (!/[^\0-\x7f]/.test(text)) return ['ILIKE', `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`];
+  return ['~', Array.from(text.toLowerCase(), eitherCase).join('')];
+}
+
+function eitherCase(small: string): string {
+  const large = small.toUpperCase();
+  return large.toLowerCase() === small && large !== small ? `(?:${small}|${large})` : literally(small);
+}
+
+/** No sign means anything but itself. */
+function literally(sign: string): string {
+  return `\\U${sign.codePointAt(0)!.toString(16).padStart(8, '0')}`;
 }

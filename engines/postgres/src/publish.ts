@@ -1,5 +1,6 @@
 import { checkEvents, type NewEvent, type Published, type SizeLimits } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
+import { boundedMs } from './column-values.ts';
 import type { Row } from './database.ts';
 import { extrasOf } from './envelope-columns.ts';
 import { payloadColumns } from './payload-columns.ts';
@@ -47,7 +48,7 @@ export function publicationOf(
     values[ids.length] = value;
   };
   for (const event of events) {
-    const { payload, past, delayMs } = event;
+    const { payload, past, delayMs, dueAt, patienceMs } = event;
     checkCharacters(event, ids.length);
     const { body, bytes, bytesAreText } = payloadColumns(payload);
     const id = event.id ?? newId();
@@ -59,11 +60,11 @@ export function publicationOf(
     put('tenant', event.tenant);
     put('extras', extrasOf(event, id));
     put('origin', past?.originTopic === topic ? undefined : past?.originTopic);
-    put('firstSeenAt', past && Math.floor(past.firstSeenAt));
+    put('firstSeenAt', past && Math.floor(boundedMs(past.firstSeenAt)));
     put('replay', past?.replay);
-    put('delayMs', delayMs === 0 ? undefined : delayMs);
-    put('dueAt', event.dueAt);
-    put('patienceMs', event.patienceMs);
+    put('delayMs', delayMs ? boundedMs(delayMs) : undefined);
+    put('dueAt', dueAt === undefined ? undefined : boundedMs(dueAt));
+    put('patienceMs', patienceMs === undefined ? undefined : boundedMs(patienceMs));
     ids.push(id);
   }
   return { ids, values: [topic, ids, ...columns.map((column) => filled[column] ?? null)] };

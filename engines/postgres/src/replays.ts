@@ -2,6 +2,7 @@ import {
   demandNarrow,
   demandReason,
   firstMemo,
+  limitlessJson,
   numberIn,
   type ReplayOperation,
   type ReplayStage,
@@ -41,7 +42,7 @@ export function postgresReplays({ database, writeAudit, newId }: TriageParts): R
       demandReason(act);
       return database.transaction(async (tx) => {
         const id = newId();
-        const values = [id, JSON.stringify(request), act.who, act.why, JSON.stringify(firstMemo)];
+        const values = [id, limitlessJson(request), act.who, act.why, JSON.stringify(firstMemo)];
         const [row] = await database.rowsWithin(tx, beginText, values);
         await writeAudit(tx, 'replay', [id], act);
         return operationOf(row!);

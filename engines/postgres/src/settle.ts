@@ -8,6 +8,7 @@ import {
   TOPIC_UNKNOWN,
   TopicError,
 } from '@holdfast/contracts';
+import { boundedMs, storableJson, storableText } from './column-values.ts';
 import type { Database, PostgresTransaction, Row } from './database.ts';
 import { type Hands, handsOf } from './hands.ts';
 import { columnOf } from './publish.ts';
@@ -72,7 +73,11 @@ async function settlePlain(
   const isPlainAck = handlers !== undefined && items.every(({ kind }) => kind === 'ack');
   const [row] = isPlainAck
     ? await database.rows(ackText, [...valuesOf(topic, hands), handlers, false])
-    : await database.rows(settleText, [...valuesOf(topic, hands), ...columnsOf(items, hands), keepParkedMs]);
+    : await database.rows(settleText, [
+        ...valuesOf(topic, hands),
+        ...columnsOf(items, hands),
+        boundedMs(keepParkedMs),
+      ]);
   answer(settled, hands, row, TOOK);
   wake(topic, row![1] === true);
 }
@@ -87,7 +92,7 @@ async function withKnownTarget(
 ): Promise<readonly number[]> {
   const targets = places.flatMap((place) => targetOf(batch[place]!) ?? []);
   if (targets.length === 0) return places;
-  const known = new Set((await database.rows(topicsText, [targets])).map(([name]) => name));
+  const known = new Set((await database.rows(topicsText, [targets.map(storableText)])).map(([name]) => name));
   const strange = places.filter((place) => {
     const target = targetOf(batch[place]!);
     return target !== undefined && !known.has(target);
@@ -198,16 +203,16 @@ function columnsOf(items: readonly AnySettlement[], { seqs }: Hands): unknown[] 
   );
   return [
     items.map(({ kind }) => kind),
-    of((item) => ('delayMs' in item ? item.delayMs : null)),
-    of((item) => ('error' in item && item.error ? JSON.stringify(item.error) : null)),
+    of((item) => ('delayMs' in item ? boundedMs(item.delayMs) : null)),
+    of((item) => ('error' in item && item.error ? storableJson(item.error) : null)),
     of((item) => ('story' in item ? JSON.stringify(item.story) : null)),
     // A retry holds its key unless it says otherwise, a parked event does not.
     items.map((item) =>
       'holdsKey' in item && item.holdsKey !== undefined ? item.holdsKey : item.kind === 'retry',
     ),
     of(targetOf),
-    of((item) => (item.kind === 'park' ? item.stop : null)),
-    of((item) => (item.kind === 'park' ? item.keepMs : null)),
+    of((item) => (item.kind === 'park' ? storableText(item.stop) : null)),
+    of((item) => (item.kind === 'park' && item.keepMs !== undefined ? boundedMs(item.keepMs) : null)),
     marks.map(({ seq }) => seq),
     marks.map(({ handler }) => handler),
   ];

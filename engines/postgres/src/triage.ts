@@ -5,6 +5,7 @@ import {
   checkFilter,
   demandReason,
   editDiff,
+  limitlessJson,
   numberIn,
   type ParkedGroup,
   placeIn,
@@ -14,6 +15,7 @@ import {
   type TriageRule,
 } from '@holdfast/contracts';
 import { entryOf, type WriteAudit } from './audit.ts';
+import { boundedMs } from './column-values.ts';
 import type { Database, Row } from './database.ts';
 import { extrasOf } from './envelope-columns.ts';
 import {
@@ -80,7 +82,7 @@ export function postgresTriage(parts: TriageParts): Triage {
           ids,
           once.map(({ replay }) => replay ?? null),
         ]);
-        return database.rowsWithin(tx, parkText, [keepParkedMs, ...parkValues(once)]);
+        return database.rowsWithin(tx, parkText, [boundedMs(keepParkedMs), ...parkValues(once)]);
       });
       const changed = new Set(put.map(([id]) => id as string));
       return events.map(({ id }) => changed.delete(id));
@@ -174,7 +176,7 @@ export function postgresTriage(parts: TriageParts): Triage {
         act,
         'parked',
         'removed_at = {schema}.now_ms() + ceil($3::double precision)::bigint',
-        keepMs,
+        boundedMs(keepMs),
       ),
 
     async resolve(replayed) {
@@ -199,7 +201,7 @@ export function postgresTriage(parts: TriageParts): Triage {
       await database.transaction(async (tx) => {
         const text = `INSERT INTO {schema}.triage_rule (name, rule) VALUES ($1, $2)
           ON CONFLICT (name) DO UPDATE SET rule = excluded.rule`;
-        await database.rowsWithin(tx, text, [rule.name, JSON.stringify(rule)]);
+        await database.rowsWithin(tx, text, [rule.name, limitlessJson(rule)]);
         await writeAudit(tx, 'rule_set', [rule.name], act);
       });
     },

@@ -57,7 +57,10 @@ export function redisLedger(
         const cap = liveMax < Infinity ? liveMax : '';
         return {
           keys: keysOf(claim),
-          args: [fingerprint, tokens[index]!, leaseMs, keepMs, cap, whenLost === 'takeOver' ? 1 : 0],
+          args: [
+            ...[fingerprint, tokens[index]!, boundedMs(leaseMs), boundedMs(keepMs), cap],
+            whenLost === 'takeOver' ? 1 : 0,
+          ],
         };
       });
       const replies = await runBatch<BegunReply>(client, begin, items);
@@ -72,7 +75,7 @@ export function redisLedger(
         throw new FeatureMissingError('sharedTransaction', noTransaction);
       }
       const items = completions.map(({ hold, record, keepMs }): Item => {
-        const args = [hold.token, keepMs, record === undefined ? 2 : 1, encode(record)];
+        const args = [hold.token, boundedMs(keepMs), record === undefined ? 2 : 1, encode(record)];
         return { keys: keysOf(hold), args };
       });
       const replies = await runBatch<number>(client, complete, items);
@@ -85,7 +88,7 @@ export function redisLedger(
     },
 
     async extend(holds, leaseMs) {
-      const replies = await runBatch<number>(client, extend, holds.map(itemOf), [leaseMs]);
+      const replies = await runBatch<number>(client, extend, holds.map(itemOf), [boundedMs(leaseMs)]);
       return replies.map((kept) => kept === 1);
     },
 
@@ -104,7 +107,7 @@ export function redisLedger(
 
     async mark(marks) {
       const items = marks.map((each): Item => ({ keys: [markKey(each)], args: [] }));
-      const replies = await runBatch<number>(client, mark, items, [keepMarksMs]);
+      const replies = await runBatch<number>(client, mark, items, [boundedMs(keepMarksMs)]);
       return replies.map((first) => first === 1);
     },
 
@@ -121,6 +124,14 @@ function toBegun([kind, detail]: BegunReply, hold: Hold): Begun {
   if (kind === 'done') return { kind, record: decode(detail as string) };
   return kind === 'tombstone' ? { kind: 'done', record: undefined } : { kind };
 }
+
+/** Redis counts in whole numbers: what never ends has to end somewhere. */
+function boundedMs(ms: number): number {
+  return Math.min(ms, msMax);
+}
+
+/** 140,000 years. */
+const msMax = 2 ** 52;
 
 /** A brace would end the tag, or begin one; what is left of it is still the same for the same scope. */
 function tagged(name: string): string {

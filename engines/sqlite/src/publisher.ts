@@ -9,6 +9,9 @@ const rowsTogether = 10;
 
 const columns = 'seq, topic, id, payload, type, key, tenant, rest, first_seen_at, lane, due_at'.split(', ');
 
+/** Of one that takes the place of a parked event: others wait for it under this key. */
+const keptInPlace = new Set(['seq', 'topic', 'id', 'key', 'lane']);
+
 /** An event is the head of its key when the store has no earlier one of it. */
 export const isHead = `(event.lane IS NULL OR NOT EXISTS (
   SELECT 1 FROM holdfast_event earlier
@@ -44,8 +47,7 @@ export class Publisher {
       SELECT topic, ${lineOf}, due_at, seq FROM holdfast_event event WHERE seq BETWEEN ? AND ? AND ${isHead}`);
     this.#stored = database.prepare('SELECT seq FROM holdfast_event WHERE seq BETWEEN ? AND ?');
     this.#known = database.prepare('SELECT seq, blocking FROM holdfast_event WHERE id = ? AND topic = ?');
-    const kept = new Set(['seq', 'topic', 'id']);
-    const changed = columns.filter((name) => !kept.has(name));
+    const changed = columns.filter((name) => !keptInPlace.has(name));
     this.#replace = database.prepare(`
       UPDATE holdfast_event SET ${changed.map((name) => `${name} = ?`)},
         attempts = 0, snoozes = 0, deaths = 0, next_delay_ms = NULL, blocking = 0, last_error = NULL, story = NULL
@@ -98,7 +100,7 @@ export class Publisher {
     const seq = Number(known.seq);
     const values: SQLInputValue[] = [];
     fill(values, 0, topic, event, id, seq, now);
-    this.#replace.run(...values.slice(3), seq);
+    this.#replace.run(...values.filter((_, index) => !keptInPlace.has(columns[index]!)), seq);
     this.#lineUp.run(seq, seq);
     return true;
   }

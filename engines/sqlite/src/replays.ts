@@ -3,6 +3,7 @@ import {
   demandNarrow,
   demandReason,
   firstMemo,
+  limitlessJson,
   numberIn,
   type ParkedFilter,
   type ReplayOperation,
@@ -69,7 +70,7 @@ export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearc
       demandReason(act);
       return store.write((now) => {
         const id = store.newId();
-        add.run(id, JSON.stringify(request), act.who, act.why, now, JSON.stringify(firstMemo));
+        add.run(id, limitlessJson(request), act.who, act.why, now, JSON.stringify(firstMemo));
         lot.audit('replay', [id], act, now);
         return get(id)!;
       });

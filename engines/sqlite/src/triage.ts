@@ -5,6 +5,7 @@ import {
   checkFilter,
   demandReason,
   editDiff,
+  limitlessJson,
   numberIn,
   type PageRequest,
   type ParkedFilter,
@@ -151,7 +152,7 @@ export function sqliteTriage(
       checkFilter(rule.filter);
       demandReason(act);
       await store.write((now) => {
-        setRule.run(rule.name, JSON.stringify(rule));
+        setRule.run(rule.name, limitlessJson(rule));
         lot.audit('rule_set', [rule.name], act, now);
       });
     },

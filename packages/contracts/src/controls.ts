@@ -54,5 +54,6 @@ export function controlId(control: Control): string {
   }
   if (control.kind === 'skip') parts.push(control.eventId);
   if (control.kind === 'reroute' && control.type !== undefined) parts.push(control.type);
-  return parts.map(encodeURIComponent).join(':');
+  // Half a character has no code of its own, and would throw.
+  return parts.map((part) => encodeURIComponent(part.toWellFormed())).join(':');
 }

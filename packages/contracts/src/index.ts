@@ -57,6 +57,7 @@ export {
 } from './features.ts';
 export { fingerprint, normalizeStack } from './fingerprint.ts';
 export type { Begun, Claim, Completion, Hold, Ledger, Mark } from './ledger.ts';
+export { limitlessJson } from './limitless-json.ts';
 export { numberIn, type Page, type PageRequest, type Place, placeIn } from './page.ts';
 export {
   checkFilter,

@@ -1,6 +1,7 @@
 import {
   type AttemptNote,
   continueStory,
+  controlId,
   type Delivery,
   editDiff,
   errorNote,
@@ -251,4 +252,8 @@ describe('the difference that an edit makes', () => {
       }),
     );
   });
+});
+
+test('a control of half a character has an id like any other', () => {
+  expect(controlId({ kind: 'skip', topic: 'orders', eventId: 'a\ud800' })).toBe('skip:orders:a%EF%BF%BD');
 });

@@ -48,6 +48,8 @@ export function discard(because: string): Answer {
 
 /** To the end of another topic, which must have been declared. */
 export function reroute(to: string): Answer {
+  // No store could settle the event, nor any that shares a write with it.
+  if (typeof to !== 'string' || to === '') throw new OptionsError('reroute', to, 'the name of a topic');
   return { [answered]: true, kind: 'reroute', to };
 }
 

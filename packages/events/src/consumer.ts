@@ -1,6 +1,6 @@
 import 'holdfast/ambient';
 import type { Settlement, TopicCounts } from '@holdfast/contracts';
-import { type Duration, durationMs, type Policy } from 'holdfast';
+import { type Duration, detached, durationMs, type Policy } from 'holdfast';
 import { Brake } from './brake.ts';
 import { type ConsumerOptions, readOptions } from './consumer-options.ts';
 import { consumerPolicy, storePolicy } from './consumer-policy.ts';
@@ -208,7 +208,8 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
 
     stop({ grace } = {}) {
       const graceMs = grace === undefined ? settings.graceMs : durationMs(grace, 'grace');
-      const isBegun = () => (status === 'idle' ? onStatus('stopped') : stop(graceMs));
+      // A handler may ask for it: its own end, or that of its event, must not keep the store from being told.
+      const isBegun = () => (status === 'idle' ? onStatus('stopped') : detached(() => stop(graceMs)));
       // A start that failed has told its caller; there is nothing to stop.
       stopped ??= started ? started.then(isBegun, isBegun) : Promise.resolve(isBegun());
       return stopped;

@@ -87,13 +87,16 @@ export function drafting<T, Tx>(
     broker,
     toEvent(draft) {
       refuseUnknown(draftFields, draft);
-      const { payload, delay, patience = options.patience, ...rest } = draft;
-      if (schema && validated(schema, payload) instanceof Promise)
+      const { id = newId(), payload, delay, patience = options.patience, ...rest } = draft;
+      const checked = schema && validated(schema, payload);
+      if (checked instanceof Promise) {
+        checked.catch(() => {}); // what it would have said, nobody waits for
         throw new OptionsError('schema', 'a promise', 'one that answers at once');
+      }
       const waitsMs = patienceMs(patience);
       return {
-        id: newId(),
         ...rest,
+        id,
         payload: encode(format, payload),
         ...(delay !== undefined && { delayMs: durationMs(delay, 'delay') }),
         ...(waitsMs < Infinity && { patienceMs: waitsMs }),

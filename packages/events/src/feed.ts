@@ -104,8 +104,8 @@ export class Feed<T, Tx> implements Inhabitant {
     const { broker, topic, solitude } = this.#settings;
     this.#ordering = ordering;
     solitude.enter(this);
-    this.#silence = broker.doorbell(topic, () => this.ring());
-    // Nobody's patience but that of the events counts here.
+    // Nobody's patience but that of the events counts here: a handler may start a consumer, or ring by what it publishes.
+    this.#silence = broker.doorbell(topic, () => detached(() => this.ring()));
     detached(() => this.goOn());
   }
 

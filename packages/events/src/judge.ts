@@ -174,7 +174,8 @@ export class Judge<Tx> {
     return {
       lease,
       kind: 'park',
-      stop,
+      // A handler's own word may be a page long: it is what events are grouped by.
+      stop: stop.slice(0, messageMax),
       story: attempt ? continueStory(story, attempt) : story,
       ...(error && { error }),
       ...(keepParkedMs !== undefined && { keepMs: keepParkedMs }),

@@ -1,5 +1,5 @@
 import { checkEvents, type NewEvent, type Ordering, type Published } from '@holdfast/contracts';
-import type { Policy } from 'holdfast';
+import { detached, type Policy } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
 import { type DraftOptions, drafting, draftOptions, type EventDraft } from './draft.ts';
 
@@ -96,7 +96,8 @@ export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, 
       waiting.push({ events, resolve, reject });
       if (isSending) return;
       isSending = true;
-      queueMicrotask(() => void send());
+      // Others share this write: the patience of who is first is not theirs.
+      queueMicrotask(() => detached(() => void send()));
     });
   }
 

@@ -1,4 +1,5 @@
 import type { Envelope } from '@holdfast/contracts';
+import { decode } from './payload-format.ts';
 
 /** What stands where a value was. */
 const covered = '[redacted]';
@@ -29,9 +30,8 @@ function assignments(names: readonly string[]): RegExp {
 
 function* valuesOf(names: ReadonlySet<string>, { payload, headers }: Envelope): Generator<string> {
   yield* within(names, headers, 0, false);
-  if (typeof payload !== 'string') return;
   try {
-    yield* within(names, JSON.parse(payload), 0, false);
+    yield* within(names, decode('json', payload), 0, false);
   } catch {
     // Not JSON: it has no names.
   }

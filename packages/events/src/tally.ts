@@ -12,7 +12,7 @@ export class Tally {
   snoozed = 0;
   parked = 0;
   /** Why, by stop reason. */
-  readonly parkedBecause: Record<string, number> = {};
+  readonly parkedBecause: Record<string, number> = Object.create(null);
   discarded = 0;
   rerouted = 0;
   /** Given back unhandled: at a stop, behind a head that failed, before an open breaker. */

@@ -375,3 +375,24 @@ function refuse(): never {
 function throwing(error: Error, name: string): Error {
   return Object.defineProperty(error, name, { get: refuse });
 }
+
+test('a reroute to nowhere parks the event, and what is settled beside it is done', async () => {
+  const { clock, open, publish, parked, left } = stage();
+  await open({ handler: ({ id }) => (id === 'a' ? reroute(undefined as never) : undefined) });
+  await publish({ id: 'a' }, { id: 'b' });
+  await clock.advance('1s');
+  const message = 'reroute: expected the name of a topic, got undefined';
+  expect((await parked('a'))?.diagnosis).toMatchObject({ reason: 'HOLDFAST_OPTIONS', message });
+  expect(await left()).toEqual([]);
+});
+
+test('any word may be a reason to park, and a long one is cut', async () => {
+  const { clock, open, publish, parked } = stage();
+  const words = ['constructor', '__proto__', 'x'.repeat(20_000)];
+  const orders = await open({ handler: ({ id }) => park(words[Number(id)]!) });
+  await publish({ id: '0' }, { id: '1' }, { id: '2' });
+  await clock.advance('1s');
+  const counted = [words[0], words[1], 'x'.repeat(512)].map((word) => [word, 1]);
+  expect(Object.entries(orders.state().counters.parkedBecause)).toEqual(counted);
+  expect((await parked('2'))?.diagnosis.stop).toHaveLength(512);
+});

@@ -2,6 +2,7 @@ import diagnostics from 'node:diagnostics_channel';
 import { missing } from '@holdfast/contracts';
 import {
   ConflictError,
+  type Consumer,
   commit,
   consumer,
   drainOnSignals,
@@ -649,4 +650,37 @@ test('tells of everything that happens, to those who listen', async () => {
     ...['status', 'begun', 'begun', 'retry', 'parked', 'settling', 'settled'],
     ...['begun', 'succeeded', 'settling', 'settled', 'status', 'status'],
   ]);
+});
+
+describe('what a handler does to consumers is done in nobody’s name', () => {
+  test('one that rings a doorbell hands its patience, key and signal to no other event', async () => {
+    const { clock, engine, broker, open, publish } = stage();
+    await broker.declare('mails');
+    const seen: unknown[] = [];
+    const mails = consumer({
+      engine,
+      topic: 'mails',
+      clock,
+      ambient: false,
+      handler: () => void seen.push(surroundings()),
+    });
+    await mails.start();
+    await clock.advance('1s');
+    await open({ handler: () => void broker.publish('mails', [{ id: 'm', payload: '{}' }]) });
+    await publish({ id: 'a', patienceMs: 5000 });
+    await clock.advance('1s');
+    expect(seen).toEqual([undefined]);
+    const stopping = mails.stop();
+    await clock.advance('1s');
+    await stopping;
+  });
+
+  test('one that waits for the end of its own consumer is given back', async () => {
+    const { clock, open, publish, left } = stage();
+    const orders: Consumer = await open({ grace: '1s', handler: () => orders.stop() as never });
+    await publish({ id: 'a' });
+    await clock.advance('10s');
+    expect(orders.state().status).toBe('stopped');
+    expect(await left()).toEqual(['a ready']);
+  });
 });

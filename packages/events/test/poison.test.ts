@@ -96,6 +96,19 @@ describe('redaction', () => {
     expect(parkedEvent.payload).toContain('4111');
   });
 
+  test('covers the values of a payload that came as bytes', async () => {
+    const { clock, open, publish, parked } = stage();
+    await open({
+      redact: ['card'],
+      handler: ({ payload }) => {
+        throw new TypeError(`refused ${(payload as { card: string }).card}`);
+      },
+    });
+    await publish({ id: 'a', payload: new TextEncoder().encode('{"card":"4111-1111"}') });
+    await clock.advance('1s');
+    expect((await parked('a'))?.diagnosis.message).toBe('refused [redacted]');
+  });
+
   test('is nothing at all where no field is named', async () => {
     const { clock, open, publish, parked } = stage();
     await open({

@@ -28,6 +28,47 @@ describe('a producer', () => {
     expect(await broker.declare('orders')).toMatchObject({ ordering: 'key' });
   });
 
+  test('makes an id for who has none, and so repeats a publish whose answer was lost', async () => {
+    const { engine, clock, broker, left } = stage();
+    const publish = broker.publish.bind(broker);
+    vi.spyOn(broker, 'publish').mockImplementationOnce(async (topic, events) => {
+      await publish(topic, events);
+      throw new Error('no answer');
+    });
+    const again = policy({ attempts: 2, retryOn: 'any', backoff: { base: 0 } }, { clock });
+    const orders = producer({ engine, topic: 'orders', clock, policy: again });
+    const publishing = orders.publish({ id: undefined as never, payload: 1 });
+    await clock.advance('1s');
+    expect(await publishing).toMatchObject({ duplicate: true });
+    expect(await left()).toHaveLength(1);
+  });
+
+  test('a schema that needs a promise is refused, and what it says later harms nobody', async () => {
+    const { engine, clock } = stage();
+    const unheard = vi.fn();
+    process.on('unhandledRejection', unheard);
+    const schema = z.string().refine(async () => false);
+    const orders = producer({ engine, topic: 'orders', clock, schema });
+    await expect(orders.publish({ payload: 'a' })).rejects.toThrow(
+      'schema: expected one that answers at once',
+    );
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('unhandledRejection', unheard);
+    expect(unheard).not.toHaveBeenCalled();
+  });
+
+  test('one whose time is over takes nobody with it who shares a write', async () => {
+    const { engine, clock } = stage();
+    const again = policy({ attempts: 2, retryOn: 'any' }, { clock });
+    const orders = producer({ engine, topic: 'orders', clock, policy: again });
+    const late = { patienceEndsAt: clock.now() - 1, signal: AbortSignal.abort(new Error('gone')) };
+    const answers = await Promise.allSettled([
+      surroundedBy(late, () => orders.publish({ id: 'a', payload: 1 })),
+      orders.publish({ id: 'b', payload: 2 }),
+    ]);
+    expect(answers[1]).toMatchObject({ status: 'fulfilled', value: { id: 'b' } });
+  });
+
   test('one that the engine cannot store fails alone', async () => {
     const { engine, clock, broker, left } = stage();
     const publish = broker.publish.bind(broker);

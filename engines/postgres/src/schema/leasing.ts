@@ -1,6 +1,10 @@
 import { quick } from './quick.ts';
 import { unhurried } from './unhurried.ts';
 
+/** A quarantine holds what is behind a head, too: its tenant may be another. */
+const orHeld = `OR has_quarantine AND EXISTS (SELECT FROM control c
+          WHERE c.topic = t.name AND c.kind = 'quarantine' AND (c.tenant = event.tenant OR c.key = event.key))`;
+
 export const leasing = `
 -- Leases that have ended unsettled make suspects.
 CREATE FUNCTION end_leases(t int, now bigint) RETURNS void LANGUAGE plpgsql AS $$
@@ -103,7 +107,8 @@ END $$;
 
 -- Heads with those behind them, in order, at most so many of a lane and so many in all. A run ends at the first that cannot run: what is
 -- after it may not overtake.
-CREATE FUNCTION runs_of(t int, heads bigint[], run_max int, most int, now bigint) RETURNS bigint[] LANGUAGE plpgsql AS $$
+CREATE FUNCTION runs_of(t topic, heads bigint[], run_max int, most int, now bigint, has_quarantine boolean) RETURNS bigint[]
+LANGUAGE plpgsql AS $$
 DECLARE
   runs bigint[];
   is_broken boolean;
@@ -112,8 +117,8 @@ BEGIN
   FROM unnest(heads) WITH ORDINALITY AS h(seq, place)
   CROSS JOIN LATERAL (SELECT lane FROM event WHERE event.seq = h.seq LIMIT 1) AS e
   LEFT JOIN LATERAL (
-    SELECT seq, seq <> h.seq AND (suspect OR blocking OR due_at > now) AS stops FROM event
-    WHERE topic = t AND lane BETWEEN e.lane AND e.lane AND seq >= h.seq ORDER BY lane, seq LIMIT run_max
+    SELECT seq, seq <> h.seq AND (suspect OR blocking OR due_at > now ${orHeld}) AS stops FROM event
+    WHERE topic = t.topic AND lane BETWEEN e.lane AND e.lane AND seq >= h.seq ORDER BY lane, seq LIMIT run_max
   ) AS r ON true;
   IF is_broken THEN
     SELECT array_agg(seq ORDER BY place, seq) INTO runs FROM (
@@ -121,8 +126,8 @@ BEGIN
       FROM unnest(heads) WITH ORDINALITY AS h(seq, place)
       CROSS JOIN LATERAL (SELECT lane FROM event WHERE event.seq = h.seq LIMIT 1) AS e
       LEFT JOIN LATERAL (
-        SELECT seq, seq <> h.seq AND (suspect OR blocking OR due_at > now) AS stops FROM event
-        WHERE topic = t AND lane BETWEEN e.lane AND e.lane AND seq >= h.seq ORDER BY lane, seq LIMIT run_max
+        SELECT seq, seq <> h.seq AND (suspect OR blocking OR due_at > now ${orHeld}) AS stops FROM event
+        WHERE topic = t.topic AND lane BETWEEN e.lane AND e.lane AND seq >= h.seq ORDER BY lane, seq LIMIT run_max
       ) AS r ON true
     ) AS run WHERE has_stopped IS NOT TRUE;
   END IF;
@@ -212,7 +217,7 @@ BEGIN
       END IF;
       IF takes_runs AND cardinality(chosen) > 0 THEN
         heads := chosen;
-        chosen := runs_of(t.topic, heads, run_max, greatest(of_retries, most - firsts_due), now);
+        chosen := runs_of(t, heads, run_max, greatest(of_retries, most - firsts_due), now, has_quarantine);
       END IF;
       IF NOT takes_runs AND cardinality(chosen) < most AND since > 0 THEN
         chosen := chosen || claim(t, 0, most - cardinality(chosen), since, now, has_quarantine);
@@ -232,7 +237,7 @@ BEGIN
         END IF;
         EXIT WHEN cardinality(more) = 0;
         heads := coalesce(heads, '{}') || more;
-        runs := runs_of(t.topic, more, run_max, most - cardinality(chosen), now);
+        runs := runs_of(t, more, run_max, most - cardinality(chosen), now, has_quarantine);
         chosen := chosen || runs;
         mean := greatest(1, cardinality(runs)::float / cardinality(more));
       END LOOP;

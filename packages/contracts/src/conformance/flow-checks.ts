@@ -102,6 +102,22 @@ export const flowChecks: readonly Check[] = [
   ),
 
   check(
+    'keeps a key waiting for the replay of a parked event, also if that names another',
+    ['ordering', 'parkedHoldsKey'],
+    async (stage) => {
+      const topic = await stage.topic({ ordering: 'key' });
+      const [id] = await stage.publish(topic, ['a1', 'a2'], { key: 'a' });
+      await stage.settle({ ...stage.park(await stage.takeOne(topic)), holdsKey: true });
+      await stage.broker.publish(topic, [{ id: id!, payload: 'a1, replayed', key: 'b' }]);
+      const replayed = await stage.takeOne(topic);
+      expectLike(replayed, { payload: 'a1, replayed', key: 'a' }, 'its place is in the line of its key');
+      await stage.expectNothing(topic, 'a2 waits for it');
+      await stage.ack(replayed);
+      expectLike(payloads(await stage.take(topic, 1)), ['a2'], 'and is not lost');
+    },
+  ),
+
+  check(
     'does not let retries starve first tries, nor the other way round',
     ['retriesShare'],
     async (stage) => {
@@ -247,6 +263,19 @@ export const flowChecks: readonly Check[] = [
       expectLike(payloads(await stage.take(topic, 1)), ['k'], 'the key is released');
     },
   ),
+
+  check('ends a run before an event that a quarantine holds', ['quarantine', 'ordering'], async (stage) => {
+    const topic = await stage.topic({ ordering: 'key' });
+    await stage.publish(topic, ['a1'], { key: 'a', tenant: 'other' });
+    await stage.publish(topic, ['a2'], { key: 'a', tenant: 'acme' });
+    const { id } = await stage.broker.controls.impose({ kind: 'quarantine', topic, tenant: 'acme' }, act);
+    const run = await stage.lease(topic, { runMax: 5 });
+    expectLike(payloads(run), ['a1'], 'its tenant is held, whoever is before it');
+    await stage.ack(run[0]!);
+    await stage.expectNothing(topic, 'it is held at the head, too');
+    await stage.broker.controls.lift(id, act);
+    expectLike(payloads(await stage.take(topic, 1)), ['a2'], 'released');
+  }),
 
   check('counts what waits, and where', ['waitingList', 'ordering'], async (stage) => {
     const topic = await stage.topic({ ordering: 'key' });

@@ -1,6 +1,7 @@
 import type { Settlement } from '../broker.ts';
+import { errorNote } from '../error-note.ts';
 import { ensure, expectLike } from './assertions.ts';
-import { type Check, checksOf, note, payloads, storyOf } from './stage.ts';
+import { act, type Check, checksOf, note, payloads, storyOf } from './stage.ts';
 
 const check = checksOf(['broker']);
 
@@ -250,6 +251,37 @@ export const leaseChecks: readonly Check[] = [
       }
     },
   ),
+
+  check('settles an event whatever characters its error has, and those beside it', [], async (stage) => {
+    // The last one is cut in the middle of a character.
+    for (const message of ['a\0b', 'a\ud800b', `${'a'.repeat(511)}\u{1f600}`]) {
+      const topic = await stage.topic();
+      await stage.publish(topic, ['odd', 'plain']);
+      const [odd, plain] = await stage.take(topic, 2);
+      const error = errorNote(new Error(message));
+      await stage.settle({ ...stage.park(odd!), stop: message, error }, { lease: plain!.lease, kind: 'ack' });
+      const { diagnosis } = (await stage.parked(topic, odd!.id)) ?? {};
+      ensure(diagnosis?.message.startsWith('a') && diagnosis.stop.startsWith('a'), 'as much as can be told');
+    }
+  }),
+
+  check('takes a time that never ends', ['anyDelay'], async (stage) => {
+    const topic = await stage.topic({ keepSettledMs: Infinity });
+    await stage.publish(topic, ['done', 'parked', 'retried'], { patienceMs: Number.MAX_VALUE });
+    await stage.publish(topic, ['never'], { delayMs: Number.MAX_VALUE });
+    await stage.publish(topic, ['never'], { dueAt: Number.MAX_VALUE });
+    const [done, parked, retried] = await stage.take(topic, 3, { leaseMs: Infinity });
+    expectLike(await stage.broker.extend([done!.lease], Infinity), [true], 'it is extended');
+    await stage.settle(
+      { lease: done!.lease, kind: 'ack' },
+      { ...stage.park(parked!), keepMs: Infinity },
+      { ...stage.retry(retried!, 0), delayMs: Number.MAX_VALUE },
+    );
+    await stage.expectNothing(topic, 'the rest is never due');
+    await stage.publish(topic, ['held']);
+    await stage.broker.controls.impose({ kind: 'pause', topic }, act, Infinity);
+    await stage.expectNothing(topic, 'it is paused for ever');
+  }),
 
   check('knows after a restart what is in hand', ['durable', 'reopen'], async (stage) => {
     const topic = await stage.topic();

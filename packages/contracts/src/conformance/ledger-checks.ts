@@ -16,6 +16,16 @@ export const ledgerChecks: readonly Check[] = [
     ensure(running.retryAfterMs <= claim.leaseMs, 'not later than the lease');
   }),
 
+  check('keeps a key for ever', [], async (stage) => {
+    const claim = { ...claimOf(stage), leaseMs: Infinity, keepMs: Infinity };
+    const hold = await acquire(stage, claim);
+    expectLike(await stage.ledger.begin([claim]), [{ kind: 'running' }], 'it is held');
+    expectLike(await stage.ledger.extend([hold], Infinity), [true], 'it is extended');
+    const completion = { hold, record: 'a', keepMs: Infinity };
+    expectLike(await stage.ledger.complete([completion]), [{ took: true }], 'the completion');
+    expectLike(await stage.ledger.begin([claim]), [{ kind: 'done', record: 'a' }], 'it is done');
+  }),
+
   check('answers a batch item by item', [], async (stage) => {
     const [a, b] = [claimOf(stage), claimOf(stage)];
     const begun = await stage.ledger.begin([a, b, a]);

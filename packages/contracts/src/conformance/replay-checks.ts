@@ -51,6 +51,16 @@ export const replayChecks: readonly Check[] = [
     expectLike(await stage.triage.get(ids[0]!), { status: 'resolved', operation: undefined }, 'an event');
   }),
 
+  check('remembers a request without limits', [], async (stage) => {
+    const { ids, filter } = await parkMany(stage, 2);
+    const limitless = { ...filter, from: -Infinity, to: Infinity };
+    const replay = await begin(stage, { filter: limitless, canary: 0, rate: Infinity });
+    const released = await run(stage, replay.id, async (events) => {
+      await stage.triage.resolve(events.map(({ id }) => ({ id: id!, operation: replay.id })));
+    });
+    expectLike(released.map(({ id }) => id).toSorted(), ids.toSorted(), 'all of them, at once');
+  }),
+
   check('gives an event to one operation only', [], async (stage) => {
     const { ids, filter } = await parkMany(stage, 4);
     const first = await begin(stage, { filter: { ids: ids.slice(0, 3) } });

@@ -83,6 +83,7 @@ export const triageChecks: readonly Check[] = [
       { ids: both, fingerprint: error.fingerprint },
       { ids: both, text: 'below zero' },
       { ids: both, text: `"${wanted}"`.toUpperCase() },
+      { ids: both, from: -Infinity, to: Infinity, key: 'k1' },
       { ids: [wanted], from: parkedAt, to: parkedAt + 1 },
       { ids: both, stop: 'attempts_exhausted', tenant: 'acme', status: 'parked' },
     ];
@@ -232,6 +233,37 @@ export const triageChecks: readonly Check[] = [
     expectLike(await mine(), [{ ...rule, action: 'discard' }], 'the same name replaces');
     expectLike(await stage.triage.removeRule(rule.name, act), true, 'removed');
     expectLike(await mine(), [], 'gone');
+  }),
+
+  check('finds text whatever its case, and takes signs for what they are', [], async (stage) => {
+    const [wanted, other] = [stage.name('event'), stage.name('event')];
+    const error = errorNote(new Error('Ёлка: 100%'));
+    await stage.triage.put([
+      stage.newlyParked(wanted, { payload: 'An Frau MÜLLER (a.b)', key: 'Čapek_1' }, error),
+      stage.newlyParked(other, { payload: 'An Frau MULLER (aab)', key: 'Capek-1' }),
+    ]);
+    for (const text of ['müller (A.', 'čAPEK_', 'ёЛКА', '100%', 'Ü', '_']) {
+      const { items } = await stage.triage.list({ ids: [wanted, other], text }, { limit: 10 });
+      expectLike(
+        items.map(({ id }) => id),
+        [wanted],
+        `found by ${text}`,
+      );
+    }
+  }),
+
+  check('keeps for ever what is to be kept so', [], async (stage) => {
+    const id = stage.name('event');
+    await stage.triage.put([stage.newlyParked(id, { keepMs: Infinity })]);
+    expectLike(await stage.triage.keep([id], Infinity, act), [true], 'kept');
+    const beyond: ParkedFilter[] = [{ from: Infinity }, { to: -Infinity }, { from: Number.MAX_VALUE }];
+    for (const filter of beyond)
+      expectLike(await stage.triage.count({ ids: [id], ...filter }), 0, 'parked at no such time');
+    expectLike(
+      await stage.triage.count({ ids: [id], to: Number.MAX_VALUE }),
+      1,
+      'parked before the end of time',
+    );
   }),
 
   check('remembers parked events after a restart', ['durable', 'reopen'], async (stage) => {

@@ -51,8 +51,9 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
     const id = event.id ?? room.newId();
     const known = topic.rows.get(id);
     if (known && !known.blocking) return { id, duplicate: true };
-    const row = rowOf(event, envelopeOf(event, id, name, now), topic, now);
-    // Its replay takes the place that a parked event has held.
+    // Its replay takes the place that a parked event has held, under the key that waits for it.
+    const placed = known ? { ...event, key: known.envelope.key! } : event;
+    const row = rowOf(placed, envelopeOf(placed, id, name, now), topic, now);
     topic.rows.set(id, { ...row, order: known?.order ?? storage.next() });
     return { id, duplicate: false };
   }
@@ -123,7 +124,7 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
         const stands = stand(name);
         const suspects = stands.filter(([, state]) => state === 'suspect').length;
         if (isPaused) return { deliveries: [], suspects, nextDueInMs: undefined, controlsVersion };
-        const chosen = choose(stands, request, now);
+        const chosen = choose(stands, request, now, quarantineOf(storage, name, now));
         const deliveries = chosen.map((row) => handOut(row, request, now));
         return { deliveries, suspects, nextDueInMs: nextDueInMs(stands, now), controlsVersion };
       });

@@ -12,7 +12,12 @@ export function survey(topic: Topic, now: number, isHeld: (row: Row) => boolean)
 }
 
 /** What a lease takes of a surveyed topic: nothing that is behind, but for the run of a head that is taken. */
-export function choose(surveyed: readonly [Row, WaitingState][], request: LeaseRequest, now: number): Row[] {
+export function choose(
+  surveyed: readonly [Row, WaitingState][],
+  request: LeaseRequest,
+  now: number,
+  isHeld: (row: Row) => boolean,
+): Row[] {
   const { limit, runMax = 1, bytesMax = Infinity, suspects = false, retriesShare } = request;
   const wanted = suspects ? 'suspect' : 'ready';
   const line = surveyed.filter(([, state]) => state === wanted).map(([row]) => row);
@@ -23,7 +28,7 @@ export function choose(surveyed: readonly [Row, WaitingState][], request: LeaseR
   const chosen: Row[] = [];
   for (const head of heads) {
     if (chosen.length >= limit) break;
-    chosen.push(...runOf(head, surveyed, Math.min(runMax, limit - chosen.length), now));
+    chosen.push(...runOf(head, surveyed, Math.min(runMax, limit - chosen.length), now, isHeld));
   }
   return chosen.slice(0, fitting(chosen, bytesMax));
 }
@@ -59,14 +64,20 @@ function shared(line: readonly Row[], limit: number, retriesShare: number): Row[
   return chosen.sort((a, b) => a.dueAt - b.dueAt || a.order - b.order);
 }
 
-function runOf(head: Row, surveyed: readonly [Row, WaitingState][], runMax: number, now: number): Row[] {
+function runOf(
+  head: Row,
+  surveyed: readonly [Row, WaitingState][],
+  runMax: number,
+  now: number,
+  isHeld: (row: Row) => boolean,
+): Row[] {
   const run = [head];
   if (head.lane === undefined || runMax === 1) return run;
   for (const [row, state] of surveyed) {
     if (run.length >= runMax) break;
     if (row.lane !== head.lane || row === head) continue;
     // The first that cannot run ends it: what is after it may not overtake.
-    if (state !== 'behind' || row.suspect || row.dueAt > now) break;
+    if (state !== 'behind' || row.suspect || row.dueAt > now || isHeld(row)) break;
     run.push(row);
   }
   return run;
