@@ -28,7 +28,7 @@ export function toResponse({ status, headers, body }: Answer): Response {
   for (const [name, value] of Object.entries(headers)) {
     for (const each of typeof value === 'string' ? [value] : value) all.append(name, each);
   }
-  // These two have no body, and `Response` refuses to be given one.
-  const bodiless = status === 204 || status === 304;
+  // These have no body, and `Response` refuses to be given one.
+  const bodiless = status === 204 || status === 205 || status === 304;
   return new Response(bodiless ? null : (body as BodyInit | null), { status, headers: all });
 }

@@ -59,7 +59,8 @@ export function deadline(
 
       if (patienceMs < Infinity) {
         const now = exchange.nowBy(clock);
-        exchange.patienceEndsAt = now + patienceMs;
+        // A guard before this one may have said less.
+        exchange.patienceEndsAt = Math.min(exchange.patienceEndsAt, now + patienceMs);
         if (patienceMs > 2 * latelyMs) begun.add(exchange, now);
         else watch(clock, exchange);
       }

@@ -94,7 +94,9 @@ export function degrade(
       const scope = scopeOf?.(exchange);
       const isPrivate =
         exchange.header('authorization') !== undefined || exchange.header('cookie') !== undefined;
-      const key = isPrivate && scope === undefined ? undefined : `${method} ${exchange.url}\n${scope ?? ''}`;
+      // Hosts may be tenants.
+      const place = `${method} ${exchange.header('host') ?? ''} ${exchange.url}`;
+      const key = isPrivate && scope === undefined ? undefined : `${place}\n${scope ?? ''}`;
       const found = key === undefined ? undefined : kept.get(key);
       if (found?.restsUntil !== undefined) {
         const waits = found.isTried || exchange.nowBy(clock) < found.restsUntil;

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest, RegisterOptions } from 'fastify';
 import { type Clock, systemClock } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
@@ -68,7 +69,7 @@ function addHooks(app: FastifyInstance, options: FastifyGuardOptions): void {
   if (early.length > 0 && at === 'onRequest') app.addHook('onRequest', enter(early));
   if (late.length > 0) {
     app.addHook('preParsing', (request, reply, payload, next) => {
-      exchangeFor(request, reply).tap(payload, bodyMax);
+      exchangeFor(request, reply).tap(payload as Readable, bodyMax);
       next(null, payload);
     });
   }
@@ -108,12 +109,16 @@ class FastifyExchange extends NodeExchange {
   declare private readonly reply: FastifyReply;
   declare private chunks: Uint8Array[] | undefined;
   declare private length: number;
+  declare private payload: Readable | undefined;
+  declare private hear: ((chunk: Uint8Array | string) => void) | undefined;
 
   constructor(request: FastifyRequest, reply: FastifyReply, clock: Clock) {
     super(request.raw, reply.raw, clock, request);
     this.reply = reply;
     this.chunks = undefined;
     this.length = 0;
+    this.payload = undefined;
+    this.hear = undefined;
   }
 
   override get route(): string | undefined {
@@ -129,20 +134,28 @@ class FastifyExchange extends NodeExchange {
   }
 
   /** Hears the body as it passes to the parser of the framework: nothing is read twice, and no more kept than is wanted. */
-  tap(payload: NodeJS.ReadableStream, bytesMax: number): void {
+  tap(payload: Readable, bytesMax: number): void {
     const chunks: Uint8Array[] = [];
     this.chunks = chunks;
-    payload.on('data', (chunk: Uint8Array | string) => {
+    this.payload = payload;
+    this.hear = (chunk) => {
       const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
       this.length += bytes.length;
       if (this.length <= bytesMax) chunks.push(bytes);
       else chunks.length = 0;
-    });
+    };
+    payload.on('data', this.hear);
     // The parser lets it flow when it listens as well.
     payload.pause();
   }
 
-  override readBody(bytesMax: number): RequestBody {
+  override readBody(bytesMax: number): RequestBody | Promise<RequestBody> {
+    const { payload, hear, request } = this;
+    // No parser has touched it: the handler will, as those of uploads do, and it has to be looked at before.
+    if (payload === request && hear && this.length === 0 && !request.readableEnded) {
+      request.off('data', hear);
+      return super.readBody(bytesMax);
+    }
     if (this.length > bytesMax) return tooLarge;
     const chunks = this.chunks ?? [];
     return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, this.length);
@@ -169,8 +182,7 @@ class FastifyExchange extends NodeExchange {
 
   show(payload: unknown, sendOn: SendOn): void {
     const reply = this.reply;
-    const headers = reply.getHeaders() as AnswerHeaders;
-    this.reviewed({ status: reply.statusCode, headers, body: bodyOf(payload) }).then((instead) => {
+    this.reviewed({ ...headOf(payload, reply), body: bodyOf(payload) }).then((instead) => {
       if (!instead) return sendOn(null, payload);
       for (const name of ['content-length', 'content-type', 'content-encoding']) reply.removeHeader(name);
       reply.code(instead.status).headers(instead.headers as Record<string, string>);
@@ -180,7 +192,8 @@ class FastifyExchange extends NodeExchange {
   }
 
   protected override answerInstead(answer: Answer): void {
-    if (!this.reply.sent) this.send(answer);
+    // `sent` says nothing of a stream that has begun.
+    if (!this.reply.sent && !this.response.headersSent) this.send(answer);
   }
 }
 
@@ -198,6 +211,13 @@ function routeOf(request: FastifyRequest): string | undefined {
   );
   const context = routeSymbol && (request as unknown as Routed)[routeSymbol];
   return context ? context.config?.url : request.routeOptions.url;
+}
+
+/** What a `Response` says of itself Fastify reads only after its hooks. */
+function headOf(payload: unknown, reply: FastifyReply): { status: number; headers: AnswerHeaders } {
+  const headers = reply.getHeaders() as AnswerHeaders;
+  if (!(payload instanceof Response)) return { status: reply.statusCode, headers };
+  return { status: payload.status, headers: { ...headers, ...Object.fromEntries(payload.headers) } };
 }
 
 function bodyOf(payload: unknown): string | Uint8Array | undefined {

@@ -16,14 +16,19 @@ export function goThrough(
     failed(error);
     return;
   }
-  if (answer instanceof Promise) answer.then((late) => goOn(exchange, late, next), failed);
-  else goOn(exchange, answer, next);
+  if (answer instanceof Promise) answer.then((late) => goOn(exchange, late, next, failed), failed);
+  else goOn(exchange, answer, next, failed);
 }
 
-function goOn(exchange: NodeExchange, answer: Answer | undefined, next: () => unknown): void {
+function goOn(
+  exchange: NodeExchange,
+  answer: Answer | undefined,
+  next: () => unknown,
+  failed: (error: unknown) => void,
+): void {
   // The client has left while a part waited: there is nobody to answer, and no reason to begin.
   if (exchange.isOver) return;
-  if (answer) exchange.refuse(answer);
+  if (answer) exchange.refuse(answer, failed);
   else {
     exchange.prepare();
     exchange.around(next);

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Clock, systemClock } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
@@ -59,9 +60,10 @@ class HonoExchange extends WebExchange {
     const { req } = this.#context;
     const [cached] = Object.values(req.bodyCache);
     if (cached !== undefined) return readAlready(await cached);
+    const { raw } = req;
     const body = await this.readUpTo(bytesMax);
-    // From here on Hono's own readers find it.
-    if (body !== tooLarge) Object.assign(req.bodyCache, { arrayBuffer: Promise.resolve(body) });
+    // Not Hono's cache alone: what is given the raw request reads it there.
+    if (raw.body !== null && body !== tooLarge) req.raw = new Request(raw, { body });
     return body;
   }
 
@@ -109,8 +111,20 @@ class HonoExchange extends WebExchange {
   }
 }
 
-function readAlready(body: unknown): RequestBody {
+async function readAlready(body: unknown): Promise<RequestBody> {
   if (typeof body === 'string') return body;
+  if (body instanceof Blob) return new Uint8Array(await body.arrayBuffer());
+  if (body instanceof FormData) return readForm(body);
   if (body instanceof ArrayBuffer) return new Uint8Array(body);
   return body instanceof Uint8Array ? body : JSON.stringify(body);
+}
+
+/** The same for the same fields and files, whatever boundary they were sent with. */
+async function readForm(form: FormData): Promise<string> {
+  const entries = [...form].map(async ([name, value]) => {
+    if (typeof value === 'string') return [name, value];
+    const bytes = new Uint8Array(await value.arrayBuffer());
+    return [name, value.name, value.type, hash('sha256', bytes, 'base64url')];
+  });
+  return JSON.stringify(await Promise.all(entries));
 }

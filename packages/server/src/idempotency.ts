@@ -205,6 +205,8 @@ export function idempotency(
     const waiting = waiters.get(claim.key) ?? 0;
     if (waiting >= waitersMax) return running;
     waiters.set(claim.key, waiting + 1);
+    // Only who listens hears that the client has left.
+    exchange.onEnd(() => {});
     try {
       const until = Math.min(clock.now() + settings.wait, exchange.patienceEndsAt);
       let begun: Begun | undefined = running;

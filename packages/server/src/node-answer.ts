@@ -1,4 +1,11 @@
-import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import {
+  type IncomingMessage,
+  type OutgoingHttpHeader,
+  type OutgoingHttpHeaders,
+  type ServerResponse,
+  validateHeaderName,
+  validateHeaderValue,
+} from 'node:http';
 import type { Answer, AnswerHeaders, HandlerAnswer } from './answer.ts';
 
 type Chunk = string | Uint8Array;
@@ -7,8 +14,9 @@ type Done = (error?: Error | null) => void;
 
 export function sendAnswer(response: ServerResponse, { status, headers, body }: Answer): void {
   const all: OutgoingHttpHeaders = { ...(headers as OutgoingHttpHeaders) };
-  // A 204 has none, and must not say how long it is.
-  if (body !== null && status !== 204) all['content-length'] = Buffer.byteLength(body);
+  // A 204 has none, and must not say how long it is. To a HEAD, what was said is how long it would be.
+  const isSaid = response.req.method === 'HEAD' && all['content-length'] !== undefined;
+  if (body !== null && status !== 204 && !isSaid) all['content-length'] = Buffer.byteLength(body);
   response.writeHead(status, all);
   response.end(body ?? undefined);
 }
@@ -22,50 +30,136 @@ export function sendInstead(response: ServerResponse, answer: Answer): void {
 /**
  * Keeps an answer back until it has been seen: `writeHead`, `write` and `end` of one response collect what a handler says.
  * An answer that is a stream, or longer than `bytesMax`, is shown without its body and passed on from there. Gives the way
- * to forget what was collected.
+ * to forget what was collected, where that is still possible.
  */
 export function holdBack(
   response: ServerResponse,
   bytesMax: number,
   review: (answer: HandlerAnswer) => Promise<Answer | undefined>,
 ): () => void {
-  const writeHead = response.writeHead.bind(response) as WriteHead;
-  const write = response.write.bind(response);
-  const end = response.end.bind(response);
-  const flushHeaders = response.flushHeaders.bind(response);
+  const free = {
+    writeHead: response.writeHead.bind(response) as WriteHead,
+    write: response.write.bind(response) as (...given: unknown[]) => boolean,
+    end: response.end.bind(response) as (...given: unknown[]) => ServerResponse,
+    flushHeaders: response.flushHeaders.bind(response),
+    setHeader: response.setHeader.bind(response),
+    appendHeader: response.appendHeader.bind(response),
+    removeHeader: response.removeHeader.bind(response),
+    destroy: response.destroy.bind(response),
+  };
   let head: [status: number, ...rest: unknown[]] | undefined;
   const chunks: Chunk[] = [];
   let length = 0;
   let ended = false;
   let isShown = false;
+  let state: 'held' | 'free' | 'replaced' = 'held';
   const done: Done[] = [];
 
+  const held = {
+    writeHead(...given: [number, ...unknown[]]) {
+      if (state !== 'held') return state === 'free' ? free.writeHead(...given) : response;
+      if (head) return response;
+      // Now, while the handler can still hear of it.
+      for (const [name, value] of Object.entries(headersOf(response, given))) {
+        validateHeaderName(name);
+        validateHeaderValue(name, value as string);
+      }
+      head = given;
+      return response;
+    },
+    flushHeaders() {
+      if (state === 'free') free.flushHeaders();
+      else if (state === 'held') show(false);
+    },
+    write(chunk: unknown, encoding?: unknown, callback?: unknown) {
+      if (state !== 'held') return state === 'free' ? free.write(chunk, encoding, callback) : true;
+      collect(chunk, encoding, callback);
+      const type = headersOf(response, head)['content-type'];
+      if (length > bytesMax || String(type).startsWith('text/event-stream')) show(false);
+      return !isShown;
+    },
+    end(chunk?: unknown, encoding?: unknown, callback?: unknown) {
+      if (state !== 'held') return state === 'free' ? free.end(chunk, encoding, callback) : response;
+      if (ended) return response;
+      collect(chunk, encoding, callback);
+      ended = true;
+      show(length <= bytesMax);
+      return response;
+    },
+    // What was shown is what is sent, whatever an error handler says after it.
+    setHeader: (...given: Parameters<typeof free.setHeader>) =>
+      state === 'held' && isShown ? response : free.setHeader(...given),
+    appendHeader: (...given: Parameters<typeof free.appendHeader>) =>
+      state === 'held' && isShown ? response : free.appendHeader(...given),
+    removeHeader(name: string) {
+      if (state !== 'held' || !isShown) free.removeHeader(name);
+    },
+    destroy(error?: Error) {
+      // It breaks off: nobody will have the rest, and nothing more will be said.
+      if (state === 'held' && !isShown) {
+        isShown = true;
+        // Where that cannot be kept, the key is as if its holder had died.
+        review({ ...said(), body: undefined }).catch(() => {});
+      }
+      return free.destroy(error);
+    },
+  };
+
+  /** A middleware behind this may have put its own in their places, which call these: they stay, and these pass on. */
   function letGo(): void {
-    Object.assign(response, { writeHead, write, end, flushHeaders });
+    state = 'free';
+    const now = response as unknown as Record<string, unknown>;
+    for (const name of Object.keys(held) as (keyof typeof held)[]) {
+      if (now[name] === held[name]) now[name] = free[name];
+    }
+    Reflect.deleteProperty(response, 'headersSent');
+  }
+
+  function forget(): void {
+    if (state !== 'held') return;
+    state = 'replaced';
+    Object.assign(response, free);
+    Reflect.deleteProperty(response, 'headersSent');
+  }
+
+  function said() {
+    return { status: head?.[0] ?? response.statusCode, headers: headersOf(response, head) };
   }
 
   function show(whole: boolean): void {
     if (isShown) return;
     isShown = true;
     const body = !whole ? undefined : chunks.length === 1 ? chunks[0] : joined(chunks);
-    const answer = { status: head?.[0] ?? response.statusCode, headers: headersOf(response, head), body };
-    review(answer).then(send, (error: unknown) => response.destroy(error as Error));
+    const answer = { ...said(), body };
+    const { statusMessage } = response;
+    review(answer)
+      .then((instead) => {
+        if (instead) replace(instead);
+        else {
+          Object.assign(response, { statusCode: answer.status, statusMessage });
+          send();
+        }
+        for (const each of done) each();
+      })
+      .catch((error: unknown) => free.destroy(error as Error));
   }
 
-  function send(instead: Answer | undefined): void {
+  function replace(instead: Answer): void {
+    forget();
+    sendInstead(response, instead);
+    mute(response);
+  }
+
+  function send(): void {
     letGo();
-    if (instead) sendInstead(response, instead);
+    if (head) free.writeHead(...head);
+    // Together, so that a short answer goes out in one piece and has a length.
+    if (ended && chunks.length <= 1) free.end(chunks[0]);
     else {
-      if (head) writeHead(...head);
-      // Together, so that a short answer goes out in one piece and has a length.
-      if (ended && chunks.length <= 1) end(chunks[0] as string);
-      else {
-        for (const chunk of chunks) write(chunk);
-        if (ended) end();
-        else response.emit('drain');
-      }
+      for (const chunk of chunks) free.write(chunk);
+      if (ended) free.end();
+      else response.emit('drain');
     }
-    for (const each of done) each();
   }
 
   function collect(chunk: unknown, encoding: unknown, callback: unknown): void {
@@ -81,29 +175,13 @@ export function holdBack(
     chunks.push(piece);
   }
 
-  Object.assign(response, {
-    writeHead(...given: [number, ...unknown[]]) {
-      head ??= given;
-      return response;
-    },
-    flushHeaders() {
-      show(false);
-    },
-    write(chunk: unknown, encoding?: unknown, callback?: unknown) {
-      collect(chunk, encoding, callback);
-      const type = headersOf(response, head)['content-type'];
-      if (length > bytesMax || String(type).startsWith('text/event-stream')) show(false);
-      return !isShown;
-    },
-    end(chunk?: unknown, encoding?: unknown, callback?: unknown) {
-      if (ended) return response;
-      collect(chunk, encoding, callback);
-      ended = true;
-      show(length <= bytesMax);
-      return response;
-    },
+  Object.assign(response, held);
+  // An error handler must not add its own answer to half of another. A whole one is safe from it.
+  Object.defineProperty(response, 'headersSent', {
+    configurable: true,
+    get: () => !ended && (head !== undefined || chunks.length > 0),
   });
-  return letGo;
+  return forget;
 }
 
 /** Whatever the handler still says goes nowhere: the client has had another answer. */
@@ -140,14 +218,24 @@ export function readWhole(request: IncomingMessage, bytesMax: number): Promise<U
       resolve(body);
     };
     const read = () => {
+      if (length === 0 && isEmpty(request)) return finish();
       for (let chunk: Buffer | null = request.read(); chunk !== null; chunk = request.read()) {
         chunks.push(chunk);
         length += chunk.length;
       }
       if (request.complete || length > bytesMax) finish();
     };
-    request.on('readable', read).on('end', finish).on('error', fail).on('close', gone);
+    // When the parser is through with what came together.
+    process.nextTick(() => {
+      if (isEmpty(request)) resolve(new Uint8Array());
+      else request.on('readable', read).on('end', finish).on('error', fail).on('close', gone);
+    });
   });
+}
+
+/** Such a body is not read: its end would be over before the handler listens for it. */
+function isEmpty({ complete, readableLength }: IncomingMessage): boolean {
+  return complete && readableLength === 0;
 }
 
 function headersOf(response: ServerResponse, head: readonly unknown[] | undefined): AnswerHeaders {
@@ -158,7 +246,8 @@ function headersOf(response: ServerResponse, head: readonly unknown[] | undefine
   for (const [name, value] of Object.entries(response.getHeaders())) put(name, value);
   const given = head?.at(-1);
   if (Array.isArray(given)) for (let at = 0; at + 1 < given.length; at += 2) put(given[at], given[at + 1]);
-  else if (typeof given === 'object') for (const [name, value] of Object.entries(given!)) put(name, value);
+  else if (typeof given === 'object')
+    for (const [name, value] of Object.entries(given ?? {})) put(name, value);
   return headers;
 }
 

@@ -94,8 +94,8 @@ export class NodeExchange extends Exchange {
 
   protected answerInstead(answer: Answer): void {
     const { response } = this;
-    if (response.headersSent) return;
     this.letGo?.();
+    if (response.headersSent) return;
     sendInstead(response, answer);
     mute(response);
   }
@@ -115,10 +115,10 @@ export class NodeExchange extends Exchange {
   }
 
   /** Answers instead of the handler, once those have seen it who asked. */
-  refuse(answer: Answer): void {
+  refuse(answer: Answer, failed: (error: unknown) => void): void {
     if (this.isHeld && !this.letGo) {
       const shown = { ...answer, body: answer.body ?? '' };
-      this.reviewed(shown).then((instead) => this.send(instead ?? answer));
+      this.reviewed(shown).then((instead) => this.send(instead ?? answer), failed);
     } else this.send(answer);
   }
 }

@@ -53,7 +53,8 @@ export class RateFields {
       const left = whole(tokens[index]!);
       // Until then no more than what is left can be used: the next token comes no earlier.
       const nextMs = (left + 1 - tokens[index]!) / this.#policies[index]!.ratePerMs;
-      const window = seconds(left === 0 ? Math.max(nextMs, waitMs) : nextMs);
+      // What costs more than the whole limit waits for ever; others do not.
+      const window = seconds(left === 0 && waitMs < Infinity ? Math.max(nextMs, waitMs) : nextMs);
       text += `${index > 0 ? ', ' : ''}${this.#heads[index]}${left};t=${window}`;
     }
     return text;
