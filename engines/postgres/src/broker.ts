@@ -1,5 +1,6 @@
 import {
   type Broker,
+  boundedMs,
   checkTopic,
   type Lease,
   numberIn,
@@ -11,7 +12,6 @@ import {
   type Waiting,
   type WaitingState,
 } from '@holdfast/contracts';
-import { boundedMs } from './column-values.ts';
 import { postgresControls } from './controls.ts';
 import type { Database, PostgresTransaction, Row } from './database.ts';
 import type { Doorbell } from './doorbell.ts';

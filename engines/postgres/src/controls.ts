@@ -1,12 +1,12 @@
 import {
   type Act,
+  boundedMs,
   type Control,
   type Controls,
   controlId,
   demandReason,
   type StandingControl,
 } from '@holdfast/contracts';
-import { boundedMs } from './column-values.ts';
 import type { Database, Row } from './database.ts';
 import { numberOf } from './envelope-columns.ts';
 

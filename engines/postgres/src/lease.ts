@@ -1,5 +1,4 @@
-import type { Delivery, Leased, LeaseRequest } from '@holdfast/contracts';
-import { boundedMs } from './column-values.ts';
+import { boundedMs, type Delivery, type Leased, type LeaseRequest } from '@holdfast/contracts';
 import type { Row } from './database.ts';
 import { envelopeOf, numberOf } from './envelope-columns.ts';
 

@@ -1,5 +1,6 @@
 import {
   type Begun,
+  boundedMs,
   type Completion,
   commitFailed,
   type Hold,
@@ -10,7 +11,6 @@ import {
   type Settled,
   TOOK,
 } from '@holdfast/contracts';
-import { boundedMs } from './column-values.ts';
 import type { Database, PostgresTransaction, Row } from './database.ts';
 import { payloadColumns, payloadOf } from './payload-columns.ts';
 

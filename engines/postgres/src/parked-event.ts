@@ -1,4 +1,5 @@
 import {
+  boundedMs,
   type EditNote,
   fingerprintOf,
   type NewlyParked,
@@ -6,7 +7,7 @@ import {
   type ParkedStatus,
   type ParkedSummary,
 } from '@holdfast/contracts';
-import { boundedMs, storableText } from './column-values.ts';
+import { storableText } from './column-values.ts';
 import type { Row } from './database.ts';
 import { envelopeColumns, envelopeOf, extrasOf, jsonOf, textOf } from './envelope-columns.ts';
 import { payloadColumns, payloadOf } from './payload-columns.ts';

@@ -1,5 +1,4 @@
-import type { ParkedFilter, ParkedStatus } from '@holdfast/contracts';
-import { boundedMs } from './column-values.ts';
+import { boundedMs, type ParkedFilter, type ParkedStatus } from '@holdfast/contracts';
 
 /** A condition with its values, numbered from `$1` on. */
 export interface ParkedQuery {

@@ -1,6 +1,5 @@
-import { checkEvents, type NewEvent, type Published, type SizeLimits } from '@holdfast/contracts';
+import { boundedMs, checkEvents, type NewEvent, type Published, type SizeLimits } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
-import { boundedMs } from './column-values.ts';
 import type { Row } from './database.ts';
 import { extrasOf } from './envelope-columns.ts';
 import { payloadColumns } from './payload-columns.ts';

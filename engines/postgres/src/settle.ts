@@ -1,4 +1,5 @@
 import {
+  boundedMs,
   commitFailed,
   LEASE_LOST,
   REPEATED,
@@ -8,7 +9,7 @@ import {
   TOPIC_UNKNOWN,
   TopicError,
 } from '@holdfast/contracts';
-import { boundedMs, storableJson, storableText } from './column-values.ts';
+import { storableJson, storableText } from './column-values.ts';
 import type { Database, PostgresTransaction, Row } from './database.ts';
 import { type Hands, handsOf } from './hands.ts';
 import { columnOf } from './publish.ts';

@@ -1,6 +1,7 @@
 import {
   type Act,
   type AuditEntry,
+  boundedMs,
   checkEdit,
   checkFilter,
   demandReason,
@@ -15,7 +16,6 @@ import {
   type TriageRule,
 } from '@holdfast/contracts';
 import { entryOf, type WriteAudit } from './audit.ts';
-import { boundedMs } from './column-values.ts';
 import type { Database, Row } from './database.ts';
 import { extrasOf } from './envelope-columns.ts';
 import {

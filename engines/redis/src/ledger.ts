@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import {
   type Begun,
+  boundedMs,
   FeatureMissingError,
   type Hold,
   LEASE_LOST,
@@ -124,14 +125,6 @@ function toBegun([kind, detail]: BegunReply, hold: Hold): Begun {
   if (kind === 'done') return { kind, record: decode(detail as string) };
   return kind === 'tombstone' ? { kind: 'done', record: undefined } : { kind };
 }
-
-/** Redis counts in whole numbers: what never ends has to end somewhere. */
-function boundedMs(ms: number): number {
-  return Math.min(ms, msMax);
-}
-
-/** 140,000 years. */
-const msMax = 2 ** 52;
 
 /** A brace would end the tag, or begin one; what is left of it is still the same for the same scope. */
 function tagged(name: string): string {

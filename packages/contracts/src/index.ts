@@ -1,3 +1,4 @@
+export { boundedMs } from './bounded-ms.ts';
 export {
   type Broker,
   type HistoryRange,
