@@ -1,3 +1,4 @@
+import { isObject } from './classify/pack.ts';
 import type { RunEnding } from './story.ts';
 
 /**
@@ -12,6 +13,11 @@ export class HoldfastError extends Error {
   constructor(code: string, message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
+  }
+
+  /** Not by `instanceof`, which asks for the prototype: what was thrown may be a proxy, and throw in its turn. */
+  static is(error: unknown): error is HoldfastError {
+    return isObject(error) && #ending in error;
   }
 
   static endingOf(error: HoldfastError): RunEnding | undefined {
@@ -102,4 +108,8 @@ export class ExpiredError extends HoldfastError {
     super(code, `${what} took longer than ${afterMs} ms`, cause === undefined ? undefined : { cause });
     this.afterMs = afterMs;
   }
+}
+
+export function isExpired(error: unknown): error is ExpiredError {
+  return HoldfastError.is(error) && error instanceof ExpiredError;
 }

@@ -1,5 +1,5 @@
 import type { Flight } from './attempt.ts';
-import { ExpiredError } from './errors.ts';
+import { ExpiredError, isExpired } from './errors.ts';
 import type { Judgement } from './outcome.ts';
 import type { Plan } from './plan.ts';
 import type { Target } from './target.ts';
@@ -102,7 +102,7 @@ export function landAtOnce(flight: Flight, judged: Judgement): void {
  * past any of ours: one on top of the other they would grow with the attempts.
  */
 export function expiryOf(flight: Flight, now: number, startedAt: number, given: unknown): ExpiredError {
-  const cause = given instanceof ExpiredError ? given.cause : given;
+  const cause = isExpired(given) ? given.cause : given;
   return flight.endsAt < flight.patienceEndsAt
     ? new ExpiredError('HOLDFAST_ATTEMPT_TIMEOUT', `attempt ${flight.attempt}`, now - flight.startedAt, cause)
     : new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', now - startedAt, cause);

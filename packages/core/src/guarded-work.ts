@@ -4,7 +4,7 @@ import type { Breaker } from './breaker.ts';
 import type { RetryBudget } from './budget.ts';
 import { type Bulkhead, FULL, type Waiter } from './bulkhead.ts';
 import type { Facts } from './decide.ts';
-import { ExpiredError, OptionsError, type RefusalReason, refusedQuickly } from './errors.ts';
+import { ExpiredError, isExpired, OptionsError, type RefusalReason, refusedQuickly } from './errors.ts';
 import { expiryOf, isEndTimed, land, launch } from './flight-deck.ts';
 import type { Judgement, Outcome } from './outcome.ts';
 import type { Plan, RunOptions } from './plan.ts';
@@ -130,9 +130,7 @@ export class GuardedWork extends Work {
 
   /** Time that ran out is a failure of the target that may well pass. */
   override judge(outcome: Outcome): Judgement {
-    return !outcome.ok && outcome.error instanceof ExpiredError
-      ? { class: 'transient' }
-      : super.judge(outcome);
+    return !outcome.ok && isExpired(outcome.error) ? { class: 'transient' } : super.judge(outcome);
   }
 
   override isLate(now: number, attempt: Attempt): boolean {
@@ -355,7 +353,7 @@ interface Refusal {
 }
 
 function isPatience(given: unknown): boolean {
-  return given instanceof ExpiredError && given.code === 'HOLDFAST_PATIENCE_SPENT';
+  return isExpired(given) && given.code === 'HOLDFAST_PATIENCE_SPENT';
 }
 
 const race: Verdict = { kind: 'race' };

@@ -55,7 +55,7 @@ export function nextMoment(): number {
 /** Notes that a run gave up on `error`; the newest story of an error object is the one that is kept. */
 export function recordEnding(error: unknown, ending: RunEnding): void {
   youngest = Math.max(youngest, ending.born);
-  if (error instanceof HoldfastError) HoldfastError.setEnding(error, ending);
+  if (HoldfastError.is(error)) HoldfastError.setEnding(error, ending);
   else if (isObject(error)) endings.set(error, ending);
 }
 
@@ -68,7 +68,7 @@ export function storyOf(error: unknown): Story | undefined {
 }
 
 function endingOf(error: object): RunEnding | undefined {
-  return error instanceof HoldfastError ? HoldfastError.endingOf(error) : endings.get(error);
+  return HoldfastError.is(error) ? HoldfastError.endingOf(error) : endings.get(error);
 }
 
 /**

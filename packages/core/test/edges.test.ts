@@ -711,6 +711,38 @@ describe('a caller who leaves because of', () => {
   );
 });
 
+describe('what cannot be looked at', () => {
+  const revoked = () => {
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    return proxy;
+  };
+  const whole: PolicySpec = { attempts: 2, attemptTimeout: '1s', breaker: true, bulkhead: { concurrent: 1 } };
+
+  test.each(['run', 'try'] as const)(
+    'comes through %s as any other error, and gives its permit back',
+    async (how) => {
+      const { policy: made, home } = setup({ ...whole, retryOn: 'network' });
+      const thrown = revoked();
+      const isSame = await made[how](() => Promise.reject(thrown)).then(
+        (ended) => (ended as { error: unknown }).error === thrown,
+        (error) => error === thrown,
+      );
+      expect(isSame).toBe(true);
+      expect([home().bulkhead!.inFlight, made.counters.attempts]).toEqual([0, 1]);
+    },
+  );
+
+  test('may be thrown by a classifier', async () => {
+    const classify = () => {
+      throw revoked();
+    };
+    const { policy: made, home } = setup({ ...whole, retryOn: classify });
+    await expect(made.run(() => Promise.reject(down))).rejects.toBe(down);
+    expect(home().bulkhead!.inFlight).toBe(0);
+  });
+});
+
 describe('an error whose cause cannot be read', () => {
   test('comes through as any other', async () => {
     const { clock, policy: made, failing } = setup({ attempts: 1 });

@@ -49,6 +49,14 @@ export function combine(
 export function thrownBy({ ok }: Outcome, error: unknown): Judgement {
   return {
     class: ok ? 'ok' : 'fatal',
-    unreadableHint: `a classifier threw ${error instanceof Error ? error.message : ''}`,
+    unreadableHint: `a classifier threw ${messageOf(error)}`,
   };
+}
+
+function messageOf(error: unknown): string {
+  try {
+    return `${(error as Error).message ?? ''}`;
+  } catch {
+    return ''; // nothing at all, or an object that cannot be read
+  }
 }
