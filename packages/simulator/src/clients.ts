@@ -168,7 +168,7 @@ class Loops extends CrowdAlarm implements Clients, Origin {
     callerOf(client).ask(this, client, isPoison);
   }
 
-  ended({ client }: Call, ok: boolean): void {
+  ended({ client, startedUs }: Call, ok: boolean): void {
     this.#streams.current = client;
     let waitUs: number;
     if (!ok && this.#repeat && this.#mayReload(client)) {
@@ -179,7 +179,8 @@ class Loops extends CrowdAlarm implements Clients, Origin {
       waitUs = this.#think();
       if (this.#reloads) this.#reloads[client] = 0;
     }
-    this.#timeline.setFor(this, client, this.#timeline.nowUs + waitUs);
+    // Where nothing takes any time, time would stand still.
+    this.#timeline.setFor(this, client, Math.max(this.#timeline.nowUs + waitUs, startedUs + 1));
   }
 
   #mayReload(client: number): boolean {

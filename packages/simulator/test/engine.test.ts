@@ -396,6 +396,21 @@ policies: { once: { attempts: 1, budget: false, breaker: false } }
     expect(offered.slice(10)).toEqual(Array.from({ length: 10 }, () => 0));
   });
 
+  test.each(['sync', 'async'])('comes to its end where nothing takes any time (%s)', async (driver) => {
+    const scenario = parseScenario(`
+id: loop
+duration: 2ms
+services: { s: { time: 0 } }
+clients: { c: { to: s, count: 1, arrivals: { think: 0 } } }
+policies: { once: { attempts: 1, budget: false, breaker: false } }
+`);
+    const results =
+      driver === 'sync'
+        ? simulate(scenario, { policy: 'once' })
+        : await simulateAsync(scenario, { policy: 'once' });
+    expect(results.report().all).toMatchObject({ begun: 2000, succeeded: 2000 });
+  });
+
   test('has its share of poison', () => {
     expect(loop(', poison: 1').figure('success')).toBe(0);
     const some = loop(', poison: 0.3');
