@@ -24,7 +24,7 @@ const limits: readonly { name: string; code: string; maxBytes: number; aimBytes:
   {
     name: 'everything but explain and lint',
     code: `export * as holdfast from 'holdfast';`,
-    maxBytes: 23.5 * KILOBYTE,
+    maxBytes: 23.6 * KILOBYTE,
     aimBytes: 12 * KILOBYTE,
   },
 ];

@@ -8,6 +8,7 @@ import type { Duration } from './duration.ts';
 import type { GuardedWork } from './guarded-work.ts';
 import type { Layer, runLayers } from './layer.ts';
 import type { Classifier, Judgement, OutcomeClass, Pack } from './outcome.ts';
+import type { Results } from './parts/cache.ts';
 import type { Failure } from './shell.ts';
 import type { Target } from './target.ts';
 import type { Targets } from './targets.ts';
@@ -95,8 +96,8 @@ export interface Plan extends Rules {
   choose:
     | ((work: GuardedWork, now: number, refused: ReadonlySet<Target> | undefined) => Target | undefined)
     | undefined;
-  /** Gives what is kept to the plan that takes over. */
-  handOver: ((next: Plan) => void) | undefined;
+  /** Each gives something that is kept to the plan that takes over. */
+  readonly handOver: ((next: Plan) => void)[];
   /** What each part keeps for a target. */
   readonly equip: ((target: Target, pooled: boolean) => void)[];
   /** Runs `fn` in nobody's async context; absent where no attempt can follow one that has not settled. */
@@ -105,6 +106,8 @@ export interface Plan extends Rules {
   reporter: Reporter | undefined;
   /** Layers around the whole work, outermost first: fallback, cache, mode. */
   readonly layers: Layer[];
+  /** Results by key, and the calls that will give one; absent where none are kept. */
+  results: Results | undefined;
   /** Runs through the layers; absent where there are none. */
   throughLayers: typeof runLayers | undefined;
   /** Above 0: every attempt's limit. 0: what the target's measurements say, or a share of what is left. */

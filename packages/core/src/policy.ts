@@ -37,7 +37,7 @@ export interface Policy<Spec = object> {
   /** A new policy with some fields said otherwise, and state of its own; with time and chance of its own too, if given. */
   with(overrides: Spec, environment?: Environment): Policy<Spec>;
   /**
-   * Takes another document from now on. Breakers, budgets and permits live on, and work that has begun ends by the
+   * Takes another document from now on. Breakers, budgets, permits and cached results live on, and work that has begun ends by the
    * old one. A document that is refused changes nothing.
    */
   update(spec: Spec): void;
@@ -144,7 +144,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
         const nextSaid = read(document);
         const next = compile(nextSaid);
         said = nextSaid;
-        plan.handOver?.(next.plan);
+        for (const give of plan.handOver) give(next.plan);
         Object.assign(made, next, { spec: document });
       },
       kill(on = true) {
@@ -210,13 +210,14 @@ function emptyPlan(
     targetOf: undefined,
     targets: undefined,
     everyTarget: undefined,
-    handOver: undefined,
     choose: undefined,
     hedge: undefined,
     outside: undefined,
     reporter: undefined,
     throughLayers: undefined,
+    results: undefined,
     equip: [],
+    handOver: [],
     layers: [],
   };
   return plan;

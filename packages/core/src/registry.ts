@@ -51,14 +51,13 @@ export const registry = /* @__PURE__ */ definePart({
   order: 1,
   fields: {},
   create(_settings, plan) {
-    const { name, handOver } = plan;
+    const { name } = plan;
     if (name === undefined) return;
     plans.set(name, plan);
-    plan.handOver = (next) => {
-      handOver?.(next);
+    plan.handOver.push(() => {
       // One that has been given another name, or none, is no longer listed under this one.
       if (plans.get(name) === plan) plans.delete(name);
-    };
+    });
   },
 });
 

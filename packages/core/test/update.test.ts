@@ -157,6 +157,23 @@ describe('state survives a new document', () => {
     expect(made.plan.targets!.get('a', 0).standing).toBe(standing);
   });
 
+  test('results are kept, for as long as the new document says, and calls for them are shared', async () => {
+    const { clock, policy: made, call, update } = setup({ cache: { fresh: '10s', entriesMax: 3 } });
+    const operation = call('a', 'b', 'c', after('1s', 'd'), 'e');
+    const get = (cacheKey: string) => made.run(operation, { cacheKey });
+    for (const key of ['a', 'b', 'c']) await get(key);
+    const flying = get('d');
+    update({ cache: { fresh: '5s', entriesMax: 2 } });
+    const shared = get('d');
+    await clock.advance('1s');
+    expect([await get('c'), await flying, await shared]).toEqual(['c', 'd', 'd']);
+    expect(operation.calls.length).toBe(4);
+    await clock.advance('4s');
+    await get('c');
+    expect(operation.calls.length).toBe(5);
+    expect([...made.plan.results!.entries.keys()]).toEqual(['d', 'c']);
+  });
+
   test('the kill switch stays where it is', async () => {
     const { policy: made, update } = setup({ attempts: 3 });
     made.kill();

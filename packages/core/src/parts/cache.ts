@@ -9,10 +9,15 @@ import type { Story } from '../story.ts';
 import { detached } from '../surroundings.ts';
 import type { StopReason } from '../verdict.ts';
 
+/** What is kept, by key: the one used least recently first. */
+export interface Results {
+  readonly entries: Map<string, Entry>;
+  readonly flights: Map<string, Promise<Ending<unknown>>>;
+}
+
 interface Entry {
   readonly value: unknown;
-  readonly freshUntil: number;
-  readonly staleUntil: number;
+  readonly since: number;
 }
 
 /**
@@ -31,14 +36,18 @@ export const cache = definePart({
   },
   create({ cache: settings }, plan) {
     if (!settings) return;
+    const { fresh, staleIfError, entriesMax } = settings;
     const { clock, name } = plan;
-    const entries = new Map<string, Entry>();
-    const flights = new Map<string, Promise<Ending<unknown>>>();
+    plan.results = { entries: new Map(), flights: new Map() };
+    // A new document for a whole fleet must not send everybody to the origin at once.
+    plan.handOver.push((next) => {
+      if (next.results) next.results = plan.results;
+    });
 
     function find(key: string): Entry | undefined {
+      const { entries } = plan.results!;
       const entry = entries.get(key);
       if (entry) {
-        // Put last again: the first of the map is always the one used least recently.
         entries.delete(key);
         entries.set(key, entry);
       }
@@ -46,10 +55,13 @@ export const cache = definePart({
     }
 
     function keep(key: string, value: unknown): void {
-      const freshUntil = clock.now() + settings!.fresh;
+      const { entries } = plan.results!;
       entries.delete(key);
-      entries.set(key, { value, freshUntil, staleUntil: freshUntil + settings!.staleIfError });
-      if (entries.size > settings!.entriesMax) entries.delete(entries.keys().next().value as string);
+      entries.set(key, { value, since: clock.now() });
+      for (const oldest of entries.keys()) {
+        if (entries.size <= entriesMax) break;
+        entries.delete(oldest);
+      }
     }
 
     /** `leave` makes an ending for the one who starts it and throws when it is told of a wait. */
@@ -59,6 +71,7 @@ export const cache = definePart({
       next: Next<T>,
       leave: (reason: unknown) => Ending<T>,
     ): Promise<Ending<T>> {
+      const { flights } = plan.results!;
       return new Promise((resolve, reject) => {
         const onWait = (wait: Wait) => {
           try {
@@ -94,7 +107,7 @@ export const cache = definePart({
           const story = storyOf(name, undefined, now - startedAt);
           return { ok: true, value: entry?.value as T, story, from: 'cache' };
         };
-        if (entry && startedAt < entry.freshUntil) return cached('fresh');
+        if (entry && startedAt < entry.since + fresh) return cached('fresh');
         // Who has left already starts no flight.
         if (signal?.aborted) return next(options);
         const end = (stop: StopReason, reason: unknown): Ending<T> => {
@@ -106,11 +119,11 @@ export const cache = definePart({
           return failure(spent, storyOf(name, stop, tookMs));
         };
         const flight =
-          (flights.get(key) as Promise<Ending<T>> | undefined) ??
+          (plan.results!.flights.get(key) as Promise<Ending<T>> | undefined) ??
           fly(key, options, next, (reason) => end('cancelled', reason));
         const ending = await patiently(flight, clock, limits, end);
         if (ending.ok || ending.story.stop === 'cancelled') return ending;
-        return entry && clock.now() < entry.staleUntil ? cached('stale') : ending;
+        return entry && clock.now() < entry.since + fresh + staleIfError ? cached('stale') : ending;
       },
     });
   },

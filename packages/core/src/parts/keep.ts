@@ -50,7 +50,7 @@ export function keep(plan: Plan, scope: 'member' | 'pool', equip: (target: Targe
     for (const [, target] of targets) yield target;
     for (const [, pool] of pools) yield pool;
   };
-  plan.handOver = (next) => {
+  plan.handOver.push((next) => {
     const now = plan.clock.now();
     const give = (target: Target, to: RunOptions | undefined) => {
       const heir = next.targetOf?.(to, now);
@@ -59,7 +59,7 @@ export function keep(plan: Plan, scope: 'member' | 'pool', equip: (target: Targe
     if (home) give(home, undefined);
     for (const [target, from] of targets) give(from, { target });
     for (const [names, pool] of pools) give(pool, { targets: names.split(' ') });
-  };
+  });
 }
 
 /**
