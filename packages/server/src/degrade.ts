@@ -95,7 +95,7 @@ export function degrade(
       const isPrivate =
         exchange.header('authorization') !== undefined || exchange.header('cookie') !== undefined;
       // Hosts may be tenants.
-      const place = `${method} ${exchange.header('host') ?? ''} ${exchange.url}`;
+      const place = `${method} ${exchange.host} ${exchange.url}`;
       const key = isPrivate && scope === undefined ? undefined : `${place}\n${scope ?? ''}`;
       const found = key === undefined ? undefined : kept.get(key);
       if (found?.restsUntil !== undefined) {

@@ -41,6 +41,8 @@ export abstract class Exchange implements RequestContext, Surroundings {
   abstract readonly method: string;
   /** As it was sent, with the query. */
   abstract readonly url: string;
+  /** What the client calls the server; empty where it does not say. */
+  abstract readonly host: string;
   /** The template of the route, where the framework knows it by now. */
   abstract readonly route: string | undefined;
   /** The address at the other end of the socket; empty where it is not known. */

@@ -1,4 +1,5 @@
 import type { Answer } from './answer.ts';
+import { ClientGoneError } from './exchange.ts';
 import type { NodeExchange } from './node-exchange.ts';
 import { enterAll, type Part } from './part.ts';
 
@@ -16,8 +17,16 @@ export function goThrough(
     failed(error);
     return;
   }
-  if (answer instanceof Promise) answer.then((late) => goOn(exchange, late, next, failed), failed);
-  else goOn(exchange, answer, next, failed);
+  if (!(answer instanceof Promise)) goOn(exchange, answer, next, failed);
+  else {
+    answer.then(
+      (late) => goOn(exchange, late, next, failed),
+      (error: unknown) => {
+        // There is nobody to answer, and nothing that was to be done has failed.
+        if (!(error instanceof ClientGoneError)) failed(error);
+      },
+    );
+  }
 }
 
 function goOn(

@@ -14,6 +14,7 @@ import {
 import type { HealthPart } from './health.ts';
 import { able } from './option-fields.ts';
 import { pause, within } from './pause.ts';
+import { whenEnded } from './response-end.ts';
 
 const fields = {
   health: able<HealthPart>('what health() gives', 'drain'),
@@ -59,7 +60,7 @@ export function gracefulShutdown(
   });
   server.prependListener('request', (_request: unknown, response: ServerResponse) => {
     running++;
-    response.once('close', () => {
+    whenEnded(response, () => {
       running--;
       // It had begun before, and its connection was kept for another request that must not come.
       if (!server.listening) later(() => server.closeIdleConnections());

@@ -5,7 +5,9 @@ import { refuseUnknown } from 'holdfast/fields';
 import type { Context, MiddlewareHandler } from 'hono';
 import { toResponse } from './answer.ts';
 import { carry, exchangeIn, type RequestBody, tooLarge } from './exchange.ts';
+import { linesOf } from './node-exchange.ts';
 import { enterAll, inOrder, type Part } from './part.ts';
+import { whenEnded } from './response-end.ts';
 import { WebExchange } from './web.ts';
 
 export { contextOf } from './exchange.ts';
@@ -53,7 +55,7 @@ class HonoExchange extends WebExchange {
 
   override headerLines(name: string): readonly string[] {
     const { incoming } = (this.#context.env ?? {}) as NodeBindings;
-    return incoming ? (incoming.headersDistinct[name] ?? []) : super.headerLines(name);
+    return incoming ? linesOf(incoming, name) : super.headerLines(name);
   }
 
   override async readBody(bytesMax: number): Promise<RequestBody> {
@@ -106,8 +108,7 @@ class HonoExchange extends WebExchange {
   protected override watchEnd(): void {
     const outgoing = this.#outgoing;
     if (!outgoing) super.watchEnd();
-    else if (outgoing.closed) queueMicrotask(() => this.ended(outgoing.writableFinished));
-    else outgoing.on('close', () => this.ended(outgoing.writableFinished));
+    else whenEnded(outgoing, (completed) => this.ended(completed));
   }
 }
 

@@ -7,6 +7,8 @@ import {
   validateHeaderValue,
 } from 'node:http';
 import type { Answer, AnswerHeaders, HandlerAnswer } from './answer.ts';
+import { ClientGoneError } from './exchange.ts';
+import type { OnStream } from './response-end.ts';
 
 type Chunk = string | Uint8Array;
 type WriteHead = (status: number, ...rest: unknown[]) => ServerResponse;
@@ -131,12 +133,13 @@ export function holdBack(
     isShown = true;
     const body = !whole ? undefined : chunks.length === 1 ? chunks[0] : joined(chunks);
     const answer = { ...said(), body };
-    const { statusMessage } = response;
+    // HTTP/2 has no message, and warns whoever asks for one.
+    const message = (response as OnStream).stream ? {} : { statusMessage: response.statusMessage };
     review(answer)
       .then((instead) => {
         if (instead) replace(instead);
         else {
-          Object.assign(response, { statusCode: answer.status, statusMessage });
+          Object.assign(response, { statusCode: answer.status, ...message });
           send();
         }
         for (const each of done) each();
@@ -203,13 +206,11 @@ export function readWhole(request: IncomingMessage, bytesMax: number): Promise<U
   const chunks: Uint8Array[] = [];
   let length = 0;
   return new Promise((resolve, reject) => {
-    const leave = () =>
-      request.off('readable', read).off('end', finish).off('error', fail).off('close', gone);
-    const fail = (error: Error) => {
+    const leave = () => request.off('readable', read).off('end', end).off('error', gone).off('close', gone);
+    const gone = () => {
       leave();
-      reject(error);
+      reject(new ClientGoneError());
     };
-    const gone = () => fail(new Error('The client left before it had sent the whole request.'));
     const finish = () => {
       leave();
       const body = length > bytesMax ? undefined : Buffer.concat(chunks, length);
@@ -217,25 +218,32 @@ export function readWhole(request: IncomingMessage, bytesMax: number): Promise<U
       if (body && length > 0) request.unshift(body);
       resolve(body);
     };
+    const end = () => (hasCome(request) ? finish() : gone());
     const read = () => {
       if (length === 0 && isEmpty(request)) return finish();
       for (let chunk: Buffer | null = request.read(); chunk !== null; chunk = request.read()) {
         chunks.push(chunk);
         length += chunk.length;
       }
-      if (request.complete || length > bytesMax) finish();
+      if (hasCome(request) || length > bytesMax) finish();
     };
     // When the parser is through with what came together.
     process.nextTick(() => {
       if (isEmpty(request)) resolve(new Uint8Array());
-      else request.on('readable', read).on('end', finish).on('error', fail).on('close', gone);
+      else request.on('readable', read).on('end', end).on('error', gone).on('close', gone);
     });
   });
 }
 
 /** Such a body is not read: its end would be over before the handler listens for it. */
-function isEmpty({ complete, readableLength }: IncomingMessage): boolean {
-  return complete && readableLength === 0;
+function isEmpty(request: IncomingMessage): boolean {
+  return request.readableLength === 0 && hasCome(request);
+}
+
+/** To the last byte, read or not. Of HTTP/2, `complete` is also said of what a client broke off, and so is its end. */
+function hasCome(request: IncomingMessage): boolean {
+  const { stream } = request as OnStream;
+  return stream ? stream.readableEnded && !stream.closed : request.complete;
 }
 
 function headersOf(response: ServerResponse, head: readonly unknown[] | undefined): AnswerHeaders {

@@ -4,6 +4,7 @@ import type { Answer } from './answer.ts';
 import { carry, Exchange, type RequestBody, tooLarge } from './exchange.ts';
 import type { HeaderNames } from './header-names.ts';
 import { holdBack, mute, readWhole, sendAnswer, sendInstead } from './node-answer.ts';
+import { whenEnded } from './response-end.ts';
 
 /** What is left of a request whose body somebody has read: parsed by Express, or as it was. */
 interface Parsed {
@@ -34,6 +35,11 @@ export class NodeExchange extends Exchange {
 
   get url(): string {
     return this.request.url!;
+  }
+
+  get host(): string {
+    const { host, ':authority': authority } = this.request.headers;
+    return host ?? (authority as string | undefined) ?? '';
   }
 
   get route(): string | undefined {
@@ -73,9 +79,7 @@ export class NodeExchange extends Exchange {
     // One line, as nearly always, needs no look at the others. Several are joined by a comma.
     const value = this.request.headers[name];
     if (value === undefined) return [];
-    return typeof value === 'string' && !value.includes(',')
-      ? [value]
-      : (this.request.headersDistinct[name] ?? []);
+    return typeof value === 'string' && !value.includes(',') ? [value] : linesOf(this.request, name);
   }
 
   setHeader(name: string, value: string): void {
@@ -101,11 +105,7 @@ export class NodeExchange extends Exchange {
   }
 
   protected watchEnd(): void {
-    const { response } = this;
-    const end = () => this.ended(response.writableFinished);
-    // Who asks late may have missed it.
-    if (response.closed) queueMicrotask(end);
-    else response.on('close', end);
+    whenEnded(this.response, (completed) => this.ended(completed));
   }
 
   /** The handler is next. */
@@ -121,6 +121,11 @@ export class NodeExchange extends Exchange {
       this.reviewed(shown).then((instead) => this.send(instead ?? answer), failed);
     } else this.send(answer);
   }
+}
+
+/** All lines of one header. Of HTTP/2 they are only known joined. */
+export function linesOf({ headers, headersDistinct }: IncomingMessage, name: string): readonly string[] {
+  return headersDistinct ? (headersDistinct[name] ?? []) : [headers[name] ?? []].flat();
 }
 
 function readAlready(request: Parsed): RequestBody {

@@ -85,6 +85,10 @@ export class WebExchange extends Exchange {
     return this.#url;
   }
 
+  get host(): string {
+    return new URL(this.request.url).host;
+  }
+
   get headers(): Headers {
     return this.request.headers;
   }

@@ -1,0 +1,38 @@
+import type { ServerResponse } from 'node:http';
+import type { Http2Stream } from 'node:http2';
+import type { Socket } from 'node:net';
+
+/** What a request or a response of HTTP/2 is made of. */
+export interface OnStream {
+  readonly stream?: Http2Stream | undefined;
+}
+
+/** Calls `ended` when the answer has been sent, or when the client has left before. */
+export function whenEnded(response: ServerResponse, ended: (completed: boolean) => void): void {
+  // A stream of HTTP/2 that its client resets is finished, too, though nobody has ended the answer.
+  const end = () => ended(response.writableEnded && response.writableFinished);
+  // Who asks late may have missed it.
+  if (response.closed || (response as OnStream).stream?.destroyed) queueMicrotask(end);
+  else {
+    response.on('close', end);
+    if (response.socket === null) whenLost(response, end);
+  }
+}
+
+/** What is to be done when a connection is lost, for the responses that wait for their turn on it. */
+const losses = new WeakMap<Socket, Set<() => void>>();
+
+/** Of pipelined requests, Node 22 tells only the first that the connection is lost. One listener for all the others. */
+function whenLost(response: ServerResponse, lost: () => void): void {
+  const { socket } = response.req;
+  const known = losses.get(socket);
+  const all = known ?? new Set();
+  if (!known) {
+    losses.set(socket, all);
+    socket.once('close', () => {
+      for (const each of all) each();
+    });
+  }
+  all.add(lost);
+  response.once('close', () => all.delete(lost));
+}
