@@ -54,10 +54,12 @@ export function gracefulShutdown(
   let running = 0;
   const sockets = new Set<Socket>();
 
-  server.on('connection', (socket: Socket) => {
+  const connected = (socket: Socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
-  });
+  };
+  // Over TLS there are two for a connection: what was asked on it only the second knows.
+  server.on('connection', connected).on('secureConnection', connected);
   server.prependListener('request', (_request: unknown, response: ServerResponse) => {
     running++;
     whenEnded(response, () => {
@@ -71,10 +73,14 @@ export function gracefulShutdown(
   async function end(): Promise<number> {
     settings.health?.drain();
     controller.abort();
+    const early = [...sockets];
     await settings.before?.();
     await pause(clock, settings.drainDelay);
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     server.closeIdleConnections();
+    // To Node a connection is not idle before its first request. Browsers and balancers open some in advance: who has asked
+    // for nothing in all that time is not waited for.
+    for (const socket of early) if (socket.bytesRead === 0) socket.destroy();
     await within(clock, settings.patience, closed);
     const cutOff = running;
     server.closeAllConnections();

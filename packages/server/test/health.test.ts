@@ -1,11 +1,14 @@
 import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import net from 'node:net';
 import { text } from 'node:stream/consumers';
+import tls from 'node:tls';
 import { policy } from 'holdfast';
 import { virtualClock } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
 import { degrade, gracefulShutdown, health, shed } from '../src/index.ts';
-import { frameworks, plain, reply } from './frameworks.ts';
+import { frameworks, listen, plain, reply } from './frameworks.ts';
 
 const tokened = { token: 'secret' };
 const authorized = { headers: { authorization: 'Bearer secret' } };
@@ -291,3 +294,29 @@ describe.each(frameworks)('a graceful shutdown on $name', ({ serve }) => {
     await left;
   });
 });
+
+test.each(['http', 'https'])(
+  'does not wait for a %s connection on which nothing was asked',
+  async (scheme) => {
+    // A key that both know, instead of a certificate.
+    const psk = Buffer.from('secret');
+    const isSecure = scheme === 'https';
+    const server = isSecure ? createSecureServer({ ciphers: 'PSK', pskCallback: () => psk }) : createServer();
+    await using running = await listen(server);
+    const ending = gracefulShutdown(server, { drainDelay: '1ms', patience: '1h', signals: [] });
+    const { port } = running;
+    const socket = isSecure
+      ? tls.connect({
+          port,
+          ciphers: 'PSK',
+          pskCallback: () => ({ psk, identity: 'client' }),
+          checkServerIdentity: () => undefined,
+        })
+      : net.connect(port, '127.0.0.1');
+    socket.on('error', () => {});
+    await once(server, isSecure ? 'secureConnection' : 'connection');
+    const left = once(socket, 'close');
+    expect(await ending.shutdown()).toBe(0);
+    await left;
+  },
+);
