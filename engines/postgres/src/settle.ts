@@ -76,7 +76,7 @@ async function settlePlain(
     ? await database.rows(ackText, [...valuesOf(topic, hands), handlers, false])
     : await database.rows(settleText, [
         ...valuesOf(topic, hands),
-        ...columnsOf(items, hands),
+        ...columnsOf(items),
         boundedMs(keepParkedMs),
       ]);
   answer(settled, hands, row, TOOK);
@@ -197,10 +197,10 @@ export function valuesOf(topic: string, { tokens, counts, seqs }: Hands): unknow
   return [topic, tokens, counts, seqs];
 }
 
-function columnsOf(items: readonly AnySettlement[], { seqs }: Hands): unknown[] {
+function columnsOf(items: readonly AnySettlement[]): unknown[] {
   const of = <T>(read: (item: AnySettlement) => T | null | undefined) => columnOf(items.map(read));
   const marks = items.flatMap((item, index) =>
-    (item.marks ?? []).map((handler) => ({ handler, seq: seqs[index] })),
+    (item.marks ?? []).map((handler) => ({ handler, place: index + 1 })),
   );
   return [
     items.map(({ kind }) => kind),
@@ -214,7 +214,7 @@ function columnsOf(items: readonly AnySettlement[], { seqs }: Hands): unknown[] 
     of(targetOf),
     of((item) => (item.kind === 'park' ? storableText(item.stop) : null)),
     of((item) => (item.kind === 'park' && item.keepMs !== undefined ? boundedMs(item.keepMs) : null)),
-    marks.map(({ seq }) => seq),
+    marks.map(({ place }) => place),
     marks.map(({ handler }) => handler),
   ];
 }

@@ -175,13 +175,12 @@ END $$;
 -- Any mixture of ends. keep_parked_ms: unless the item says otherwise.
 CREATE FUNCTION settle(topic_name text, tokens bigint[], counts int[], given_seqs bigint[], is_locked boolean, kinds text[],
   delays double precision[], errors text[], stories text[], holds boolean[], targets text[], stops text[], keeps double precision[],
-  mark_seqs bigint[], mark_handlers text[], keep_parked_ms double precision, OUT took boolean[], OUT asleep boolean)
+  mark_places int[], mark_handlers text[], keep_parked_ms double precision, OUT took boolean[], OUT asleep boolean)
 LANGUAGE plpgsql ${quick} AS $$
 #variable_conflict use_column
 DECLARE
   t topic := topic_of(topic_name);
   now bigint;
-  good bigint[];
   names text[];
   target text;
   to_topic topic;
@@ -190,15 +189,23 @@ DECLARE
 BEGIN
   took := fence(t.topic, tokens, counts, given_seqs, false, is_locked);
   now := now_ms();
-  good := ARRAY(SELECT seq FROM unnest(given_seqs, took) AS g(seq, good) WHERE good);
-  names := ARRAY(
-    SELECT DISTINCT e.lane FROM unnest(good) AS g(seq), LATERAL (SELECT lane FROM event WHERE event.seq = g.seq LIMIT 1) AS e
-    WHERE e.lane IS NOT NULL);
   INSERT INTO mark SELECT e.id, m.handler, now
-    FROM unnest(mark_seqs, mark_handlers) AS m(seq, handler) JOIN event e ON e.seq = m.seq
-    WHERE m.seq = ANY (good) ON CONFLICT DO NOTHING;
+    FROM unnest(mark_places, mark_handlers) AS m(place, handler) JOIN event e ON e.seq = given_seqs[m.place]
+    WHERE took[m.place] ON CONFLICT DO NOTHING;
+  IF false = ANY (took) THEN
+    -- What is lost goes no further: the same event may be here under the lease that came after.
+    SELECT array_agg(seq ORDER BY place), array_agg(kind ORDER BY place), array_agg(delay ORDER BY place),
+        array_agg(error ORDER BY place), array_agg(story ORDER BY place), array_agg(hold ORDER BY place),
+        array_agg(target ORDER BY place), array_agg(stop ORDER BY place), array_agg(keep ORDER BY place)
+      INTO given_seqs, kinds, delays, errors, stories, holds, targets, stops, keeps
+      FROM unnest(given_seqs, took, kinds, delays, errors, stories, holds, targets, stops, keeps) WITH ORDINALITY
+        AS g(seq, good, kind, delay, error, story, hold, target, stop, keep, place) WHERE good;
+  END IF;
+  names := ARRAY(
+    SELECT DISTINCT e.lane FROM unnest(given_seqs) AS g(seq), LATERAL (SELECT lane FROM event WHERE event.seq = g.seq LIMIT 1) AS e
+    WHERE e.lane IS NOT NULL);
 
-  PERFORM finish(t, ARRAY(SELECT seq FROM unnest(given_seqs, kinds) AS g(seq, kind) WHERE seq = ANY (good) AND kind = ends.how),
+  PERFORM finish(t, ARRAY(SELECT seq FROM unnest(given_seqs, kinds) AS g(seq, kind) WHERE kind = ends.how),
     ends.how, NULL, now) FROM unnest(ARRAY['ack', 'discard']) AS ends(how);
 
   -- Again: after a failure, a snooze, or as if it had never been leased.
@@ -214,7 +221,7 @@ BEGIN
       suspect = suspect AND kind = 'return',
       deaths = CASE kind WHEN 'return' THEN deaths ELSE 0 END
     FROM unnest(given_seqs, kinds, delays, errors, stories, holds) AS g(seq, kind, delay, error, story, hold)
-    WHERE e.seq = g.seq AND g.seq = ANY (good) AND kind IN ('retry', 'snooze', 'return')
+    WHERE e.seq = g.seq AND kind IN ('retry', 'snooze', 'return')
     RETURNING e.seq, e.due_at, e.suspect, e.attempts, e.lane
   )
   INSERT INTO ready SELECT t.topic, line_of(suspect, attempts), due_at, seq FROM back WHERE lane IS NULL;
@@ -222,7 +229,7 @@ BEGIN
   IF 'park' = ANY (kinds) THEN
     PERFORM count_failed_again(array_agg(e.id), array_agg(e.replay))
       FROM unnest(given_seqs, kinds) AS g(seq, kind) JOIN event e ON e.seq = g.seq
-      WHERE g.seq = ANY (good) AND kind = 'park' HAVING count(*) > 0;
+      WHERE kind = 'park' HAVING count(*) > 0;
     INSERT INTO parked (id, status, parked_at, parkings, removed_at, topic, first_seen_at, expires_at, bytes_are_text, type, key, tenant,
       origin, replay, body, bytes, extras, reason, message, stop, final_attempt, fingerprint, error, story)
     SELECT e.id, 'parked', now, 1, now + ceil(coalesce(keep, keep_parked_ms))::bigint, t.name, e.first_seen_at, e.expires_at,
@@ -231,10 +238,10 @@ BEGIN
       coalesce(error::json ->> 'fingerprint', stop), error, g.story
     FROM unnest(given_seqs, kinds, errors, stories, stops, keeps) AS g(seq, kind, error, story, stop, keep)
     JOIN event e ON e.seq = g.seq
-    WHERE g.seq = ANY (good) AND kind = 'park'
+    WHERE kind = 'park'
     ${parkAgain};
     WITH given AS (
-      SELECT seq, hold FROM unnest(given_seqs, kinds, holds) AS g(seq, kind, hold) WHERE seq = ANY (good) AND kind = 'park'
+      SELECT seq, hold FROM unnest(given_seqs, kinds, holds) AS g(seq, kind, hold) WHERE kind = 'park'
     ), kept AS (
       UPDATE event e SET blocking = true, suspect = false, deaths = 0 FROM given g
       WHERE e.seq = g.seq AND g.hold AND e.lane IS NOT NULL
@@ -245,7 +252,7 @@ BEGIN
   FOR target IN SELECT DISTINCT g.target FROM unnest(kinds, targets) AS g(kind, target) WHERE kind = 'reroute' LOOP
     to_topic := topic_of(target);
     moving := ARRAY(SELECT g.seq FROM unnest(given_seqs, kinds, targets) AS g(seq, kind, target_name)
-      WHERE g.seq = ANY (good) AND kind = 'reroute' AND target_name = target);
+      WHERE kind = 'reroute' AND target_name = target);
     made := '{}';
     IF to_topic.ordering = 'key' THEN
       made := enter_lanes(to_topic.topic, ARRAY(

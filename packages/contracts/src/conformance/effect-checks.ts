@@ -1,4 +1,5 @@
 import type { Settlement } from '../broker.ts';
+import { LEASE_LOST, TOOK } from '../settled.ts';
 import { ensure, expectLike } from './assertions.ts';
 import { type Check, checksOf } from './stage.ts';
 
@@ -16,6 +17,19 @@ export const effectChecks: readonly Check[] = [
     await stage.expectLost({ lease: stale, kind: 'ack', marks: [handler] });
     const marks = [done, lost].map((eventId) => ({ handler, eventId: eventId! }));
     expectLike(await stage.ledger.isMarked(marks), [true, false], 'only what was settled is marked');
+  }),
+
+  check('writes no mark of a lost settlement beside the good one', ['marksWithSettlement'], async (stage) => {
+    const topic = await stage.topic();
+    const [eventId] = await stage.publish(topic, ['a']);
+    const zombie = await stage.takeOne(topic, { leaseMs: 2 * stage.unitMs });
+    await stage.pass(3);
+    const suspects = stage.engine.features.suspects === true;
+    const holder = await stage.takeOne(topic, { ...(suspects && { suspects }) });
+    const late: Settlement = { lease: zombie.lease, kind: 'ack', marks: [handler] };
+    expectLike(await stage.broker.settle([late, stage.retry(holder, 0)]), [LEASE_LOST, TOOK], 'one is good');
+    const marks = [{ handler, eventId: eventId! }];
+    expectLike(await stage.ledger.isMarked(marks), [false], 'it is to be tried again');
   }),
 
   check(

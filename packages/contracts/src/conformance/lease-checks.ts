@@ -1,5 +1,6 @@
 import type { Settlement } from '../broker.ts';
 import { errorNote } from '../error-note.ts';
+import { LEASE_LOST, TOOK } from '../settled.ts';
 import { ensure, expectLike } from './assertions.ts';
 import { act, type Check, checksOf, note, payloads, storyOf } from './stage.ts';
 
@@ -89,7 +90,11 @@ export const leaseChecks: readonly Check[] = [
       const holder = await again(stage, topic);
       await stage.expectLost(settlement(zombie.lease));
       await stage.expectNothing(topic, 'it is still in the new hands');
-      await stage.ack(holder);
+      const both = await stage.broker.settle([settlement(zombie.lease), stage.retry(holder, 0)]);
+      expectLike(both, [LEASE_LOST, TOOK], 'nor in a batch with the good one');
+      const retried = await stage.takeOne(topic);
+      expectLike(retried, { attempt: 2 }, 'it is what the good one made of it');
+      await stage.ack(retried);
     }
     await stage.expectNothing(other, 'nothing was rerouted');
   }),
