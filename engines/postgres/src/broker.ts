@@ -101,12 +101,11 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
     settle: (batch) => settle(database, batch, { keepParkedMs, wake }),
 
     async extend(leases, leaseMs) {
-      const extended = leases.map(() => false);
-      for (const [topic, places] of Map.groupBy(leases.keys(), (place) => leases[place]!.topic)) {
-        for (const [place, isGood] of await extendOf(topic, leases, places, leaseMs))
-          extended[place] = isGood;
+      const extended = new Set<Lease['token']>();
+      for (const [topic, some] of Map.groupBy(leases, (lease) => lease.topic)) {
+        for (const token of await extendOf(topic, some, leaseMs)) extended.add(token);
       }
-      return extended;
+      return leases.map(({ token }) => extended.has(token));
     },
 
     async counts(topic) {
@@ -159,19 +158,20 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
     },
   };
 
-  async function extendOf(
-    topic: string,
-    leases: readonly Lease[],
-    places: readonly number[],
-    leaseMs: number,
-  ): Promise<[number, boolean][]> {
-    const hands = handsOf(leases, places);
+  /** The tokens of those that are good. */
+  async function extendOf(topic: string, leases: readonly Lease[], leaseMs: number): Promise<string[]> {
+    const hands = handsOf(leases);
     if (hands.seqs.length === 0) return [];
-    const [row] = await database.rows('SELECT {schema}.extend($1, $2, $3, $4, $5)', [
-      ...valuesOf(topic, hands),
-      boundedMs(leaseMs),
-    ]);
-    return hands.places.map((place, index) => [place, (row![0] as boolean[])[index]!]);
+    const values = [...valuesOf(topic, hands), boundedMs(leaseMs)];
+    try {
+      const [row] = await database.rows('SELECT {schema}.extend($1, $2, $3, $4, $5)', values);
+      const isGood = row![0] as boolean[];
+      return hands.places.filter((_, index) => isGood[index]).map((place) => leases[place]!.token);
+    } catch (error) {
+      // Nobody can have a lease of a topic that never was.
+      if (error instanceof TopicError) return [];
+      throw error;
+    }
   }
 }
 

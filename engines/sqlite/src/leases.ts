@@ -318,9 +318,11 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
         const until = moment(now + leaseMs);
         const answers: boolean[] = new Array(batch.length).fill(false);
         const groups = Map.groupBy(batch.keys(), (index) => fromToken(batch[index]!.token)?.n);
-        for (const [n, indexes] of groups) {
+        for (const [n, given] of groups) {
           const row = n === undefined ? undefined : lease.get(n);
           if (!row) continue;
+          const name = topics.nameOf(Number(row.topic));
+          const indexes = given.filter((index) => batch[index]!.topic === name);
           const seqs = indexes.map((index) => fromToken(batch[index]!.token)!.seq);
           const isWhole = row.has_kept === 0 && Number(row.ends_at) > now && seqs.length === row.in_hand;
           if (isWhole && stillInHand.get(0, JSON.stringify(seqs), n!)?.count === row.in_hand) {

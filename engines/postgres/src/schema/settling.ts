@@ -69,7 +69,7 @@ BEGIN
     named := given_seqs[at : at + counts[i] - 1];
     at := at + counts[i];
     FOR h IN SELECT * FROM hand WHERE hand.token = tokens[i] LOOP
-      CONTINUE WHEN h.ends_at <= now OR NOT h.seqs && named;
+      CONTINUE WHEN h.topic <> t OR h.ends_at <= now OR NOT h.seqs && named;
       IF NOT h.seqs <@ named THEN
         INSERT INTO hand (token, part, topic, owner, ends_at, has_runs, seqs)
           SELECT h.token, (SELECT max(hand.part) + 1 FROM hand WHERE hand.token = h.token), h.topic, h.owner, h.ends_at, h.has_runs,

@@ -123,6 +123,23 @@ export const leaseChecks: readonly Check[] = [
     await stage.expectLost({ lease: holder.lease, kind: 'ack' });
   }),
 
+  check('extends a lease however often it is named, and none of another topic', [], async (stage) => {
+    const topic = await stage.topic();
+    await stage.publish(topic, ['a']);
+    const held = await stage.takeOne(topic);
+    const { lease } = held;
+    const longMs = 50 * stage.unitMs;
+    expectLike(await stage.broker.extend([lease, lease], longMs), [true, true], 'it is in hand');
+    for (const other of [stage.name('stranger'), await stage.topic()])
+      expectLike(
+        await stage.broker.extend([{ ...lease, topic: other }], 1),
+        [false],
+        `nothing of ${other} is`,
+      );
+    await stage.pass(1);
+    await stage.ack(held);
+  }),
+
   check('settles a whole batch and answers for each', [], async (stage) => {
     const topic = await stage.topic();
     await stage.publish(
