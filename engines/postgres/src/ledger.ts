@@ -64,6 +64,13 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
   }
 
   return {
+  async function completePlain(completions: readonly Completion<PostgresTransaction>[]): Promise<Settled[]> {
+    if (completions.length === 0) return [];
+    const completed = tokensOf(await database.rows(completeText, [...completionColumns(completions), false]));
+    // Named twice, it was completed once.
+    return completions.map(({ hold }) => (completed.delete(tokenOf(hold)) ? TOOK : LEASE_LOST));
+  }
+
     async begin(claims) {
       if (claims.length === 0) return [];
       const rows = await database.rows(beginText, [
@@ -81,28 +88,25 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
     },
 
     async complete(completions) {
-      const settled: Settled[] = completions.map(() => LEASE_LOST);
-      const plain = completions.filter(({ commit }) => !commit);
-      if (plain.length > 0) {
-        const rows = await database.rows(completeText, [...completionColumns(plain), false]);
-        const tokens = new Set(rows.map(([token]) => token));
-        for (const [place, { hold, commit }] of completions.entries()) {
-          // Named twice, it was completed once.
-          if (!commit && tokens.delete(tokenOf(hold))) settled[place] = TOOK;
-        }
-      }
-      for (const [place, completion] of completions.entries()) {
-        if (completion.commit) settled[place] = await completeWithCommit(completion);
+      if (!completions.some(({ commit }) => commit)) return completePlain(completions);
+      const settled: Settled[] = [];
+      for (const completion of completions) {
+        if (completion.commit) settled.push(await completeWithCommit(completion));
+        else settled.push(...(await completePlain([completion])));
       }
       return settled;
     },
 
     async release(holds) {
-      return toldOf(holds, await database.rows(releaseText, holdColumns(holds)));
+      const released = tokensOf(await database.rows(releaseText, holdColumns(holds)));
+      // Named twice, it was released once.
+      return holds.map((hold) => released.delete(tokenOf(hold)));
     },
 
     async extend(holds, leaseMs) {
-      return toldOf(holds, await database.rows(extendText, [...holdColumns(holds), boundedMs(leaseMs)]));
+      const rows = await database.rows(extendText, [...holdColumns(holds), boundedMs(leaseMs)]);
+      const extended = tokensOf(rows);
+      return holds.map((hold) => extended.has(tokenOf(hold)));
     },
 
     async purge(scope) {
@@ -179,9 +183,8 @@ function holdColumns(holds: readonly Hold[]): unknown[] {
   ];
 }
 
-function toldOf(holds: readonly Hold[], rows: readonly Row[]): boolean[] {
-  const told = new Set(rows.map(([token]) => token));
-  return holds.map((hold) => told.has(tokenOf(hold)));
+function tokensOf(rows: readonly Row[]): Set<unknown> {
+  return new Set(rows.map(([token]) => token));
 }
 
 function markColumns(marks: readonly Mark[]): unknown[] {

@@ -14,12 +14,15 @@ DECLARE
   fresh bigint;
   is_new boolean;
 BEGIN
-  -- By key, so that two batches never wait for each other; and a batch in its own order where it names a key twice.
-  FOR c IN SELECT * FROM unnest(scopes, wanted, fingerprints, lease_ms, take_over, keep_ms, live_max) WITH ORDINALITY
-    AS g(scope, key, fingerprint, lease, takes_over, keep, live, place) ORDER BY scope COLLATE "C", key COLLATE "C", place
+  -- By key, so that two batches never wait for each other; and in the batch's own order where one claim can tell what became of another:
+  -- those of one key, and those that share a limit.
+  FOR c IN SELECT *, bool_or(live IS NOT NULL) OVER (PARTITION BY scope) AS is_limited
+    FROM unnest(scopes, wanted, fingerprints, lease_ms, take_over, keep_ms, live_max) WITH ORDINALITY
+      AS g(scope, key, fingerprint, lease, takes_over, keep, live, place)
+    ORDER BY scope COLLATE "C", CASE WHEN NOT bool_or(live IS NOT NULL) OVER (PARTITION BY scope) THEN key END COLLATE "C", place
   LOOP
     place := c.place; kind := NULL; token := NULL; attempt := NULL; record := NULL; record_bytes := NULL;
-    IF c.live IS NOT NULL THEN
+    IF c.is_limited THEN
       -- Counting and adding must be one step.
       PERFORM pg_advisory_xact_lock(hashtextextended(c.scope, 7261));
     END IF;

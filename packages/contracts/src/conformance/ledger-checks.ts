@@ -34,6 +34,9 @@ export const ledgerChecks: readonly Check[] = [
       ['acquired', 'acquired', 'running'],
       'an item sees those before it',
     );
+    const hold = await acquire(stage, claimOf(stage));
+    expectLike(await stage.ledger.extend([hold, hold], a.leaseMs), [true, true], 'it is held');
+    expectLike(await stage.ledger.release([hold, hold]), [true, false], 'and then it is not');
   }),
 
   check('gives the record of what was done', [], async (stage) => {
@@ -124,7 +127,7 @@ export const ledgerChecks: readonly Check[] = [
 
   check('caps the live keys of a scope', [], async (stage) => {
     const scope = stage.name('scope');
-    const claims = ['a', 'b', 'c'].map((key) => ({ ...claimOf(stage), scope, key, liveMax: 2 }));
+    const claims = ['c', 'a', 'b'].map((key) => ({ ...claimOf(stage), scope, key, liveMax: 2 }));
     const kinds = (await stage.ledger.begin(claims)).map(({ kind }) => kind);
     expectLike(kinds, ['acquired', 'acquired', 'full'], 'the third is one too many');
     await acquire(stage, { ...claimOf(stage), liveMax: 2 });
@@ -209,6 +212,25 @@ export const ledgerChecks: readonly Check[] = [
 ];
 
 function claimOf(stage: Stage, leaseUnits = 50): Claim {
+
+  check('completes in the order given, with an effect or without', ['sharedTransaction'], async (stage) => {
+    const keepMs = 100 * stage.unitMs;
+    const fail = () => {
+      throw new Error('no');
+    };
+    const [first, second] = [await acquire(stage, claimOf(stage)), await acquire(stage, claimOf(stage))];
+    const settled = await stage.ledger.complete([
+      { hold: first, record: undefined, keepMs, commit: fail },
+      { hold: first, record: 'plain', keepMs },
+      { hold: second, record: undefined, keepMs, commit: () => 'committed' },
+      { hold: second, record: 'plain', keepMs },
+    ]);
+    expectLike(
+      settled.map(({ took, because }) => because ?? took),
+      ['commit_failed', true, true, 'lease_lost'],
+      'each sees what those before it did',
+    );
+  }),
   return {
     scope: `${stage.harness.prefix ?? ''}scope`,
     key: stage.name('key'),
