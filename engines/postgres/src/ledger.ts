@@ -21,8 +21,9 @@ const beginText =
 const held = `k.scope = g.scope AND k.key = g.key AND k.token = g.token AND NOT done AND lease_ends_at > {schema}.now_ms()`;
 const given = 'unnest($1::text[], $2::text[], $3::bigint[]) AS g(scope, key, token)';
 const releaseText = `DELETE FROM {schema}.ledger_key k USING ${given} WHERE ${held} RETURNING k.token`;
-const extendText = `UPDATE {schema}.ledger_key k SET lease_ends_at = {schema}.now_ms() + ceil($4::double precision)::bigint
-  FROM ${given} WHERE ${held} RETURNING k.token`;
+/** Remembered for as long as it is held, at least. */
+const extendText = `UPDATE {schema}.ledger_key k SET lease_ends_at = until, removed_at = greatest(removed_at, until)
+  FROM ${given}, (SELECT {schema}.now_ms() + ceil($4::double precision)::bigint) AS l(until) WHERE ${held} RETURNING k.token`;
 const purgeText = `DELETE FROM {schema}.ledger_key WHERE scope = $1 AND (done OR lease_ends_at <= {schema}.now_ms()) RETURNING 1`;
 const lockText = `SELECT 1 FROM {schema}.ledger_key k, ${given} WHERE ${held} FOR UPDATE OF k`;
 const completeText = `UPDATE {schema}.ledger_key k SET done = true, record = g.record, record_bytes = g.bytes,
@@ -63,7 +64,6 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
     });
   }
 
-  return {
   async function completePlain(completions: readonly Completion<PostgresTransaction>[]): Promise<Settled[]> {
     if (completions.length === 0) return [];
     const completed = tokensOf(await database.rows(completeText, [...completionColumns(completions), false]));
@@ -71,6 +71,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
     return completions.map(({ hold }) => (completed.delete(tokenOf(hold)) ? TOOK : LEASE_LOST));
   }
 
+  return {
     async begin(claims) {
       if (claims.length === 0) return [];
       const rows = await database.rows(beginText, [

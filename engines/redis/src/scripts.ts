@@ -95,11 +95,16 @@ export const extend: string = `${now}${held}
 local leaseMs = tonumber(ARGV[1])
 local answers = {}
 for i = 1, #KEYS / 2 do
-  local key = KEYS[2 * i - 1]
-  local isHeld = held(key, ARGV[i + 1])
+  local key, scope = KEYS[2 * i - 1], KEYS[2 * i]
+  local isHeld, entry = held(key, ARGV[i + 1])
   if isHeld then
     redis.call('HSET', key, 'l', string.format('%.3f', now + leaseMs))
-    if redis.call('PTTL', key) < leaseMs then redis.call('PEXPIRE', key, math.ceil(leaseMs)) end
+    if redis.call('PTTL', key) < leaseMs then
+      redis.call('PEXPIRE', key, math.ceil(leaseMs))
+      if not entry[4] then scope = scope .. ':uncounted' end
+      redis.call('ZADD', scope, now + leaseMs, key)
+      if redis.call('PTTL', scope) < leaseMs then redis.call('PEXPIRE', scope, math.ceil(leaseMs)) end
+    end
   end
   answers[i] = isHeld and 1 or 0
 end

@@ -53,7 +53,9 @@ export class SqliteLedger implements Ledger<DatabaseSync> {
     this.#complete = store.prepare(
       'UPDATE holdfast_key SET done = 1, record = ?2, removed_at = ?3 WHERE number = ?1',
     );
-    this.#extend = store.prepare('UPDATE holdfast_key SET lease_ends_at = ?2 WHERE number = ?1');
+    this.#extend = store.prepare(
+      'UPDATE holdfast_key SET lease_ends_at = ?2, removed_at = max(removed_at, ?2) WHERE number = ?1',
+    );
     this.#remove = store.prepare('DELETE FROM holdfast_key WHERE number = ? RETURNING scope');
     this.#scope = store.prepare('SELECT keys FROM holdfast_scope WHERE name = ?');
     this.#addToScope = store.prepare(`

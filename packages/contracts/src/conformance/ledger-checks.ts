@@ -91,13 +91,16 @@ export const ledgerChecks: readonly Check[] = [
     expectLike(await stage.ledger.begin([claim]), [{ kind: 'done', record: 'right' }], 'what is remembered');
   }),
 
-  check('keeps a hold that is extended', [], async (stage) => {
-    const claim = claimOf(stage, 3);
+  check('keeps a hold that is extended, longer than a key is remembered', [], async (stage) => {
+    const scope = stage.name('scope');
+    const claim = { ...claimOf(stage, 3), scope, keepMs: stage.unitMs, liveMax: 1 };
     const hold = await acquire(stage, claim);
     await stage.pass(2);
     expectLike(await stage.ledger.extend([hold], 10 * stage.unitMs), [true], 'the heartbeat is heard');
     await stage.pass(3);
     expectLike((await stage.ledger.begin([claim]))[0]?.kind, 'running', 'it is still held');
+    const other = { ...claim, key: stage.name('key') };
+    expectLike(await stage.ledger.begin([other]), [{ kind: 'full' }], 'and is counted');
   }),
 
   check('forgets a key that is released', [], async (stage) => {
@@ -209,9 +212,6 @@ export const ledgerChecks: readonly Check[] = [
       'and what it answered',
     );
   }),
-];
-
-function claimOf(stage: Stage, leaseUnits = 50): Claim {
 
   check('completes in the order given, with an effect or without', ['sharedTransaction'], async (stage) => {
     const keepMs = 100 * stage.unitMs;
@@ -231,6 +231,9 @@ function claimOf(stage: Stage, leaseUnits = 50): Claim {
       'each sees what those before it did',
     );
   }),
+];
+
+function claimOf(stage: Stage, leaseUnits = 50): Claim {
   return {
     scope: `${stage.harness.prefix ?? ''}scope`,
     key: stage.name('key'),

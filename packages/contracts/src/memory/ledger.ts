@@ -74,8 +74,11 @@ export function memoryLedger(room: Room): Ledger<MemoryTransaction> {
       return room.write((now) =>
         holds.map((hold) => {
           const entry = held(hold, now);
-          if (entry) entry.leaseEndsAt = now + leaseMs;
-          return entry !== undefined;
+          if (!entry) return false;
+          entry.leaseEndsAt = now + leaseMs;
+          // Remembered for as long as it is held, at least.
+          entry.removedAt = Math.max(entry.removedAt, entry.leaseEndsAt);
+          return true;
         }),
       );
     },
