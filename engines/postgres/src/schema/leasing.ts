@@ -177,7 +177,10 @@ DECLARE
   unfit bigint[];
 BEGIN
   ${unhurried}
-  IF EXISTS (SELECT FROM control WHERE until <= now) THEN PERFORM end_controls(now); END IF;
+  IF EXISTS (SELECT FROM control WHERE until <= now) THEN
+    PERFORM end_controls(now);
+    t := topic_of(topic_name); -- what they held is to be released
+  END IF;
   IF EXISTS (SELECT FROM hand WHERE topic = t.topic AND ends_at <= now) THEN PERFORM end_leases(t.topic, now); END IF;
   IF t.ordering = 'key' AND EXISTS (SELECT FROM lane WHERE topic = t.topic AND idle) THEN
     WITH looked AS (
@@ -287,7 +290,7 @@ BEGIN
   RETURN QUERY SELECT tokens[(c.place - 1) / per_hand + 1], e.seq, e.id, e.body, e.bytes, e.bytes_are_text, e.type, e.key,
     e.tenant, e.extras, e.origin, e.replay, e.first_seen_at, e.expires_at, 
     CASE WHEN e.expires_at IS NOT NULL THEN greatest(0, e.expires_at - now) END,
-    CASE WHEN e.suspect OR e.attempts > 0 OR e.snoozes > 0 THEN json_build_array(
+    CASE WHEN e.suspect OR e.attempts > 0 OR e.snoozes > 0 OR e.story IS NOT NULL THEN json_build_array(
       e.attempts, e.snoozes, e.deaths, e.suspect, e.next_delay_ms, e.last_error::json, e.story::json)::text END
   FROM unnest(chosen) WITH ORDINALITY AS c(seq, place), LATERAL (SELECT * FROM event WHERE event.seq = c.seq LIMIT 1) AS e
   ORDER BY c.place;

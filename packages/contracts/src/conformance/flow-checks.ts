@@ -264,6 +264,15 @@ export const flowChecks: readonly Check[] = [
     },
   ),
 
+  check('gives what a quarantine held as soon as that has ended by itself', ['quarantine'], async (stage) => {
+    const topic = await stage.topic();
+    await stage.publish(topic, ['a'], { key: 'k7' });
+    await stage.broker.controls.impose({ kind: 'quarantine', topic, key: 'k7' }, act, 2 * stage.unitMs);
+    await stage.expectNothing(topic, 'it is held');
+    await stage.pass(3);
+    expectLike(payloads(await stage.lease(topic)), ['a'], 'by the next lease');
+  }),
+
   check('ends a run before an event that a quarantine holds', ['quarantine', 'ordering'], async (stage) => {
     const topic = await stage.topic({ ordering: 'key' });
     await stage.publish(topic, ['a1'], { key: 'a', tenant: 'other' });

@@ -226,6 +226,8 @@ export const leaseChecks: readonly Check[] = [
       firstSeenAt,
       attempt: 1,
       headers: { 'x-trace': 'abc' },
+      lastError: note,
+      story: storyOf(1),
     };
     expectLike(await stage.takeOne(other), moved, 'the rerouted event');
   }),
