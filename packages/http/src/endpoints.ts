@@ -6,7 +6,12 @@ export interface Endpoints {
   readonly targets: readonly string[];
   /** `path`, relative or from the root, below `target`. */
   resolve(target: string, path: string): string;
+  /** Throws where `path` leads out of one of them. */
+  demandBelow(path: string): void;
 }
+
+/** Without one of these in it, a path does not lead upwards. The last are what a URL leaves out wherever they stand. */
+const climbing = /\.\.|%2e|[\t\n\r]/i;
 
 export function endpointsOf(bases: readonly string[]): Endpoints {
   if (bases.length === 0) throw new OptionsError('endpoints', bases, 'at least one base URL');
@@ -20,9 +25,18 @@ export function endpointsOf(bases: readonly string[]): Endpoints {
     }
     return url.href.replace(/\/+$/, '');
   });
+  const resolve = (target: string, path: string) =>
+    target + (path.startsWith('/') || path.startsWith('?') || path === '' ? path : `/${path}`);
+  const isBelow = (target: string, path: string) => {
+    const { origin, pathname } = new URL(resolve(target, path));
+    return `${origin}${pathname}/`.startsWith(`${target}/`);
+  };
   return {
     targets: [...new Set(targets)],
-    resolve: (target, path) =>
-      target + (path.startsWith('/') || path.startsWith('?') || path === '' ? path : `/${path}`),
+    resolve,
+    demandBelow(path) {
+      if (!climbing.test(path) || targets.every((target) => isBelow(target, path))) return;
+      throw new OptionsError('url', path, 'a path that stays below every endpoint');
+    },
   };
 }

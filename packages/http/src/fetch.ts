@@ -179,6 +179,7 @@ export function fetchOver(
     const url = request ? request.url : String(input);
     const origin = originOf(url);
     const isShared = endpoints !== undefined && origin === undefined;
+    if (isShared) endpoints.demandBelow(url);
     // Not a URL that could be sent anywhere from here: `fetch` knows best how to say so, or what it is relative to.
     if (origin === undefined && !isShared && !ownOrigin)
       return sender.send(input, init as RequestInit, nowhere, undefined, undefined, false, unchanged);

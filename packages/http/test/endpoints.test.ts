@@ -54,6 +54,36 @@ describe('several endpoints', () => {
     ]);
   });
 
+  test.each([
+    '../admin',
+    '/../admin',
+    'a/../../admin',
+    '..\\admin',
+    '%2E./admin',
+    '.\t./admin',
+    '..',
+    '../v10',
+  ])('a path that leads out of a base is refused, and nothing is sent: %j', async (path) => {
+    const server = await serve(200);
+    const fetch = setup({ endpoints: [server.url, `${server.url}/v1`] });
+    await expect(fetch(path)).rejects.toThrow('url: expected a path that stays below every endpoint');
+    expect(server.seen).toEqual([]);
+  });
+
+  test('dots that lead nowhere are left alone', async () => {
+    const server = await serve(200);
+    const fetch = setup({ endpoints: [`${server.url}/v1`] });
+    for (const path of ['a/../b', 'a?next=../b', 'v1..v2', '../v1/c']) await fetch(path);
+    await setup({ endpoints: [server.url] })('../d');
+    expect(server.seen.map(({ url }) => url)).toEqual([
+      '/v1/b',
+      '/v1/a?next=../b',
+      '/v1/v1..v2',
+      '/v1/c',
+      '/d',
+    ]);
+  });
+
   test('an absolute URL goes where it says', async () => {
     const [listed, other] = [await serve(200), await serve(200)];
     await setup({ endpoints: [listed.url] })(`${other.url}/x`);
