@@ -4,7 +4,7 @@ import './global-dispatcher-before.ts';
 import { Agent, type Dispatcher, fetch as undiciFetch } from 'undici';
 import type { Fetch, Sender } from './fetch.ts';
 import { hasPlainGlobalDispatcher } from './global-dispatcher.ts';
-import { noteUnsent } from './judgement.ts';
+import { noteFailed } from './judgement.ts';
 import { isOlder, overHttp1, wrapHandler } from './older-handler.ts';
 import { signalSender } from './signal-sender.ts';
 
@@ -73,7 +73,7 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
         },
         (error: unknown) => {
           over();
-          if (!line.started) noteUnsent(error);
+          noteFailed(error, line.started, line.hasMoved);
           throw error;
         },
       );

@@ -27,7 +27,7 @@ import type { Dispatcher } from 'undici';
 import type { Announcement } from './announcement.ts';
 import type { Runner } from './fetch.ts';
 import type { KeyMaker } from './idempotency-key.ts';
-import { type Answer, noteUnsent } from './judgement.ts';
+import { type Answer, noteFailed } from './judgement.ts';
 import { announcedOf, canSendAgain, givenKeyOf, originNameOf, outgoing } from './outgoing-request.ts';
 import { isRepeatable } from './repeatable.ts';
 import { Sending } from './sending.ts';
@@ -224,7 +224,7 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
       this.broken(error);
       return;
     }
-    if (!sending.hasStarted) noteUnsent(error);
+    noteFailed(error, sending.hasStarted, sending.hasMoved);
     const step = this.settled(sending, { ok: false, error });
     if (step !== undefined) this.perform(this.told(step));
   }

@@ -30,9 +30,18 @@ export interface JudgementOptions<R extends Answer> {
 /** Errors of attempts of which no byte was sent: those who hold the connection know. */
 const unsent = new WeakSet<object>();
 
-/** Notes that the attempt which failed with `error` had sent nothing. */
-export function noteUnsent(error: unknown): void {
-  if (typeof error === 'object' && error !== null) unsent.add(error);
+/** Errors of attempts that were sent, whatever they say of a connection: it may be the one that a redirect led to. */
+const sent = new WeakSet<object>();
+
+/**
+ * Notes what is known of the attempt that failed with `error`: whether a byte of it was sent, and whether it was led on
+ * from where it was sent to.
+ */
+export function noteFailed(error: unknown, hasStarted: boolean, hasMoved: boolean): void {
+  if (typeof error !== 'object' || error === null) return;
+  if (!hasStarted) unsent.add(error);
+  // Of what was sent only HTTP/2 can say that it was not processed.
+  else if (hasMoved || !isRefusedStream(error)) sent.add(error);
 }
 
 /**
@@ -73,16 +82,21 @@ export function judgeOf<R extends Answer>(
       if (outcome.ok) {
         if (trustsStatus && (outcome.value as R).status < 400) return 'ok';
         try {
-          return judgeAnswer(outcome, epochMs);
+          const judged = judgeAnswer(outcome, epochMs);
+          // That it was not processed is said of the request that a redirect made of it.
+          return wasLedOn(outcome.value) ? processed(judged ?? plan.classify(outcome, epochMs)) : judged;
         } catch (error) {
           const why = error instanceof Error ? error.message : '';
           return { class: 'ok', unreadableHint: `a classifier threw ${why}` };
         }
       }
       const { error } = outcome;
-      if (!unsent.has(Object(error))) return isClosedStream(error) ? 'transient' : undefined;
-      const judged = noTunnel(error, epochMs) ?? plan.classify(outcome, epochMs) ?? 'fatal';
-      return { ...asJudgement(judged), unprocessed: true };
+      if (unsent.has(Object(error))) {
+        const judged = noTunnel(error, epochMs) ?? plan.classify(outcome, epochMs) ?? 'fatal';
+        return { ...asJudgement(judged), unprocessed: true };
+      }
+      if (isClosedStream(error)) return 'transient';
+      return sent.has(Object(error)) ? processed(plan.classify(outcome, epochMs)) : undefined;
     };
   };
 
@@ -96,6 +110,23 @@ export function judgeOf<R extends Answer>(
     }
     return classifier;
   };
+}
+
+/** Whether a redirect was followed on the way to this answer: of a `Response`, or of a head. */
+function wasLedOn(answer: unknown): boolean {
+  return (answer as { redirected?: boolean }).redirected === true;
+}
+
+/** As it was judged, without proof that nothing was done. */
+function processed(judged: Judgement | OutcomeClass | undefined): Judgement {
+  return { ...asJudgement(judged ?? 'fatal'), unprocessed: false };
+}
+
+/** The server has seen nothing of it but its number. */
+function isRefusedStream(error: unknown): boolean {
+  const { code, message, cause } = Object(error) as { code?: unknown; message?: unknown; cause?: unknown };
+  if (/^ERR_HTTP2_GOAWAY|REFUSED_STREAM/.test(`${code} ${message}`)) return true;
+  return cause !== undefined && cause !== error && isRefusedStream(cause);
 }
 
 /** A stream of HTTP/2 that the server closed without an error code is, to undici, no more than an information. */

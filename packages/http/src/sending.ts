@@ -28,6 +28,8 @@ export class Sending implements Dispatcher.DispatchHandler {
   declare readonly flight: Flight;
   declare private readonly exchange: Exchange;
   declare controller: Dispatcher.DispatchController | undefined;
+  /** Where redirects have led from so far, if an interceptor below follows them; it grows meanwhile. */
+  declare private history: readonly unknown[] | undefined;
   declare answer: Answer | undefined;
   declare isInFlight: boolean;
   declare private state: 0 | 1 | 2 | 3;
@@ -45,6 +47,7 @@ export class Sending implements Dispatcher.DispatchHandler {
     this.exchange = exchange;
     this.flight = flight;
     this.controller = undefined;
+    this.history = undefined;
     this.answer = undefined;
     this.isInFlight = true;
     this.state = WAITING;
@@ -60,6 +63,11 @@ export class Sending implements Dispatcher.DispatchHandler {
     return this.controller !== undefined;
   }
 
+  /** A redirect has led on from where it was sent to. */
+  get hasMoved(): boolean {
+    return this.history !== undefined && this.history.length > 0;
+  }
+
   get isHeld(): boolean {
     return this.state === HELD;
   }
@@ -70,6 +78,7 @@ export class Sending implements Dispatcher.DispatchHandler {
       return;
     }
     this.controller = controller;
+    this.history = (context as { history?: readonly unknown[] } | null | undefined)?.history;
     this.exchange.started(context);
   }
 
@@ -102,8 +111,9 @@ export class Sending implements Dispatcher.DispatchHandler {
 
   private heard(status: number, headers: Headers, message: string | undefined): Answer {
     this.message = message;
-    this.answer = { status, headers };
-    return this.answer;
+    const answer = { status, headers, redirected: this.hasMoved };
+    this.answer = answer;
+    return answer;
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
