@@ -3,6 +3,14 @@ export function storableText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd');
 }
 
+/**
+ * Of texts that are only ever compared, so that any text can be one: as it is, or, where PostgreSQL could not keep it, as JSON. No two
+ * texts become the same.
+ */
+export function comparableText(text: string): string {
+  return /[\0\\\ud800-\udfff]/.test(text) ? JSON.stringify(text) : text;
+}
+
 /** JSON that PostgreSQL can take apart: it stores an escape that it cannot read, and fails when it is asked for it. */
 export function storableJson(value: unknown): string {
   const text = JSON.stringify(value);

@@ -3,6 +3,7 @@ import {
   boundedMs,
   type Control,
   type Controls,
+  checkControl,
   controlId,
   demandReason,
   type StandingControl,
@@ -26,7 +27,7 @@ const liftText = `WITH gone AS (DELETE FROM {schema}.control WHERE id = $1 RETUR
 export function postgresControls(database: Database, wake: (topic: string) => void): Controls {
   return {
     async impose(control, act, forMs) {
-      demandReason(act);
+      checkControl(control, act, forMs);
       const { tenant = null, key = null } = control as { tenant?: string; key?: string };
       const [row] = await database.rows(imposeText, [
         ...[controlId(control), control.topic, JSON.stringify(control), control.kind, tenant, key],

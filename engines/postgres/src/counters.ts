@@ -1,4 +1,5 @@
 import type { Counters } from '@holdfast/contracts';
+import { comparableText } from './column-values.ts';
 import type { Database } from './database.ts';
 
 const takeText = 'SELECT allowed, wait_ms, tokens, full_in_ms FROM {schema}.take($1, $2, $3, $4, $5)';
@@ -13,7 +14,7 @@ export function postgresCounters(database: Database): Counters {
       if (takes.length === 0) return requests.map(() => ({ allowed: true, waitMs: 0, left: [] }));
       const rows = await database.rows(takeText, [
         takes.map(({ request }) => request),
-        takes.map(({ key }) => key),
+        takes.map(({ key }) => comparableText(key)),
         takes.map(({ ratePerMs }) => ratePerMs),
         takes.map(({ burst }) => burst),
         takes.map(({ cost = 1 }) => cost),
@@ -32,7 +33,7 @@ export function postgresCounters(database: Database): Counters {
     },
 
     async forget(keys) {
-      await database.rows('DELETE FROM {schema}.counter WHERE key = ANY ($1)', [keys]);
+      await database.rows('DELETE FROM {schema}.counter WHERE key = ANY ($1)', [keys.map(comparableText)]);
     },
   };
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from 'holdfast';
 import pg from 'pg';
-import { isCollision, isUnanswered, translated } from './postgres-errors.ts';
+import { isCollision, isUnanswered, toldOfNul, translated } from './postgres-errors.ts';
 
 /** The part of a `pg` client that we use, and what a handler's `commit` gets. */
 export interface PostgresTransaction {
@@ -48,7 +48,7 @@ export class Database {
       try {
         return (await this.#pool.query(config)).rows as Row[];
       } catch (error) {
-        if (!isCollision(error) || tries === triesMax) throw translated(error);
+        if (!isCollision(error) || tries === triesMax) throw translated(toldOfNul(error, values));
       }
     }
   }
@@ -59,7 +59,10 @@ export class Database {
     text: string,
     values: readonly unknown[] = [],
   ): Promise<readonly Row[]> {
-    const { rows } = await (tx as unknown as PostgresPool).query(this.#config(text, values));
+    const asked = (tx as unknown as PostgresPool).query(this.#config(text, values));
+    const { rows } = await asked.catch((error) => {
+      throw toldOfNul(error, values);
+    });
     return rows as Row[];
   }
 

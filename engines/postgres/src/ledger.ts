@@ -11,6 +11,7 @@ import {
   type Settled,
   TOOK,
 } from '@holdfast/contracts';
+import { comparableText } from './column-values.ts';
 import type { Database, PostgresTransaction, Row } from './database.ts';
 import { payloadColumns, payloadOf } from './payload-columns.ts';
 
@@ -75,9 +76,9 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
     async begin(claims) {
       if (claims.length === 0) return [];
       const rows = await database.rows(beginText, [
-        claims.map(({ scope }) => scope),
-        claims.map(({ key }) => key),
-        claims.map(({ fingerprint }) => fingerprint),
+        claims.map(({ scope }) => comparableText(scope)),
+        claims.map(({ key }) => comparableText(key)),
+        claims.map(({ fingerprint }) => comparableText(fingerprint)),
         claims.map(({ leaseMs }) => boundedMs(leaseMs)),
         claims.map(({ whenLost }) => whenLost === 'takeOver'),
         claims.map(({ keepMs = dayMs }) => boundedMs(keepMs)),
@@ -111,7 +112,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
     },
 
     async purge(scope) {
-      return (await database.rows(purgeText, [scope])).length;
+      return (await database.rows(purgeText, [comparableText(scope)])).length;
     },
 
     async mark(marks) {
@@ -178,8 +179,8 @@ function tokenOf({ token }: Hold): number | undefined {
 
 function holdColumns(holds: readonly Hold[]): unknown[] {
   return [
-    holds.map(({ scope }) => scope),
-    holds.map(({ key }) => key),
+    holds.map(({ scope }) => comparableText(scope)),
+    holds.map(({ key }) => comparableText(key)),
     holds.map((hold) => tokenOf(hold) ?? 0),
   ];
 }

@@ -1,5 +1,5 @@
 import { TopicError } from '@holdfast/contracts';
-import { HoldfastError } from 'holdfast';
+import { HoldfastError, OptionsError } from 'holdfast';
 
 /** The server cannot be reached, or went away in the middle: what was asked may or may not have been done. Ask again. */
 export class PostgresUnavailableError extends HoldfastError {
@@ -29,6 +29,7 @@ export class PostgresSchemaError extends HoldfastError {
 }
 
 const diskFull = '53100';
+const unkeptCharacter = '22021';
 /** SQLSTATE of our own functions: a topic that was never declared. */
 const unknownTopic = 'HF404';
 const systemCodes = new Set([
@@ -48,6 +49,13 @@ export function translated(error: unknown): unknown {
   if (isUnavailable(code, message)) return new PostgresUnavailableError(error);
   if (code.startsWith('53')) return new PostgresFullError(error);
   return error;
+}
+
+/** A NUL where PostgreSQL cannot keep one: which text it was the driver does not say, but what was sent does. */
+export function toldOfNul(error: unknown, values: readonly unknown[]): unknown {
+  if ((error as { code?: string } | undefined)?.code !== unkeptCharacter) return error;
+  const text = values.flat().find((value) => typeof value === 'string' && value.includes('\0'));
+  return new OptionsError('a text for PostgreSQL', text, 'one without NUL');
 }
 
 /** The driver stopped waiting, and the connection still waits. */

@@ -1,5 +1,4 @@
 import { boundedMs, checkEvents, type NewEvent, type Published, type SizeLimits } from '@holdfast/contracts';
-import { OptionsError } from 'holdfast';
 import type { Row } from './database.ts';
 import { extrasOf } from './envelope-columns.ts';
 import { payloadColumns } from './payload-columns.ts';
@@ -48,7 +47,6 @@ export function publicationOf(
   };
   for (const event of events) {
     const { payload, past, delayMs, dueAt, patienceMs } = event;
-    checkCharacters(event, ids.length);
     const { body, bytes, bytesAreText } = payloadColumns(payload);
     const id = event.id ?? newId();
     put('body', body);
@@ -79,13 +77,4 @@ export function columnOf<T>(
   values: readonly (T | null | undefined)[],
 ): readonly (T | null | undefined)[] | null {
   return values.some((value) => value !== null && value !== undefined) ? values : null;
-}
-
-const named = ['id', 'key', 'tenant', 'type'] as const;
-
-function checkCharacters(event: NewEvent, index: number): void {
-  for (const name of named) {
-    if (!event[name]?.includes('\0')) continue;
-    throw new OptionsError(`events[${index}].${name}`, event[name], 'a text without NUL');
-  }
 }

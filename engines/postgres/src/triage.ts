@@ -4,6 +4,7 @@ import {
   boundedMs,
   checkEdit,
   checkFilter,
+  checkSpan,
   demandReason,
   editDiff,
   limitlessJson,
@@ -169,15 +170,11 @@ export function postgresTriage(parts: TriageParts): Triage {
     discard: (ids, act) =>
       change('discard', ids, act, 'parked', `status = 'discarded', discarded = $3`, JSON.stringify(act)),
     restore: (ids, act) => change('restore', ids, act, 'discarded', `status = 'parked', discarded = NULL`),
-    keep: (ids, keepMs, act) =>
-      change(
-        'keep',
-        ids,
-        act,
-        'parked',
-        'removed_at = {schema}.now_ms() + ceil($3::double precision)::bigint',
-        boundedMs(keepMs),
-      ),
+    async keep(ids, keepMs, act) {
+      checkSpan('keepMs', keepMs);
+      const update = 'removed_at = {schema}.now_ms() + ceil($3::double precision)::bigint';
+      return change('keep', ids, act, 'parked', update, boundedMs(keepMs));
+    },
 
     async resolve(replayed) {
       const [row] = await database.rows('SELECT {schema}.resolve($1, $2)', [

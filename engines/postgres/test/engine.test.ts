@@ -197,6 +197,9 @@ describe.skipIf(postgres.missing)(titled('postgres engine', postgres), () => {
     expect(deliveries[0]).toMatchObject({ payload: 'a\0b', headers: { x: 'c\0d' } });
     const publishing = engine.broker.publish('nul', [{ payload: '', key: 'k\0' }]);
     await expect(publishing).rejects.toThrow('events[0].key: expected a text without NUL');
+    const sentence = 'a text for PostgreSQL: expected one without NUL, got "a\\u0000b"';
+    await expect(engine.triage.get('a\0b')).rejects.toThrow(sentence);
+    await expect(engine.triage.discard(['a\0b'], { who: 'ada', why: 'a test' })).rejects.toThrow(sentence);
   });
 
   test('drops the marks of a time that is over as a table', async () => {

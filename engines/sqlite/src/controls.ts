@@ -1,6 +1,7 @@
 import {
   type Control,
   type Controls,
+  checkControl,
   controlId,
   demandReason,
   type StandingControl,
@@ -71,7 +72,7 @@ export class ControlBoard implements Controls {
   }
 
   async impose(control: Control, act: StandingControl['act'], forMs?: number): Promise<StandingControl> {
-    demandReason(act);
+    checkControl(control, act, forMs);
     return this.#store.write((since) => {
       const until = forMs === undefined ? undefined : moment(since + forMs);
       const standing = { id: controlId(control), control, act, since, until };

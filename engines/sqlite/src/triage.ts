@@ -3,6 +3,7 @@ import {
   type AuditEntry,
   checkEdit,
   checkFilter,
+  checkSpan,
   demandReason,
   editDiff,
   limitlessJson,
@@ -135,6 +136,7 @@ export function sqliteTriage(
     },
 
     async keep(ids, keepMs, act) {
+      checkSpan('keepMs', keepMs);
       return change('keep', ids, act, (id, now) => keep.run(id, moment(now + keepMs)).changes === 1);
     },
 

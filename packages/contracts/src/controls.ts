@@ -1,3 +1,7 @@
+import { checkName } from './check-name.ts';
+import { checkSpan } from './check-span.ts';
+import { demandReason } from './parked-filter.ts';
+
 /** Who does something, and why. Kept with what was done. */
 export interface Act {
   readonly who: string;
@@ -43,6 +47,13 @@ export interface ControlSheet {
   /** Grows with every change, never goes back. */
   readonly version: number;
   readonly controls: readonly StandingControl[];
+}
+
+/** For engines, before a control is imposed. */
+export function checkControl(control: Control, act: Act, forMs: number | undefined): void {
+  demandReason(act);
+  for (const [name, value] of Object.entries(control)) if (typeof value === 'string') checkName(name, value);
+  checkSpan('forMs', forMs);
 }
 
 /** What a control is known by: what it is about, without what it says about it. */

@@ -15,6 +15,8 @@ export {
   type WaitingState,
   waitingStates,
 } from './broker.ts';
+export { checkName } from './check-name.ts';
+export { checkSpan } from './check-span.ts';
 export { checkTopic } from './check-topic.ts';
 export {
   EngineFullError,
@@ -28,6 +30,7 @@ export {
   type Control,
   type ControlSheet,
   type Controls,
+  checkControl,
   controlId,
   type StandingControl,
 } from './controls.ts';

@@ -1,6 +1,7 @@
 import { OptionsError } from 'holdfast';
+import { checkName } from './check-name.ts';
 import { TooLargeError } from './contract-errors.ts';
-import type { Headers, NewEvent, Payload } from './envelope.ts';
+import type { Headers, NewEvent, Past, Payload } from './envelope.ts';
 import type { Edit } from './triage.ts';
 import { reservedHeaders } from './wire-headers.ts';
 
@@ -65,6 +66,7 @@ function checkEvent(event: NewEvent, index: number, limits: SizeLimits): void {
     // An engine would make a text of its own of it: not the one that the program knows.
     if (typeof text !== 'string' || text === '')
       throw new OptionsError(`events[${index}].${name}`, text, 'a text, or nothing at all');
+    if (text.includes('\0')) checkName(`events[${index}].${name}`, text);
     if (text.length > limits.keyLengthMax)
       checkSize(`events[${index}].${name}.length`, text.length, limits.keyLengthMax);
   }
@@ -78,8 +80,14 @@ function checkEvent(event: NewEvent, index: number, limits: SizeLimits): void {
       throw new OptionsError(`events[${index}].${name}`, value, 'a number of ms from 0');
     }
   }
-  if (past !== undefined && !(typeof past?.originTopic === 'string' && isTime(past.firstSeenAt)))
-    throw new OptionsError(`events[${index}].past`, past, 'an originTopic and a firstSeenAt');
+  if (past !== undefined) checkPast(past, `events[${index}].past`);
+}
+
+function checkPast(past: Past, path: string): void {
+  if (!(typeof past?.originTopic === 'string' && isTime(past.firstSeenAt)))
+    throw new OptionsError(path, past, 'an originTopic and a firstSeenAt');
+  checkName(`${path}.originTopic`, past.originTopic);
+  checkName(`${path}.replay`, past.replay);
 }
 
 function checkPayload(payload: Payload, path: string, limits: SizeLimits): void {

@@ -27,6 +27,7 @@ describe('a consumer refuses, in one sentence that names field and value', () =>
     [{ concurency: 5 }, 'concurency: expected one of engine, broker, ledger'],
     [{ name: 5 }, 'name: expected a name for the handler, got 5'],
     [{ name: '' }, 'name: expected a name for the handler, got ""'],
+    [{ name: 'a\0b' }, 'name: expected a text without NUL, got "a\\u0000b"'],
     [{ schema: {} }, 'schema: expected a schema of https://standardschema.dev, got {}'],
     [{ dependsOn: 'payment' }, 'dependsOn: expected a list of names, got "payment"'],
     [{ redact: 'card' }, 'redact: expected a list of names, got "card"'],

@@ -44,6 +44,20 @@ export const countersChecks: readonly Check[] = [
     expectLike(answers.filter(([answer]) => answer!.allowed).length, 3, 'of many at once');
   }),
 
+  check('limits by any text', [], async (stage) => {
+    for (const text of ['a\0b', 'a\ufffdb', 'a\\u0000b', '\u{1f600}']) {
+      const take = { key: stage.name(text), ratePerMs: 1 / (1000 * stage.unitMs), burst: 1 };
+      const answers = await stage.counters.take([[take], [take]]);
+      expectLike(
+        answers.map(({ allowed }) => allowed),
+        [true, false],
+        JSON.stringify(text),
+      );
+      await stage.counters.forget([take.key]);
+      expectLike((await stage.counters.take([[take]]))[0]?.allowed, true, 'forgotten');
+    }
+  }),
+
   check('keeps keys apart, and forgets them when asked', [], async (stage) => {
     const [a, b] = [limitOf(stage, 1), limitOf(stage, 1)];
     const allowed = async (limit: RateTake) => (await stage.counters.take([[limit]]))[0]!.allowed;

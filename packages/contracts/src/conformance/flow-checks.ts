@@ -1,4 +1,4 @@
-import { controlId } from '../controls.ts';
+import { type Control, controlId } from '../controls.ts';
 import { ensure, expectLike, expectRejection } from './assertions.ts';
 import { act, type Check, checksOf, payloads, storyOf } from './stage.ts';
 
@@ -210,6 +210,28 @@ export const flowChecks: readonly Check[] = [
     expectLike(await stage.broker.controls.lift(id, act), false, 'once');
     expectLike(payloads(await stage.take(topic, 1)), ['a'], 'resumed');
   }),
+
+  check(
+    'refuses a control of nothing that could be named, or for no time, and imposes nothing',
+    [],
+    async (stage) => {
+      const topic = await stage.topic();
+      const { controls } = stage.broker;
+      const wrong: [Control, number?][] = [
+        [{ kind: 'pause', topic: 'a\0b' }],
+        [{ kind: 'quarantine', topic, tenant: 'a\0b' }],
+        [{ kind: 'quarantine', topic, key: 'a\0b' }],
+        [{ kind: 'pause', topic }, Number.NaN],
+        [{ kind: 'pause', topic }, -1],
+      ];
+      for (const [control, forMs] of wrong) {
+        const imposed = (async () => controls.impose(control, act, forMs))();
+        await expectRejection(imposed, 'HOLDFAST_OPTIONS', `${JSON.stringify(control)} for ${forMs}`);
+      }
+      await stage.publish(topic, ['a']);
+      expectLike(payloads(await stage.take(topic, 1)), ['a'], 'it flows');
+    },
+  ),
 
   check('keeps controls for every process', ['sharedControls', 'reopen'], async (stage) => {
     const topic = await stage.topic();

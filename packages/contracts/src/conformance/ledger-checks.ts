@@ -128,6 +128,17 @@ export const ledgerChecks: readonly Check[] = [
     await acquire(stage, { ...claim, scope: stage.name('other') });
   }),
 
+  check('takes any text for a key', [], async (stage) => {
+    const texts = ['a\0b', 'a\ufffdb', 'a\\u0000b', '"a\\u0000b"', 'a\\0b', '\u{1f600}'];
+    for (const field of ['scope', 'key', 'fingerprint'] as const) {
+      const claim = claimOf(stage);
+      const claims = texts.map((text) => ({ ...claim, key: stage.name(field), [field]: claim.scope + text }));
+      const kinds = (await stage.ledger.begin([...claims, ...claims])).map(({ kind }) => kind);
+      const expected = ['acquired', 'running'].flatMap((kind) => texts.map(() => kind));
+      expectLike(kinds, expected, `each ${field} is itself`);
+    }
+  }),
+
   check('caps the live keys of a scope', [], async (stage) => {
     const scope = stage.name('scope');
     const claims = ['c', 'a', 'b'].map((key) => ({ ...claimOf(stage), scope, key, liveMax: 2 }));

@@ -93,10 +93,17 @@ export const publishChecks: readonly Check[] = [
         { [name]: null },
         { [name]: {} },
         { [name]: '' },
+        { [name]: 'a\0b' },
       ]),
       ...[5, null, ['a'], { a: 5 }, { a: null }].map((headers) => ({ headers })),
       ...['1s', null, Number.NaN, -1].flatMap((time) => [{ dueAt: time }, { patienceMs: time }]),
-      ...[5, null, {}, { originTopic: 'a', firstSeenAt: Number.NaN }].map((past) => ({ past })),
+      ...[
+        5,
+        null,
+        {},
+        { originTopic: 'a', firstSeenAt: Number.NaN },
+        { originTopic: 'a\0b', firstSeenAt: 1 },
+      ].map((past) => ({ past })),
     ];
     for (const each of wrong) {
       const batch = [{ payload: 'a' }, { payload: 'b', ...each }] as readonly NewEvent[];
@@ -112,7 +119,7 @@ export const publishChecks: readonly Check[] = [
       const declared = (async () => stage.broker.declare(stage.name('odd'), settings))();
       await expectRejection(declared, 'HOLDFAST_OPTIONS', JSON.stringify(settings));
     }
-    for (const name of ['', null, 5] as string[]) {
+    for (const name of ['', null, 5, 'a\0b'] as string[]) {
       const declared = (async () => stage.broker.declare(name))();
       await expectRejection(declared, 'HOLDFAST_OPTIONS', `the name ${name}`);
     }

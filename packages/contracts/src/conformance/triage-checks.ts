@@ -187,6 +187,10 @@ export const triageChecks: readonly Check[] = [
     await stage.pass(1);
     const { items } = await stage.triage.list({ ids: [short] }, { limit: 1 });
     ensure(items[0]!.removedInMs <= 3 * stage.unitMs && items[0]!.removedInMs > 0, 'the countdown');
+    for (const wrong of [Number.NaN, -1, '5' as unknown as number]) {
+      const keeping = (async () => stage.triage.keep([kept], wrong, act))();
+      await expectRejection(keeping, 'HOLDFAST_OPTIONS', `keeping for ${wrong}`);
+    }
     expectLike(await stage.triage.keep([kept], 100 * stage.unitMs, act), [true], 'keeping longer');
     await stage.pass(4);
     await stage.engine.sweep(1000);

@@ -1,4 +1,4 @@
-import { type Controls, controlId } from '../controls.ts';
+import { type Controls, checkControl, controlId } from '../controls.ts';
 import { demandReason } from '../parked-filter.ts';
 import type { Room } from './room.ts';
 import type { MemoryStorage, Row } from './storage.ts';
@@ -25,7 +25,7 @@ export function memoryControls(room: Room): Controls & { version(now: number): n
     version,
 
     async impose(control, act, forMs) {
-      demandReason(act);
+      checkControl(control, act, forMs);
       return room.write((since) => {
         const until = forMs === undefined ? undefined : since + forMs;
         const standing = { id: controlId(control), control, act, since, until };

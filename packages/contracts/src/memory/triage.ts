@@ -1,3 +1,4 @@
+import { checkSpan } from '../check-span.ts';
 import { EngineFullError, TriageError } from '../contract-errors.ts';
 import type { Act } from '../controls.ts';
 import { editDiff } from '../edit-diff.ts';
@@ -105,6 +106,7 @@ export function memoryTriage(room: Room): Triage {
     },
 
     async keep(ids, keepMs, act) {
+      checkSpan('keepMs', keepMs);
       return change('keep', ids, act, 'parked', (now) => ({ removedAt: now + keepMs }));
     },
 
