@@ -3,6 +3,9 @@ import { type Label, type Labels, type Metric, OTHER } from './metrics.ts';
 /** The labels whose values are not a closed list. */
 const open = new Set<Label>(['policy', 'target', 'error_type']);
 
+/** A name is in as many lines of an exposition as there are buckets and states: what a stranger may choose must be short. */
+const nameMax = 128;
+
 /** A label set that has a place, and what is kept there. */
 export interface LabelSet<T> {
   readonly labels: Labels;
@@ -30,15 +33,18 @@ export class LabelSets<T> {
   }
 
   /** The set itself while there is room, or the one that it is counted under. */
-  place(labels: Labels): LabelSet<T> {
-    const known = this.#find(labels);
+  place(given: Labels): LabelSet<T> {
+    const known = this.#find(given);
     if (known) return known;
+    const labels = this.#replace(given, (_label, value) => (value === undefined ? value : writable(value)));
+    const written = this.#find(labels);
+    if (written) return written;
     if (this.#size < this.#max) return this.#add(labels, false);
-    const coarse = this.#replace(labels, (label) => label !== 'policy');
+    const coarse = this.#replace(labels, (label, value) => (label === 'policy' ? value : OTHER));
     const shared = this.#find(coarse);
     if (shared) return shared;
     if (this.#size < 2 * this.#max) return this.#add(coarse, true);
-    const coarsest = this.#replace(labels, () => true);
+    const coarsest = this.#replace(labels, () => OTHER);
     return this.#find(coarsest) ?? this.#add(coarsest, true);
   }
 
@@ -66,11 +72,17 @@ export class LabelSets<T> {
     return set;
   }
 
-  #replace(labels: Labels, which: (label: Label) => boolean): Labels {
+  /** With other names in the place of those that are open. */
+  #replace(labels: Labels, by: (label: Label, name: string | undefined) => string | undefined): Labels {
     return Object.fromEntries(
-      this.#names.map((name) => [name, open.has(name) && which(name) ? OTHER : labels[name]]),
+      this.#names.map((label) => [label, open.has(label) ? by(label, labels[label]) : labels[label]]),
     );
   }
+}
+
+/** Halves of characters cannot be written: two names that differ in them would be one there, and one there twice. */
+function writable(name: string): string {
+  return name.slice(0, nameMax).replace(/\p{Surrogate}/gu, '\ufffd');
 }
 
 type Level<T> = Map<string | undefined, Level<T> | LabelSet<T>>;

@@ -145,6 +145,31 @@ describe('what is written', () => {
     }
   });
 
+  test('has each sample once, also where names differ in what cannot be written', async () => {
+    const { policy, call } = setup();
+    const observed = observe([policy]);
+    onTestFinished(() => observed.stop());
+    for (const target of ['half \ud83d', 'half \ude00', 'whole \ud83d\ude00'])
+      await policy.run(call('fine'), { target });
+    for (const format of ['text', 'openmetrics'] as const) {
+      const sent = new TextDecoder().decode(new TextEncoder().encode(prometheus(observed, { format })));
+      const [operations] = readExposition(sent, format);
+      expect(operations!.samples.map(({ labels, value }) => [labels.target, value])).toEqual([
+        ['half \ufffd', 2],
+        ['whole \ud83d\ude00', 1],
+      ]);
+    }
+  });
+
+  test('is short, however long the names are that strangers choose', async () => {
+    const { policy, call } = setup();
+    const observed = observe([policy]);
+    onTestFinished(() => observed.stop());
+    for (let n = 0; n < 3; n++) await policy.run(call('fine'), { target: `${n}${'x'.repeat(16_000)}` });
+    const [operations] = readExposition(prometheus(observed), 'text');
+    expect(operations!.samples.map(({ labels }) => labels.target?.length)).toEqual([128, 128, 128]);
+  });
+
   test('is the same again, byte by byte, and does not depend on what came first', async () => {
     const [one, other] = [setup(), setup()];
     const scrape = async (...targets: string[]) => {
