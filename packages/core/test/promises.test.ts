@@ -14,7 +14,7 @@ import { after, scripted, seededRandom, virtualClock } from '../src/testing/inde
 import { stopReasons } from '../src/verdict.ts';
 import { type PolicySpec, policy } from '../src/whole-policy.ts';
 import { drive, type Line } from './event-loop.ts';
-import { anyTrace, play, type RunSeen, type Trace } from './trace.ts';
+import { anyTrace, anyUnrest, play, type RunSeen, type Trace } from './trace.ts';
 
 /** The promises of the design that concern core, over whole policies: any document, any outcomes, any leaving. */
 
@@ -435,6 +435,25 @@ describe('9. A bad document changes nothing, and reloading still works after it'
             return { model: { attempts: 2, operations: 0 }, real: { made, clock } };
           }, commands),
       ),
+    ));
+
+  test('and while everybody is at work, all comes to its end and is given back', () =>
+    fc.assert(
+      fc.asyncProperty(anyUnrest, async (trace) => {
+        const { clock, policy: made, runs } = await play(trace);
+        const documents = [trace.spec, ...trace.changes!.flatMap(({ spec }) => spec ?? [])];
+        // What is only observed is as late as it is.
+        if (documents.every(({ mode }) => mode === 'enforce')) {
+          expect(runs.filter(Boolean).length).toBe(trace.scripts.length);
+          const { operations, succeeded, succeededAfterRetry, failed, failedAfterRetry } = made.counters;
+          expect(operations).toBe(succeeded + succeededAfterRetry + failed + failedAfterRetry);
+        }
+        for (const { inFlight, bulkhead } of made.plan.everyTarget!()) {
+          expect([inFlight, bulkhead?.inFlight ?? 0, bulkhead?.queued ?? 0]).toEqual([0, 0, 0]);
+        }
+        expect(clock.pendingTimers).toBe(0);
+      }),
+      { numRuns: 500 },
     ));
 });
 

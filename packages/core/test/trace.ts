@@ -37,6 +37,14 @@ export interface Trace {
   readonly seed: number;
   readonly spec: PolicySpec;
   readonly scripts: readonly Script[];
+  readonly changes?: readonly Change[];
+}
+
+/** What somebody does to the policy while it works. */
+export interface Change {
+  readonly at: number;
+  readonly spec: PolicySpec | undefined;
+  readonly kill: boolean | undefined;
 }
 
 export interface CallMade {
@@ -107,13 +115,20 @@ class At extends Alarm {
  * who leaves, by the short way where there is one.
  */
 export async function play(
-  { seed, spec, scripts }: Trace,
+  { seed, spec, scripts, changes = [] }: Trace,
   define: typeof policy = policy,
   how: 'try' | 'run' = 'try',
 ) {
   const clock = virtualClock();
   const made = define({ retryOn: [http], ...spec }, { clock, random: seededRandom('trace', seed) });
   earn(made.plan);
+  for (const { at, spec: next, kill } of changes) {
+    const change = new At(() => {
+      if (next) made.update({ retryOn: [http], ...next });
+      if (kill !== undefined) made.kill(kill);
+    });
+    clock.set(change, at);
+  }
   const runs: RunSeen[] = [];
   const calls: CallMade[] = [];
   scripts.forEach((script, run) => {
@@ -254,3 +269,32 @@ export const anyTrace: fc.Arbitrary<Trace> = fc.record({
   spec: anySpec,
   scripts: fc.array(anyRun, { minLength: 1, maxLength: 20 }),
 });
+
+/** With layers around the work as well. */
+const anyWhole: fc.Arbitrary<PolicySpec> = fc
+  .tuple(
+    anySpec,
+    fc.record({
+      cache: fc.constantFrom(false, { fresh: '200ms', staleIfError: '1s', entriesMax: 2 } as const),
+      fallback: fc.constantFrom<PolicySpec['fallback']>(false, { to: 'instead' }),
+      mode: fc.constantFrom<PolicySpec['mode']>('enforce', 'enforce', 'observe', { enforce: 0.5 }),
+    }),
+  )
+  .map(([spec, layers]) => ({ ...spec, ...layers }) as PolicySpec);
+
+/** Traces in which documents are replaced, and the kill switch thrown, while everybody is at work. */
+export const anyUnrest: fc.Arbitrary<Trace> = fc
+  .tuple(
+    anyTrace,
+    anyWhole,
+    fc.array(fc.record({ at: ms(0, 4000), spec: maybe(anyWhole), kill: maybe(fc.boolean()) }), {
+      maxLength: 5,
+    }),
+    fc.constantFrom(undefined, 'one', 'two'),
+  )
+  .map(([{ seed, scripts }, spec, changes, cacheKey]) => ({
+    seed,
+    spec,
+    changes,
+    scripts: scripts.map((script) => ({ ...script, options: { ...script.options, cacheKey } })),
+  }));
