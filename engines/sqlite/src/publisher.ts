@@ -33,6 +33,7 @@ export class Publisher {
   readonly #stored: StatementSync;
   readonly #known: StatementSync;
   readonly #replace: StatementSync;
+  readonly #adopt: StatementSync;
   readonly #newId: () => string;
   readonly #values: SQLInputValue[] = new Array(rowsTogether * columns.length).fill(null);
 
@@ -47,6 +48,8 @@ export class Publisher {
       SELECT topic, ${lineOf}, due_at, seq FROM holdfast_event event WHERE seq BETWEEN ? AND ? AND ${isHead}`);
     this.#stored = database.prepare('SELECT seq FROM holdfast_event WHERE seq BETWEEN ? AND ?');
     this.#known = database.prepare('SELECT seq, blocking FROM holdfast_event WHERE id = ? AND topic = ?');
+    this.#adopt = database.prepare(`
+      UPDATE holdfast_event SET rest = json_set(coalesce(rest, '{}'), '$.replay', ?) WHERE seq = ?`);
     const changed = columns.filter((name) => !keptInPlace.has(name));
     this.#replace = database.prepare(`
       UPDATE holdfast_event SET ${changed.map((name) => `${name} = ?`)},
@@ -96,8 +99,12 @@ export class Publisher {
   /** The replay of a parked event has the place that it has kept. False: the event is there, and not parked. */
   #takePlace(topic: Topic, event: NewEvent, id: string, now: number): boolean {
     const known = this.#known.get(id, topic.id);
-    if (known?.blocking !== 1) return false;
-    const seq = Number(known.seq);
+    const seq = Number(known?.seq);
+    if (known?.blocking !== 1) {
+      // The replay's from now on: it waits to hear what becomes of it.
+      if (event.past?.replay !== undefined) this.#adopt.run(event.past.replay, seq);
+      return false;
+    }
     const values: SQLInputValue[] = [];
     fill(values, 0, topic, event, id, seq, now);
     this.#replace.run(...values.filter((_, index) => !keptInPlace.has(columns[index]!)), seq);

@@ -122,9 +122,8 @@ async function sendCanary({ triage, operation, now, publish }: Step): Promise<nu
     return move(triage, operation, { memo: { ...memo, canarySince: now } });
   }
   const watchedMs = now - memo.canarySince;
-  if (counts.succeeded < counts.released || watchedMs < request.canaryMs) {
-    return Math.max(1, Math.min(lookMs, request.canaryMs - watchedMs));
-  }
+  if (counts.succeeded < counts.released) return lookMs;
+  if (watchedMs < request.canaryMs) return Math.max(1, Math.min(lookMs, request.canaryMs - watchedMs));
   return move(triage, operation, { stage: 'releasing' });
 }
 

@@ -1,4 +1,4 @@
-import { type Engine, ruleFor } from '@holdfast/contracts';
+import { advanceReplay, defaultReplay, type Engine, ruleFor } from '@holdfast/contracts';
 import { type MemoryOptions, memoryEngine } from '@holdfast/contracts/memory';
 import { seededRandom, virtualClock } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
@@ -100,6 +100,21 @@ test('a replay ends with the settlement of what it released', async () => {
   await broker.settle([{ lease: delivery!.lease, kind: 'ack' }]);
   expect(await triage.get(event)).toMatchObject({ status: 'resolved' });
   expect((await triage.replays.get(id))?.counts).toMatchObject({ released: 1, succeeded: 1 });
+});
+
+test('a replay whose canary takes long is looked at in peace', async () => {
+  const engine = setup();
+  const { clock } = engine;
+  const filter = { ids: [await parkOne(engine)] };
+  const { id } = await engine.triage.replays.begin({ ...defaultReplay, filter, canaryMs: 1000 }, act);
+  let looks = 0;
+  for (let left = 60_000; left > 0; looks++) {
+    const step = await advanceReplay(engine.triage, id, clock, async () => {});
+    expect(step?.operation.stage).not.toBe('releasing');
+    left -= step!.waitMs!;
+    await clock.advance(step!.waitMs!);
+  }
+  expect(looks).toBeLessThan(1000);
 });
 
 test('a commit that outlasts its lease changes nothing', async () => {

@@ -83,6 +83,11 @@ BEGIN
     )
     SELECT array_agg(id) INTO known FROM back;
     stored := coalesce(stored, '{}') || coalesce(known, '{}');
+    -- What a replay finds there already is the replay's from now on: it waits to hear what becomes of it.
+    UPDATE event SET replay = given.replay FROM unnest(ids, replays) AS given(id, replay),
+      LATERAL (SELECT b.ctid AS place FROM event b WHERE b.topic = t.topic AND b.id = given.id LIMIT 1 FOR UPDATE) AS old
+      WHERE replays IS NOT NULL AND event.ctid = old.place AND event.replay IS DISTINCT FROM given.replay
+        AND given.replay IS NOT NULL;
     -- The first of a batch is stored, a second one of the same id is not.
     duplicates := ARRAY(
       SELECT place::int FROM (

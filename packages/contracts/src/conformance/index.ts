@@ -6,7 +6,7 @@ import type { Harness } from './harness.ts';
 import { leaseChecks } from './lease-checks.ts';
 import { ledgerChecks } from './ledger-checks.ts';
 import { publishChecks } from './publish-checks.ts';
-import { replayChecks } from './replay-checks.ts';
+import { replayChecks, settledReplayChecks } from './replay-checks.ts';
 import { type Check, type Contract, type Means, Stage } from './stage.ts';
 import { triageChecks } from './triage-checks.ts';
 
@@ -23,6 +23,7 @@ export const conformanceChecks: readonly Check[] = [
   ...ledgerChecks,
   ...triageChecks,
   ...replayChecks,
+  ...settledReplayChecks,
   ...countersChecks,
 ];
 

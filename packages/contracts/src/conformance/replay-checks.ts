@@ -245,6 +245,38 @@ export const replayChecks: readonly Check[] = [
   }),
 ];
 
+/** Where a settlement tells the triage what became of a replay. */
+const settled = checksOf(['broker', 'triage']);
+
+export const settledReplayChecks: readonly Check[] = [
+  settled(
+    'hears what becomes of an event that its replay finds in the topic',
+    ['parksInTriage', 'publishOnce'],
+    async (stage) => {
+      for (const isInHand of [false, true]) {
+        for (const ends of ['ack', 'park'] as const) {
+          const topic = await stage.topic();
+          const [id] = await stage.publish(topic, ['a']);
+          await stage.settle(stage.park(await stage.takeOne(topic)));
+          const replay = await begin(stage, { filter: { ids: [id!] } });
+          await stage.triage.replays.select(replay.id, 1);
+          // A producer, or another who runs an earlier replay of it, was first.
+          await stage.publish(topic, ['a'], { id: id! });
+          const held = isInHand ? await stage.takeOne(topic) : undefined;
+          await stage.triage.replays.release(replay.id, 1, (to, events) => stage.broker.publish(to, events));
+          const delivery = held ?? (await stage.takeOne(topic));
+          await stage.settle(ends === 'park' ? stage.park(delivery) : { lease: delivery.lease, kind: ends });
+          const [succeeded, failedAgain] = ends === 'ack' ? [1, 0] : [0, 1];
+          const { counts } = (await stage.triage.replays.get(replay.id))!;
+          expectLike(counts, { released: 1, succeeded, failedAgain }, `${ends}, in hand: ${isInHand}`);
+          const left = { status: ends === 'ack' ? 'resolved' : 'parked', operation: undefined };
+          expectLike(await stage.triage.get(id!), left, 'the event');
+        }
+      }
+    },
+  ),
+];
+
 function begin(stage: Stage, request: Partial<ReplayRequest>): Promise<ReplayOperation> {
   return stage.triage.replays.begin({ ...defaultReplay, filter: {}, ...request }, act);
 }

@@ -50,7 +50,12 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
   function put(name: string, topic: Topic, event: NewEvent, now: number): Published {
     const id = event.id ?? room.newId();
     const known = topic.rows.get(id);
-    if (known && !known.blocking) return { id, duplicate: true };
+    if (known && !known.blocking) {
+      // The replay's from now on: it waits to hear what becomes of it.
+      const replay = event.past?.replay ?? known.envelope.replay;
+      known.envelope = { ...known.envelope, replay };
+      return { id, duplicate: true };
+    }
     // Its replay takes the place that a parked event has held, under the key that waits for it.
     const placed = known ? { ...event, key: known.envelope.key! } : event;
     const row = rowOf(placed, envelopeOf(placed, id, name, now), topic, now);
