@@ -60,7 +60,7 @@ export interface Caretaker {
   round(): Promise<RoundReport>;
 }
 
-/** Two clocks, the store's and ours, are not further apart than this. */
+/** One that was parked before another may be seen after it, but not later than this. */
 const slackMs = 60_000;
 const pageMax = 500;
 /** What one round sweeps at most, so that it never takes long. */
@@ -86,15 +86,18 @@ export function caretaker(options: CaretakerOptions): Caretaker {
   const told = new Set<string>();
   const store = storePolicy({ attempts: 'unlimited', patience: '30s', retryOn: 'any' }, { clock });
   let lookedAt = clock.epochMs() - durationMs(options.lookback ?? '1d', 'lookback');
+  // When the latest event was parked, by the store's clock, and since when that is known by ours.
+  let latestAt = lookedAt;
+  let knownSince = clock.now();
   let going: Promise<void> = Promise.resolve();
 
   async function makeRound(): Promise<void> {
-    going = store.run(round).then(
-      () => {},
-      (error) => report(error),
-    );
-    await going;
-    if (!leaving.signal.aborted) bell.within(everyMs);
+    going = store.run(round).then(() => {}, report);
+    try {
+      await going;
+    } finally {
+      if (!leaving.signal.aborted) bell.within(everyMs);
+    }
   }
 
   function report(error: unknown): void {
@@ -103,11 +106,13 @@ export function caretaker(options: CaretakerOptions): Caretaker {
   }
 
   async function round(): Promise<RoundReport> {
-    const from = lookedAt - slackMs;
-    const now = clock.epochMs();
+    const [now, at] = [clock.now(), clock.epochMs()];
+    // The two clocks may be minutes apart: what was parked after the latest is never too old.
+    const from = Math.min(lookedAt, latestAt + Math.min(slackMs, now - knownSince)) - slackMs;
     const rules = { clock, parkingsMax, told, request: options.request, onNotify, from };
-    const applied = await applyRules(triage!, rules);
-    lookedAt = now;
+    const { latest, ...applied } = await applyRules(triage!, rules);
+    lookedAt = at;
+    if (latest !== undefined && latest > latestAt) [latestAt, knownSince] = [latest, now];
     for (const { id } of await replays.unfinished()) runReplay(replays, id);
     return { ...applied, swept: await engine.sweep(sweptMax) };
   }
@@ -130,8 +135,8 @@ export function caretaker(options: CaretakerOptions): Caretaker {
     async stop() {
       bell.clear();
       leaving.abort(new Error('the caretaker was stopped'));
-      await going;
-      await Promise.all(running.values());
+      // What failed was told when it did.
+      await Promise.allSettled([going, ...running.values()]);
     },
   };
 }
@@ -147,11 +152,18 @@ interface RuleSettings {
   readonly onNotify: CaretakerOptions['onNotify'];
 }
 
+interface Applied extends Omit<RoundReport, 'swept'> {
+  /** When the latest event was parked. */
+  readonly latest: number | undefined;
+}
+
 /** The first rule that matches an event counts; one that says `afterMs` leaves it alone until then. */
-async function applyRules(triage: Triage, settings: RuleSettings): Promise<Omit<RoundReport, 'swept'>> {
+async function applyRules(triage: Triage, settings: RuleSettings): Promise<Applied> {
   const counts = { replayed: 0, discarded: 0, notified: 0 };
   const rules = await triage.rules();
-  if (rules.length === 0) return counts;
+  const [newest] = (await triage.list({ from: settings.from }, { limit: 1 })).items;
+  const latest = newest?.parkedAt;
+  if (rules.length === 0) return { ...counts, latest };
   // A rule that waits is looked at again until it acts.
   const from = settings.from - Math.max(0, ...rules.map(({ afterMs = 0 }) => afterMs));
   let cursor: string | undefined;
@@ -165,7 +177,7 @@ async function applyRules(triage: Triage, settings: RuleSettings): Promise<Omit<
       await act(triage, rule, events, settings, counts);
     }
   } while (cursor !== undefined);
-  return counts;
+  return { ...counts, latest };
 }
 
 async function matched(

@@ -27,6 +27,13 @@ export class LeaseLostError extends HoldfastError {
   }
 }
 
+/** A rebuild cannot go on: its ledger has no room for another event. What it has done is on record. */
+export class RebuildError extends HoldfastError {
+  constructor(id: string, kind: string | undefined) {
+    super('HOLDFAST_REBUILD', `event ${id} cannot be rebuilt: its key in the ledger is ${kind}`);
+  }
+}
+
 /** The consumer stops and waits no longer. The reason of a `signal`. */
 export class ConsumerStoppedError extends HoldfastError {
   constructor(name: string) {

@@ -22,6 +22,7 @@ export {
   CrashedError,
   LeaseLostError,
   PoisonError,
+  RebuildError,
 } from './event-errors.ts';
 export {
   type ConsumerStatus,

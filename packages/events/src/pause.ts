@@ -4,6 +4,8 @@ import { Bell } from './bell.ts';
 /** Waits, unless `signal` ends it. */
 export function pause(clock: Clock, ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
+    // An event that is over is heard of by nobody.
+    if (signal?.aborted) return reject(signal.reason);
     const leave = () => {
       bell.clear();
       reject(signal?.reason);

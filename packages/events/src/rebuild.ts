@@ -11,7 +11,7 @@ import {
 import { refuseUnknown } from 'holdfast/fields';
 import { isAnswer } from './answer.ts';
 import { Bell } from './bell.ts';
-import { LeaseLostError } from './event-errors.ts';
+import { LeaseLostError, RebuildError } from './event-errors.ts';
 import type { Handler } from './handler.ts';
 import { pause } from './pause.ts';
 import { checkFormat, type PayloadFormat } from './payload-format.ts';
@@ -136,7 +136,9 @@ export async function rebuild<T = unknown, Tx = unknown>(
         }
         return true;
       }
-      if (begun?.kind !== 'running') return false;
+      if (begun?.kind === 'done') return false;
+      // Passed over, it would be missing in the end, and nobody would know.
+      if (begun?.kind !== 'running') throw new RebuildError(event.id, begun?.kind);
       // Another has it in hand, or died with it: what comes after it waits for it.
       await pause(clock, begun.retryAfterMs, signal);
     }

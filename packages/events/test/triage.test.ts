@@ -9,6 +9,7 @@ import {
   rebuild,
   replayer,
 } from '@holdfast/events';
+import type { Clock } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { act, down, type Options, stage } from './stage.ts';
@@ -228,6 +229,94 @@ describe('a caretaker', () => {
   });
 });
 
+describe('a caretaker whose clock or store is wrong', () => {
+  test.each([5, -5])('overlooks nothing when its clock is %i minutes ahead', async (minutes) => {
+    const { clock, engine, triage, bug, publish } = await parkedOrders(0);
+    await triage.setRule({ name: 'bugs', filter: { stop: 'bug' }, action: 'replay' }, act);
+    const aheadMs = minutes * 60_000;
+    const wrong: Clock = {
+      now: () => clock.now(),
+      epochMs: () => clock.epochMs() + aheadMs,
+      set: (alarm, at) => clock.set(alarm, at),
+      clear: (alarm) => clock.clear(alarm),
+    };
+    const keeper = caretaker({ engine, clock: wrong, every: '5s', request: { canary: 0 } });
+    keeper.start();
+    await clock.advance('10m');
+    for (const id of ['a', 'b']) {
+      bug.isFixed = false;
+      await publish({ id });
+      await clock.advance('1s');
+      bug.isFixed = true;
+      await clock.advance('30m');
+      expect((await triage.get(id))?.status).toBe('resolved');
+    }
+    await keeper.stop();
+  });
+
+  test('makes the next round after one that failed, and stops, also where nobody asked to be told', async () => {
+    const { clock, engine } = await parkedOrders(0);
+    const failures: unknown[] = [];
+    const onFailure = (error: unknown) => failures.push(error);
+    process.on('unhandledRejection', onFailure);
+    onTestFinished(() => void process.off('unhandledRejection', onFailure));
+    let isAway = true;
+    let rounds = 0;
+    const { sweep } = engine;
+    const away = new Error('the store is away');
+    const moody = {
+      ...engine,
+      sweep: async (limit: number) => (isAway ? Promise.reject(away) : sweep(limit)),
+    };
+    const { rules } = moody.triage;
+    moody.triage = {
+      ...moody.triage,
+      rules() {
+        rounds += 1;
+        return rules();
+      },
+    };
+    const keeper = caretaker({ engine: moody, clock, every: '5s' });
+    keeper.start();
+    await clock.advance('1m');
+    await expect.poll(() => failures).toContain(away);
+    isAway = false;
+    const before = rounds;
+    await clock.advance('1m');
+    expect(rounds).toBeGreaterThan(before);
+    await keeper.stop();
+  });
+
+  test('stops in the middle of a step, however slow its replay is', async () => {
+    const { clock, engine, triage, replays } = await parkedOrders(2);
+    const { id } = await replays.begin({ filter: { topic: 'orders' }, canary: 0, rate: 0.001 }, act);
+    await triage.replays.select(id, 10);
+    await triage.replays.move(id, 1, { stage: 'releasing' });
+    const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
+    const { promise: answer, resolve: onAnswer } = Promise.withResolvers<void>();
+    const { get } = triage.replays;
+    const slow = {
+      ...triage.replays,
+      async get(of: string) {
+        onAsked();
+        await answer;
+        return get(of);
+      },
+    };
+    const keeper = caretaker({ engine: { ...engine, triage: { ...triage, replays: slow } }, clock });
+    keeper.start();
+    await asked;
+    const stopping = keeper.stop();
+    onAnswer();
+    let isStopped = false;
+    void stopping.then(() => {
+      isStopped = true;
+    });
+    await clock.advance('1s');
+    expect(isStopped).toBe(true);
+  });
+});
+
 describe('where the parking lot is a topic', () => {
   test('parked events are brought into a triage, with their diagnosis, and replays are told to it', async () => {
     const { clock, broker, engine } = stage();
@@ -393,5 +482,18 @@ describe('a rebuild', () => {
     await expect(rebuild({ ...settings, handler: () => park('no') })).rejects.toThrow(
       'the answer for event old: expected done or commit, in a rebuild, got "park"',
     );
+  });
+
+  test('passes over nothing that its ledger has no room for', async () => {
+    const { clock, engine, publish, open } = stage({ keysMax: 2 });
+    const orders = await open({ keepSettled: '1d' });
+    await publish({ id: 'a' }, { id: 'b' }, { id: 'c' });
+    await clock.advance('1s');
+    await orders.stop();
+    const seen: string[] = [];
+    const handler = ({ id }: { id: string }) => void seen.push(id);
+    const rebuilding = rebuild({ engine, topic: 'orders', name: 'view@2', clock, handler });
+    await expect(rebuilding).rejects.toThrow('event c cannot be rebuilt: its key in the ledger is full');
+    expect(seen).toEqual(['a', 'b']);
   });
 });
