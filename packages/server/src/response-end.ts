@@ -7,14 +7,22 @@ export interface OnStream {
   readonly stream?: Http2Stream | undefined;
 }
 
-/** Calls `ended` when the answer has been sent, or when the client has left before. */
+/** Calls `ended`, once, when the answer has been sent, or when the client has left before. */
 export function whenEnded(response: ServerResponse, ended: (completed: boolean) => void): void {
-  // A stream of HTTP/2 that its client resets is finished, too, though nobody has ended the answer.
-  const end = () => ended(response.writableEnded && response.writableFinished);
+  const { stream } = response as OnStream;
+  let isOver = false;
+  const end = () => {
+    if (isOver) return;
+    isOver = true;
+    // A stream of HTTP/2 that its client resets is finished, too, though nobody has ended the answer.
+    ended(response.writableEnded && response.writableFinished);
+  };
   // Who asks late may have missed it.
-  if (response.closed || (response as OnStream).stream?.destroyed) queueMicrotask(end);
+  if (response.closed || stream?.destroyed) queueMicrotask(end);
   else {
     response.on('close', end);
+    // It closes when the client, too, has sent all, and that may be never.
+    stream?.once('finish', end);
     if (response.socket === null) whenLost(response, end);
   }
 }

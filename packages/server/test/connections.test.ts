@@ -1,11 +1,12 @@
-import { createServer, IncomingMessage, ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { connect, Socket } from 'node:net';
 import { memoryEngine } from '@holdfast/contracts/memory';
 import express from 'express';
 import { systemClock } from 'holdfast';
 import { describe, expect, test } from 'vitest';
 import { guard as guardExpress } from '../src/express.ts';
-import { bulkhead, idempotency } from '../src/index.ts';
+import { bulkhead, gracefulShutdown, idempotency } from '../src/index.ts';
 import { guard } from '../src/node.ts';
 import { NodeExchange } from '../src/node-exchange.ts';
 import { frameworks, listen, reply } from './frameworks.ts';
@@ -44,6 +45,31 @@ test('an answer that waits behind another on its connection ends with that, also
   expect(ends).toHaveLength(20);
   expect(socket.listenerCount('close')).toBeLessThan(5);
 });
+
+test('a request that was pipelined is counted once by those who end gracefully', async () => {
+  // Never answered.
+  const server = createServer(() => {});
+  await using running = await listen(server);
+  const ending = gracefulShutdown(server, { drainDelay: '1ms', patience: '20ms', signals: [] });
+  const arrived = Promise.withResolvers<void>();
+  server.on('request', ({ url }) => url === '/third' && arrived.resolve());
+  const lost = connect(running.port, '127.0.0.1');
+  lost.write(
+    ['/first', '/second', '/third'].map((path) => `GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`).join(''),
+  );
+  await arrived.promise;
+  const gone = once(server, 'request');
+  lost.destroy();
+  const held = connect(running.port, '127.0.0.1');
+  held.on('error', () => {});
+  held.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n');
+  await gone;
+  await expect.poll(() => openOf(server)).toBe(1);
+  expect(await ending.shutdown()).toBe(1);
+});
+
+const openOf = (server: Server) =>
+  new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count)));
 
 describe('a client that leaves in the middle of its body is nobody’s failure', () => {
   const keyed = () => idempotency({ ledger: memoryEngine().ledger, scope: 'public' });

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import {
   connect as connectHttp2,
   createServer,
@@ -17,6 +18,7 @@ import {
   bulkhead,
   contextOf,
   degrade,
+  type IdempotencyOptions,
   idempotency,
   type Part,
   type RequestContext,
@@ -145,7 +147,8 @@ function clientOf(server: Http2Server) {
   };
 }
 
-const keyed = () => idempotency({ ledger: memoryEngine().ledger, scope: 'public' });
+const keyed = (options: Partial<IdempotencyOptions> = {}) =>
+  idempotency({ ledger: memoryEngine().ledger, scope: 'public', ...options });
 
 describe.each(frameworks)('over HTTP/2, with $name', ({ serve }) => {
   test('a request with a key is executed once, with its whole body, and replayed', async () => {
@@ -196,6 +199,17 @@ describe.each(frameworks)('over HTTP/2, with $name', ({ serve }) => {
     await expect.poll(() => [limit.inFlight, shedding.inFlight]).toEqual([0, 0]);
     expect(reasons).toHaveLength(1);
   });
+});
+
+test('an answer over HTTP/2 returns its permit, also to a client that never stops sending', async () => {
+  const limit = bulkhead({ concurrent: 2 });
+  using client = clientOf(await listen(guardNode([limit, keyed({ bodyMax: 10 })], () => {})));
+  const sending = client.begin({ ':method': 'POST', ':path': '/', 'idempotency-key': 'k' });
+  sending.write('more than ten bytes');
+  const [head] = await once(sending, 'response');
+  expect(head[':status']).toBe(413);
+  await expect.poll(() => limit.inFlight).toBe(0);
+  expect(sending.closed).toBe(false);
 });
 
 test('half a request over HTTP/2 is not executed when its connection is lost', async () => {
