@@ -1,5 +1,5 @@
 import { advanceReplay, defaultReplay, type Engine, ruleFor } from '@holdfast/contracts';
-import { type MemoryOptions, memoryEngine } from '@holdfast/contracts/memory';
+import { type MemoryOptions, MemoryStorage, memoryEngine } from '@holdfast/contracts/memory';
 import { seededRandom, virtualClock } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
 
@@ -115,6 +115,26 @@ test('a replay whose canary takes long is looked at in peace', async () => {
     await clock.advance(step!.waitMs!);
   }
   expect(looks).toBeLessThan(1000);
+});
+
+test('pages of what two processes did within a millisecond leave nothing out', async () => {
+  const [clock, storage] = [virtualClock(), new MemoryStorage()];
+  const processes = ['one', 'other'].map((name) =>
+    memoryEngine({ clock, storage, random: seededRandom(name) }),
+  );
+  const request = { ...defaultReplay, filter: { topic: 'orders' } };
+  for (let count = 0; count < 20; count++) await processes[count % 2]!.triage.replays.begin(request, act);
+  const { triage } = processes[0]!;
+  for (const list of [triage.audit, triage.replays.list]) {
+    const ids = new Set<string>();
+    let cursor: string | undefined;
+    do {
+      const page = await list({ limit: 3, ...(cursor !== undefined && { cursor }) });
+      for (const { id } of page.items) ids.add(id);
+      ({ cursor } = page);
+    } while (cursor !== undefined);
+    expect(ids.size).toBe(20);
+  }
 });
 
 test('a commit that outlasts its lease changes nothing', async () => {

@@ -46,8 +46,12 @@ export function memoryReplays(room: Room): Replays {
     },
 
     async list(request) {
-      const latest = [...storage.operations.values()].toReversed();
-      return pageOf(latest, request, ({ startedAt, id }) => [startedAt, id], latestFirst);
+      return pageOf(
+        [...storage.operations.values()],
+        request,
+        ({ startedAt, id }) => [startedAt, id],
+        latestFirst,
+      );
     },
 
     async move(id, version, { act, ...change }) {
