@@ -211,9 +211,11 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
     },
 
     async history(name, { from = -Infinity, to = Infinity, ...request }) {
-      const kept = open(name).settled.filter(({ removedAt, event }) => {
-        return removedAt > room.now() && event.firstSeenAt >= from && event.firstSeenAt < to;
-      });
+      const kept = open(name)
+        .settled.filter(({ removedAt, event }) => {
+          return removedAt > room.now() && event.firstSeenAt >= from && event.firstSeenAt < to;
+        })
+        .sort((a, b) => a.order - b.order);
       const page = pageOf(kept, request, ({ order }) => [order, ''], oldestFirst);
       return { items: page.items.map(({ event }) => event), cursor: page.cursor };
     },

@@ -46,12 +46,8 @@ export function memoryReplays(room: Room): Replays {
     },
 
     async list(request) {
-      return pageOf(
-        [...storage.operations.values()],
-        request,
-        ({ startedAt, id }) => [startedAt, id],
-        latestFirst,
-      );
+      const latest = [...storage.operations.values()].toReversed();
+      return pageOf(latest, request, ({ id }) => [0, id], latestFirst);
     },
 
     async move(id, version, { act, ...change }) {

@@ -53,7 +53,7 @@ export class Room {
     this.storage = storage;
     this.bounds = bounds;
     this.limits = limits;
-    this.newId = timeOrderedId(clock, random);
+    this.newId = storage.newId ??= timeOrderedId(clock, random);
     this.#clock = clock;
     this.#beforeWrite = beforeWrite;
   }
@@ -69,16 +69,14 @@ export class Room {
   }
 }
 
-/** One page of a list. It goes on behind the place where the one before ended, also if what stood there is gone. */
+/** One page of `sorted`. It goes on behind the place where the one before ended, also if what stood there is gone. */
 export function pageOf<T>(
-  list: readonly T[],
+  sorted: readonly T[],
   { limit, cursor }: PageRequest,
   placeOf: (item: T) => Place,
   isBehind: (place: Place, other: Place) => boolean,
 ): Page<T> {
   const from = cursor === undefined ? undefined : placeIn(cursor);
-  // By their places, which need not be the order in which they came: two processes make ids within a millisecond.
-  const sorted = list.toSorted((a, b) => (isBehind(placeOf(a), placeOf(b)) ? 1 : -1));
   const left = from ? sorted.filter((item) => isBehind(placeOf(item), from)) : sorted;
   const items = left.slice(0, limit);
   const last = items.at(-1);

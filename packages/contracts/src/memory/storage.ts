@@ -68,6 +68,9 @@ export class MemoryStorage {
   /** What `commit` has written. */
   readonly effects = new Map<string, string>();
 
+  /** Of all engines: what they do is listed by it, in the order in which it was done. */
+  newId: (() => string) | undefined;
+
   #last = 0;
 
   /** Counts everything that needs an order or a name of its own. */

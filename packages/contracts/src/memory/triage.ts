@@ -69,8 +69,11 @@ export function memoryTriage(room: Room): Triage {
     },
 
     async groups(filter, request) {
+      const groups = groupsOf(found(filter)).sort(
+        (a, b) => b.count - a.count || (a.fingerprint < b.fingerprint ? -1 : 1),
+      );
       return pageOf(
-        groupsOf(found(filter)),
+        groups,
         request,
         ({ count, fingerprint }) => [count, fingerprint],
         ([count, text], [other, otherText]) => count < other || (count === other && text > otherText),
@@ -136,7 +139,7 @@ export function memoryTriage(room: Room): Triage {
     },
 
     async audit(request) {
-      return pageOf(storage.audit, request, ({ at, id }) => [at, id], latestFirst);
+      return pageOf(storage.audit.toReversed(), request, ({ id }) => [0, id], latestFirst);
     },
   };
 }
