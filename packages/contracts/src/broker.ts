@@ -31,7 +31,10 @@ export interface Broker<Tx = unknown> {
   /** Gives what is due, at most `limit`, or nothing: it does not wait. */
   lease(topic: string, request: LeaseRequest): Promise<Leased>;
 
-  /** One answer for each, in the order given. If it rejects, repeat it: what took effect already then answers `lease_lost`. */
+  /**
+   * One answer for each, in the order given. If it rejects, repeat it: what took effect already then answers `lease_lost`. Of two
+   * settlements under one lease only one takes effect, and not always the first.
+   */
   settle(batch: readonly Settlement<Tx>[]): Promise<readonly Settled[]>;
 
   /** The lease lasts `leaseMs` from now. False: it has ended, and the event may be in other hands: stop working on it. */

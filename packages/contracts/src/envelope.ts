@@ -74,7 +74,7 @@ export interface Trials {
   readonly story: readonly AttemptNote[];
 }
 
-/** The right to settle one event, for a while. Plain data: it may cross threads. */
+/** The right to settle one event, for a while. Plain data: it may cross threads, and is given back as it came. */
 export interface Lease {
   readonly topic: string;
   /** The event's. */

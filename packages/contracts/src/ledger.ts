@@ -34,7 +34,7 @@ export interface Claim {
   readonly whenLost?: 'tell' | 'takeOver';
   /** How long a key that was begun and never completed is remembered; a day unless given. */
   readonly keepMs?: number;
-  /** Keys of this scope that may be remembered at once; absent: no limit. */
+  /** Keys of this scope that may be remembered at once; absent: no limit. Those begun without one need not be counted. */
   readonly liveMax?: number;
 }
 
