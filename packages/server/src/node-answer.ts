@@ -12,7 +12,6 @@ import type { OnStream } from './response-end.ts';
 
 type Chunk = string | Uint8Array;
 type WriteHead = (status: number, ...rest: unknown[]) => ServerResponse;
-type Done = (error?: Error | null) => void;
 
 export function sendAnswer(response: ServerResponse, { status, headers, body }: Answer): void {
   const all: OutgoingHttpHeaders = { ...(headers as OutgoingHttpHeaders) };
@@ -55,7 +54,8 @@ export function holdBack(
   let ended = false;
   let isShown = false;
   let state: 'held' | 'free' | 'replaced' = 'held';
-  const done: Done[] = [];
+  /** What callbacks came with that wait until it is sent. */
+  const unheard: unknown[][] = [];
 
   const held = {
     writeHead(...given: [number, ...unknown[]]) {
@@ -73,19 +73,26 @@ export function holdBack(
       if (state === 'free') free.flushHeaders();
       else if (state === 'held') show(false);
     },
-    write(chunk: unknown, encoding?: unknown, callback?: unknown) {
-      if (state !== 'held') return state === 'free' ? free.write(chunk, encoding, callback) : true;
-      collect(chunk, encoding, callback);
+    write(...given: unknown[]) {
+      if (state === 'free') return free.write(...given);
+      // It is taken. A handler that waits for that before it goes on would never come to the end that is waited for here.
+      if (state === 'replaced' || !isShown) callBack(given);
+      else unheard.push(given);
+      if (state === 'replaced') return true;
+      collect(given);
       const type = headersOf(response, head)['content-type'];
       if (length > bytesMax || String(type).startsWith('text/event-stream')) show(false);
       return !isShown;
     },
-    end(chunk?: unknown, encoding?: unknown, callback?: unknown) {
-      if (state !== 'held') return state === 'free' ? free.end(chunk, encoding, callback) : response;
-      if (ended) return response;
-      collect(chunk, encoding, callback);
-      ended = true;
-      show(length <= bytesMax);
+    end(...given: unknown[]) {
+      if (state === 'free') return free.end(...given);
+      if (state === 'replaced') callBack(given);
+      else if (!ended) {
+        unheard.push(given);
+        collect(given);
+        ended = true;
+        show(length <= bytesMax);
+      }
       return response;
     },
     // What was shown is what is sent, whatever an error handler says after it.
@@ -142,7 +149,7 @@ export function holdBack(
           Object.assign(response, { statusCode: answer.status, ...message });
           send();
         }
-        for (const each of done) each();
+        for (const each of unheard) callBack(each);
       })
       .catch((error: unknown) => free.destroy(error as Error));
   }
@@ -165,12 +172,8 @@ export function holdBack(
     }
   }
 
-  function collect(chunk: unknown, encoding: unknown, callback: unknown): void {
+  function collect([chunk, encoding]: readonly unknown[]): void {
     const text = typeof encoding === 'string' ? (encoding as BufferEncoding) : undefined;
-    const listener = [chunk, encoding, callback].find((each) => typeof each === 'function') as
-      | Done
-      | undefined;
-    if (listener) done.push(listener);
     if (chunk === undefined || chunk === null || typeof chunk === 'function') return;
     const plain = typeof chunk === 'string' && text !== undefined && text !== 'utf8' && text !== 'utf-8';
     const piece = plain ? Buffer.from(chunk as string, text) : (chunk as Chunk);
@@ -196,9 +199,21 @@ export function mute(response: ServerResponse): void {
     appendHeader: silent,
     removeHeader: () => {},
     flushHeaders: () => {},
-    write: () => true,
-    end: silent,
+    write(...given: unknown[]) {
+      callBack(given);
+      return true;
+    },
+    end(...given: unknown[]) {
+      callBack(given);
+      return response;
+    },
   });
+}
+
+/** Calls the callback that `write` or `end` was given, if there is one. */
+function callBack(given: readonly unknown[]): void {
+  const callback = given.find((each) => typeof each === 'function') as (() => void) | undefined;
+  if (callback) process.nextTick(callback);
 }
 
 /** Reads the whole body, and puts it back for whoever reads next. `undefined`: it is longer than that. */

@@ -73,6 +73,25 @@ describe('a handler whose answer is held back', () => {
     await over.promise;
   });
 
+  test('may wait until each piece is taken, also of an answer that was replaced', async () => {
+    let fails = false;
+    const over = Promise.withResolvers<void>();
+    await using server = await serve(
+      guard([degrade({ answerMax: 10 })], async (_request, response) => {
+        if (fails) response.statusCode = 500;
+        for (const piece of fails ? ['a long ', 'failure, ', 'told ', 'in full'] : ['go', 'od']) {
+          await new Promise<void>((resolve) => response.write(piece, () => resolve()));
+        }
+        await new Promise<void>((resolve) => response.end(resolve));
+        if (fails) over.resolve();
+      }),
+    );
+    expect(await (await fetch(server.origin)).text()).toBe('good');
+    fails = true;
+    expect(await (await fetch(server.origin)).text()).toBe('good');
+    await over.promise;
+  });
+
   test('may be behind a middleware that changes what is written', async () => {
     const app = express();
     app.use(guardExpress([degrade({ answerMax: 10 })]));
