@@ -76,9 +76,10 @@ export function holdBack(
     write(...given: unknown[]) {
       if (state === 'free') return free.write(...given);
       // It is taken. A handler that waits for that before it goes on would never come to the end that is waited for here.
-      if (state === 'replaced' || !isShown) callBack(given);
+      const goesNowhere = state === 'replaced' || ended;
+      if (goesNowhere || !isShown) callBack(given);
       else unheard.push(given);
-      if (state === 'replaced') return true;
+      if (goesNowhere) return true;
       collect(given);
       const type = headersOf(response, head)['content-type'];
       if (length > bytesMax || String(type).startsWith('text/event-stream')) show(false);

@@ -92,6 +92,17 @@ describe('a handler whose answer is held back', () => {
     await over.promise;
   });
 
+  test('may write on after its end: what was recorded is what is sent', async () => {
+    await using server = await serve(
+      guard([keyed()], (_request, response) => {
+        response.end('all');
+        response.write(' and more');
+      }),
+    );
+    expect(await (await post(server.origin)).text()).toBe('all');
+    expect(await (await post(server.origin)).text()).toBe('all');
+  });
+
   test('may be behind a middleware that changes what is written', async () => {
     const app = express();
     app.use(guardExpress([degrade({ answerMax: 10 })]));
