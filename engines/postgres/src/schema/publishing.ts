@@ -10,6 +10,10 @@ const insertEvents = `INSERT INTO event (topic, id, first_seen_at, due_at, expir
       WITH ORDINALITY AS given(id, body, byte, byte_text, type, key, tenant, extra, origin, seen, replay, delay, due, patience, place)
     ORDER BY place`;
 
+const foundByReplays = `FROM unnest(ids, replays) AS given(id, replay),
+        LATERAL (SELECT b.seq, b.replay FROM event b WHERE b.topic = t.topic AND b.id = given.id LIMIT 1) AS old
+        WHERE given.replay IS NOT NULL AND old.replay IS DISTINCT FROM given.replay`;
+
 export const publishing = `
 CREATE FUNCTION topic_of(wanted text) RETURNS topic LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
 DECLARE
@@ -83,11 +87,12 @@ BEGIN
     )
     SELECT array_agg(id) INTO known FROM back;
     stored := coalesce(stored, '{}') || coalesce(known, '{}');
-    -- What a replay finds there already is the replay's from now on: it waits to hear what becomes of it.
-    UPDATE event SET replay = given.replay FROM unnest(ids, replays) AS given(id, replay),
-      LATERAL (SELECT b.ctid AS place FROM event b WHERE b.topic = t.topic AND b.id = given.id LIMIT 1 FOR UPDATE) AS old
-      WHERE replays IS NOT NULL AND event.ctid = old.place AND event.replay IS DISTINCT FROM given.replay
-        AND given.replay IS NOT NULL;
+    IF replays IS NOT NULL THEN
+      -- What a replay finds there already is the replay's from now on: it waits to hear what becomes of it. In one order for everyone.
+      PERFORM 1 FROM event WHERE seq = ANY (ARRAY(SELECT old.seq ${foundByReplays})) ORDER BY seq FOR UPDATE;
+      UPDATE event SET replay = found.replay FROM (SELECT old.seq, given.replay ${foundByReplays}) AS found
+        WHERE event.seq = found.seq;
+    END IF;
     -- The first of a batch is stored, a second one of the same id is not.
     duplicates := ARRAY(
       SELECT place::int FROM (
