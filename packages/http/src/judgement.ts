@@ -122,27 +122,39 @@ function processed(judged: Judgement | OutcomeClass | undefined): Judgement {
   return { ...asJudgement(judged ?? 'fatal'), unprocessed: false };
 }
 
+/** An error and its causes, as far as they can be read: they are somebody else's, and may go round in circles. */
+function causesOf(error: unknown): { code: unknown; message: string }[] {
+  const all: { code: unknown; message: string }[] = [];
+  try {
+    for (let each = error; typeof each === 'object' && each && all.length < causesMax; ) {
+      const { code, message, cause } = each as { code?: unknown; message?: unknown; cause?: unknown };
+      all.push({ code, message: String(message) });
+      each = cause;
+    }
+  } catch {
+    // It says no more.
+  }
+  return all;
+}
+const causesMax = 8;
+
 /** The server has seen nothing of it but its number. */
 function isRefusedStream(error: unknown): boolean {
-  const { code, message, cause } = Object(error) as { code?: unknown; message?: unknown; cause?: unknown };
-  if (/^ERR_HTTP2_GOAWAY|REFUSED_STREAM/.test(`${code} ${message}`)) return true;
-  return cause !== undefined && cause !== error && isRefusedStream(cause);
+  return causesOf(error).some(({ code, message }) =>
+    /^ERR_HTTP2_GOAWAY|REFUSED_STREAM/.test(`${String(code)} ${message}`),
+  );
 }
 
 /** A stream of HTTP/2 that the server closed without an error code is, to undici, no more than an information. */
 function isClosedStream(error: unknown): boolean {
-  const { code, message, cause } = Object(error) as { code?: unknown; message?: unknown; cause?: unknown };
-  if (code === 'UND_ERR_INFO') return String(message).startsWith('HTTP/2: stream');
-  return cause !== undefined && cause !== error && isClosedStream(cause);
+  const told = causesOf(error).find(({ code }) => code === 'UND_ERR_INFO');
+  return told?.message.startsWith('HTTP/2: stream') ?? false;
 }
 
 /** What a proxy said instead of opening a tunnel: undici puts the status into a message, and calls it an abort. */
 function noTunnel(error: unknown, epochMs: () => number): Judgement | OutcomeClass | undefined {
-  const { code, message, cause } = Object(error) as { code?: unknown; message?: unknown; cause?: unknown };
-  if (code !== 'UND_ERR_ABORTED') {
-    return cause === undefined || cause === error ? undefined : noTunnel(cause, epochMs);
-  }
-  const status = Number(/^Proxy response \(([45]\d\d)\)/.exec(String(message))?.[1]);
+  const told = causesOf(error).find(({ code }) => code === 'UND_ERR_ABORTED');
+  const status = Number(/^Proxy response \(([45]\d\d)\)/.exec(told?.message ?? '')?.[1]);
   return status ? http.classify({ ok: true, value: { status, headers: {} } }, epochMs) : undefined;
 }
 

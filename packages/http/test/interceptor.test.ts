@@ -499,6 +499,22 @@ describe('others on the same dispatcher', () => {
     await expect(running).rejects.toThrow('left');
   });
 
+  test('an interceptor below that fails with errors that are causes of each other', async () => {
+    const server = await serve(200);
+    const failed = new Error('failed');
+    failed.cause = new Error('because', { cause: failed });
+    const failing: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) =>
+      dispatch(options, {
+        onRequestStart: (controller, context) => handler.onRequestStart?.(controller, context),
+        onResponseStart: (controller) => handler.onResponseError?.(controller, failed),
+        onResponseData: () => {},
+        onResponseEnd: () => {},
+        onResponseError: () => {},
+      });
+    const dispatcher = closing(new Agent()).compose(failing, retryInterceptor(policy(quick)));
+    await expect(request(server.url, { dispatcher })).rejects.toBe(failed);
+  });
+
   test('undici.stream', async () => {
     const server = await serve(503, 200);
     const { Writable } = await import('node:stream');
