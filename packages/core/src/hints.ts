@@ -55,12 +55,15 @@ export function headerReader(headers: unknown): (name: string) => string | undef
 }
 
 function readNumber(text: string): number {
-  return /[^\d.]/.test(text) ? NaN : Number(text);
+  return /^[\d.]+$/.test(text) ? Number(text) : NaN;
 }
 
-/** Seconds, or one of the three forms of an HTTP date; two digits mean the year that is within 50 of this one. */
+/**
+ * Seconds, of several lines the most; or one of the three forms of an HTTP date, where two digits mean the year that is
+ * within 50 of this one.
+ */
 function readDelay(text: string, epochMs: () => number): number {
-  const ms = readNumber(text) * 1000;
+  const ms = Math.max(...text.split(/, */).map(readNumber)) * 1000;
   if (ms >= 0) return ms;
   // Told strictly from other text, because `Date.parse` finds a date almost anywhere.
   if (!/^[A-Z][a-z]+,? [\w -]{6,11} \d\d:\d\d:\d\d (GMT|\d{4})$/.test(text)) return NaN;

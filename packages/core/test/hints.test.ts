@@ -40,6 +40,19 @@ describe('Retry-After', () => {
     expect(years(2099, '02')).toBe(3);
   });
 
+  test('of several lines the longest counts, as it is a floor', () => {
+    expect(read({ 'retry-after': '5, 10,7' })).toBe(10_000);
+    expect(
+      read(
+        new Headers([
+          ['retry-after', '1'],
+          ['Retry-After', '3'],
+        ]),
+      ),
+    ).toBe(3000);
+    expect(read({ 'retry-after': ['4', '2'] })).toBe(4000);
+  });
+
   test('seconds are seconds, however many', () => {
     expect(read({ 'retry-after': '1800000000' })).toBe(1.8e12);
     expect(read({ 'retry-after': '9'.repeat(200) })).toBeGreaterThan(1e200);
@@ -51,7 +64,8 @@ describe('Retry-After', () => {
     '1e5',
     '0x10',
     '5 minutes',
-    '5, 10',
+    '5, soon',
+    ',',
     'NaN',
     '1.2.3',
     'Infinity',
