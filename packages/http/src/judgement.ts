@@ -81,14 +81,9 @@ export function judgeOf<R extends Answer>(
     return (outcome, epochMs) => {
       if (outcome.ok) {
         if (trustsStatus && (outcome.value as R).status < 400) return 'ok';
-        try {
-          const judged = judgeAnswer(outcome, epochMs);
-          // That it was not processed is said of the request that a redirect made of it.
-          return wasLedOn(outcome.value) ? processed(judged ?? plan.classify(outcome, epochMs)) : judged;
-        } catch (error) {
-          const why = error instanceof Error ? error.message : '';
-          return { class: 'ok', unreadableHint: `a classifier threw ${why}` };
-        }
+        const judged = judgeAnswer(outcome, epochMs);
+        // That it was not processed is said of the request that a redirect made of it.
+        return wasLedOn(outcome.value) ? processed(judged ?? plan.classify(outcome, epochMs)) : judged;
       }
       const { error } = outcome;
       if (unsent.has(Object(error))) {
