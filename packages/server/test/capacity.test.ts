@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { Cohorts } from '../src/cohorts.ts';
 import { bulkhead, deadline, type Part, peers, shed } from '../src/index.ts';
 import { Pressure } from '../src/pressure.ts';
+import { WebExchange } from '../src/web.ts';
 import { frameworks, plain, reply } from './frameworks.ts';
 
 const inside = peers('127.0.0.1');
@@ -134,6 +135,30 @@ describe.each(frameworks)('a function that throws while it is asked who is shed 
     it.inHandler[0]!.finish();
     expect((await first).status).toBe(200);
   });
+});
+
+test('requests that their clients cancel are no answers: they do not move the limit', async () => {
+  const clock = virtualClock();
+  const part = shed({ initial: 20, queueMax: 0 }, { clock, ...calm });
+  const begin = (count: number) =>
+    Promise.all(
+      Array.from({ length: count }, async () => {
+        const client = new AbortController();
+        const exchange = new WebExchange(new Request('http://a/', { signal: client.signal }), {}, clock);
+        expect(await part.enter(exchange)).toBe(undefined);
+        return { answer: () => exchange.finish(new Response()), cancel: () => client.abort() };
+      }),
+    );
+  // Each round takes 500 ms: 5 requests are answered after 10 ms and, from the 21st on, 10 more hang until they are cancelled.
+  for (let round = 1; round <= 40; round++) {
+    const answered = await begin(5);
+    const cancelled = await begin(round > 20 ? 10 : 0);
+    await clock.advance(10);
+    for (const each of answered) each.answer();
+    await clock.advance(490);
+    for (const each of cancelled) each.cancel();
+    expect({ round, limit: part.limit, inFlight: part.inFlight }).toEqual({ round, limit: 20, inFlight: 0 });
+  }
 });
 
 describe('who is shed', () => {
