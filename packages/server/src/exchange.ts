@@ -52,6 +52,8 @@ export abstract class Exchange implements RequestContext, Surroundings {
   abstract readonly status: number;
   /** The whole of the answer has been given to the server. */
   abstract readonly isAnswered: boolean;
+  /** The client has closed its connection, reset its stream or aborted its request, as far as the server knows. */
+  protected abstract readonly isDisconnected: boolean;
 
   declare patienceEndsAt: number;
   declare attempt: number | undefined;
@@ -62,7 +64,7 @@ export abstract class Exchange implements RequestContext, Surroundings {
   declare idempotencyKey: string | undefined;
   /** Handlers run inside it: what they call inherits patience, signal, ownership and key. */
   declare isAmbient: boolean;
-  /** The answer has been sent, or the client has gone. */
+  /** The answer has been sent, or the client has disconnected. It is set only while there is an end listener. */
   declare isOver: boolean;
 
   declare private controller: AbortController | undefined;
@@ -160,6 +162,14 @@ export abstract class Exchange implements RequestContext, Surroundings {
     if (this.abortReason !== undefined) return;
     this.abortReason = reason;
     this.controller?.abort(reason);
+  }
+
+  /**
+   * Nobody waits for an answer, so no handler is to be started. True also where there is no end listener: it looks at the
+   * connection. Where a key is held it is false, because the key needs an outcome.
+   */
+  get isAbandoned(): boolean {
+    return !this.idempotent && (this.isOver || this.isDisconnected);
   }
 
   onEnd(listener: EndListener): void {

@@ -35,8 +35,8 @@ function goOn(
   next: () => unknown,
   failed: (error: unknown) => void,
 ): void {
-  // The client has left while a part waited: there is nobody to answer, and no reason to begin.
-  if (exchange.isOver) return;
+  // The client has disconnected while a part waited.
+  if (exchange.isAbandoned) return;
   if (answer) exchange.refuse(answer, failed);
   else {
     exchange.prepare();

@@ -7,7 +7,7 @@ import { toResponse } from './answer.ts';
 import { carry, exchangeIn, type RequestBody, tooLarge } from './exchange.ts';
 import { linesOf } from './node-exchange.ts';
 import { enterAll, inOrder, type Part } from './part.ts';
-import { whenEnded } from './response-end.ts';
+import { isClosed, whenEnded } from './response-end.ts';
 import { WebExchange } from './web.ts';
 
 export { contextOf } from './exchange.ts';
@@ -26,7 +26,10 @@ export function guard(
     const answer = enterAll(ordered, exchange);
     if (answer === undefined) return exchange.pass(next);
     if (!(answer instanceof Promise)) return exchange.settle(toResponse(answer));
-    return answer.then((late) => (late ? exchange.settle(toResponse(late)) : exchange.pass(next)));
+    return answer.then((late) => {
+      if (exchange.isAbandoned) return exchange.withoutHandler();
+      return late ? exchange.settle(toResponse(late)) : exchange.pass(next);
+    });
   };
 }
 
@@ -103,6 +106,11 @@ class HonoExchange extends WebExchange {
 
   get #outgoing(): ServerResponse | undefined {
     return ((this.#context.env ?? {}) as NodeBindings).outgoing;
+  }
+
+  protected override get isDisconnected(): boolean {
+    const outgoing = this.#outgoing;
+    return outgoing ? isClosed(outgoing) : super.isDisconnected;
   }
 
   protected override watchEnd(): void {

@@ -11,6 +11,7 @@ import { able, method } from './option-fields.ts';
 import type { Part } from './part.ts';
 import { pause } from './pause.ts';
 import { problem } from './problem.ts';
+import { clientGone } from './refusals.ts';
 import { requestFingerprint, storeKey } from './request-fingerprint.ts';
 import { demandSealing, opened, type Sealing, sealed } from './sealing.ts';
 import { defaultLine, StoreLine } from './store-line.ts';
@@ -118,8 +119,8 @@ export function idempotency(
     line,
     clock,
     (begun) => {
-      // Nobody waits for it any more, and nothing was done with it.
-      if (begun.kind === 'acquired') settleLater(releases, begun.hold);
+      // The request was answered with 503 meanwhile.
+      if (begun.kind === 'acquired') giveBack(begun);
     },
   );
   const completions = new StoreLine<Completion, Settled>((all) => ledger.complete(all), line, clock);
@@ -135,6 +136,14 @@ export function idempotency(
       }
       await pause(clock, repeatMs);
     }
+  }
+
+  /** Gives up a key for which this request did nothing. */
+  function giveBack({ hold, attempt }: Begun & { kind: 'acquired' }): void {
+    if (attempt === 1) settleLater(releases, hold);
+    // An earlier request may have done something. A released key would be attempt 1 of the next request; a lease that ends now
+    // makes it attempt 3. Where the ledger is away, the lease ends by itself.
+    else ledger.extend([hold], 1).catch(() => {});
   }
 
   async function settle(held: HeldKey<unknown>, answer: HandlerAnswer): Promise<Answer | undefined> {
@@ -183,10 +192,9 @@ export function idempotency(
       return storeAway;
     }
     if (begun.kind === 'acquired') {
-      // The client may have left meanwhile: nothing was done yet, and nobody would hear of it.
-      if (!exchange.isOver) return execute(exchange, key, claim, begun);
-      settleLater(releases, begun.hold);
-      return storeAway;
+      if (!exchange.isAbandoned) return execute(exchange, key, claim, begun);
+      giveBack(begun);
+      return clientGone;
     }
     if (begun.kind === 'done' && begun.record !== undefined) {
       counts.replayed++;
@@ -205,14 +213,12 @@ export function idempotency(
     const waiting = waiters.get(claim.key) ?? 0;
     if (waiting >= waitersMax) return running;
     waiters.set(claim.key, waiting + 1);
-    // Only who listens hears that the client has left.
-    exchange.onEnd(() => {});
     try {
       const until = Math.min(clock.now() + settings.wait, exchange.patienceEndsAt);
       let begun: Begun | undefined = running;
       for (let step: number = pollMs[0]; begun?.kind === 'running'; step = Math.min(step * 1.5, pollMs[1])) {
         const delayMs = step * (0.75 + random() / 2);
-        if (clock.now() + delayMs > until || exchange.isOver) return running;
+        if (clock.now() + delayMs > until || exchange.isAbandoned) return running;
         await pause(clock, delayMs);
         begun = await begins.ask(claim);
       }
@@ -244,6 +250,7 @@ export function idempotency(
       if (typeof scope !== 'string') throw new OptionsError('idempotency.scope', scope, 'a text');
 
       const go = (body: Awaited<ReturnType<Exchange['readBody']>>) => {
+        if (exchange.isAbandoned) return clientGone;
         if (body === tooLarge) return refuse(problem('content-too-large', { connection: 'close' }));
         const claim: Claim = {
           scope: ledgerScope(scope),
@@ -256,6 +263,8 @@ export function idempotency(
         };
         return begin(exchange, read.key, claim);
       };
+      // The body of a request whose client has disconnected never ends.
+      if (exchange.isAbandoned) return clientGone;
       const body = exchange.readBody(bodyMax);
       return body instanceof Promise ? body.then(go) : go(body);
     },

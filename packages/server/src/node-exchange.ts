@@ -4,7 +4,7 @@ import type { Answer } from './answer.ts';
 import { carry, Exchange, type RequestBody, tooLarge } from './exchange.ts';
 import type { HeaderNames } from './header-names.ts';
 import { holdBack, mute, readWhole, sendAnswer, sendInstead } from './node-answer.ts';
-import { whenEnded } from './response-end.ts';
+import { isClosed, whenEnded } from './response-end.ts';
 
 /** What is left of a request whose body somebody has read: parsed by Express, or as it was. */
 interface Parsed {
@@ -60,6 +60,10 @@ export class NodeExchange extends Exchange {
 
   get isAnswered(): boolean {
     return this.response.writableEnded;
+  }
+
+  protected get isDisconnected(): boolean {
+    return isClosed(this.response);
   }
 
   /** Node makes an object of the headers when it is first asked for; most requests say nothing that is looked for here. */

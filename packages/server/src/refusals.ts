@@ -11,3 +11,6 @@ const answers: readonly Answer[] = ['1', '2', '3'].map((seconds) =>
 export function noCapacity(random: Random): Answer {
   return answers[Math.floor(random() * answers.length)]!;
 }
+
+/** For a client that has disconnected: nobody gets it. 499 is what nginx logs for such requests. */
+export const clientGone: Answer = { status: 499, headers: {}, body: null };

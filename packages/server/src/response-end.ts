@@ -27,6 +27,13 @@ export function whenEnded(response: ServerResponse, ended: (completed: boolean) 
   }
 }
 
+/** The client has closed the connection, or reset the stream, of a response that has not ended. */
+export function isClosed(response: ServerResponse): boolean {
+  const { stream } = response as OnStream;
+  // A response that waits for its turn on a pipelined connection has no socket: its request has.
+  return stream ? stream.closed : response.closed || response.req.socket.destroyed;
+}
+
 /** What is to be done when a connection is lost, for the responses that wait for their turn on it. */
 const losses = new WeakMap<Socket, Set<() => void>>();
 

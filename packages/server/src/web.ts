@@ -3,6 +3,7 @@ import { refuseUnknown } from 'holdfast/fields';
 import { type Answer, toResponse } from './answer.ts';
 import { Exchange, type RequestBody, type RequestContext, tooLarge } from './exchange.ts';
 import { enterAll, inOrder, type Part } from './part.ts';
+import { clientGone } from './refusals.ts';
 
 /** What only the server knows about a request. */
 export interface WebSurroundings {
@@ -43,7 +44,9 @@ async function serveWeb(
   exchange: WebExchange,
   next: () => Response | Promise<Response>,
 ): Promise<Response> {
-  const refusal = await enterAll(ordered, exchange);
+  const entered = enterAll(ordered, exchange);
+  const refusal = entered instanceof Promise ? await entered : entered;
+  if (entered instanceof Promise && exchange.isAbandoned) return exchange.withoutHandler();
   if (refusal) return exchange.finish(await exchange.review(toResponse(refusal)));
   const handled = exchange.handled(next);
   return exchange.idempotent ? handled : Promise.race([handled, exchange.insteadOfHandler]);
@@ -95,6 +98,10 @@ export class WebExchange extends Exchange {
 
   get isAnswered(): boolean {
     return this.status !== 0;
+  }
+
+  protected get isDisconnected(): boolean {
+    return this.request.signal.aborted;
   }
 
   headerLines(name: string): readonly string[] {
@@ -163,6 +170,13 @@ export class WebExchange extends Exchange {
     this.#added = undefined;
     this.finished();
     return finished;
+  }
+
+  /** Of an abandoned exchange: what was answered when its patience was spent. A client that has disconnected gets nothing. */
+  withoutHandler(): Response | Promise<Response> {
+    if (this.isAnswered) return this.insteadOfHandler;
+    this.ended(false);
+    return toResponse(clientGone);
   }
 
   protected finished(): void {
