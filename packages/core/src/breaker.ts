@@ -91,6 +91,10 @@ export class Breaker {
   /** Told of each change of state and the moment from which it counts. */
   onChange: ((from: BreakerState, to: BreakerState, because: BreakerCause, at: number) => void) | undefined =
     undefined;
+  /** Calls and probes that have succeeded so far; one whose ticket is no longer current is not counted. */
+  succeeded = 0;
+  /** Calls and probes that have failed so far, probes that were slow or never settled included. */
+  failed = 0;
 
   readonly #settings: BreakerSettings;
   readonly #random: Random;
@@ -161,8 +165,11 @@ export class Breaker {
     const slow = durationMs > this.#settings.slowOverMs;
     if (ticket === this.#ticket) this.#count(now, failed, slow, full);
     else if (this.#takes(now, ticket)) {
-      if (failed || slow) this.#open(now, 'probe_failed');
-      else if (++this.#successes >= this.#settings.probes) this.#close(now, 'probes_succeeded');
+      if (failed || slow) this.#reopen(now, 'probe_failed');
+      else {
+        this.succeeded++;
+        if (++this.#successes >= this.#settings.probes) this.#close(now, 'probes_succeeded');
+      }
     }
   }
 
@@ -235,10 +242,14 @@ export class Breaker {
     this.#counts.turn(now);
     this.#counts.add(CALLS);
     if (failed) {
+      this.failed++;
       this.#inARow++;
       this.#counts.add(FAILURES);
       if (full) this.#counts.add(FULL);
-    } else this.#inARow = 0;
+    } else {
+      this.succeeded++;
+      this.#inARow = 0;
+    }
     if (slow) this.#counts.add(SLOW);
     if (this.#forced || !(failed || slow)) return;
     const cause = this.#cause(failed, slow);
@@ -302,11 +313,16 @@ export class Breaker {
     if (wentBack) this.#reopensAt = now + this.#openForMs;
     if (this.#probes.size === 0) return;
     const endedAt = wentBack ? now : this.#firstLeaseEnd();
-    if (endedAt <= now) this.#open(endedAt, 'probe_expired');
+    if (endedAt <= now) this.#reopen(endedAt, 'probe_expired');
   }
 
   #firstLeaseEnd(): number {
     return Math.min(...this.#probes.values());
+  }
+
+  #reopen(at: number, because: 'probe_failed' | 'probe_expired'): void {
+    this.failed++;
+    this.#open(at, because);
   }
 
   #open(at: number, because: BreakerCause): void {

@@ -40,6 +40,28 @@ function copy<T>(json: T): T {
   return JSON.parse(JSON.stringify(json));
 }
 
+describe('what it has counted', () => {
+  test('calls while closed and probes while half-open, each once; late ones not at all', () => {
+    const { breaker, calls, trip } = setup();
+    calls(0, '..x');
+    const late = breaker.admit(0, LEASE);
+    expect([breaker.succeeded, breaker.failed]).toEqual([2, 1]);
+    trip(0);
+    breaker.settle(1, late, false, 1);
+    expect([breaker.succeeded, breaker.failed]).toEqual([2, 5]);
+    calls(500, '.x');
+    expect([breaker.succeeded, breaker.failed]).toEqual([3, 6]);
+  });
+
+  test('a probe that never settles has failed', () => {
+    const { breaker, trip } = setup();
+    trip(0);
+    breaker.admit(500, LEASE);
+    expect(breaker.refuses(500 + LEASE)).toBe(true);
+    expect([breaker.succeeded, breaker.failed]).toEqual([0, 6]);
+  });
+});
+
 describe('closed', () => {
   test('opens when half of the calls in the window have failed', () => {
     const { breaker, calls, changes } = setup();
