@@ -45,8 +45,8 @@ export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
 
     async publish(name, events) {
       checkEvents(events, limits);
-      return store.write((now) => {
-        const published = publisher.publish(name, events, now);
+      return store.write((now, wall) => {
+        const published = publisher.publish(name, events, { now, wall });
         bells.ringAfterCommit(name);
         return published;
       });
@@ -57,7 +57,7 @@ export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
       if (!tx.isTransaction) throw new OptionsError('tx', 'a connection', 'one with a transaction under way');
       const own = publishers.get(tx) ?? new Publisher(tx, store.newId);
       publishers.set(tx, own);
-      const published = own.publish(name, events, store.now());
+      const published = own.publish(name, events, store.time());
       // What another connection commits is seen as the work of another process.
       if (tx === store.database) bells.ringAfterCommit(name);
       return published;
@@ -66,11 +66,12 @@ export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
     lease: (name, request) => leases.lease(name, request),
 
     async settle(batch) {
-      if (batch.length <= settledTogether) return store.write((now) => settlements.settle(batch, now));
+      if (batch.length <= settledTogether)
+        return store.write((now, wall) => settlements.settle(batch, { now, wall }));
       const parts = [];
       for (let at = 0; at < batch.length; at += settledTogether) {
         const part = batch.slice(at, at + settledTogether);
-        parts.push(store.write((now) => settlements.settle(part, now)));
+        parts.push(store.write((now, wall) => settlements.settle(part, { now, wall })));
       }
       return (await Promise.all(parts)).flat();
     },

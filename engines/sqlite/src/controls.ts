@@ -73,12 +73,12 @@ export class ControlBoard implements Controls {
 
   async impose(control: Control, act: StandingControl['act'], forMs?: number): Promise<StandingControl> {
     checkControl(control, act, forMs);
-    return this.#store.write((since) => {
-      const until = forMs === undefined ? undefined : moment(since + forMs);
+    return this.#store.write((now, since) => {
+      const until = forMs === undefined ? undefined : moment(now + forMs);
       const standing = { id: controlId(control), control, act, since, until };
       this.#put.run(standing.id, JSON.stringify(control), act.who, act.why, since, until ?? null);
       this.#noteChange(control.topic);
-      return standing;
+      return shown(standing, since - now);
     });
   }
 
@@ -93,8 +93,10 @@ export class ControlBoard implements Controls {
   async standing(): Promise<{ version: number; controls: readonly StandingControl[] }> {
     const { isBehind } = this.#store.look((now) => this.look(now));
     if (isBehind) await this.#store.write((now) => this.catchUp(now));
-    const { version, controls } = this.#store.look((now) => this.#read(this.look(now).version));
-    return { version, controls };
+    return this.#store.look((now, wall) => {
+      const { version, controls } = this.#read(this.look(now).version);
+      return { version, controls: controls.map((control) => shown(control, wall - now)) };
+    });
   }
 
   look(now: number): Look {
@@ -168,6 +170,11 @@ function ordersOf(controls: readonly StandingControl[], topic: string): Orders {
     holder: (tenant, key) =>
       (tenant === null ? undefined : tenants.get(tenant)) ?? (key === null ? undefined : keys.get(key)),
   };
+}
+
+/** Stored it ends by the store's clock; shown, by the time of day. */
+function shown(control: StandingControl, aheadMs: number): StandingControl {
+  return control.until === undefined ? control : { ...control, until: moment(control.until + aheadMs) };
 }
 
 function toStanding(row: Record<string, unknown>): StandingControl {

@@ -8,6 +8,7 @@ import type {
   Payload,
   Trials,
 } from '@holdfast/contracts';
+import type { Time } from './store-clock.ts';
 
 /**
  * An event as a lease reads it, by position, and no column more than most events need: reading them is a good part of what a
@@ -61,6 +62,7 @@ interface Rest {
   readonly correlationId?: string;
   readonly idempotencyKey?: string;
   readonly originTopic?: string;
+  /** By the store's clock. */
   readonly expiresAt?: number;
   readonly replay?: string;
 }
@@ -122,7 +124,7 @@ export function toDelivery(
   row: EventRow,
   topic: string,
   n: number,
-  now: number,
+  { now, wall }: Time,
   trials: TrialRow | undefined,
 ): Delivery {
   const id = row[1];
@@ -140,7 +142,7 @@ export function toDelivery(
     idempotencyKey: rest.idempotencyKey ?? id,
     originTopic: rest.originTopic ?? topic,
     firstSeenAt: row[7],
-    expiresAt: rest.expiresAt,
+    expiresAt: rest.expiresAt === undefined ? undefined : rest.expiresAt - now + wall,
     replay: rest.replay,
     attempts,
     snoozes,
@@ -156,8 +158,8 @@ export function toDelivery(
   };
 }
 
-/** The same from a row with names, for all but the hot path. */
-export function toEnvelope(row: Row, topic: string): Envelope {
+/** The same from a row with names, for all but the hot path. `aheadMs`: how far wall time is ahead of store time. */
+export function toEnvelope(row: Row, topic: string, aheadMs: number): Envelope {
   const id = String(row.id);
   const rest: Rest = row.rest === null ? nothing : JSON.parse(String(row.rest));
   const text = (name: string) => (row[name] as string | null) ?? undefined;
@@ -173,7 +175,7 @@ export function toEnvelope(row: Row, topic: string): Envelope {
     idempotencyKey: rest.idempotencyKey ?? id,
     originTopic: rest.originTopic ?? topic,
     firstSeenAt: Number(row.first_seen_at),
-    expiresAt: rest.expiresAt,
+    expiresAt: rest.expiresAt === undefined ? undefined : rest.expiresAt + aheadMs,
     replay: rest.replay,
   };
 }

@@ -1,4 +1,5 @@
-import { type Delivery, type Lease, type Leased, type LeaseRequest, TopicError } from '@holdfast/contracts';
+import type { Delivery, Lease, Leased, LeaseRequest } from '@holdfast/contracts';
+import type { Appointments } from './appointments.ts';
 import type { ControlBoard, Orders } from './controls.ts';
 import type { Doorbells } from './doorbells.ts';
 import {
@@ -15,7 +16,9 @@ import {
 import { isHead, moment } from './publisher.ts';
 import { fromRuns, toRuns } from './seq-runs.ts';
 import type { Store } from './store.ts';
-import { type Topic, type Topics, toTopic } from './topics.ts';
+import type { Time } from './store-clock.ts';
+import { firstTries, retries, suspects, type TopicSnapshot, topicSnapshots } from './topic-snapshot.ts';
+import type { Topic, Topics } from './topics.ts';
 
 /** What is given at once at most, so that a transaction stays short. */
 const leaseMax = 1000;
@@ -28,12 +31,14 @@ const heldTogether = 1000;
 
 const untried: ReadonlyMap<number, TrialRow> = new Map();
 
-const firstTries = 0;
-const retries = 1;
-const suspects = 2;
-
 /** Who has what in hand, and until when. */
-export function leases(store: Store, topics: Topics, board: ControlBoard, bells: Doorbells) {
+export function leases(
+  store: Store,
+  topics: Topics,
+  board: ControlBoard,
+  appointments: Appointments,
+  bells: Doorbells,
+) {
   const dueOf = (columns: string) =>
     store.prepareRows(`
     SELECT ${columns} FROM holdfast_line line
@@ -51,14 +56,7 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
   const trials = store.prepareRows(`
     SELECT event.seq, ${trialColumns} FROM json_each(?) each
     CROSS JOIN holdfast_event event ON event.seq = each.value`);
-  // All that a look needs, in one statement: outside of a transaction each one takes and leaves a lock.
-  const firstDue = (which: number) => `(
-    SELECT due_at FROM holdfast_line WHERE topic = topic.id AND line = ${which} ORDER BY due_at LIMIT 1)`;
-  const look = store.prepare(`
-    SELECT topic.*, controls_version, controls_end_at, is_releasing,
-      ${firstDue(firstTries)} AS first_due_at, ${firstDue(retries)} AS retry_due_at,
-      ${firstDue(suspects)} AS suspect_due_at, (SELECT min(look_at) FROM holdfast_lease) AS look_at
-    FROM holdfast_topic topic, holdfast_room WHERE name = ?`);
+  const snapshotOf = topicSnapshots(store, board);
   const isOverdue = store.prepare('SELECT 1 FROM holdfast_lease WHERE look_at <= ? LIMIT 1');
   const leave = store.prepare(
     'DELETE FROM holdfast_line WHERE topic = ? AND line = ? AND (due_at, seq) <= (?, ?)',
@@ -224,7 +222,8 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
     return { chosen, hasRuns: false };
   }
 
-  function handOut(topic: Topic, request: LeaseRequest, orders: Orders, now: number): Delivery[] {
+  function handOut(topic: Topic, request: LeaseRequest, orders: Orders, time: Time): Delivery[] {
+    const { now } = time;
     const limit = Math.min(request.limit, leaseMax);
     if (limit < 1) return [];
     const { chosen, hasRuns } = request.suspects
@@ -236,26 +235,11 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
     const seqs = toRuns(chosen.map((row) => row[at.seq]));
     begin.run(n, topic.id, request.owner, endsAt, endsAt, chosen.length, hasRuns ? 1 : 0, seqs);
     const past = trialsOf(chosen);
-    return chosen.map((row) => toDelivery(row, topic.name, n, now, past.get(row[at.seq])));
-  }
-
-  function glance(name: string, now: number): Glance {
-    const row = look.get(name);
-    if (!row) throw new TopicError(name, 'was never declared');
-    const dueAts = [row.first_due_at, row.retry_due_at].filter((dueAt) => dueAt !== null).map(Number);
-    const version = Number(row.controls_version);
-    return {
-      topic: toTopic(row),
-      orders: board.ordersFor(name, version),
-      version,
-      isBehind: hasCome(row.look_at, now) || hasCome(row.controls_end_at, now) || row.is_releasing === 1,
-      nextDueInMs: dueAts.length === 0 ? undefined : Math.max(0, Math.min(...dueAts) - now),
-      suspects: row.suspect_due_at === null ? 0 : 1,
-    };
+    return chosen.map((row) => toDelivery(row, topic.name, n, time, past.get(row[at.seq])));
   }
 
   function answer(
-    { orders, suspects, nextDueInMs, version }: Glance,
+    { orders, suspects, nextDueInMs, version }: TopicSnapshot,
     deliveries: Delivery[],
     limit: number,
   ): Leased {
@@ -279,37 +263,40 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
   }
 
   /** Within a transaction: a bounded part of what time has brought. */
-  function catchUp(now: number): void {
-    endOverdue(now);
-    board.catchUp(now);
+  function catchUp(time: Time): void {
+    endOverdue(time.now);
+    appointments.catchUp(time);
+    board.catchUp(time.now);
   }
 
   return {
     /** Ends what time has ended, leases and controls: what is read after that need not think of it. */
     async catchUp(): Promise<void> {
-      const isBehind = (now: number) => isOverdue.get(now) !== undefined || board.look(now).isBehind;
-      while (store.look(isBehind)) await store.write(catchUp);
+      const isBehind = (now: number, wall: number) =>
+        isOverdue.get(now) !== undefined || appointments.haveCome(wall) || board.look(now).isBehind;
+      while (store.look(isBehind)) await store.write((now, wall) => catchUp({ now, wall }));
     },
 
     async lease(name: string, request: LeaseRequest): Promise<Leased> {
       const { limit, suspects: wantsSuspect = false } = request;
       // Most looks find nothing, and reading is free: no lock is taken, and no other process is rung for it.
       if (!busy.has(name)) {
-        const seen = store.look((now) => glance(name, now));
+        const seen = store.look((now, wall) => snapshotOf(name, { now, wall }));
         const hasWork = wantsSuspect ? seen.suspects > 0 : seen.nextDueInMs === 0;
         const isAsked = limit > 0 && !seen.orders.isPaused;
-        if (!(isAsked && hasWork) && !seen.isBehind) return answer(seen, [], limit);
+        if (!(isAsked && hasWork) && !seen.needsCatchUp) return answer(seen, [], limit);
       }
-      return store.write((then) => {
-        let seen = glance(name, then);
-        if (seen.isBehind) {
+      return store.write((now, wall) => {
+        const then = { now, wall };
+        let seen = snapshotOf(name, then);
+        if (seen.needsCatchUp) {
           catchUp(then);
-          seen = glance(name, then);
+          seen = snapshotOf(name, then);
         }
         const deliveries = seen.orders.isPaused ? [] : handOut(seen.topic, request, seen.orders, then);
         if (deliveries.length >= limit) busy.add(name);
         else busy.delete(name);
-        return answer(deliveries.length === 0 ? seen : glance(name, then), deliveries, limit);
+        return answer(deliveries.length === 0 ? seen : snapshotOf(name, then), deliveries, limit);
       });
     },
 
@@ -347,22 +334,6 @@ export function leases(store: Store, topics: Topics, board: ControlBoard, bells:
 }
 
 export type Leases = ReturnType<typeof leases>;
-
-/** How things stand with a topic at a moment. */
-interface Glance {
-  readonly topic: Topic;
-  readonly orders: Orders;
-  /** Of the controls. */
-  readonly version: number;
-  /** Time has brought something that is still to be written. */
-  readonly isBehind: boolean;
-  readonly nextDueInMs: number | undefined;
-  readonly suspects: number;
-}
-
-function hasCome(time: unknown, now: number): boolean {
-  return time !== null && Number(time) <= now;
-}
 
 /** Texts by their characters. */
 function sizeOf(row: EventRow): number {

@@ -9,6 +9,7 @@ import {
 } from '@holdfast/contracts';
 import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
+import { Appointments } from './appointments.ts';
 import { sqliteBroker } from './broker.ts';
 import { ControlBoard } from './controls.ts';
 import { SqliteCounters } from './counters.ts';
@@ -17,6 +18,7 @@ import { LaneKeeper } from './lane-keeper.ts';
 import { leases } from './leases.ts';
 import { SqliteLedger } from './ledger.ts';
 import { Marks } from './marks.ts';
+import { type MonotonicClock, monotonicClockOf } from './monotonic-clock.ts';
 import { openDatabase } from './numbered-parameters.ts';
 import { ParkedSearch } from './parked-search.ts';
 import { ParkingLot } from './parking-lot.ts';
@@ -36,6 +38,11 @@ export interface SqliteOptions {
   /** What an answer survives: `process`, a killed process; `power`, also a power cut. `process` unless given. */
   readonly durability?: 'process' | 'power' | undefined;
   readonly clock?: Clock | undefined;
+  /**
+   * What leases and delays count on. Unless given: the machine's own, which all processes share; with a `clock` of yours, its
+   * `now`. For tests, where several clocks stand for several processes.
+   */
+  readonly monotonic?: MonotonicClock | undefined;
   readonly random?: Random | undefined;
   /** What an event may be; a batch is a transaction, so it is at most 1,000 events unless given. */
   readonly limits?: Partial<SizeLimits> | undefined;
@@ -56,6 +63,7 @@ const known: Readonly<Record<keyof SqliteOptions, true>> = {
   mustExist: true,
   durability: true,
   clock: true,
+  monotonic: true,
   random: true,
   limits: true,
   keepMarksMs: true,
@@ -110,6 +118,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
   refuseUnknown(known, options);
   const { file, durability = 'process', clock = systemClock, random = systemRandom } = options;
   const { keepMarksMs = 60 * dayMs, keepParkedMs = 30 * dayMs, keepAuditMs = 365 * dayMs } = options;
+  const { monotonic = monotonicClockOf(clock) } = options;
   const { busyMaxMs = 10_000, beforeWrite = () => {}, mustExist = false } = options;
   if (typeof file !== 'string' || file === '') throw new OptionsError('file', file, 'the path of a file');
   if (typeof mustExist !== 'boolean') throw new OptionsError('mustExist', mustExist, 'true or false');
@@ -124,6 +133,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
   const store = new Store(connect(file, durability, mustExist), {
     file,
     clock,
+    monotonic,
     random,
     busyMaxMs,
     beforeWrite,
@@ -131,12 +141,13 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
   const bells = new Doorbells(store);
   const declared = topics(store);
   const board = new ControlBoard(store, bells);
-  const given = leases(store, declared, board, bells);
+  const appointments = new Appointments(store, declared, bells);
+  const given = leases(store, declared, board, appointments, bells);
   const marks = new Marks(store, keepMarksMs);
   const lot = new ParkingLot(store, keepParkedMs);
   const lanes = new LaneKeeper(store, bells);
   const settlements = new Settlements({ store, topics: declared, leases: given, marks, lot, lanes, bells });
-  const room = waitingRoom(store, declared, board, lanes, bells);
+  const room = waitingRoom(store, declared, board, appointments, lanes, bells);
   const ledger = new SqliteLedger(store, marks);
   const counters = new SqliteCounters(store);
   const removeSettled = store.prepare(`
@@ -152,17 +163,18 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
     counters,
 
     async sweep(limit) {
-      const sweeps: ((now: number, left: number) => number)[] = [
+      const sweeps: ((now: number, left: number, wall: number) => number)[] = [
         (now, left) => Number(removeSettled.run(now, left).changes),
         (now, left) => ledger.sweep(now, left),
         (now, left) => marks.sweep(now, left),
         (now, left) => counters.sweep(now, left),
-        (now, left) => lot.sweep(now, left),
-        (now, left) => lot.sweepAudit(now - keepAuditMs, left),
+        (now, left, wall) => lot.sweep(now, wall, left),
+        // Entries have the time of day: one is removed when both clocks say so.
+        (now, left, wall) => lot.sweepAudit(Math.min(now, wall) - keepAuditMs, left),
       ];
-      return store.write((now) => {
+      return store.write((now, wall) => {
         let swept = 0;
-        for (const sweep of sweeps) if (swept < limit) swept += sweep(now, limit - swept);
+        for (const sweep of sweeps) if (swept < limit) swept += sweep(now, limit - swept, wall);
         return swept;
       });
     },

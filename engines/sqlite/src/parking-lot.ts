@@ -63,13 +63,14 @@ export class ParkingLot {
         SELECT number FROM holdfast_audit WHERE at <= ? ORDER BY number LIMIT ? + 0)`);
   }
 
-  find(id: string): ParkedEvent | undefined {
+  /** `aheadMs`: how far wall time is ahead of store time. */
+  find(id: string, aheadMs: number): ParkedEvent | undefined {
     const row = this.#find.get(id);
-    return row && toParked(row);
+    return row && toParked(row, aheadMs);
   }
 
   /** Sets an event aside, for the first time or because its replay failed. False: it is parked already. */
-  park(event: NewlyParked, now: number): boolean {
+  park(event: NewlyParked, now: number, wall: number): boolean {
     const known = this.#find.get(event.id);
     const failedAgain = known !== undefined && known.operation !== null && known.operation === event.replay;
     if (known && !failedAgain && known.status !== 'resolved') return false;
@@ -77,7 +78,7 @@ export class ParkingLot {
     const { diagnosis, payload, type, key, tenant, expiresAt, replay } = event;
     const { reason, message, stop, finalAttempt, error, story } = diagnosis;
     this.#put.run(
-      ...[event.id, now, moment(now + (event.keepMs ?? this.#keepMs)), event.topic],
+      ...[event.id, wall, moment(now + (event.keepMs ?? this.#keepMs)), event.topic],
       ...[
         type ?? null,
         key ?? null,
@@ -104,17 +105,17 @@ export class ParkingLot {
     return true;
   }
 
-  audit(what: AuditEntry['what'], subjects: readonly string[], { who, why }: Act, now: number): void {
+  audit(what: AuditEntry['what'], subjects: readonly string[], { who, why }: Act, wall: number): void {
     const named = JSON.stringify(subjects.slice(0, subjectsMax));
-    this.#audit.run(this.#store.newId(), now, what, who, why, named, subjects.length);
+    this.#audit.run(this.#store.newId(), wall, what, who, why, named, subjects.length);
   }
 
   /** Removes at most so many whose time is over, and says so in the audit log. */
-  sweep(now: number, limit: number): number {
+  sweep(now: number, wall: number, limit: number): number {
     const removed = this.#overdue.all(now, limit).map(({ id }) => String(id));
     if (removed.length > 0) {
       const act = { who: 'retention', why: 'they had been kept as long as was said' };
-      this.audit('retention', removed, act, now);
+      this.audit('retention', removed, act, wall);
     }
     return removed.length;
   }
@@ -131,7 +132,7 @@ export class ParkingLot {
   }
 }
 
-export function toParked(row: Row): ParkedEvent {
+export function toParked(row: Row, aheadMs: number): ParkedEvent {
   const text = (name: string) => (row[name] as string | null) ?? undefined;
   const json = (name: string) => (row[name] === null ? undefined : JSON.parse(String(row[name])));
   const hasOriginal = row.original_payload !== null;
@@ -160,7 +161,7 @@ export function toParked(row: Row): ParkedEvent {
     status: row.status as ParkedStatus,
     parkedAt: Number(row.parked_at),
     parkings: Number(row.parkings),
-    removedAt: Number(row.removed_at),
+    removedAt: moment(Number(row.removed_at) + aheadMs),
     operation: text('operation'),
     original: hasOriginal
       ? { payload: row.original_payload as Payload, headers: json('original_headers') ?? noHeaders }

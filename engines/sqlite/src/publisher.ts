@@ -2,6 +2,7 @@ import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import { type NewEvent, type Published, TopicError } from '@holdfast/contracts';
 import { restOf } from './event-row.ts';
 import { Sequence } from './sequence.ts';
+import type { Time } from './store-clock.ts';
 import { seqsOf, type Topic, topicSql, toTopic } from './topics.ts';
 
 /** Rows that one statement inserts: with ten, the way in and out of SQLite costs a third less an event. */
@@ -34,6 +35,7 @@ export class Publisher {
   readonly #known: StatementSync;
   readonly #replace: StatementSync;
   readonly #adopt: StatementSync;
+  readonly #appoint: StatementSync;
   readonly #newId: () => string;
   readonly #values: SQLInputValue[] = new Array(rowsTogether * columns.length).fill(null);
 
@@ -50,6 +52,8 @@ export class Publisher {
     this.#known = database.prepare('SELECT seq, blocking FROM holdfast_event WHERE id = ? AND topic = ?');
     this.#adopt = database.prepare(`
       UPDATE holdfast_event SET rest = json_set(coalesce(rest, '{}'), '$.replay', ?) WHERE seq = ?`);
+    this.#appoint = database.prepare(`
+      INSERT INTO holdfast_appointment SELECT seq, topic, ?2 FROM holdfast_event WHERE seq = ?1`);
     const changed = columns.filter((name) => !keptInPlace.has(name));
     this.#replace = database.prepare(`
       UPDATE holdfast_event SET ${changed.map((name) => `${name} = ?`)},
@@ -57,7 +61,7 @@ export class Publisher {
       WHERE seq = ?`);
   }
 
-  publish(name: string, events: readonly NewEvent[], now: number): Published[] {
+  publish(name: string, events: readonly NewEvent[], time: Time): Published[] {
     const row = this.#topic.get(name);
     if (!row) throw new TopicError(name, 'was never declared');
     if (events.length === 0) return [];
@@ -65,19 +69,20 @@ export class Publisher {
     const first = seqsOf(topic).from + this.#sequence.take(events.length);
     const last = first + events.length - 1;
     const ids = events.map(({ id }) => id ?? this.#newId());
-    const isComplete = this.#insert(topic, events, ids, first, now) === events.length;
+    const isComplete = this.#insert(topic, events, ids, first, time) === events.length;
     this.#lineUp.run(first, last);
+    for (const [index, event] of events.entries()) this.#keepAppointment(event, first + index, time);
     if (isComplete) return ids.map((id) => ({ id, duplicate: false }));
 
     const stored = new Set(this.#stored.all(first, last).map(({ seq }) => seq));
     return ids.map((id, index) => ({
       id,
-      duplicate: !stored.has(first + index) && !this.#takePlace(topic, events[index]!, id, now),
+      duplicate: !stored.has(first + index) && !this.#takePlace(topic, events[index]!, id, time),
     }));
   }
 
   /** How many were new. */
-  #insert(topic: Topic, events: readonly NewEvent[], ids: string[], first: number, now: number): number {
+  #insert(topic: Topic, events: readonly NewEvent[], ids: string[], first: number, time: Time): number {
     const values = this.#values;
     const width = columns.length;
     let inserted = 0;
@@ -85,19 +90,19 @@ export class Publisher {
     for (; index + rowsTogether <= events.length; index += rowsTogether) {
       for (let row = 0; row < rowsTogether; row++) {
         const at = index + row;
-        fill(values, row * width, topic, events[at]!, ids[at]!, first + at, now);
+        fill(values, row * width, topic, events[at]!, ids[at]!, first + at, time);
       }
       inserted += Number(this.#many.run(...values).changes);
     }
     for (; index < events.length; index++) {
-      fill(values, 0, topic, events[index]!, ids[index]!, first + index, now);
+      fill(values, 0, topic, events[index]!, ids[index]!, first + index, time);
       inserted += Number(this.#one.run(...values.slice(0, width)).changes);
     }
     return inserted;
   }
 
   /** The replay of a parked event has the place that it has kept. False: the event is there, and not parked. */
-  #takePlace(topic: Topic, event: NewEvent, id: string, now: number): boolean {
+  #takePlace(topic: Topic, event: NewEvent, id: string, time: Time): boolean {
     const known = this.#known.get(id, topic.id);
     const seq = Number(known?.seq);
     if (known?.blocking !== 1) {
@@ -106,10 +111,16 @@ export class Publisher {
       return false;
     }
     const values: SQLInputValue[] = [];
-    fill(values, 0, topic, event, id, seq, now);
+    fill(values, 0, topic, event, id, seq, time);
     this.#replace.run(...values.filter((_, index) => !keptInPlace.has(columns[index]!)), seq);
     this.#lineUp.run(seq, seq);
+    this.#keepAppointment(event, seq, time);
     return true;
+  }
+
+  /** A time of day that is still to come; nothing for what was not stored. */
+  #keepAppointment({ dueAt }: NewEvent, seq: number, { wall }: Time): void {
+    if (dueAt !== undefined && dueAt > wall) this.#appoint.run(seq, moment(dueAt));
   }
 }
 
@@ -121,7 +132,7 @@ function fill(
   event: NewEvent,
   id: string,
   seq: number,
-  now: number,
+  { now, wall }: Time,
 ): void {
   const { key = null, past, delayMs, dueAt } = event;
   values[at] = seq;
@@ -132,13 +143,16 @@ function fill(
   values[at + 5] = key;
   values[at + 6] = event.tenant ?? null;
   values[at + 7] = restOf(event, now);
-  values[at + 8] = past === undefined ? now : moment(past.firstSeenAt);
+  values[at + 8] = past === undefined ? wall : moment(past.firstSeenAt);
   values[at + 9] = topic.ordering === 'key' ? key : null;
-  values[at + 10] =
-    delayMs === undefined && dueAt === undefined ? now : moment(dueAt ?? now + (delayMs ?? 0));
+  if (dueAt !== undefined) values[at + 10] = dueAt > wall ? never : moment(dueAt - wall + now);
+  else values[at + 10] = delayMs === undefined ? now : moment(now + delayMs);
 }
+
+/** Of what waits for something else than the store's clock. */
+const never = Number.MAX_SAFE_INTEGER;
 
 /** A time as it is stored: whole milliseconds, never too early, never beyond what a number counts exactly. */
 export function moment(ms: number): number {
-  return Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER);
+  return Math.min(Math.ceil(ms), never);
 }

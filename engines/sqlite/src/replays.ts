@@ -6,6 +6,7 @@ import {
   limitlessJson,
   numberIn,
   type ParkedFilter,
+  type ReplayMemo,
   type ReplayOperation,
   type ReplayRequest,
   type ReplayStage,
@@ -19,8 +20,10 @@ import type { Store } from './store.ts';
 /** Replay operations as rows. */
 export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearch): Replays {
   const add = store.prepare(`
-    INSERT INTO holdfast_operation (id, request, who, why, stage, version, started_at, memo)
-    VALUES (?, ?, ?, ?, 'selecting', 1, ?, ?)`);
+    INSERT INTO holdfast_operation (id, request, who, why, stage, version, started_at, memo, selects_to)
+    VALUES (?1, ?2, ?3, ?4, 'selecting', 1, ?5, ?6,
+      max(?5, coalesce((
+        SELECT parked_at FROM holdfast_parked WHERE status = 'parked' ORDER BY parked_at DESC LIMIT 1), ?5)))`);
   const find = store.prepare('SELECT * FROM holdfast_operation WHERE id = ?');
   const list = store.prepare(
     'SELECT * FROM holdfast_operation WHERE number < ? ORDER BY number DESC LIMIT ? + 0',
@@ -45,18 +48,19 @@ export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearc
     WHERE operation = ?1 AND status = 'parked' AND number IN (SELECT value FROM json_each(?2))`);
   const noteReleased = store.prepare('UPDATE holdfast_operation SET released = released + ? WHERE id = ?');
 
-  function get(id: string): ReplayOperation | undefined {
+  function get(id: string, aheadMs: number): ReplayOperation | undefined {
     const row = find.get(id);
-    return row && toOperation(row);
+    return row && toOperation(row, aheadMs);
   }
 
   /** Within a transaction: looks a bounded way on, and takes what it finds. */
   function selectSome(id: string, limit: number): { count: number; isOver: boolean } {
     const row = find.get(id);
     if (row?.stage !== 'selecting' || row.selected_to === 'all') return { count: 0, isOver: true };
-    const { request, startedAt } = toOperation(row);
-    const to = Math.min(request.filter.to ?? Infinity, startedAt + 1);
-    const filter: ParkedFilter = { ...request.filter, status: 'parked', isFree: true, to };
+    const { filter: asked } = readRequest(row);
+    // What was parked before it began may have a later time of day: the clock may have been set back since.
+    const to = Math.min(asked.to ?? Infinity, Number(row.selects_to ?? row.started_at) + 1);
+    const filter: ParkedFilter = { ...asked, status: 'parked', isFree: true, to };
     const after = row.selected_to === null ? undefined : (JSON.parse(String(row.selected_to)) as Place);
     const step = search.step(filter, after, limit);
     take.run(id, JSON.stringify(step.rows.map(({ number }) => number)));
@@ -68,35 +72,38 @@ export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearc
     async begin(request, act) {
       demandNarrow(request.filter);
       demandReason(act);
-      return store.write((now) => {
+      return store.write((now, wall) => {
         const id = store.newId();
-        add.run(id, limitlessJson(request), act.who, act.why, now, JSON.stringify(firstMemo));
-        lot.audit('replay', [id], act, now);
-        return get(id)!;
+        const memo = shifted(firstMemo, now - wall);
+        add.run(id, limitlessJson(request), act.who, act.why, wall, JSON.stringify(memo));
+        lot.audit('replay', [id], act, wall);
+        return get(id, wall - now)!;
       });
     },
 
     async get(id) {
-      return store.look(() => get(id));
+      return store.look((now, wall) => get(id, wall - now));
     },
 
     async list({ limit, cursor }) {
       const before = cursor === undefined ? Number.MAX_SAFE_INTEGER : numberIn(cursor);
-      const rows = store.look(() => list.all(before, limit + 1));
-      const shown = rows.slice(0, limit);
-      return {
-        items: shown.map(toOperation),
-        cursor: rows.length > limit ? String(shown.at(-1)?.number) : undefined,
-      };
+      return store.look((now, wall) => {
+        const rows = list.all(before, limit + 1);
+        const shown = rows.slice(0, limit);
+        return {
+          items: shown.map((row) => toOperation(row, wall - now)),
+          cursor: rows.length > limit ? String(shown.at(-1)?.number) : undefined,
+        };
+      });
     },
 
     async move(id, version, { stage, stopped, memo, act }) {
-      return store.write((now) => {
-        const endedAt = stage === 'done' || stage === 'stopped' ? now : null;
-        const memoText = memo === undefined ? null : JSON.stringify(memo);
+      return store.write((now, wall) => {
+        const endedAt = stage === 'done' || stage === 'stopped' ? wall : null;
+        const memoText = memo === undefined ? null : JSON.stringify(shifted(memo, now - wall));
         const row = move.get(id, version, stage ?? null, stopped ?? null, memoText, endedAt);
-        if (row && act) lot.audit('replay_stopped', [id], act, now);
-        return row && toOperation(row);
+        if (row && act) lot.audit('replay_stopped', [id], act, wall);
+        return row && toOperation(row, wall - now);
       });
     },
 
@@ -116,11 +123,13 @@ export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearc
     },
 
     async release(id, limit, publish) {
-      const operation = store.look(() => get(id));
-      if (!operation) return 0;
+      const row = store.look(() => find.get(id));
+      if (!row) return 0;
+      const { to } = readRequest(row);
       const rows = store.look(() => selected.all(id, limit));
-      const events = rows.map(toParked);
-      for (const [topic, some] of Map.groupBy(events, (event) => operation.request.to ?? event.topic)) {
+      const { now, wall } = store.time();
+      const events = rows.map((each) => toParked(each, wall - now));
+      for (const [topic, some] of Map.groupBy(events, (event) => to ?? event.topic)) {
         await publish(
           topic,
           some.map((event) => replayed(event, id)),
@@ -136,10 +145,19 @@ export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearc
   };
 }
 
-function toOperation(row: Record<string, unknown>): ReplayOperation {
+function readRequest({ request }: Record<string, unknown>): ReplayRequest {
+  return JSON.parse(String(request));
+}
+
+/** The rate and the canary are timed by whoever moves the replay, in wall time. Stored they are in store time, so that they cannot jump. */
+function shifted(memo: ReplayMemo, byMs: number): ReplayMemo {
+  return { ...memo, paidUntil: memo.paidUntil + byMs, canarySince: memo.canarySince + byMs };
+}
+
+function toOperation(row: Record<string, unknown>, aheadMs: number): ReplayOperation {
   return {
     id: String(row.id),
-    request: JSON.parse(String(row.request)) as ReplayRequest,
+    request: readRequest(row),
     act: { who: String(row.who), why: String(row.why) } as Act,
     stage: row.stage as ReplayStage,
     version: Number(row.version),
@@ -152,6 +170,6 @@ function toOperation(row: Record<string, unknown>): ReplayOperation {
       succeeded: Number(row.succeeded),
       failedAgain: Number(row.failed_again),
     },
-    memo: JSON.parse(String(row.memo)),
+    memo: shifted(JSON.parse(String(row.memo)), aheadMs),
   };
 }

@@ -218,6 +218,27 @@ export const schemaSteps: readonly string[] = [
 
   CREATE TABLE holdfast_rate (key TEXT PRIMARY KEY, tat REAL NOT NULL) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- Where store time was at a moment of the machine's monotonic clock; no row before the first write.
+  CREATE TABLE holdfast_clock (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    boot_id TEXT NOT NULL,
+    monotonic_ms REAL NOT NULL,
+    store_ms REAL NOT NULL,
+    behind_ms REAL NOT NULL               -- how far store time was behind wall time
+  ) STRICT;
+
+  -- Events that are due at a time of day: until then they are never due by the store's clock.
+  CREATE TABLE holdfast_appointment (
+    seq INTEGER PRIMARY KEY,
+    topic INTEGER NOT NULL,
+    wall_due_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX holdfast_appointment_topic ON holdfast_appointment (topic, wall_due_at);
+  CREATE INDEX holdfast_appointment_due ON holdfast_appointment (wall_due_at);
+
+  ALTER TABLE holdfast_operation ADD COLUMN selects_to INTEGER;  -- the latest time of parking that it selects
+  `,
 ];
 
 /** Brings the file to the version of this code, in one transaction: a crash on the way leaves it as it was. */

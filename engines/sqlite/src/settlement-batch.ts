@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Settlement } from '@holdfast/contracts';
 import { fromRuns } from './seq-runs.ts';
+import type { Time } from './store-clock.ts';
 import type { Topic, Topics } from './topics.ts';
 
 export type AnySettlement = Settlement<DatabaseSync>;
@@ -28,6 +29,8 @@ const noRuns: readonly number[] = [];
 export class SettlementBatch {
   readonly settlements: readonly AnySettlement[];
   readonly now: number;
+  /** Wall time, for what people read. */
+  readonly wall: number;
   /** By lease: keys that an event has left. */
   readonly freed = new Map<number, Lanes>();
   /** By lease: keys for which an event is back in the line. */
@@ -39,9 +42,15 @@ export class SettlementBatch {
   readonly #topics = new Map<string, Topic | undefined>();
   readonly #leases = new Map<number, LeaseRow | undefined>();
 
-  constructor(settlements: readonly AnySettlement[], now: number, known: Topics, leaseRow: StatementSync) {
+  constructor(
+    settlements: readonly AnySettlement[],
+    { now, wall }: Time,
+    known: Topics,
+    leaseRow: StatementSync,
+  ) {
     this.settlements = settlements;
     this.now = now;
+    this.wall = wall;
     this.#known = known;
     this.#leaseRow = leaseRow;
   }

@@ -21,6 +21,7 @@ import { isHead, lineOf, moment } from './publisher.ts';
 import { type AnySettlement, leaseRowSql, note, SettlementBatch } from './settlement-batch.ts';
 import { isFull } from './sqlite-errors.ts';
 import type { Store } from './store.ts';
+import type { Time } from './store-clock.ts';
 import { seqsOf, type Topic, type Topics } from './topics.ts';
 
 /** What has to be known of an event in hand before it is settled. */
@@ -120,8 +121,8 @@ export class Settlements {
       WHERE seq = ?1`);
   }
 
-  settle(settlements: readonly AnySettlement[], now: number): Settled[] {
-    const batch = new SettlementBatch(settlements, now, this.#topics, this.#lease);
+  settle(settlements: readonly AnySettlement[], time: Time): Settled[] {
+    const batch = new SettlementBatch(settlements, time, this.#topics, this.#lease);
     const answers: Settled[] = new Array(settlements.length).fill(LEASE_LOST);
     const tokens = settlements.map(({ lease }) => fromToken(lease.token));
     const { groups, others } = sortOut(settlements, tokens);
@@ -155,7 +156,7 @@ export class Settlements {
     const ids = marks.length === 0 ? [] : indexes.map((index) => settlements[index]!.lease.id);
     const isMarked = marks.every((handler) => this.#marks.writeMany(handler, ids, json, n, now));
     if (isMarked && topic.keepSettledMs > 0) {
-      this.#keepMany.run(json, n, 'ack', now, moment(now + topic.keepSettledMs));
+      this.#keepMany.run(json, n, 'ack', batch.wall, moment(now + topic.keepSettledMs));
     }
     let acked = 0;
     let lanes: [lane: string | null, seq: number][] = [];
@@ -311,17 +312,17 @@ export class Settlements {
   }
 
   #finish(event: InHand, how: 'ack' | 'discard', batch: SettlementBatch): void {
-    const { now } = batch;
+    const { now, wall } = batch;
     const { seq, n, topic, id, replay } = event;
     if (topic.keepSettledMs > 0) {
-      this.#keepMany.run(JSON.stringify([seq]), n, how, now, moment(now + topic.keepSettledMs));
+      this.#keepMany.run(JSON.stringify([seq]), n, how, wall, moment(now + topic.keepSettledMs));
     }
     if (replay !== null) this.#lot.resolve(id, replay);
     this.#leave(event, batch);
   }
 
   #setAside(event: InHand, settlement: AnySettlement & { kind: 'park' }, batch: SettlementBatch): void {
-    const { now } = batch;
+    const { now, wall } = batch;
     const { error, stop, story, keepMs, holdsKey = false } = settlement;
     const diagnosis: Diagnosis = {
       reason: error?.type ?? stop,
@@ -331,8 +332,8 @@ export class Settlements {
       error,
       story,
     };
-    const envelope = toEnvelope(this.#envelope.get(event.seq)!, event.topic.name);
-    this.#lot.park({ ...envelope, diagnosis, ...(keepMs !== undefined && { keepMs }) }, now);
+    const envelope = toEnvelope(this.#envelope.get(event.seq)!, event.topic.name, wall - now);
+    this.#lot.park({ ...envelope, diagnosis, ...(keepMs !== undefined && { keepMs }) }, now, wall);
     if (holdsKey && event.lane !== null) {
       this.#block.run(event.seq, event.n);
       note(batch.broken, event.n, event.topic, event.lane, event.seq);

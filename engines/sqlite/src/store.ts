@@ -2,12 +2,15 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { timeOrderedId } from '@holdfast/contracts';
 import { Alarm, type Clock, HoldfastError, later, type Random } from 'holdfast';
 import { backoff } from 'holdfast/machines';
+import type { MonotonicClock } from './monotonic-clock.ts';
 import { Sequence } from './sequence.ts';
 import { isBusy, isFull, SqliteError, told } from './sqlite-errors.ts';
+import { StoreClock, type Time } from './store-clock.ts';
 
 export interface StoreSettings {
   readonly file: string;
   readonly clock: Clock;
+  readonly monotonic: MonotonicClock;
   readonly random: Random;
   /** How long another process may keep the file before writes are refused. */
   readonly busyMaxMs: number;
@@ -15,7 +18,7 @@ export interface StoreSettings {
 }
 
 interface Job {
-  readonly work: (now: number) => unknown;
+  readonly work: (now: number, wall: number) => unknown;
   readonly resolve: (answer: never) => void;
   readonly reject: (error: unknown) => void;
   answer: unknown;
@@ -41,6 +44,7 @@ export class Store {
   readonly clock: Clock;
   readonly newId: () => string;
   readonly sequence: Sequence;
+  readonly #time: StoreClock;
   readonly #settings: StoreSettings;
   readonly #statements = new Map<string, StatementSync>();
   readonly #begin: StatementSync;
@@ -60,13 +64,18 @@ export class Store {
     this.#settings = settings;
     this.newId = timeOrderedId(settings.clock, settings.random);
     this.sequence = new Sequence(database);
-    this.#rollbacks.push(() => this.sequence.forget());
+    this.#time = new StoreClock(database, settings.clock, settings.monotonic);
+    this.#rollbacks.push(() => {
+      this.sequence.forget();
+      this.#time.forget();
+    });
     this.#begin = database.prepare('BEGIN IMMEDIATE');
     this.#commit = database.prepare('COMMIT');
   }
 
-  now(): number {
-    return this.clock.epochMs();
+  /** For those who only read; who writes is told. */
+  time(): Time {
+    return this.#time.read();
   }
 
   /**
@@ -90,9 +99,10 @@ export class Store {
 
   /**
    * Does `work` in a transaction, which others may share, and resolves when it is committed. What it throws of ours is a
-   * refusal: it must not have written anything by then.
+   * refusal: it must not have written anything by then. Delays and leases count from `now`, the store's time; `wall` is the
+   * time of day, for what people read.
    */
-  write<T>(work: (now: number) => T): Promise<T> {
+  write<T>(work: (now: number, wall: number) => T): Promise<T> {
     if (this.#isClosed) return Promise.reject(closed(this.#settings.file));
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({
@@ -111,21 +121,22 @@ export class Store {
   }
 
   /** Reads with one statement. */
-  look<T>(work: (now: number) => T): T {
+  look<T>(work: (now: number, wall: number) => T): T {
     if (this.#isClosed) throw closed(this.#settings.file);
     try {
-      return work(this.now());
+      const { now, wall } = this.time();
+      return work(now, wall);
     } catch (error) {
       throw told(error, this.#settings.file);
     }
   }
 
   /** Reads several things as of one moment. */
-  read<T>(work: (now: number) => T): T {
-    return this.look((now) => {
+  read<T>(work: (now: number, wall: number) => T): T {
+    return this.look((now, wall) => {
       this.database.exec('BEGIN');
       try {
-        return work(now);
+        return work(now, wall);
       } finally {
         this.database.exec('COMMIT');
       }
@@ -187,11 +198,11 @@ export class Store {
 
   #runJobs(jobs: Job[]): void {
     const endsAt = this.clock.now() + transactionMs;
-    const now = this.now();
+    const time = this.#time.tick();
     for (const job of this.#queue) {
       if (jobs.length > 0 && (job.isAlone || jobs[0]!.isAlone || this.clock.now() >= endsAt)) return;
       jobs.push(job);
-      run(job, now);
+      run(job, time);
     }
   }
 
@@ -261,10 +272,10 @@ class Retry extends Alarm {
   }
 }
 
-function run(job: Job, now: number): void {
+function run(job: Job, { now, wall }: Time): void {
   job.refusal = undefined;
   try {
-    job.answer = job.work(now);
+    job.answer = job.work(now, wall);
   } catch (error) {
     if (!(error instanceof HoldfastError)) throw error;
     job.refusal = error;

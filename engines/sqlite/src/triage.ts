@@ -54,10 +54,10 @@ export function sqliteTriage(
     isChanged: (id: string, now: number) => boolean,
   ): Promise<boolean[]> {
     demandReason(act);
-    return store.write((now) => {
+    return store.write((now, wall) => {
       const changed = ids.map((id) => isChanged(id, now));
       const subjects = ids.filter((_, index) => changed[index]);
-      if (subjects.length > 0) lot.audit(what, subjects, act, now);
+      if (subjects.length > 0) lot.audit(what, subjects, act, wall);
       return changed;
     });
   }
@@ -70,11 +70,11 @@ export function sqliteTriage(
 
   return {
     async put(events) {
-      return store.write((now) => events.map((event) => lot.park(event, now)));
+      return store.write((now, wall) => events.map((event) => lot.park(event, now, wall)));
     },
 
     async get(id) {
-      return store.look(() => lot.find(id));
+      return store.look((now, wall) => lot.find(id, wall - now));
     },
 
     async list(filter, { limit, cursor }) {
@@ -84,7 +84,8 @@ export function sqliteTriage(
         cursor === undefined ? cursor : placeIn(cursor),
         limit + 1,
       );
-      const items = rows.slice(0, limit).map((row) => toSummary(row, store.now()));
+      const { now } = store.time();
+      const items = rows.slice(0, limit).map((row) => toSummary(row, now));
       const last = items.at(-1);
       const isLast = rows.length <= limit || last === undefined;
       return { items, cursor: isLast ? undefined : JSON.stringify([last.parkedAt, last.id]) };
@@ -109,19 +110,19 @@ export function sqliteTriage(
     async edit(id, changes, act) {
       demandReason(act);
       checkEdit(changes, limits);
-      return store.write((now) => {
-        const event = lot.find(id);
+      return store.write((now, wall) => {
+        const event = lot.find(id, wall - now);
         if (!event) return undefined;
         if (event.operation !== undefined) throw new TriageError('BUSY', `a replay has event ${id}`);
         const { payload, headers, edits, original = { payload, headers } } = event;
         const edited = { payload, headers, ...changes };
-        const notes = [...edits, { ...act, at: now, changes: editDiff(event, edited) }];
+        const notes = [...edits, { ...act, at: wall, changes: editDiff(event, edited) }];
         edit.run(
           ...[id, edited.payload, JSON.stringify(edited.headers)],
           ...[original.payload, JSON.stringify(original.headers), JSON.stringify(notes)],
         );
-        lot.audit('edit', [id], act, now);
-        return lot.find(id);
+        lot.audit('edit', [id], act, wall);
+        return lot.find(id, wall - now);
       });
     },
 
@@ -153,17 +154,17 @@ export function sqliteTriage(
     async setRule(rule, act) {
       checkFilter(rule.filter);
       demandReason(act);
-      await store.write((now) => {
+      await store.write((_, wall) => {
         setRule.run(rule.name, limitlessJson(rule));
-        lot.audit('rule_set', [rule.name], act, now);
+        lot.audit('rule_set', [rule.name], act, wall);
       });
     },
 
     async removeRule(name, act) {
       demandReason(act);
-      return store.write((now) => {
+      return store.write((_, wall) => {
         if (removeRule.run(name).changes === 0) return false;
-        lot.audit('rule_removed', [name], act, now);
+        lot.audit('rule_removed', [name], act, wall);
         return true;
       });
     },

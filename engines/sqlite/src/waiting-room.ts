@@ -8,13 +8,15 @@ import {
   type Waiting,
   type WaitingState,
 } from '@holdfast/contracts';
+import type { Appointments } from './appointments.ts';
 import type { ControlBoard, Orders } from './controls.ts';
 import type { Doorbells } from './doorbells.ts';
 import { toEnvelope, toTrials } from './event-row.ts';
 import type { LaneKeeper } from './lane-keeper.ts';
-import { isHead, lineOf } from './publisher.ts';
+import { isHead, moment } from './publisher.ts';
 import { fromRuns } from './seq-runs.ts';
 import type { Store } from './store.ts';
+import type { Time } from './store-clock.ts';
 import { seqsOf, type Topic, type Topics } from './topics.ts';
 
 type Row = Record<string, unknown>;
@@ -24,6 +26,7 @@ export function waitingRoom(
   store: Store,
   topics: Topics,
   board: ControlBoard,
+  appointments: Appointments,
   lanes: LaneKeeper,
   bells: Doorbells,
 ) {
@@ -63,16 +66,12 @@ export function waitingRoom(
   const find = store.prepare(
     `SELECT event.*, NOT ${isHead} AS is_behind FROM holdfast_event event WHERE id = ? AND topic = ?`,
   );
-  const makeDue = store.prepare('UPDATE holdfast_event SET due_at = ? WHERE seq = ?');
-  const moveUp = store.prepare(`
-    UPDATE holdfast_line SET due_at = ?1 WHERE topic = ?2 AND due_at = ?3 AND seq = ?4
-      AND line = (SELECT ${lineOf} FROM holdfast_event event WHERE seq = ?4)`);
   const remove = store.prepare('DELETE FROM holdfast_event WHERE seq = ?');
   const settled = store.prepare(`
     SELECT * FROM holdfast_settled
     WHERE seq > ? AND seq <= ? AND removed_at > ? AND first_seen_at >= ? AND first_seen_at < ? ORDER BY seq LIMIT ? + 0`);
 
-  function countsOf(topic: Topic, orders: Orders, now: number): TopicCounts {
+  function countsOf(topic: Topic, orders: Orders, { now, wall }: Time): TopicCounts {
     const quarantine = [orders.tenants, orders.keys].map((names) => JSON.stringify([...names.keys()]));
     const hasQuarantine = orders.tenants.size + orders.keys.size > 0;
     const line = hasQuarantine
@@ -84,6 +83,7 @@ export function waitingRoom(
     const behind =
       topic.ordering === 'key' ? number(inLanes, topic) - countFollowersInHand(topic) - Number(followers) : 0;
     const firstDueAt = line.first_due_at === null ? undefined : Number(line.first_due_at);
+    const firstInMs = Math.min((firstDueAt ?? Infinity) - now, appointments.firstOf(topic) - wall);
     return {
       ready,
       delayed,
@@ -93,7 +93,7 @@ export function waitingRoom(
       suspect,
       blocking: Number(blocked),
       oldestReadyMs: firstDueAt === undefined ? 0 : Math.max(0, now - firstDueAt),
-      nextDueInMs: firstDueAt === undefined ? undefined : Math.max(0, firstDueAt - now),
+      nextDueInMs: firstDueAt === undefined ? undefined : Math.max(0, firstInMs),
     };
   }
 
@@ -129,11 +129,11 @@ export function waitingRoom(
 
   return {
     counts(name: string): TopicCounts {
-      return store.read((now) => countsOf(topics.open(name), board.ordersFor(name), now));
+      return store.read((now, wall) => countsOf(topics.open(name), board.ordersFor(name), { now, wall }));
     },
 
     waiting(name: string, { limit, cursor }: PageRequest): Page<Waiting> {
-      return store.read((now) => {
+      return store.read((now, wall) => {
         const topic = topics.open(name);
         const orders = board.ordersFor(name);
         const { from, to } = seqsOf(topic);
@@ -143,7 +143,7 @@ export function waitingRoom(
         if (!last) return { items: [], cursor: undefined };
         const leases = leasesOf(topic);
         const items = shown.map((row) => {
-          const { id, type, key, tenant, firstSeenAt } = toEnvelope(row, name);
+          const { id, type, key, tenant, firstSeenAt } = toEnvelope(row, name, wall - now);
           const lease = leases.get(Number(row.seq));
           const owner = lease && lease.n > Number(row.fence) ? lease.owner : undefined;
           const state = stateOf(row, owner !== undefined, orders, now);
@@ -155,7 +155,7 @@ export function waitingRoom(
             firstSeenAt,
             ...toTrials(row),
             state,
-            dueAt: Number(row.due_at),
+            dueAt: appointments.of(Number(row.seq)) ?? moment(Number(row.due_at) + wall - now),
             owner,
           };
         });
@@ -169,9 +169,7 @@ export function waitingRoom(
       const row = find.get(id, topic.id);
       if (!row || row.blocking === 1 || Number(row.due_at) <= now) return false;
       if ((leasesOf(topic).get(Number(row.seq))?.n ?? 0) > Number(row.fence)) return false;
-      // Where it waits by its due time it moves up; behind a head or under quarantine it does not.
-      moveUp.run(now, topic.id, row.due_at!, row.seq!);
-      makeDue.run(now, row.seq!);
+      appointments.makeDue(topic.id, Number(row.seq), Number(row.due_at), now);
       bells.ringAfterCommit(name);
       return true;
     },
@@ -188,7 +186,7 @@ export function waitingRoom(
     },
 
     history(name: string, { limit, cursor, from = 0, to }: HistoryRange): Page<SettledEvent> {
-      return store.read((now) => {
+      return store.read((now, wall) => {
         const topic = topics.open(name);
         const span = seqsOf(topic);
         const after = cursor === undefined ? span.from : numberIn(cursor);
@@ -196,7 +194,7 @@ export function waitingRoom(
         const shown = rows.slice(0, limit);
         return {
           items: shown.map((row) => ({
-            ...toEnvelope(row, name),
+            ...toEnvelope(row, name, wall - now),
             how: row.how as SettledEvent['how'],
             settledAt: Number(row.settled_at),
           })),

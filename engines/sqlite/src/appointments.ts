@@ -1,0 +1,78 @@
+import type { Doorbells } from './doorbells.ts';
+import { lineOf, moment } from './publisher.ts';
+import type { Store } from './store.ts';
+import type { Time } from './store-clock.ts';
+import type { Topic, Topics } from './topics.ts';
+
+/** Appointments that one transaction keeps. */
+const keptTogether = 1000;
+
+/** When the first of a topic is, as a column. */
+export function firstAppointment(topicId: string): string {
+  return `(
+    SELECT wall_due_at FROM holdfast_appointment WHERE topic = ${topicId} ORDER BY wall_due_at LIMIT 1)`;
+}
+
+/**
+ * Events that were published with a time of day. By the store's clock they are never due; when their time has come by the wall
+ * clock, they are made due.
+ */
+export class Appointments {
+  readonly #topics: Topics;
+  readonly #bells: Doorbells;
+  readonly #first;
+  readonly #of;
+  readonly #anyDue;
+  readonly #due;
+  readonly #remove;
+  readonly #moveUp;
+  readonly #makeDue;
+
+  constructor(store: Store, topics: Topics, bells: Doorbells) {
+    this.#topics = topics;
+    this.#bells = bells;
+    this.#first = store.prepare(`SELECT ${firstAppointment('?')} AS first_at`);
+    this.#of = store.prepare('SELECT wall_due_at FROM holdfast_appointment WHERE seq = ?');
+    this.#anyDue = store.prepare('SELECT 1 FROM holdfast_appointment WHERE wall_due_at <= ? LIMIT 1');
+    this.#due = store.prepare(`
+      SELECT appointment.*, event.due_at FROM holdfast_appointment appointment
+      LEFT JOIN holdfast_event event ON event.seq = appointment.seq
+      WHERE wall_due_at <= ? ORDER BY wall_due_at LIMIT ? + 0`);
+    this.#remove = store.prepare('DELETE FROM holdfast_appointment WHERE seq = ?');
+    // Where it waits by its due time it moves up; behind a head or under quarantine it does not.
+    this.#moveUp = store.prepare(`
+      UPDATE holdfast_line SET due_at = ?1 WHERE topic = ?2 AND due_at = ?3 AND seq = ?4
+        AND line = (SELECT ${lineOf} FROM holdfast_event event WHERE seq = ?4)`);
+    this.#makeDue = store.prepare('UPDATE holdfast_event SET due_at = ? WHERE seq = ?');
+  }
+
+  /** By the wall clock. Infinity: the topic has none. */
+  firstOf({ id }: Topic): number {
+    return Number(this.#first.get(id)?.first_at ?? Infinity);
+  }
+
+  of(seq: number): number | undefined {
+    const row = this.#of.get(seq);
+    return row && Number(row.wall_due_at);
+  }
+
+  haveCome(wall: number): boolean {
+    return this.#anyDue.get(wall) !== undefined;
+  }
+
+  /** Within a transaction: a bounded part of those that have come. The one that is longest overdue is the first in line. */
+  catchUp({ now, wall }: Time): void {
+    for (const row of this.#due.all(wall, keptTogether)) {
+      const [seq, topic] = [Number(row.seq), Number(row.topic)];
+      this.makeDue(topic, seq, Number(row.due_at), moment(Number(row.wall_due_at) - wall + now));
+      this.#bells.ringAfterCommit(this.#topics.nameOf(topic));
+    }
+  }
+
+  /** Within a transaction: an event that is due at `dueAt`, or at an appointment, is due at `newDueAt` instead. */
+  makeDue(topicId: number, seq: number, dueAt: number, newDueAt: number): void {
+    this.#moveUp.run(newDueAt, topicId, dueAt, seq);
+    this.#makeDue.run(newDueAt, seq);
+    this.#remove.run(seq);
+  }
+}

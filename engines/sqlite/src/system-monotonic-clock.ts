@@ -1,0 +1,52 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import type { MonotonicClock } from './monotonic-clock.ts';
+
+let known: MonotonicClock | undefined;
+
+/** The machine's monotonic clock. `Clock.now` starts anew with each process; this one starts with the machine. */
+export function systemMonotonicClock(): MonotonicClock {
+  known ??= create();
+  return known;
+}
+
+function create(): MonotonicClock {
+  const bootId = readBootId();
+  const shiftMs = readShiftMs();
+  return { bootId, now: () => Number(process.hrtime.bigint()) / 1e6 - shiftMs };
+}
+
+/**
+ * Windows names no boot: there a restart is noticed because the clock shows less than before. If it shows more, the time in which
+ * the machine was off is not counted.
+ */
+function readBootId(): string {
+  const boot = tryRead('/proc/sys/kernel/random/boot_id') ?? trySysctl('kern.bootsessionuuid');
+  return boot ?? `host ${hostname()}`;
+}
+
+/** A process in a time namespace of its own sees a shifted clock, and is told by how much: "monotonic 100000 0". */
+function readShiftMs(): number {
+  const [, seconds = '0', nanoseconds = '0'] =
+    /^monotonic\s+(-?\d+)\s+(\d+)/m.exec(tryRead('/proc/self/timens_offsets') ?? '') ?? [];
+  return Number(seconds) * 1e3 + Number(nanoseconds) / 1e6;
+}
+
+function tryRead(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch {
+    return undefined; // not a system that has it
+  }
+}
+
+/** Only macOS names its boot there. */
+function trySysctl(name: string): string | undefined {
+  if (process.platform !== 'darwin') return undefined;
+  try {
+    return execFileSync('/usr/sbin/sysctl', ['-n', name], { encoding: 'utf8' }).trim() || undefined;
+  } catch {
+    return undefined; // an older release, or a sandbox
+  }
+}
