@@ -41,6 +41,25 @@ export const brokenBrokers: readonly BrokenEngine[] = [
     'changes nothing for a settlement under a lost lease',
     (settlement, storage) => ({ ...settlement, lease: stolen(storage, settlement.lease) }),
   ),
+  brokenBroker(
+    'an acknowledgement that does not ask whether its event was settled before',
+    'settles an event once under a lease, also while others of it are in hand',
+    (broker, storage) => {
+      const tokens = new Set<string>();
+      return {
+        async settle(batch) {
+          const settled = await broker.settle(batch);
+          return settled.map((answer, index) => {
+            const { kind, lease } = batch[index]!;
+            if (answer.took) tokens.add(lease.token);
+            if (answer.took || kind !== 'ack' || !tokens.has(lease.token)) return answer;
+            storage.topics.get(lease.topic)!.rows.delete(lease.id);
+            return TOOK;
+          });
+        },
+      };
+    },
+  ),
   brokenBroker('the tail of a published batch is lost', 'gives a batch whole and in order', (broker) => ({
     async publish(topic, events) {
       const stored = await broker.publish(topic, events.slice(0, 20));

@@ -99,6 +99,27 @@ export const leaseChecks: readonly Check[] = [
     await stage.expectNothing(other, 'nothing was rerouted');
   }),
 
+  check('settles an event once under a lease, also while others of it are in hand', [], async (stage) => {
+    const firsts: ((lease: Settlement['lease']) => Settlement)[] = [
+      (lease) => ({ lease, kind: 'retry', delayMs: 0, error: note, story: [] }),
+      (lease) => ({ lease, kind: 'snooze', delayMs: 0 }),
+      (lease) => ({ lease, kind: 'return' }),
+    ];
+    for (const first of firsts) {
+      const topic = await stage.topic();
+      await stage.publish(topic, ['a', 'b', 'c']);
+      const [a, b, c] = await stage.take(topic, 3);
+      await stage.settle(first(a!.lease));
+      await stage.expectLost({ lease: a!.lease, kind: 'ack' });
+      const acks = [a!, b!].map(({ lease }): Settlement => ({ lease, kind: 'ack' }));
+      expectLike(await stage.broker.settle(acks), [LEASE_LOST, TOOK], 'nor beside one that is in hand');
+      const again = await stage.takeOne(topic);
+      expectLike(again, { id: a!.id }, 'what was settled first holds');
+      await stage.expectLost({ lease: a!.lease, kind: 'ack' });
+      await stage.settle({ lease: again.lease, kind: 'ack' }, { lease: c!.lease, kind: 'ack' });
+    }
+  }),
+
   check('keeps a lease that is extended', [], async (stage) => {
     const topic = await stage.topic();
     await stage.publish(topic, ['a']);
