@@ -1,6 +1,7 @@
 import 'holdfast/ambient';
-import type { Settlement, TopicCounts } from '@holdfast/contracts';
+import type { Settlement, SettlementKind, TopicCounts } from '@holdfast/contracts';
 import { type Duration, detached, durationMs, type Policy } from 'holdfast';
+import { Blame } from './blame.ts';
 import { Brake } from './brake.ts';
 import { type ConsumerOptions, readOptions } from './consumer-options.ts';
 import { consumerPolicy, storePolicy } from './consumer-policy.ts';
@@ -65,6 +66,9 @@ const counted = [
   'dlqRate',
 ] as const satisfies readonly (keyof Tally)[];
 
+/** After these an event is still in the topic. */
+const comesBack: ReadonlySet<SettlementKind> = new Set(['retry', 'snooze', 'return']);
+
 /** How long a handler that was told to come to its end may take for it. */
 const lastMomentMs = 1000;
 
@@ -79,8 +83,9 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
   );
   const tally = new Tally();
   const brake = new Brake(settings.dependsOn);
+  const blame = new Blame(brake);
   const orders = new StandingOrders(broker.controls, topic);
-  const judge = new Judge<Tx>({ ...settings, policy, brake, orders });
+  const judge = new Judge<Tx>({ ...settings, policy, brake, blame, orders });
   const concurrency = () => Math.max(0, orders.concurrencyMax ?? settings.concurrency);
   const heading = (at = clock.now()) => ({ consumer: name, topic, at });
   let status: ConsumerStatus = 'idle';
@@ -98,6 +103,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
 
   function onDecided(task: Task, settlement: Settlement<Tx>): void {
     if (isHeard()) tell(noticeOf(name, task, settlement, clock.now()));
+    if (!comesBack.has(settlement.kind)) blame.forget(task.id);
     settler.add(task, settlement);
   }
 
@@ -143,6 +149,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     concurrency,
     onBegin(task, now) {
       tally.attempts += 1;
+      blame.begin(task);
       if (isHeard()) tell({ ...heading(now), ...idOf(task), type: 'begun', mode: task.mode });
     },
     onDecided,
@@ -155,6 +162,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     settler,
     heartbeat,
     brake,
+    blame,
     orders,
     store,
     ledger: settings.looksUp ? settings.ledger : undefined,

@@ -33,7 +33,9 @@ export type EventNotice =
   | (OfEvent & { readonly type: 'parked'; readonly stop: string; readonly error: ErrorNote | undefined })
   /** Because of a reason, to a topic. */
   | (OfEvent & { readonly type: 'discarded' | 'rerouted'; readonly because: string })
-  | (OfEvent & { readonly type: 'returned' | 'lease_lost' })
+  /** It is as if it had never been leased. With an error: a probe that failed, and costs nothing. */
+  | (OfEvent & { readonly type: 'returned'; readonly error?: ErrorNote })
+  | (OfEvent & { readonly type: 'lease_lost' })
   /** A batch is handed to the store, and is in it. */
   | (Heading & { readonly type: 'settling' | 'settled'; readonly count: number })
   /** The store did not answer as it should; it is asked again after `delayMs`. */

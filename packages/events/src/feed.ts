@@ -2,6 +2,7 @@ import type { Broker, Leased, LeaseRequest, Ledger, Ordering } from '@holdfast/c
 import { type Clock, detached, type Policy } from 'holdfast';
 import { BatchSize } from './batch-size.ts';
 import { Bell } from './bell.ts';
+import type { Blame } from './blame.ts';
 import type { Brake } from './brake.ts';
 import type { Crew } from './crew.ts';
 import type { ConsumerStatus } from './event-notices.ts';
@@ -21,6 +22,7 @@ export interface FeedSettings<T, Tx> extends TaskSettings {
   readonly settler: Settler<Tx>;
   readonly heartbeat: Heartbeat;
   readonly brake: Brake;
+  readonly blame: Blame;
   readonly orders: StandingOrders;
   readonly solitude: Solitude;
   /** Asks the store again, for as long as a lease lasts. */
@@ -135,7 +137,12 @@ export class Feed<T, Tx> implements Inhabitant {
     if (!isSolo && !this.#isHungry) return;
     const now = clock.now();
     if (isSolo && now >= this.#soloNotBefore) {
-      this.#goOnAlone(now);
+      if (!this.#isBraked(now)) this.#goOnAlone(now);
+      else {
+        // Other consumers of the process must not wait for the end of an outage, nor must other events of this one.
+        this.#leaveSuspects();
+        this.goOn();
+      }
       return;
     }
     if (isSolo) this.#wake.within(this.#soloNotBefore - now);
@@ -147,28 +154,34 @@ export class Feed<T, Tx> implements Inhabitant {
     }
   }
 
+  /** A breaker that it depends on admits nothing: it looks again when that may have changed. */
+  #isBraked(now: number): boolean {
+    const { brake, pollMs, onStatus } = this.#settings;
+    if (brake.room(now) > 0) return false;
+    onStatus('braked');
+    this.#wake.within(Math.min(pollMs, Math.max(1, brake.reopensAt(now) - now)));
+    return true;
+  }
+
   /** How many more to take in hand now. */
   #room(now: number): number {
-    const { brake, crew, settler, batchMax, pollMs, onStatus } = this.#settings;
-    const admitted = brake.names.length > 0 ? brake.room(now) : Infinity;
-    if (admitted === 0) {
-      onStatus('braked');
-      this.#wake.within(Math.min(pollMs, Math.max(1, brake.reopensAt(now) - now)));
-      return 0;
-    }
+    const { brake, blame, crew, settler, batchMax, pollMs, onStatus } = this.#settings;
+    if (this.#isBraked(now)) return 0;
     onStatus('running');
     const concurrency = this.#settings.concurrency();
     const target = this.#size.target(concurrency);
-    // Nobody knows whether those who run have taken their probe yet: they count as if they had not.
-    const room = Math.min(target, admitted) - crew.running - crew.queued;
+    const isProbing = brake.isProbing(now);
+    const room = Math.min(target, brake.room(now)) - crew.running - crew.queued;
     const isIdle = crew.queued === 0 && crew.running < concurrency;
-    // Asking for one at a time, as each is begun, would cost a write each.
-    if ((!isIdle && room * 2 < target) || settler.unsettled >= 2 * batchMax) {
+    // Asking for one at a time, as each is begun, would cost a write each. Probes are chosen together: one round at a time.
+    const isBusy = isProbing ? !crew.isResting : !isIdle && room * 2 < target;
+    if (isBusy || settler.unsettled >= 2 * batchMax) {
       // With full hands nothing is leased, and what operators impose would not be seen.
       if (!this.#wake.isSet) this.#wake.within(pollMs);
       return 0;
     }
-    return room;
+    // So that other events can be the probes than those that have failed, more are taken; what is not chosen goes back at once.
+    return isProbing && room > 0 ? Math.max(room, Math.min(batchMax, room + blame.remembered)) : room;
   }
 
   /** Suspects: one at a time, with nothing else in the hands of this process. */
@@ -224,9 +237,9 @@ export class Feed<T, Tx> implements Inhabitant {
   }
 
   async #leaseOnce(request: Wanted, sentAt: number): Promise<void> {
-    const { broker, topic, owner, leaseMs, retriesShare, pollMs, onLeased } = this.#settings;
+    const { broker, brake, topic, owner, leaseMs, retriesShare, pollMs, onLeased } = this.#settings;
     const { limit } = request;
-    const runs = this.#ordering === 'key' && { runMax: this.#runMax(limit) };
+    const runs = this.#ordering === 'key' && { runMax: brake.isProbing(sentAt) ? 1 : this.#runMax(limit) };
     const leased = await this.#ask('lease', () =>
       broker.lease(topic, { owner, leaseMs, retriesShare, ...request, ...runs }),
     );
@@ -277,10 +290,27 @@ export class Feed<T, Tx> implements Inhabitant {
       batch.bytes += delivery.payload.length;
     }
     if (tasks.length > 0) heartbeat.watch(batch);
-    this.#taken += tasks.length;
     const isReady = await this.#prepare(tasks, controlsVersion);
-    if (isReady && !this.#isLeaving) this.#lanes = crew.enqueue(tasks, this.#ordering);
-    else for (const task of tasks) settler.add(task, { lease: task.delivery.lease, kind: 'return' });
+    const chosen = isReady && !this.#isLeaving ? this.#chosen(tasks) : [];
+    this.#taken += chosen.length;
+    this.#lanes = crew.enqueue(chosen, this.#ordering);
+    if (chosen.length === tasks.length) return;
+    const kept = new Set(chosen);
+    for (const task of tasks)
+      if (!kept.has(task)) settler.add(task, { lease: task.delivery.lease, kind: 'return' });
+  }
+
+  /** All of them; while a breaker is not closed, as many as it has probes, and of each key the first only. */
+  #chosen(tasks: readonly Task<T>[]): readonly Task<T>[] {
+    const { brake, blame, crew, clock } = this.#settings;
+    const now = clock.now();
+    if (!brake.isProbing(now)) return tasks;
+    const hasOrder = this.#ordering === 'key';
+    const heads = tasks.filter(
+      ({ key }, index) => !hasOrder || key === undefined || key !== tasks[index - 1]?.key,
+    );
+    // Nobody knows whether those who run have taken their probe yet: they count as if they had not.
+    return blame.probes(heads, Math.max(0, brake.room(now) - crew.running - crew.queued));
   }
 
   /** Reads what has to be known before any of them is handled. False: the store does not answer. */

@@ -8,6 +8,7 @@ import {
 } from '@holdfast/contracts';
 import { type Clock, decide, type History, type Judgement, markOf, type Policy } from 'holdfast';
 import { isAnswer } from './answer.ts';
+import { type Blame, type Fault, outageMaxMs } from './blame.ts';
 import type { Brake } from './brake.ts';
 import { isRefusal } from './consumer-policy.ts';
 import { CrashedError, PoisonError } from './event-errors.ts';
@@ -19,6 +20,7 @@ export interface JudgeSettings {
   readonly policy: Policy;
   readonly clock: Clock;
   readonly brake: Brake;
+  readonly blame: Blame;
   readonly orders: StandingOrders;
   /** Of the process: it is in the story. */
   readonly owner: string;
@@ -98,19 +100,29 @@ export class Judge<Tx> {
 
   /** What becomes of an event whose handler, or commit, has thrown. `insisted`: the handler wants it to be tried again. */
   failed(task: Task, error: unknown, insisted = false): Settlement<Tx> {
-    const { policy, brake, clock } = this.#settings;
+    const { policy, blame, brake, clock } = this.#settings;
     const now = clock.now();
     const { plan } = policy;
     const { delivery } = task;
     const { judged, isRefused } = this.#look(error, insisted);
-    const refused = isRefused && delivery.snoozes < this.#settings.snoozesMax;
+    const barred = plan.killSwitch.isOn ? 'kill_switch' : undefined;
+    const fault = blame.of(task, now, this.#aloneMaxMs(task));
+    const isUncalled = isRefused && fault.places.length === 0 && brake.room(now) === 0;
+    const isFree = isUncalled || (!fault.isOwn && fault.isBraked);
+    if (isFree && isPassing(judged) && !barred) {
+      return this.#giveBack(task, now, error, judged, fault);
+    }
+    blame.remember(task, now, fault);
+    const attempt = task.attempt + fault.owed;
+    const isSpared = isRefused || (!fault.isOwn && plan.attempts > 1 && attempt >= plan.attempts);
+    const isPutOff = isSpared && delivery.snoozes < this.#settings.snoozesMax;
     const history: History = {
-      // Where nothing was called no attempt was made, so that the last one is still to come.
-      attempt: refused ? Math.min(task.attempt, plan.attempts - 1) : task.attempt,
+      // Where nothing was called, or nothing succeeds for anybody, the last attempt is still to come.
+      attempt: isPutOff ? Math.min(attempt, plan.attempts - 1) : attempt,
       previousDelayMs: delivery.nextDelayMs ?? 0,
       patienceEndsAt: task.patienceEndsAt,
       idempotent: true,
-      barred: plan.killSwitch.isOn ? 'kill_switch' : undefined,
+      barred,
     };
     const reopensAt = brake.reopensAt(now);
     const verdict = decide(plan, history, judged, {
@@ -122,13 +134,35 @@ export class Judge<Tx> {
       admitsAt: reopensAt < Infinity ? reopensAt : now,
     });
     if (verdict.kind === 'retry') {
-      if (refused) return { lease: delivery.lease, kind: 'snooze', delayMs: verdict.delayMs };
-      return this.#retry(task, error, now, judged, verdict.delayMs);
+      if (isPutOff) return { lease: delivery.lease, kind: 'snooze', delayMs: verdict.delayMs };
+      return this.#retry(task, error, now, judged, verdict.delayMs, fault);
     }
     const stop =
       judged === poison ? 'poison' : verdict.kind === 'give_up' ? verdict.because : 'not_retryable';
     const note = this.#noteOf(task, error);
-    return this.#park(task, stop, note, this.#attempt(task, now, judged.class, note, 'park', stop));
+    return this.#park(
+      task,
+      stop,
+      note,
+      this.#attempt(task, now, judged.class, note, 'park', stop, fault),
+      fault,
+    );
+  }
+
+  /** A probe that failed because of the dependency: neither an attempt nor a snooze is counted, and the key goes on waiting. */
+  #giveBack(task: Task, now: number, error: unknown, judged: Judgement, fault: Fault): Settlement<Tx> {
+    const note = this.#noteOf(task, error);
+    task.returnedFor = note;
+    const unpaid = this.#attempt(task, now, judged.class, note, 'retry', judged.class, fault);
+    this.#settings.blame.remember(task, now, fault, unpaid);
+    return { lease: task.delivery.lease, kind: 'return' };
+  }
+
+  /** One that has an attempt left may lose it to let its key go when `holdFor` is over, but is not parked for that. */
+  #aloneMaxMs({ key, attempt }: Task): number {
+    const { policy, holdForMs } = this.#settings;
+    const mayLetGo = key !== undefined && attempt < policy.plan.attempts - 1;
+    return mayLetGo ? Math.min(holdForMs, outageMaxMs) : outageMaxMs;
   }
 
   #look(error: unknown, insisted: boolean): { readonly judged: Judgement; readonly isRefused: boolean } {
@@ -149,12 +183,19 @@ export class Judge<Tx> {
     return isOverruled ? { ...judged, class: 'transient' } : judged;
   }
 
-  #retry(task: Task, error: unknown, now: number, judged: Judgement, delayMs: number): Settlement<Tx> {
+  #retry(
+    task: Task,
+    error: unknown,
+    now: number,
+    judged: Judgement,
+    delayMs: number,
+    fault: Fault,
+  ): Settlement<Tx> {
     const { clock, holdForMs } = this.#settings;
     const { delivery } = task;
     const note = this.#noteOf(task, error);
-    const attempt = this.#attempt(task, now, judged.class, note, 'retry', judged.class, delayMs);
-    const story = continueStory(delivery.story, attempt);
+    const attempt = this.#attempt(task, now, judged.class, note, 'retry', judged.class, fault, delayMs);
+    const story = continueStory(storyWith(task, fault), attempt);
     const settlement = { lease: delivery.lease, kind: 'retry', delayMs, error: note, story } as const;
     const lets = delivery.key !== undefined && clock.epochMs() - delivery.firstSeenAt + delayMs > holdForMs;
     return lets ? { ...settlement, holdsKey: false } : settlement;
@@ -168,9 +209,16 @@ export class Judge<Tx> {
     return this.failed(task, new Error(`it was put off ${snoozes} times, and again`), true);
   }
 
-  #park(task: Task, stop: string, error: ErrorNote | undefined, attempt?: AttemptNote): Settlement<Tx> {
+  #park(
+    task: Task,
+    stop: string,
+    error: ErrorNote | undefined,
+    attempt?: AttemptNote,
+    fault?: Fault,
+  ): Settlement<Tx> {
     const { keepParkedMs, parkedKeys } = this.#settings;
-    const { lease, story, key } = task.delivery;
+    const { lease, key } = task.delivery;
+    const story = storyWith(task, fault);
     return {
       lease,
       kind: 'park',
@@ -194,11 +242,12 @@ export class Judge<Tx> {
     error: ErrorNote | undefined,
     verdict: AttemptNote['verdict'],
     because: string,
+    fault?: Fault,
     delayMs?: number,
   ): AttemptNote {
     const { clock, owner } = this.#settings;
     return {
-      attempt: task.attempt,
+      attempt: task.attempt + (fault?.owed ?? 0),
       at: clock.epochMs(),
       tookMs: Math.round(now - task.startedAt),
       class: its,
@@ -213,3 +262,13 @@ export class Judge<Tx> {
 }
 
 const poison: Judgement = { class: 'fatal' };
+
+/** It may be otherwise another time. */
+function isPassing({ class: its, retryNever }: Judgement): boolean {
+  return (its === 'transient' || its === 'throttled') && !retryNever;
+}
+
+/** What is stored of its attempts, and the failed probe that counts from now on. */
+function storyWith({ delivery }: Task, fault: Fault | undefined): readonly AttemptNote[] {
+  return fault?.unpaid ? continueStory(delivery.story, fault.unpaid) : delivery.story;
+}

@@ -22,7 +22,7 @@ export function noticeOf<Tx>(
     case 'snooze':
       return { ...of, type: 'snoozed', delayMs: settlement.delayMs };
     case 'return':
-      return { ...of, type: 'returned' };
+      return { ...of, type: 'returned', ...(task.returnedFor && { error: task.returnedFor }) };
     case 'park':
       return { ...of, type: 'parked', stop: settlement.stop, error: settlement.error };
     case 'discard':

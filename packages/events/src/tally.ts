@@ -15,7 +15,7 @@ export class Tally {
   readonly parkedBecause: Record<string, number> = Object.create(null);
   discarded = 0;
   rerouted = 0;
-  /** Given back unhandled: at a stop, behind a head that failed, before an open breaker. */
+  /** Given back at no cost: at a stop, behind a head that failed, before an open breaker, after a failed probe. */
   returned = 0;
   /** Settlements that came too late. */
   leasesLost = 0;

@@ -1,5 +1,6 @@
-import type { Delivery, Headers } from '@holdfast/contracts';
+import type { Delivery, ErrorNote, Headers } from '@holdfast/contracts';
 import { Alarm, type Clock, ExpiredError, type Surroundings } from 'holdfast';
+import type { BreakerCounts } from './brake.ts';
 import { decode, type PayloadFormat } from './payload-format.ts';
 
 /** What a handler gets. Nothing of it is made before it is read. */
@@ -76,6 +77,10 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Surroun
   declare startedAt: number;
   /** The ledger says that it was done before. */
   declare isRepeated: boolean;
+  /** What the breakers of its consumer's dependencies had counted when its handler began. */
+  declare countsBefore: BreakerCounts | undefined;
+  /** Why it is given back, if it has failed. */
+  declare returnedFor: ErrorNote | undefined;
   /** Told what the store made of its settlement. */
   declare whenSettled: ((took: boolean) => void) | undefined;
   declare private read: boolean;
@@ -95,6 +100,8 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Surroun
     this.phase = WAITING;
     this.startedAt = now;
     this.isRepeated = false;
+    this.countsBefore = undefined;
+    this.returnedFor = undefined;
     this.whenSettled = undefined;
     this.read = false;
     this.value = undefined;

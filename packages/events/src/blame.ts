@@ -1,0 +1,134 @@
+import type { AttemptNote } from '@holdfast/contracts';
+import { type Brake, type BreakerCounts, hasSucceeded } from './brake.ts';
+import type { Task } from './task.ts';
+
+/** Whose failure it is that a handler has failed. */
+export interface Fault {
+  /** The event's own. Otherwise the dependency's, as far as anybody can tell. */
+  readonly isOwn: boolean;
+  /** The dependencies, by their places in the brake, on which a call has failed meanwhile. */
+  readonly places: readonly number[];
+  /** No breaker of one of them is closed. */
+  readonly isBraked: boolean;
+  /** A call on one of them has succeeded between two failures of the event, now or before. */
+  readonly isConvicted: boolean;
+  /** Failed probes that cost nothing when they failed and count now. The store has not counted them. */
+  readonly owed: number;
+  /** The last of them; it is not in the story yet. */
+  readonly unpaid: AttemptNote | undefined;
+}
+
+/** What is remembered of an event that failed when a dependency did. */
+interface Failure {
+  readonly at: number;
+  /** At the end of its last failure: what succeeds after it is the work of others. */
+  readonly counts: BreakerCounts;
+  /** A call has succeeded between two of its failures. */
+  readonly isConvicted: boolean;
+  readonly owed: number;
+  readonly unpaid: AttemptNote | undefined;
+}
+
+/** An event that has failed alone for so long is taken for the cause of it: no outage is expected to last longer. */
+export const outageMaxMs = 4 * 60 * 60 * 1000;
+
+/** Events that are remembered at most; the one that failed first is forgotten first, and is then like one that never failed. */
+const rememberedMax = 1000;
+
+const OWN: Fault = {
+  isOwn: true,
+  places: [],
+  isBraked: false,
+  isConvicted: false,
+  owed: 0,
+  unpaid: undefined,
+};
+
+/**
+ * Tells the failures of events from those of what they depend on. A failure is the event's own when
+ *
+ * - no call on a dependency has failed while its handler ran, or
+ * - a call on the dependency has succeeded since the event last failed on it, or
+ * - no other event fails: it did so while others succeeded before, or it has been failing alone for `outageMaxMs`.
+ *
+ * All of it is remembered in the process only. A process that starts anew forgets, and has its breakers closed: then an event
+ * pays as always until they open.
+ */
+export class Blame {
+  readonly #brake: Brake;
+  /** By the ids of events, the least recent failure first. */
+  readonly #failures = new Map<string, Failure>();
+  /** The event that failed last, and since when no other has. */
+  #last: { readonly id: string; readonly since: number } | undefined;
+
+  constructor(brake: Brake) {
+    this.#brake = brake;
+  }
+
+  get remembered(): number {
+    return this.#failures.size;
+  }
+
+  /** A handler is about to run. */
+  begin(task: Task): void {
+    if (this.#brake.isFitted) task.countsBefore = this.#brake.counts();
+  }
+
+  /** Whose failure it is. `aloneMaxMs`: how long an event may fail without any other before it is its own. */
+  of(task: Task, now: number, aloneMaxMs: number): Fault {
+    const { countsBefore } = task;
+    if (!countsBefore) return OWN;
+    const failure = this.#failures.get(task.id);
+    const { owed = 0, unpaid, isConvicted: wasConvicted = false } = failure ?? {};
+    const places = this.#brake.failedSince(countsBefore, this.#brake.counts());
+    if (places.length === 0) return { ...OWN, owed };
+    const isBraked = places.some((place) => this.#brake.isOnFor(place, now));
+    const outdone = failure !== undefined && hasSucceeded(places, failure.counts, countsBefore);
+    const isConvicted = wasConvicted || outdone;
+    const aloneForMs = this.#last?.id === task.id ? now - this.#last.since : -1;
+    const isOwn = outdone || aloneForMs >= (isConvicted ? 0 : aloneMaxMs);
+    if (!isOwn) return { isOwn, places, isBraked, isConvicted, owed, unpaid: undefined };
+    return { isOwn, places, isBraked, isConvicted, owed: unpaid ? owed + 1 : owed, unpaid };
+  }
+
+  /** Remembers the failure of `task`. `unpaid`: it costs nothing yet. */
+  remember({ id }: Task, now: number, fault: Fault, unpaid?: AttemptNote): void {
+    const { places, isOwn, isConvicted, owed } = fault;
+    if (places.length === 0) return;
+    const unpaidBefore = isOwn ? undefined : this.#failures.get(id)?.unpaid;
+    if (this.#last?.id !== id) this.#last = { id, since: now };
+    this.#failures.delete(id);
+    this.#failures.set(id, {
+      at: now,
+      counts: this.#brake.counts(),
+      isConvicted,
+      owed,
+      unpaid: unpaid ?? unpaidBefore,
+    });
+    this.#trim(now);
+  }
+
+  /** The event has come to its end here. */
+  forget(id: string): void {
+    this.#failures.delete(id);
+    if (this.#last?.id === id) this.#last = undefined;
+  }
+
+  /**
+   * Which of the waiting events are to be the probes, `count` of them at most: those that have not failed, and only if there are
+   * none those that have, the least recent failure first.
+   */
+  probes<T>(tasks: readonly Task<T>[], count: number): readonly Task<T>[] {
+    const fresh = tasks.filter(({ id }) => !this.#failures.has(id));
+    if (fresh.length > 0) return fresh.slice(0, count);
+    const failedAt = ({ id }: Task) => this.#failures.get(id)!.at;
+    return tasks.toSorted((a, b) => failedAt(a) - failedAt(b)).slice(0, count);
+  }
+
+  #trim(now: number): void {
+    for (const [id, { at }] of this.#failures) {
+      if (this.#failures.size <= rememberedMax && now - at <= outageMaxMs) return;
+      this.#failures.delete(id);
+    }
+  }
+}
