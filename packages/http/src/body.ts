@@ -1,4 +1,5 @@
 import { OptionsError } from 'holdfast';
+import { follow, unfollow } from './abort-listeners.ts';
 
 /** Bodies that stay as they are when they are sent: the others are streams of some kind, and can be read once. */
 const lasting = /^\[object (Blob|File|FormData|URLSearchParams|ArrayBuffer|SharedArrayBuffer)\]$/;
@@ -40,10 +41,12 @@ export async function firstBytes(
   const reader = stream.getReader();
   const chunks: Uint8Array[] = [];
   let length = 0;
-  const leave = () => {
-    reader.cancel(signal?.reason).catch(() => {});
+  const cancelling = {
+    signalAborted(reason: unknown) {
+      reader.cancel(reason).catch(() => {});
+    },
   };
-  signal?.addEventListener('abort', leave);
+  if (signal) follow(signal, cancelling);
   try {
     while (length <= bytesMax) {
       signal?.throwIfAborted();
@@ -55,7 +58,7 @@ export async function firstBytes(
       length += value.byteLength;
     }
   } finally {
-    signal?.removeEventListener('abort', leave);
+    if (signal) unfollow(signal, cancelling);
   }
   const rest = new ReadableStream<Uint8Array>({
     async pull(controller) {

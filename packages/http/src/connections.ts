@@ -1,7 +1,9 @@
+import { finished } from 'node:stream';
 import { type Context, type Duration, durationMs, OptionsError } from 'holdfast';
 import { anything, type Field } from 'holdfast/fields';
 import './global-dispatcher-before.ts';
 import { Agent, type Dispatcher, fetch as undiciFetch } from 'undici';
+import { type AbortFollower, follow, unfollow } from './abort-listeners.ts';
 import type { Fetch, Sender } from './fetch.ts';
 import { hasPlainGlobalDispatcher } from './global-dispatcher.ts';
 import { noteFailed } from './judgement.ts';
@@ -60,15 +62,19 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
       const fresh = isFresh && !dispatcher ? new Agent(settings) : undefined;
       const line = new Line(fresh ?? agent, context, said);
       const sent = { ...init, dispatcher: line } as RequestInit;
-      if (caller) sent.signal = caller;
+      const isForeignContext = !isOurs(context);
+      const followed = caller || isForeignContext ? new FollowingController() : undefined;
+      if (followed) sent.signal = followed.signal;
+      if (isForeignContext) followed?.follow(context.signal, caller);
       const over = () => {
-        if (!isOurs(context)) context.signal.removeEventListener('abort', line);
+        followed?.unfollow();
         // What is still on it then, such as the body of the response, comes to its end.
         if (fresh) void fresh.close();
       };
       return send(input, sent).then(
         (response) => {
           over();
+          if (caller) followed?.followUntilRead(caller, response);
           return arrived(response);
         },
         (error: unknown) => {
@@ -106,16 +112,11 @@ class Line {
     this.hasMoved = false;
     this.reason = undefined;
     if (isOurs(context)) context.controller = this;
-    else context.signal.addEventListener('abort', this);
   }
 
   /** Whether a byte may have been sent. */
   get started(): boolean {
     return this.hasMoved || (this.handler !== undefined && this.handler.abort !== null);
-  }
-
-  handleEvent({ target }: { target: unknown }): void {
-    this.abort((target as AbortSignal).reason);
   }
 
   /** The attempt is over. */
@@ -145,6 +146,35 @@ class Line {
     this.handler = watched;
     if (this.reason) this.abort(this.reason);
     return this.agent.dispatch(isOlder(handler) ? overHttp1(options) : options, watched);
+  }
+}
+
+/**
+ * The signal that `fetch` gets instead of the caller's: Node 24 leaves a listener for each `fetch` on the signal it gets, until
+ * garbage is collected. Until the head of a response, core ends an attempt of its own through its `Line`, so the caller's
+ * signal is followed from there on.
+ */
+class FollowingController extends AbortController implements AbortFollower {
+  #signals: readonly AbortSignal[] = [];
+
+  follow(...signals: readonly (AbortSignal | undefined)[]): void {
+    this.#signals = signals.filter((each) => each !== undefined);
+    for (const each of this.#signals) follow(each, this);
+  }
+
+  unfollow(): void {
+    for (const each of this.#signals) unfollow(each, this);
+  }
+
+  /** Until the body has been read to its end, was cancelled, or broke off. */
+  followUntilRead(caller: AbortSignal, { body }: Response): void {
+    if (!body) return;
+    this.follow(caller);
+    finished(body as never, () => this.unfollow());
+  }
+
+  signalAborted(reason: unknown): void {
+    this.abort(reason);
   }
 }
 
