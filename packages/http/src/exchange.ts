@@ -24,6 +24,7 @@ import {
   type Work,
 } from 'holdfast/machines';
 import type { Dispatcher } from 'undici';
+import { type AbortFollower, follow, unfollow } from './abort-listeners.ts';
 import type { Announcement } from './announcement.ts';
 import type { Runner } from './fetch.ts';
 import type { KeyMaker } from './idempotency-key.ts';
@@ -48,7 +49,7 @@ export interface ExchangeSettings {
  * One request and its attempts. It performs the steps of the policy's machine, as the shell does with promises, and is the
  * one controller that the caller sees, whichever attempt is in flight.
  */
-export class Exchange extends Alarm implements Driver, Dispatcher.DispatchController {
+export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher.DispatchController {
   declare readonly handler: Dispatcher.DispatchHandler;
   declare private readonly dispatch: Dispatcher.Dispatch;
   declare private readonly request: Dispatcher.DispatchOptions;
@@ -115,7 +116,7 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
     const signal = around?.signal;
     if (signal?.aborted) this.leave(signal.reason);
     else {
-      signal?.addEventListener('abort', this);
+      if (signal) follow(signal, this);
       this.perform(this.work.begin(this.work.startedAt));
     }
   }
@@ -185,8 +186,8 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
   }
 
   /** The customer of the surrounding work, or the caller while nothing is in flight, has left. */
-  handleEvent({ target }: { target: unknown }): void {
-    this.leave((target as AbortSignal).reason);
+  signalAborted(reason: unknown): void {
+    this.leave(reason as Error);
   }
 
   /** An attempt has a connection: the caller hears of the first. */
@@ -367,7 +368,8 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
 
   /** Nothing more will come: of what surrounds it, too, nothing can end it any more. */
   delivered(): void {
-    this.around?.signal?.removeEventListener('abort', this);
+    const signal = this.around?.signal;
+    if (signal) unfollow(signal, this);
   }
 
   /** The body of a response that the caller has begun to read broke off: it cannot be taken back. */
@@ -395,14 +397,13 @@ export class Exchange extends Alarm implements Driver, Dispatcher.DispatchContro
     const { signal } = this.request as { signal?: AbortSignal };
     if (typeof signal?.addEventListener !== 'function') return;
     this.isListening = true;
-    if (signal.aborted) this.leave(signal.reason);
-    else signal.addEventListener('abort', this);
+    follow(signal, this);
   }
 
   private unlisten(): void {
     this.isListening = false;
     const { signal } = this.request as { signal?: AbortSignal };
-    signal?.removeEventListener('abort', this);
+    if (signal) unfollow(signal, this);
   }
 }
 

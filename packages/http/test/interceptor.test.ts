@@ -439,6 +439,19 @@ describe('surroundings', () => {
   });
 });
 
+test('the signal of the surrounding work has one listener for 20 requests at once, and none after', async () => {
+  const { signal } = new AbortController();
+  const count = () => getEventListeners(signal, 'abort').length;
+  const counts: number[] = [];
+  const server = await serve((_request, response) => {
+    counts.push(count());
+    response.end('hello');
+  });
+  const { get } = setup();
+  await surroundedBy({ signal }, () => Promise.all(Array.from({ length: 20 }, () => get(server.url))));
+  expect([Math.max(...counts), count()]).toEqual([1, 0]);
+});
+
 describe('others on the same dispatcher', () => {
   test('undici.fetch', async () => {
     const server = await serve(503, { body: 'hello', headers: { 'x-told': 'yes' } });
