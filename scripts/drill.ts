@@ -15,6 +15,7 @@ export interface DrillModule {
 
 /** The long trials. Each runs the code of a shortened one in the tests, with larger counts. */
 const drills: Record<string, () => Promise<DrillModule>> = {
+  'events-clock': () => import('../drills/events-clock.ts'),
   'events-full': () => import('../drills/events-full.ts'),
   'events-kill': () => import('../drills/events-kill.ts'),
   'events-restart': () => import('../drills/events-restart.ts'),

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { catalog } from './catalog.ts';
+import { fakeTimeLibrary, fakeTimePackage } from './fake-time.ts';
 
 /** Where Debian's browser is; another is named by `CHROMIUM`. */
 export const browserPath: string = process.env.CHROMIUM ?? '/usr/bin/chromium';
@@ -10,12 +11,13 @@ export function mayInstall(): boolean {
   return process.env.CI === 'true' && process.getuid?.() === 0;
 }
 
-/** Debian's packages of all servers, and of the browser, that the tests need and that are not here. */
+/** Debian's packages of all servers, of the browser and of libfaketime, that the tests need and that are not here. */
 export function missingPackages(): string[] {
   const servers = Object.values(catalog)
     .filter((recipe) => !process.env[recipe.urlVariable] && recipe.find().missing !== undefined)
     .flatMap(({ debianPackages }) => debianPackages);
-  return existsSync(browserPath) ? servers : [...servers, 'chromium'];
+  const browser = existsSync(browserPath) ? [] : ['chromium'];
+  return [...servers, ...browser, ...(fakeTimeLibrary() === undefined ? [fakeTimePackage] : [])];
 }
 
 /** All at once, before tests ask for them side by side. `undefined`: it is done; else why not. */

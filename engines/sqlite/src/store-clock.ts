@@ -12,7 +12,7 @@ export interface Time {
  * Where store time was at a moment of the machine's monotonic clock, and how far behind wall time. What it is later follows from this
  * alone, so that all processes agree without asking each other, and whatever their wall clocks say.
  */
-export interface Anchor {
+interface Anchor {
   readonly bootId: string;
   readonly monotonicMs: number;
   readonly storeMs: number;
@@ -82,7 +82,7 @@ export class StoreClock {
 }
 
 /** Without an anchor of this boot nothing is known but the wall clock, and what it has been in the store already. */
-export function storeTimeAt(
+function storeTimeAt(
   anchor: Anchor | undefined,
   bootId: string,
   monotonicMs: number,
