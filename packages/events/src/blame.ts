@@ -1,6 +1,12 @@
 import type { AttemptNote } from '@holdfast/contracts';
-import { type Brake, type BreakerCounts, hasSucceeded } from './brake.ts';
+import type { Brake, BreakerCounts } from './brake.ts';
 import type { Task } from './task.ts';
+
+/** What has been counted of one dependency so far. */
+export interface Count extends BreakerCounts {
+  /** Events that were handled, and for which a call on it succeeded. */
+  readonly handled: number;
+}
 
 /** Whose failure it is that a handler has failed. */
 export interface Fault {
@@ -10,7 +16,7 @@ export interface Fault {
   readonly places: readonly number[];
   /** No breaker of one of them is closed. */
   readonly isBraked: boolean;
-  /** A call on one of them has succeeded between two failures of the event, now or before. */
+  /** Others have succeeded on one of them between two failures of the event, now or before. */
   readonly isConvicted: boolean;
   /** Failed probes that cost nothing when they failed and count now. The store has not counted them. */
   readonly owed: number;
@@ -22,8 +28,8 @@ export interface Fault {
 interface Failure {
   readonly at: number;
   /** At the end of its last failure: what succeeds after it is the work of others. */
-  readonly counts: BreakerCounts;
-  /** A call has succeeded between two of its failures. */
+  readonly counts: readonly Count[];
+  /** Others have succeeded between two of its failures. */
   readonly isConvicted: boolean;
   readonly owed: number;
   readonly unpaid: AttemptNote | undefined;
@@ -48,14 +54,17 @@ const OWN: Fault = {
  * Tells the failures of events from those of what they depend on. A failure is the event's own when
  *
  * - no call on a dependency has failed while its handler ran, or
- * - a call on the dependency has succeeded since the event last failed on it, or
- * - no other event fails: it did so while others succeeded before, or it has been failing alone for `outageMaxMs`.
+ * - others have succeeded since the event last failed: events were handled by means of the dependency, or, where its breaker is
+ *   closed, calls of anybody have succeeded, or
+ * - no other event fails now, and others have succeeded between two of its failures before, or it has failed alone for too long.
  *
  * All of it is remembered in the process only. A process that starts anew forgets, and has its breakers closed: then an event
  * pays as always until they open.
  */
 export class Blame {
   readonly #brake: Brake;
+  /** Events handled by means of each dependency. */
+  readonly #handled: number[];
   /** By the ids of events, the least recent failure first. */
   readonly #failures = new Map<string, Failure>();
   /** The event that failed last, and since when no other has. */
@@ -63,6 +72,7 @@ export class Blame {
 
   constructor(brake: Brake) {
     this.#brake = brake;
+    this.#handled = brake.names.map(() => 0);
   }
 
   get remembered(): number {
@@ -71,7 +81,14 @@ export class Blame {
 
   /** A handler is about to run. */
   begin(task: Task): void {
-    if (this.#brake.isFitted) task.countsBefore = this.#brake.counts();
+    if (this.#brake.isFitted) task.countsBefore = this.#counts();
+  }
+
+  /** An event has been handled. */
+  succeeded({ countsBefore }: Task): void {
+    if (!countsBefore) return;
+    for (const [place, { succeeded }] of this.#brake.counts().entries())
+      if (succeeded > countsBefore[place]!.succeeded) this.#handled[place]! += 1;
   }
 
   /** Whose failure it is. `aloneMaxMs`: how long an event may fail without any other before it is its own. */
@@ -80,10 +97,12 @@ export class Blame {
     if (!countsBefore) return OWN;
     const failure = this.#failures.get(task.id);
     const { owed = 0, unpaid, isConvicted: wasConvicted = false } = failure ?? {};
-    const places = this.#brake.failedSince(countsBefore, this.#brake.counts());
+    const places = this.#failedSince(countsBefore);
     if (places.length === 0) return { ...OWN, owed };
     const isBraked = places.some((place) => this.#brake.isOnFor(place, now));
-    const outdone = failure !== undefined && hasSucceeded(places, failure.counts, countsBefore);
+    const outdone =
+      failure !== undefined &&
+      places.some((place) => hasSucceeded(failure.counts[place]!, countsBefore[place]!, isBraked));
     const isConvicted = wasConvicted || outdone;
     const aloneForMs = this.#last?.id === task.id ? now - this.#last.since : -1;
     const isOwn = outdone || aloneForMs >= (isConvicted ? 0 : aloneMaxMs);
@@ -100,7 +119,7 @@ export class Blame {
     this.#failures.delete(id);
     this.#failures.set(id, {
       at: now,
-      counts: this.#brake.counts(),
+      counts: this.#counts(),
       isConvicted,
       owed,
       unpaid: unpaid ?? unpaidBefore,
@@ -125,10 +144,25 @@ export class Blame {
     return tasks.toSorted((a, b) => failedAt(a) - failedAt(b)).slice(0, count);
   }
 
+  #counts(): readonly Count[] {
+    return this.#brake.counts().map((counts, place) => ({ ...counts, handled: this.#handled[place]! }));
+  }
+
+  /** The dependencies, by their places, on which a call has failed since then. */
+  #failedSince(before: readonly Count[]): readonly number[] {
+    const counts = this.#brake.counts();
+    return [...counts.keys()].filter((place) => counts[place]!.failed > before[place]!.failed);
+  }
+
   #trim(now: number): void {
     for (const [id, { at }] of this.#failures) {
       if (this.#failures.size <= rememberedMax && now - at <= outageMaxMs) return;
       this.#failures.delete(id);
     }
   }
+}
+
+/** A call that succeeds proves nothing where each event needs several, and the breaker is open for another of them. */
+function hasSucceeded(before: Count, after: Count, isBraked: boolean): boolean {
+  return after.handled > before.handled || (!isBraked && after.succeeded > before.succeeded);
 }

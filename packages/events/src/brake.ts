@@ -1,7 +1,10 @@
 import { breakersOf } from 'holdfast';
 
-/** What the breakers of each dependency have counted: failures and successes, in turn, in the order of the names. */
-export type BreakerCounts = readonly number[];
+/** What the breakers of one dependency have counted so far. */
+export interface BreakerCounts {
+  readonly failed: number;
+  readonly succeeded: number;
+}
 
 /**
  * What a consumer depends on, by the names of policies. While all breakers of one are open its events stay in the store: no
@@ -36,31 +39,21 @@ export class Brake {
     return Math.max(now, ...this.names.map((name) => soonest(name, now)));
   }
 
-  counts(): BreakerCounts {
-    return this.names.flatMap((name) => {
+  /** In the order of the names. */
+  counts(): readonly BreakerCounts[] {
+    return this.names.map((name) => {
       const breakers = breakersOf(name);
-      return [sum(breakers, ({ failed }) => failed), sum(breakers, ({ succeeded }) => succeeded)];
+      return {
+        failed: sum(breakers, ({ failed }) => failed),
+        succeeded: sum(breakers, ({ succeeded }) => succeeded),
+      };
     });
-  }
-
-  /** The dependencies, by their places, on which a call has failed since `before`. */
-  failedSince(before: BreakerCounts, counts: BreakerCounts): readonly number[] {
-    return [...this.names.keys()].filter((place) => counts[2 * place]! > before[2 * place]!);
   }
 
   /** Whether no breaker of the dependency at this place is closed. */
   isOnFor(place: number, now: number): boolean {
     return roomOf(this.names[place]!, now) < Infinity;
   }
-}
-
-/** Whether a call has succeeded on one of the dependencies at these places. */
-export function hasSucceeded(
-  places: readonly number[],
-  before: BreakerCounts,
-  after: BreakerCounts,
-): boolean {
-  return places.some((place) => after[2 * place + 1]! > before[2 * place + 1]!);
 }
 
 function roomOf(name: string, now: number): number {

@@ -103,6 +103,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
 
   function onDecided(task: Task, settlement: Settlement<Tx>): void {
     if (isHeard()) tell(noticeOf(name, task, settlement, clock.now()));
+    if (settlement.kind === 'ack') blame.succeeded(task);
     if (!comesBack.has(settlement.kind)) blame.forget(task.id);
     settler.add(task, settlement);
   }

@@ -1,6 +1,6 @@
 import type { Delivery, ErrorNote, Headers } from '@holdfast/contracts';
 import { Alarm, type Clock, ExpiredError, type Surroundings } from 'holdfast';
-import type { BreakerCounts } from './brake.ts';
+import type { Count } from './blame.ts';
 import { decode, type PayloadFormat } from './payload-format.ts';
 
 /** What a handler gets. Nothing of it is made before it is read. */
@@ -77,8 +77,8 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Surroun
   declare startedAt: number;
   /** The ledger says that it was done before. */
   declare isRepeated: boolean;
-  /** What the breakers of its consumer's dependencies had counted when its handler began. */
-  declare countsBefore: BreakerCounts | undefined;
+  /** What was counted of each dependency of its consumer when its handler began. */
+  declare countsBefore: readonly Count[] | undefined;
   /** Why it is given back, if it has failed. */
   declare returnedFor: ErrorNote | undefined;
   /** Told what the store made of its settlement. */

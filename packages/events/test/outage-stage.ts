@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import type { Engine } from '@holdfast/contracts';
 import { MemoryStorage, memoryEngine } from '@holdfast/contracts/memory';
-import { type Consumer, type ConsumerOptions, consumer, type HandledEvent, Solitude } from '@holdfast/events';
+import { type ConsumerOptions, consumer, type HandledEvent, Solitude } from '@holdfast/events';
 import { openSqlite } from '@holdfast/sqlite';
 import { breakerOf, type Duration, durationMs, policy } from 'holdfast';
 import { seededRandom, type VirtualClock, virtualClock } from 'holdfast/testing';
@@ -14,7 +14,7 @@ export type Store = 'memory' | 'sqlite';
 
 type AnyEngine = Required<Engine<unknown>>;
 
-interface Store_ {
+interface World {
   readonly clock: VirtualClock;
   /** Another connection to the same events, as another process would have it. */
   open(): Promise<AnyEngine>;
@@ -26,7 +26,7 @@ interface Store_ {
 const stepMs = 500;
 const turnsPerStep = 8;
 
-const stores: Readonly<Record<Store, () => Promise<Store_>>> = {
+const worlds: Readonly<Record<Store, () => Promise<World>>> = {
   async memory() {
     const clock = virtualClock();
     const storage = new MemoryStorage();
@@ -74,9 +74,18 @@ function nextTurn(): Promise<void> {
 
 let stages = 0;
 
-/** Consumers of `orders` whose handlers call a payment service that can be away, each in a process of its own. */
+export interface StartOptions extends Partial<ConsumerOptions> {
+  /** Another process has a name and breakers of its own. */
+  readonly process?: string;
+  /** The payment fails for it, however well the service is. */
+  readonly isPoison?: (id: string) => boolean;
+  /** What the handler does with the payment; it awaits it unless given. */
+  readonly handle?: (event: HandledEvent, pay: () => Promise<void>) => unknown;
+}
+
+/** Consumers of `orders` whose handlers call a payment service that can be away. */
 export async function outageStage(store: Store = 'memory') {
-  const { clock, open, pass } = await stores[store]();
+  const { clock, open, pass } = await worlds[store]();
   const engine = await open();
   const { broker, triage } = engine;
   const name = `payment ${process.pid} ${++stages}`;
@@ -87,48 +96,49 @@ export async function outageStage(store: Store = 'memory') {
   const done: string[] = [];
   let started = 0;
 
-  /** A start of the process: breakers begin anew. */
-  function payment(process = '') {
-    return policy(
+  /** Starts a process: its breakers begin closed. */
+  async function start(options: StartOptions = {}) {
+    const { process = '', isPoison = () => false, handle = (_, pay) => pay(), ...rest } = options;
+    started += 1;
+    const payment = policy(
       { name: `${name}${process}`, attempts: 1, retryOn: 'any', attemptTimeout: 'none' },
       { clock, random: seededRandom('payment', started) },
     );
-  }
-
-  async function start(
-    options: Partial<ConsumerOptions> & {
-      /** What an event does before or instead of the call. */
-      readonly isPoison?: (event: HandledEvent) => boolean;
-      readonly process?: string;
-    } = {},
-  ): Promise<Consumer> {
-    const { isPoison = () => false, process = '', ...rest } = options;
-    const service_ = payment(process);
+    const life = mortal(started === 1 ? engine : await open());
     const made = consumer({
-      engine: started === 0 ? engine : await open(),
+      engine: life.engine,
       topic: 'orders',
       clock,
-      random: seededRandom('consumer', ++started),
+      random: seededRandom('consumer', started),
       dependsOn: [`${name}${process}`],
       solitude: new Solitude(),
       handler: async (event) => {
         calls.push(event.id);
-        await service_.run(async () => {
-          if (service.isDown || isPoison(event)) throw down();
-        });
+        const pay = () =>
+          payment.run(async () => {
+            if (service.isDown || isPoison(event.id)) throw down();
+          });
+        const answer = await handle(event, pay);
         done.push(event.id);
+        return answer;
       },
       ...rest,
     });
     await made.start();
     onTestFinished(async () => {
+      if (life.isOver()) return;
       const stopping = made.stop({ grace: 0 });
       await pass('5s');
       await stopping;
     });
-    return made;
+    /** As another caller in the process would, until the breaker is open. */
+    async function openBreaker(): Promise<void> {
+      for (let call = 0; call < 5; call++) await payment.try(() => Promise.reject(down()));
+    }
+    return Object.assign(made, { die: life.end, openBreaker });
   }
 
+  /** `keys`: so many, in turn; 0: the topic keeps no order. */
   async function publish(count: number, keys = 0, first = 0): Promise<void> {
     await broker.declare('orders', { ordering: keys > 0 ? 'key' : 'none' });
     const events = Array.from({ length: count }, (_, index) => ({
@@ -145,10 +155,15 @@ export async function outageStage(store: Store = 'memory') {
     return Object.fromEntries(items.map(({ id, attempts, snoozes }) => [id, `${attempts} + ${snoozes}`]));
   }
 
+  /** Of each parked event, why. */
+  async function parked(): Promise<Record<string, string>> {
+    const { items } = await triage.list({ topic: 'orders' }, { limit: 1000 });
+    return Object.fromEntries(items.map(({ id, stop }) => [id, stop]));
+  }
+
   return {
     clock,
     engine,
-    broker,
     triage,
     name,
     service,
@@ -158,11 +173,36 @@ export async function outageStage(store: Store = 'memory') {
     start,
     publish,
     charges,
-    parked: () => triage.count({ topic: 'orders' }),
+    parked,
     breaker: (process = '') => breakerOf(`${name}${process}`)?.state(clock.now()),
   };
 }
 
 export function idOf(index: number): string {
   return `e${String(index).padStart(3, '0')}`;
+}
+
+/** Ids from `first` on. */
+export function idsFrom(first: number, count: number): string[] {
+  return Array.from({ length: count }, (_, index) => idOf(first + index));
+}
+
+/** The engine as a process sees it that can be killed: from then on nothing it asks for is done, nor answered. */
+function mortal(engine: AnyEngine) {
+  let isOver = false;
+  const never = () => new Promise<never>(() => {});
+  const broker = new Proxy(engine.broker, {
+    get(target, member) {
+      const found = Reflect.get(target, member) as unknown;
+      if (typeof found !== 'function' || member === 'doorbell') return found;
+      return (...args: unknown[]) => (isOver ? never() : Reflect.apply(found, target, args));
+    },
+  });
+  return {
+    engine: { ...engine, broker },
+    isOver: () => isOver,
+    end: () => {
+      isOver = true;
+    },
+  };
 }
