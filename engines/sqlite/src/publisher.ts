@@ -71,7 +71,9 @@ export class Publisher {
     const ids = events.map(({ id }) => id ?? this.#newId());
     const isComplete = this.#insert(topic, events, ids, first, time) === events.length;
     this.#lineUp.run(first, last);
-    for (const [index, event] of events.entries()) this.#keepAppointment(event, first + index, time);
+    for (let index = 0; index < events.length; index++) {
+      this.#keepAppointment(events[index]!, first + index, time);
+    }
     if (isComplete) return ids.map((id) => ({ id, duplicate: false }));
 
     const stored = new Set(this.#stored.all(first, last).map(({ seq }) => seq));

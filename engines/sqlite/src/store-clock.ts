@@ -82,12 +82,7 @@ export class StoreClock {
 }
 
 /** Without an anchor of this boot nothing is known but the wall clock, and what it has been in the store already. */
-function storeTimeAt(
-  anchor: Anchor | undefined,
-  bootId: string,
-  monotonicMs: number,
-  wall: number,
-): number {
+function storeTimeAt(anchor: Anchor | undefined, bootId: string, monotonicMs: number, wall: number): number {
   if (!anchor) return wall;
   const sinceMs = monotonicMs - anchor.monotonicMs;
   if (anchor.bootId !== bootId || sinceMs < -renewMs) return Math.max(wall, anchor.storeMs);

@@ -14,7 +14,13 @@ export function systemMonotonicClock(): MonotonicClock {
 function create(): MonotonicClock {
   const bootId = readBootId();
   const shiftMs = readShiftMs();
-  return { bootId, now: () => Number(process.hrtime.bigint()) / 1e6 - shiftMs };
+  return {
+    bootId,
+    now() {
+      const [seconds, nanoseconds] = process.hrtime();
+      return seconds * 1e3 + nanoseconds / 1e6 - shiftMs;
+    },
+  };
 }
 
 /**
