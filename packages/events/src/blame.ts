@@ -35,10 +35,10 @@ interface Failure {
   readonly unpaid: AttemptNote | undefined;
 }
 
-/** An event that has failed alone for so long is taken for the cause of it: no outage is expected to last longer. */
+/** An event that has been the only one to fail for 4 hours pays for its failures; until then it may be an outage. */
 export const outageMaxMs = 4 * 60 * 60 * 1000;
 
-/** Events that are remembered at most; the one that failed first is forgotten first, and is then like one that never failed. */
+/** At most 1,000 events are remembered. The one whose last failure is the oldest is forgotten first, as if it had never failed. */
 const rememberedMax = 1000;
 
 const OWN: Fault = {
@@ -56,10 +56,10 @@ const OWN: Fault = {
  * - no call on a dependency has failed while its handler ran, or
  * - others have succeeded since the event last failed: events were handled by means of the dependency, or, where its breaker is
  *   closed, calls of anybody have succeeded, or
- * - no other event fails now, and others have succeeded between two of its failures before, or it has failed alone for too long.
+ * - no other event fails now, and either others have succeeded between two of its failures before, or this has lasted for too long.
  *
- * All of it is remembered in the process only. A process that starts anew forgets, and has its breakers closed: then an event
- * pays as always until they open.
+ * All of it is kept in memory. After a restart nothing is known and the breakers are closed: until they open, an event pays for
+ * each failure but the last that it has.
  */
 export class Blame {
   readonly #brake: Brake;
@@ -81,7 +81,7 @@ export class Blame {
 
   /** A handler is about to run. */
   begin(task: Task): void {
-    if (this.#brake.isFitted) task.countsBefore = this.#counts();
+    if (this.#brake.hasNames) task.countsBefore = this.#counts();
   }
 
   /** An event has been handled. */
@@ -100,12 +100,12 @@ export class Blame {
     const places = this.#failedSince(countsBefore);
     if (places.length === 0) return { ...OWN, owed };
     const isBraked = places.some((place) => this.#brake.isOnFor(place, now));
-    const outdone =
+    const othersSucceeded =
       failure !== undefined &&
       places.some((place) => hasSucceeded(failure.counts[place]!, countsBefore[place]!, isBraked));
-    const isConvicted = wasConvicted || outdone;
+    const isConvicted = wasConvicted || othersSucceeded;
     const aloneForMs = this.#last?.id === task.id ? now - this.#last.since : -1;
-    const isOwn = outdone || aloneForMs >= (isConvicted ? 0 : aloneMaxMs);
+    const isOwn = othersSucceeded || aloneForMs >= (isConvicted ? 0 : aloneMaxMs);
     if (!isOwn) return { isOwn, places, isBraked, isConvicted, owed, unpaid: undefined };
     return { isOwn, places, isBraked, isConvicted, owed: unpaid ? owed + 1 : owed, unpaid };
   }

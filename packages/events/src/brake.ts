@@ -17,8 +17,8 @@ export class Brake {
     this.names = names;
   }
 
-  /** The consumer depends on something. */
-  get isFitted(): boolean {
+  /** Whether the consumer depends on anything. */
+  get hasNames(): boolean {
     return this.names.length > 0;
   }
 

@@ -126,7 +126,7 @@ export class Crew<T, Tx> {
   #next(): Task<T> | undefined {
     const { brake, clock, concurrency, onRoom } = this.#settings;
     if (this.#head === this.#queue.length || this.#workers > concurrency()) return undefined;
-    if (brake.names.length > 0 && brake.room(clock.now()) <= this.#running) {
+    if (brake.hasNames && brake.room(clock.now()) <= this.#running) {
       // In the store others can have them, and nothing is held up by a breaker.
       this.returnQueued();
       return undefined;

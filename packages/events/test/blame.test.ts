@@ -1,7 +1,11 @@
 import { consumer, type EventNotice, Solitude, subscribeEvents } from '@holdfast/events';
+import fc from 'fast-check';
 import { breakerOf, policy, transient } from 'holdfast';
 import { after, scripted } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { Blame, outageMaxMs } from '../src/blame.ts';
+import type { Brake } from '../src/brake.ts';
+import type { Task } from '../src/task.ts';
 import { idOf, idsFrom, outageStage, type Store } from './outage-stage.ts';
 import { down } from './stage.ts';
 
@@ -405,4 +409,25 @@ describe('in an outage', () => {
     await pass('1s');
     await stopped;
   });
+});
+
+test('at most a thousand events are remembered, and none for longer than an outage lasts', () => {
+  let failed = 0;
+  const brake = { hasNames: true, names: ['payment'], isOnFor: () => true };
+  const blame = new Blame({ ...brake, counts: () => [{ failed, succeeded: 0 }] } as unknown as Brake);
+  const fail = (id: string, now: number) => {
+    const task = { id } as Task;
+    blame.begin(task);
+    failed += 1;
+    blame.remember(task, now, blame.of(task, now, outageMaxMs));
+  };
+  fc.assert(
+    fc.property(fc.array(fc.nat(3000), { maxLength: 3000 }), (ids) => {
+      for (const id of ids) fail(`e${id}`, 0);
+      expect(blame.remembered).toBeLessThanOrEqual(1000);
+    }),
+    { numRuns: 20 },
+  );
+  fail('the last', outageMaxMs + 1);
+  expect(blame.remembered).toBe(1);
 });

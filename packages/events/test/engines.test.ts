@@ -1,4 +1,5 @@
 import { type Consumer, commit, consumer, producer, replayer, Solitude } from '@holdfast/events';
+import { policy } from 'holdfast';
 import { seededRandom } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
 import { service, titled } from '../../../scripts/services/service.ts';
@@ -106,6 +107,47 @@ function engines(name: string, isMissing: boolean, ground: () => Promise<Ground>
       );
       expect(await replays.run(id)).toMatchObject({ stage: 'done', counts: { released: 30, succeeded: 30 } });
       await made.stop();
+    });
+
+    test('an outage of many probes costs no event anything, and keeps the order of keys', {
+      timeout: 60_000,
+    }, async () => {
+      const { open, write, effects } = await ground();
+      const engine = await open();
+      const name = `payment of ${engine.name} ${process.pid}`;
+      const payment = policy({ name, attempts: 1, retryOn: 'any', breaker: { openFor: ['10ms', '20ms'] } });
+      const orders = producer({ engine, topic: 'orders', ordering: 'key' });
+      await orders.publishAll(
+        Array.from({ length: 40 }, (_, index) => ({ id: `e${index}`, key: `k${index % 8}`, payload: index })),
+      );
+      let isDown = true;
+      let calls = 0;
+      const made = consumer<number>({
+        ...{ engine, topic: 'orders', name: 'effects@1', dependsOn: [name], solitude: new Solitude() },
+        policy: { attempts: 3, backoff: { base: '1ms', cap: '5ms' } },
+        handler: async ({ id, key = '' }) => {
+          calls += 1;
+          await payment.run(async () => {
+            if (isDown) throw down();
+          });
+          return commit((tx) => write(tx, { id, key }));
+        },
+      });
+      await made.start();
+      // Each event would have been parked after three.
+      await expect.poll(() => calls, waiting).toBeGreaterThan(150);
+      const { items } = await engine.broker.waiting('orders', { limit: 100 });
+      expect(items.length).toBe(40);
+      expect(Math.max(...items.map(({ attempts }) => attempts))).toBeLessThan(3);
+      isDown = false;
+      await expect.poll(() => made.state().counters.succeeded, waiting).toBe(40);
+      await made.stop();
+      expect(await engine.triage.count({ topic: 'orders' })).toBe(0);
+      const done = await effects();
+      for (let key = 0; key < 8; key++) {
+        const order = done.filter((effect) => effect.key === `k${key}`).map(({ id }) => Number(id.slice(1)));
+        expect(order).toEqual([...order].sort((a, b) => a - b));
+      }
     });
 
     test('lets go of the thread, however much there is to do', async () => {
