@@ -75,7 +75,7 @@ export class Store {
 
   /** For those who only read; who writes is told. */
   time(): Time {
-    return this.#time.read();
+    return this.look((now, wall) => ({ now, wall }));
   }
 
   /**
@@ -124,7 +124,7 @@ export class Store {
   look<T>(work: (now: number, wall: number) => T): T {
     if (this.#isClosed) throw closed(this.#settings.file);
     try {
-      const { now, wall } = this.time();
+      const { now, wall } = this.#time.read();
       return work(now, wall);
     } catch (error) {
       throw told(error, this.#settings.file);
@@ -198,10 +198,12 @@ export class Store {
 
   #runJobs(jobs: Job[]): void {
     const endsAt = this.clock.now() + transactionMs;
-    const time = this.#time.tick();
+    let time: Time | undefined;
     for (const job of this.#queue) {
       if (jobs.length > 0 && (job.isAlone || jobs[0]!.isAlone || this.clock.now() >= endsAt)) return;
       jobs.push(job);
+      // After the first is among them: it is told where the clock cannot be read or written.
+      time ??= this.#time.tick();
       run(job, time);
     }
   }

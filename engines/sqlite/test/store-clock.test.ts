@@ -240,3 +240,21 @@ test('a store of before there was a clock in it is opened, and its delays and le
   await clock.advance(1000);
   expect(await broker.counts('orders')).toMatchObject({ ready: 1 });
 });
+
+test('a clock that cannot be read is told to whoever reads or writes', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'holdfast-clock-'));
+  cleanups.push(() => rmSync(folder, { recursive: true }));
+  const file = path.join(folder, 'events.db');
+  const clock = virtualClock();
+  const { broker, transaction, close } = await openSqlite({ file, clock });
+  cleanups.push(close);
+  await broker.declare('orders');
+  await transaction((database) => database.exec('DROP TABLE holdfast_clock'));
+  await clock.advance(1000);
+  const refused = {
+    code: 'HOLDFAST_SQLITE_FAILED',
+    message: `${file} refused: no such table: holdfast_clock`,
+  };
+  await expect(broker.publish('orders', [{ payload: 'a' }])).rejects.toMatchObject(refused);
+  await expect(broker.lease('orders', { owner: 'w', limit: 1, leaseMs: 1 })).rejects.toMatchObject(refused);
+});
