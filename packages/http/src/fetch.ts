@@ -238,8 +238,11 @@ export function fetchOver(
       .then(
         (response) => {
           call.isOver = true;
-          if (call.last === response) call.last = undefined;
-          else discardLast(call, plan);
+          if (call.last !== response) discardLast(call, plan);
+          else {
+            call.last = undefined;
+            call.spare?.release();
+          }
           return response;
         },
         (error: unknown) => {

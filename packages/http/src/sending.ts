@@ -3,16 +3,10 @@ import type { Flight } from 'holdfast/machines';
 import type { Dispatcher } from 'undici';
 import type { Exchange } from './exchange.ts';
 import type { Answer } from './judgement.ts';
-import { drainMs } from './spare-response.ts';
+import { ReadAhead, readAheadMax, readOverMax, readOverMs } from './read-ahead.ts';
 
 type Handler = Required<Dispatcher.DispatchHandler>;
 type Headers = Parameters<Handler['onResponseStart']>[2];
-
-/**
- * A body that is no longer is read to its end while it is held, so that its connection can be used again. A longer one keeps
- * its connection as long as it may be the caller's, and then that is closed.
- */
-const shortMax = 65_536;
 
 /** The response is awaited. */
 const WAITING = 0;
@@ -34,9 +28,8 @@ export class Sending implements Dispatcher.DispatchHandler {
   declare isInFlight: boolean;
   declare private state: 0 | 1 | 2 | 3;
   declare private message: string | undefined;
-  /** Bytes that were kept or thrown away. */
-  declare private length: number;
-  /** What was read ahead. */
+  /** Of a response that is held or thrown away. */
+  declare private ahead: ReadAhead | undefined;
   declare private kept: Buffer[] | undefined;
   declare private trailers: Headers | undefined;
   declare private error: Error | undefined;
@@ -52,7 +45,7 @@ export class Sending implements Dispatcher.DispatchHandler {
     this.isInFlight = true;
     this.state = WAITING;
     this.message = undefined;
-    this.length = 0;
+    this.ahead = undefined;
     this.kept = undefined;
     this.trailers = undefined;
     this.error = undefined;
@@ -105,7 +98,7 @@ export class Sending implements Dispatcher.DispatchHandler {
       this.exchange.handler.onResponseStart?.(controller, status, headers, message);
     } else if (this.state === WAITING) {
       this.state = HELD;
-      if (isLong(headers)) controller.pause();
+      if (bytesSaid(headers) > readAheadMax) controller.pause();
     }
   }
 
@@ -117,16 +110,17 @@ export class Sending implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.state === PASSED) this.exchange.handler.onResponseData?.(controller, chunk);
-    else if (this.state === HELD) {
+    if (this.state === PASSED) {
+      this.exchange.handler.onResponseData?.(controller, chunk);
+      return;
+    }
+    this.ahead ??= new ReadAhead();
+    this.ahead.add(chunk.byteLength);
+    if (this.state === HELD) {
       this.kept ??= [];
       this.kept.push(chunk);
-      this.length += chunk.byteLength;
-      if (this.length > shortMax) controller.pause();
-    } else {
-      this.length += chunk.byteLength;
-      if (this.length > shortMax) controller.abort(this.leaving());
-    }
+      if (!this.ahead.mayGoOn) controller.pause();
+    } else if (!this.ahead.mayGoOn) controller.abort(this.leaving());
   }
 
   onResponseEnd(controller: Dispatcher.DispatchController, trailers: Headers): void {
@@ -164,6 +158,7 @@ export class Sending implements Dispatcher.DispatchHandler {
     const controller = this.controller as Dispatcher.DispatchController;
     const isOpen = !this.error && !this.trailers;
     this.state = PASSED;
+    this.ahead?.release();
     try {
       handler.onResponseStart?.(controller, status, headers, this.message);
       for (const chunk of this.kept ?? []) handler.onResponseData?.(controller, chunk);
@@ -177,18 +172,20 @@ export class Sending implements Dispatcher.DispatchHandler {
     if (this.error) this.exchange.failed(this, this.error);
   }
 
-  /** Something else is the caller's: the rest is read over, so that the connection can be used again. */
+  /** Something else is the caller's: of a short response the rest is read over, so that the connection can be used again. */
   discard(): void {
     if (this.state === PASSED || this.state === DROPPED) return;
     this.state = DROPPED;
     this.kept = undefined;
+    this.ahead ??= new ReadAhead();
+    this.ahead.release();
     if (!this.answer || this.trailers || this.error) return;
     const { headers } = this.answer as Answer & { headers: Headers };
-    if (isLong(headers) || this.length > shortMax) this.controller?.abort(this.leaving());
+    if (bytesSaid(headers) > readOverMax || !this.ahead.mayGoOn) this.controller?.abort(this.leaving());
     else {
       const { clock } = this.exchange.plan;
       this.limit = new Limit(() => this.controller?.abort(this.leaving()));
-      clock.set(this.limit, clock.now() + drainMs);
+      clock.set(this.limit, clock.now() + readOverMs);
       this.controller?.resume();
     }
   }
@@ -221,6 +218,6 @@ class Limit extends Alarm {
   }
 }
 
-function isLong(headers: Headers): boolean {
-  return Number(headers['content-length']) > shortMax;
+function bytesSaid(headers: Headers): number {
+  return Number(headers['content-length']);
 }

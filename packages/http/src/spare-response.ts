@@ -1,18 +1,16 @@
 import { Alarm, type Clock } from 'holdfast';
-
-/** A body that is no longer is read to its end, so that its connection can be used again; of others the connection is closed. */
-const drainedMax = 65_536;
-/** How long that may take once nobody wants the response any more. */
-export const drainMs = 1000;
+import { ReadAhead, readAheadMax, readOverMax, readOverMs } from './read-ahead.ts';
 
 /**
  * A response that is being repeated. Until the next attempt has begun it may still be what the caller gets (a breaker can
- * open meanwhile), so it is not thrown away before: what is short is read ahead, and stays readable.
+ * open meanwhile), so it is not thrown away before: up to 256 KiB are read ahead, and stay readable. What
+ * has not ended when the next attempt begins is read on if it is short; of others the connection is closed.
  */
 export class SpareResponse extends Alarm {
   readonly #response: Response;
   readonly #clock: Clock;
   #copy: ReadableStreamDefaultReader<Uint8Array> | undefined = undefined;
+  readonly #ahead = new ReadAhead();
   #isReading = false;
   #isDrained = false;
 
@@ -23,31 +21,43 @@ export class SpareResponse extends Alarm {
   }
 
   /** Frees the connection, where that takes little. */
-  readAhead(): void {
-    const { body, bodyUsed, headers } = this.#response;
-    if (!body || bodyUsed || this.#copy || Number(headers.get('content-length')) > drainedMax) return;
+  readAhead(bytesMax = readAheadMax): void {
+    const { body, bodyUsed } = this.#response;
+    if (!body || bodyUsed || this.#copy || this.#bytesSaid > bytesMax) return;
     this.#copy = this.#response.clone().body?.getReader();
     this.#isReading = true;
     void this.#drain().finally(() => this.#clock.clear(this));
   }
 
-  /** Nobody will read it any more. */
+  /** It is the caller's. */
+  release(): void {
+    this.#ahead.release();
+  }
+
+  /** Nobody will read it any more: the next attempt has begun. */
   discard(): void {
-    this.readAhead();
-    if (this.#isReading) this.#clock.set(this, this.#clock.now() + drainMs);
-    else if (!this.#isDrained) this.#cancel();
+    this.readAhead(readOverMax);
+    this.#ahead.release();
+    if (this.#isDrained) return;
+    if (this.#isReading && this.#ahead.mayGoOn && this.#bytesSaid <= readOverMax)
+      this.#clock.set(this, this.#clock.now() + readOverMs);
+    else this.#cancel();
   }
 
   ring(): void {
     this.#cancel();
   }
 
+  get #bytesSaid(): number {
+    return Number(this.#response.headers.get('content-length'));
+  }
+
   async #drain(): Promise<void> {
     try {
-      for (let length = 0; length <= drainedMax && !this.#isDrained; ) {
+      while (this.#ahead.mayGoOn && !this.#isDrained) {
         const { done, value } = await this.#copy!.read();
         this.#isDrained = done;
-        length += value?.byteLength ?? 0;
+        this.#ahead.add(value?.byteLength ?? 0);
       }
     } catch {
       // A connection that broke is free as well.

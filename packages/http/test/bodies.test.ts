@@ -1,8 +1,9 @@
 import { Readable } from 'node:stream';
 import { storyOf } from 'holdfast';
+import { Agent } from 'undici';
 import { describe, expect, test, vi } from 'vitest';
 import { createFetch, type FetchOptions } from '../src/index.ts';
-import { closing, serve } from './servers.ts';
+import { closing, downWith, serve } from './servers.ts';
 
 const quick = { backoff: () => 2, budget: { ratio: 1 }, breaker: false } as const;
 const setup = (options: FetchOptions = {}) => closing(createFetch({ policy: quick, ...options }));
@@ -179,6 +180,40 @@ describe('a response that is repeated', () => {
     const response = await setup()(server.url);
     await response.text();
     expect(server.seen.map(({ connection }) => connection)).toEqual([1, 1, 1]);
+  });
+
+  test.each([
+    ['100 KiB with its length', 102_400, true],
+    ['100 KiB in chunks', 102_400, false],
+    ['250 KiB with its length', 256_000, true],
+    ['250 KiB in chunks', 256_000, false],
+  ])(
+    'frees its connection while the next attempt waits, also where it is %s',
+    async (_name, bytes, hasLength) => {
+      const server = await serve(downWith(bytes, hasLength), 200);
+      const dispatcher = closing(new Agent({ connections: 1 }));
+      const fetch = setup({ dispatcher, policy: { ...quick, backoff: () => 60_000, patience: '1h' } });
+      const caller = new AbortController();
+      const waiting = Promise.withResolvers<void>();
+      const init = { signal: caller.signal, holdfast: { onWait: () => waiting.resolve() } };
+      const first = fetch(server.url, init).catch((error: unknown) => error);
+      await waiting.promise;
+      // On the only connection that there is.
+      await expect(fetch(server.url).then((response) => response.text())).resolves.toBe('hello');
+      expect(server.connections()).toBe(1);
+      caller.abort();
+      await first;
+    },
+  );
+
+  test('is still whole where it is 250 KiB long and the breaker opens meanwhile', async () => {
+    const server = await serve({ status: 503, body: 'x'.repeat(256_000) });
+    const backoff = { base: '40ms', jitter: 'none' } as const;
+    const fetch = setup({ policy: { budget: { ratio: 1 }, breaker: { consecutive: 2 }, backoff } });
+    // The second call fails while the first one waits, and opens the breaker.
+    const [first, second] = await Promise.all([fetch(server.url), fetch(server.url)]);
+    expect(storyOf(first)?.stop).toBe('breaker_open');
+    for (const response of [first, second]) expect((await response.text()).length).toBe(256_000);
   });
 
   test('is not read when it is long: its connection is closed', async () => {

@@ -8,7 +8,7 @@ import { readRequest } from 'holdfast/wire';
 import { Agent, Client, type Dispatcher, fetch, interceptors, request, stream } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createFetch, type InterceptorOptions, retryInterceptor } from '../src/index.ts';
-import { closing, freePort, serve, serveRaw } from './servers.ts';
+import { closing, downWith, freePort, serve, serveRaw } from './servers.ts';
 
 const quick = { backoff: () => 2, budget: { ratio: 1 }, breaker: false } as const;
 
@@ -106,19 +106,44 @@ describe('undici.request', () => {
     ]);
   });
 
-  test('a wait does not hold its connection: others use it meanwhile', async () => {
-    const server = await serve(503, 200);
-    const agent = closing(new Agent({ connections: 1 }));
-    const waiting = Promise.withResolvers<void>();
-    const dispatcher = agent.compose(
-      retryInterceptor({ ...quick, backoff: () => 200 }, { onWait: () => waiting.resolve() }),
-    );
-    const first = request(server.url, { dispatcher });
-    await waiting.promise;
-    const { body } = await request(server.url, { dispatcher });
-    await body.text();
-    expect(server.seen).toHaveLength(2);
-    await (await first).body.text();
+  test.each([
+    ['5 bytes', 5, true],
+    ['250 KiB with its length', 256_000, true],
+    ['250 KiB in chunks', 256_000, false],
+  ])(
+    'a wait after %s does not hold its connection: others use it meanwhile',
+    async (_name, bytes, hasLength) => {
+      const server = await serve(downWith(bytes, hasLength), 200);
+      const agent = closing(new Agent({ connections: 1 }));
+      const waiting = Promise.withResolvers<void>();
+      const dispatcher = agent.compose(
+        retryInterceptor(
+          { ...quick, backoff: () => 60_000, patience: '1h' },
+          { onWait: () => waiting.resolve() },
+        ),
+      );
+      const caller = new AbortController();
+      const first = request(server.url, { dispatcher, signal: caller.signal }).catch(
+        (error: unknown) => error,
+      );
+      await waiting.promise;
+      const { body } = await request(server.url, { dispatcher });
+      await expect(body.text()).resolves.toBe('hello');
+      expect([server.seen.length, server.connections()]).toEqual([2, 1]);
+      caller.abort();
+      await first;
+    },
+  );
+
+  test('gets it whole where it is 250 KiB long and the breaker opens meanwhile', async () => {
+    const server = await serve(downWith(256_000, false));
+    const { get } = setup({ attempts: 3, breaker: { consecutive: 2 }, backoff: () => 40 });
+    const answers = await Promise.all([get(server.url), get(server.url)]);
+    expect(answers.map(([status, body]) => [status, (body as string).length])).toEqual([
+      [503, 256_000],
+      [503, 256_000],
+    ]);
+    expect(server.seen.length).toBeLessThan(4);
   });
 
   test('gets the very error, with its story', async () => {

@@ -69,6 +69,14 @@ export async function serveRaw(talk: (socket: Socket, connection: number) => voi
   return started(server, [], 'http');
 }
 
+/** A 503 with a body of so many bytes. */
+export function downWith(bytes: number, hasLength: boolean): Beat {
+  return (_request, response) => {
+    response.writeHead(503, hasLength ? { 'content-length': bytes } : {});
+    response.end('x'.repeat(bytes));
+  };
+}
+
 /** A port where nobody listens, for now. */
 export async function freePort(): Promise<number> {
   const server = net.createServer().listen(0, '127.0.0.1');
