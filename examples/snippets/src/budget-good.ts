@@ -1,6 +1,6 @@
 import { policy } from 'holdfast';
 
-/** One retry for ten successes. When nothing succeeds, what has been saved is soon spent, and retries end. */
+/** Ten successes pay for one retry that fails. When nothing succeeds, the bucket is soon empty, and retries end. */
 export const stock = policy({ budget: { ratio: 0.1 } });
 
 export function inStock(item: string): Promise<Response> {

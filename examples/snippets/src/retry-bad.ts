@@ -5,7 +5,7 @@ export const stubborn = policy({
   patience: 'unlimited',
   attempts: 100,
   attemptTimeout: '5s',
-  retryOn: 'any',
+  retryOnly: 'any',
 });
 
 export function product(id: string): Promise<string> {

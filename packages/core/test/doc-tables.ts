@@ -6,7 +6,7 @@ import { rules } from '../src/lint/index.ts';
 
 /** Which fields each page is about. */
 export const pages: Readonly<Record<string, readonly string[]>> = {
-  retry: ['patience', 'attempts', 'retryOn', 'neverOn', 'respectServer'],
+  retry: ['patience', 'attempts', 'retryOn', 'retryOnly', 'neverOn', 'respectServer'],
   backoff: ['backoff'],
   budget: ['budget'],
   breaker: ['breaker'],
