@@ -154,7 +154,7 @@ async function handled(place: Place, count: number): Promise<void> {
 }
 
 /** How many are left when there was time enough. */
-async function drained({ broker }: Engine): Promise<number> {
+async function drained({ broker }: Pick<Required<Engine>, 'broker'>): Promise<number> {
   for (const until = performance.now() + DRAIN_MAX_MS; ; await pause(20)) {
     const { oldestReadyMs: _, nextDueInMs: __, ...states } = await broker.counts('drill');
     const left = Object.values(states).reduce((sum, count) => sum + count);

@@ -141,13 +141,13 @@ describe.each(jumps)('when the wall clock of $who jumps by $hours h', ({ hours, 
 
   test('a key is held for its lease, and its record kept for its time', async () => {
     const { one, other, pass, ...rest } = await setup();
-    const claim = { scope: 's', fingerprint: 'f', leaseMs: 1000, keepMs: 5000, whenLost: 'take' } as const;
+    const claim = { scope: 's', fingerprint: 'f', leaseMs: 1000, keepMs: 5000, whenLost: 'takeOver' } as const;
     const [held, done] = await one.ledger.begin([
       { ...claim, key: 'held' },
       { ...claim, key: 'done' },
     ]);
     expect([held!.kind, done!.kind]).toEqual(['acquired', 'acquired']);
-    if (done!.kind !== 'acquired') return;
+    if (done?.kind !== 'acquired') throw new Error('not acquired');
     await one.ledger.complete([{ hold: done.hold, record: 'r', keepMs: 2000 }]);
     jump({ one, other, ...rest });
     for (const { ledger } of [one, other]) {

@@ -20,7 +20,7 @@ const shapes: readonly (readonly [title: string, shape: Shape])[] = [
 
 describe.each<Store>(['memory', 'sqlite'])('an outage, on %s', (store) => {
   describe.each(shapes)('%s', (_title, { keys, events, concurrency }) => {
-    test.each(['2m', '2h'])('of %s costs no event anything', { timeout: 60_000 }, async (duration) => {
+    test.each(['2m', '2h'] as const)('of %s costs no event anything', { timeout: 60_000 }, async (duration) => {
       const { service, calls, done, pass, start, publish, charges, parked } = await outageStage(store);
       const orders = await start({ concurrency });
       service.isDown = true;
