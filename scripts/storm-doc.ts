@@ -1,4 +1,4 @@
-import type { Finding, Trial } from '@holdfast/simulator';
+import type { Finding, Trial, WeatherVerdict } from '@holdfast/simulator';
 
 /** A scenario of the suite, or a variant of one, with what became of each policy in it. */
 export interface Storm {
@@ -124,11 +124,36 @@ function othersTable(storms: readonly Storm[]): string {
   return ['| storm | policy | measured |', '|---|---|---|', ...rows].join('\n');
 }
 
+/** What the default does on ordinary days, beside a bare call and four plain attempts. */
+export function weatherTable(weather: readonly WeatherVerdict[]): string {
+  const rows = weather.map(({ id, title, pass, findings }) => {
+    const figures = findings.map(({ what, figures: its, atLeast, atMost }) => {
+      const { holdfast = null, ...others } = its;
+      const beside = Object.values(others).map(show).join(', ');
+      return `${what} **${show(holdfast)}**${beside && ` (${beside})`}, ${bounds(atLeast, atMost)}`;
+    });
+    return `| ${id} | ${title} | ${figures.join('; ')} | ${pass ? '✓' : '✗'} |`;
+  });
+  return [
+    'In brackets: a bare call, then four attempts without budget, breaker and timeout.',
+    '',
+    '| weather | what happens | measured, and the bound | |',
+    '|---|---|---|---|',
+    ...rows,
+    '',
+    `${weather.filter(({ pass }) => pass).length} of ${weather.length} are met.`,
+  ].join('\n');
+}
+
 function nameOf({ id, variant }: Storm): string {
   return variant ? `${id} (${variant})` : id;
 }
 
 function limits({ atLeast, atMost }: Finding): string {
+  return bounds(atLeast, atMost);
+}
+
+function bounds(atLeast: number | null, atMost: number | null): string {
   return [atLeast === null ? '' : `≥ ${show(atLeast)}`, atMost === null ? '' : `≤ ${show(atMost)}`]
     .filter(Boolean)
     .join(', ');

@@ -11,9 +11,13 @@ import {
   stormNames,
   stormPolicies,
   trialOf,
+  type WeatherVerdict,
+  weatherCases,
+  weatherRuns,
+  weatherVerdict,
 } from '@holdfast/simulator';
 import { endOnSignal, root } from './command.ts';
-import { type Storm, stormSections, suiteOf, withSections } from './storm-doc.ts';
+import { type Storm, stormSections, suiteOf, weatherTable, withSections } from './storm-doc.ts';
 
 const docs = path.join(root, 'docs/storms.md');
 
@@ -49,13 +53,15 @@ async function run(): Promise<void> {
   const policies = stormPolicies();
   const scenarios = stormNames()
     .map(readStorm)
-    .filter(({ id }) => id.toLowerCase().startsWith(values.only.toLowerCase()));
+    .filter(({ id }) => isAsked(id));
   const pairs = scenarios.flatMap((scenario) =>
     comparedIn(scenario)
       .filter((policy) => policy.startsWith(values.policy))
       .map((policy) => ({ scenario, policy })),
   );
-  if (pairs.length === 0) {
+  // Weather has policies of its own, so that it is run unless a policy is asked for.
+  const cases = values.policy === '' ? weatherCases().filter(({ id }) => isAsked(id)) : [];
+  if (pairs.length + cases.length === 0) {
     refuse(`There is no storm "${values.only}" with a policy "${values.policy}": nothing was run.`);
     return;
   }
@@ -77,11 +83,18 @@ async function run(): Promise<void> {
     const its = trials.filter((each) => each.scenario === scenario).map(({ trial }) => trial);
     return { id, variant: variant ?? null, title, trials: its };
   });
+  const weather: WeatherVerdict[] = [];
+  for (const each of cases) {
+    weather.push(weatherVerdict(each, await pool.run(weatherRuns(each, seedsOf(each.scenario, seeds)))));
+    if (process.stderr.isTTY)
+      process.stderr.write(`\r${weather.length} of ${cases.length} kinds of weather `);
+  }
   const suite = suiteOf(storms);
   const judged = suite.filter(({ pass }) => pass !== null);
   const passed = judged.filter(({ pass }) => pass).length;
   const wrong = suite.filter(({ isModelRight }) => !isModelRight);
-  if (values.json) console.log(JSON.stringify({ scenarios: suite }));
+  const fair = weather.filter(({ pass }) => pass).length;
+  if (values.json) console.log(JSON.stringify({ scenarios: suite, weather }));
   else {
     console.log(storms.map(table).join('\n'));
     console.log(
@@ -89,12 +102,29 @@ async function run(): Promise<void> {
         ? `\n${passed} of ${judged.length} scenarios pass with the default policy`
         : '\nThe default policy was not run, so nothing is said about it',
     );
+    if (weather.length > 0) {
+      console.log(`\n${weather.map(weatherLine).join('\n')}`);
+      console.log(`\n${fair} of ${weather.length} kinds of weather pass with the default policy`);
+    }
     if (wrong.length > 0) console.log(`The model is wrong in ${wrong.map(({ id }) => id).join(', ')}`);
   }
   if (values['write-docs']) {
-    await writeFile(docs, withSections(await readFile(docs, 'utf8'), stormSections(storms, seeds)));
+    const sections = new Map([...stormSections(storms, seeds), ['weather', weatherTable(weather)]]);
+    await writeFile(docs, withSections(await readFile(docs, 'utf8'), sections));
   }
-  process.exitCode = passed === judged.length && wrong.length === 0 ? 0 : 1;
+  const isGood = passed === judged.length && wrong.length === 0 && fair === weather.length;
+  process.exitCode = isGood ? 0 : 1;
+}
+
+function isAsked(id: string): boolean {
+  return id.toLowerCase().startsWith(values.only.toLowerCase());
+}
+
+function weatherLine({ id, pass, findings }: WeatherVerdict): string {
+  const figures = findings.map(
+    ({ what, figures: its, met }) => `${what} ${Object.values(its).map(show).join(' | ')}${met ? '' : ' ✗'}`,
+  );
+  return `  ${pass ? '✓' : '✗'} ${id}: ${figures.join('; ')}`;
 }
 
 function table({ id, variant, title, trials }: Storm): string {

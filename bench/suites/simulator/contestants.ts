@@ -12,7 +12,7 @@ id: plain-retry
 duration: 60s
 services: { api: { time: { exponential: 100ms } } }
 clients: { app: { to: api, count: ${CLIENTS}, arrivals: { think: { exponential: 1s } }, failing: 0.2 } }
-policies: { plain: { retryOn: any, attempts: 4, patience: unlimited } }
+policies: { plain: { retryOnly: any, attempts: 4, patience: unlimited } }
 `);
 
 const plain = definePolicy([retry, any]);

@@ -234,6 +234,8 @@ const clients = shape({
   ),
   /** Each client makes so many calls. */
   calls: count('unlimited', 1, unlimited),
+  /** A client whose call fails makes no more: a script that throws. */
+  quits: flag(false),
   /** After a failure the same client calls again, so much later, until it has what it wants. */
   repeat: time,
   /** At most so often for one piece of work. */
@@ -275,6 +277,10 @@ const fault = shape({
   until: duration('unlimited', unlimited),
   /** Of `errorRate` and `loss` (each way), the share; of `capacityFactor`, the factor. */
   value: number(1, 0),
+  /** Of `errorRate`: what an attempt gets instead of an answer. */
+  gives: word('500', '500', '503', '429', 'reset'),
+  /** Of `errorRate` with 503 or 429: the server says when to come back. */
+  retryAfter: duration(),
   /** Of `extraLatency`. */
   extra: duration('0ms'),
   /** Of `flap`: it refuses while it is down, and starts so. */
@@ -304,6 +310,7 @@ export const metrics = [
   'duplicates',
   'share',
   'finish',
+  'finished',
   'backlog',
   'extra',
   'lostGood',

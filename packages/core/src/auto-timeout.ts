@@ -1,50 +1,75 @@
 import type { Latency } from './latency.ts';
 
-const FACTOR = 3;
-const QUANTILE = 0.999;
+const TAIL_FACTOR = 3;
+const TAIL = 0.999;
+/** A service that becomes five times slower is not sick: its answers come within six times the median. */
+const MEDIAN_FACTOR = 6;
 const LEAST_MS = 50;
 const SAMPLES_MIN = 1_000;
+
+/** While unlearnt, an attempt has at least this multiple of the longest answer seen. */
+const LONGEST_FACTOR = 2;
 
 /** Each attempt has at least this share of the patience while little is known. */
 const SHARES_MAX = 10;
 
 /**
- * How long to wait for one attempt, from how long answers take: three times what all but one in a thousand need.
+ * How long one attempt may take, learnt from the last 1,000 answers or more: three times their p99.9, or six times their
+ * median where that is longer.
  *
- * Only answers teach. An attempt that was given up says that there was none, not how long it would have taken: a network
- * that loses messages must not make the limit grow until no time is left for a retry. But a limit that has become too
- * short would never see the answers it needs, so there are two ways up, as TCP has them for its retransmissions:
+ * Only answers teach. An attempt that timed out says that there was no answer, not how long it would have taken: a
+ * network that loses messages must not make the limit grow until no time is left for a retry. But a limit that is too
+ * short would never see the answers it needs, so a timeout makes it longer until an answer comes within the old limit:
  *
- * - With each attempt that is given up, and none answered in between, the limit doubles, up to an equal share of the patience
- *   that is left. It is back at its own with the first answer that needed no more.
- * - The last attempt has all the patience that is left: nothing comes after it that time could be saved for.
+ * - Unlearnt, with fewer than 1,000 answers, the limit is an equal share of the patience, or twice the longest answer. After
+ *   the first timeout, attempts whose time is up go on until their patience ends.
+ * - Learnt, it doubles with each timeout in a row, up to a share of the patience.
+ *
+ * The last attempt always has all the patience that is left: nothing comes after it that time could be saved for.
  */
 export class AutoTimeout {
   readonly #latency: Latency;
   #stretch = 1;
 
-  /** `latency` is told of the answered attempts by its owner. */
+  /** Its owner records the answered attempts in `latency`. */
   constructor(latency: Latency) {
     this.#latency = latency;
   }
 
-  /** An attempt has ended, or was given up after `durationMs`. */
-  settle(durationMs: number, answered: boolean, givenUp: boolean): void {
-    // Of many that were sent under one limit, only the first to be given up doubles it.
-    if (givenUp) {
-      if (durationMs >= this.#figureMs() * this.#stretch) this.#stretch *= 2;
-    } else if (answered && this.#stretch > 1 && durationMs <= this.#figureMs()) this.#stretch = 1;
+  get isLearnt(): boolean {
+    return this.#latency.samples >= SAMPLES_MIN;
+  }
+
+  /** An attempt has ended, or timed out after `durationMs`. `shareMs` is the share of patience that it had. */
+  settle(durationMs: number, answered: boolean, timedOut: boolean, shareMs: number): void {
+    const isQuestioned = timedOut || (answered && this.#stretch > 1);
+    if (!isQuestioned) return;
+    const limitMs = this.isLearnt ? this.#learntMs() : this.#unlearntMs(shareMs);
+    // Of many attempts that were sent under one limit, only the first to time out doubles it. Durations are rounded.
+    if (timedOut && durationMs >= limitMs * this.#stretch - 1) this.#stretch *= 2;
+    if (!timedOut && durationMs <= limitMs) this.#stretch = 1;
   }
 
   /** How long the next attempt may take: never more than the patience that is left, nor otherwise less than 50 ms. */
   limitMs(patienceLeftMs: number, attemptsLeft: number): number {
+    if (attemptsLeft <= 1) return patienceLeftMs;
     const shareMs = patienceLeftMs / Math.min(attemptsLeft, SHARES_MAX);
-    if (attemptsLeft <= 1 || this.#latency.samples < SAMPLES_MIN) return shareMs;
-    const figureMs = this.#figureMs();
-    return Math.min(patienceLeftMs, Math.max(figureMs, Math.min(figureMs * this.#stretch, shareMs)));
+    if (!this.isLearnt) return Math.min(patienceLeftMs, this.#unlearntMs(shareMs));
+    const learntMs = this.#learntMs();
+    return Math.min(patienceLeftMs, Math.max(learntMs, Math.min(learntMs * this.#stretch, shareMs)));
   }
 
-  #figureMs(): number {
-    return Math.max(LEAST_MS, FACTOR * this.#latency.quantile(QUANTILE));
+  /** Whether attempts go on when their time is up, because the limit may be too short. */
+  get isLifted(): boolean {
+    return this.#stretch > 1 && !this.isLearnt;
+  }
+
+  #unlearntMs(shareMs: number): number {
+    return Math.max(shareMs, LONGEST_FACTOR * this.#latency.longest);
+  }
+
+  #learntMs(): number {
+    const tailMs = TAIL_FACTOR * this.#latency.quantile(TAIL);
+    return Math.max(LEAST_MS, tailMs, MEDIAN_FACTOR * this.#latency.quantile(0.5));
   }
 }

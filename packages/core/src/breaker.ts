@@ -56,6 +56,8 @@ const NONE = -2;
 
 /** Each doubling of the calls in the window, from `minimum` on, makes a row of failures so much longer. */
 const ROW_GROWTH = 2;
+/** Calls up to this long are never slow by `slowOver`. */
+const SLOW_MIN_MS = 1000;
 
 /** And it is so long that fewer such rows than this are to be expected among the calls of the window. */
 const UNLIKELY = 0.01;
@@ -91,6 +93,8 @@ export class Breaker {
   /** Told of each change of state and the moment from which it counts. */
   onChange: ((from: BreakerState, to: BreakerState, because: BreakerCause, at: number) => void) | undefined =
     undefined;
+  /** From how many ms on a call is slow, where the settings do not say it; asked after calls of over a second. */
+  slowOver: (() => number) | undefined = undefined;
   /** Calls and probes that have succeeded so far; one whose ticket is no longer current is not counted. */
   succeeded = 0;
   /** Calls and probes that have failed so far, probes that were slow or never settled included. */
@@ -162,7 +166,7 @@ export class Breaker {
    * because the target takes no more, and says so.
    */
   settle(now: number, ticket: number, failed: boolean, durationMs: number, full = false): void {
-    const slow = durationMs > this.#settings.slowOverMs;
+    const slow = durationMs > this.#slowOverMs(durationMs);
     if (ticket === this.#ticket) this.#count(now, failed, slow, full);
     else if (this.#takes(now, ticket)) {
       if (failed || slow) this.#reopen(now, 'probe_failed');
@@ -238,6 +242,10 @@ export class Breaker {
     this.#soonestAt = this.#reopensAt;
   }
 
+  #slowOverMs(durationMs: number): number {
+    return this.slowOver && durationMs > SLOW_MIN_MS ? this.slowOver() : this.#settings.slowOverMs;
+  }
+
   #count(now: number, failed: boolean, slow: boolean, full: boolean): void {
     this.#counts.turn(now);
     this.#counts.add(CALLS);
@@ -269,9 +277,9 @@ export class Breaker {
   }
 
   /**
-   * Whether heavy traffic brings such a row by chance. Among a thousand calls a second of which a third fail, five in a
-   * row come every second, and twenty-six never; where four fifths fail, because the target takes no more, a row of eighty is
-   * no news either.
+   * Whether heavy traffic brings such a row of failures by chance. Among a thousand calls a second of which a third fail,
+   * five in a row come every second, and twenty-six never. Where four fifths fail because the target takes no more, a row
+   * of eighty is no news either.
    */
   #isChance(calls: number, failures: number): boolean {
     const { consecutive, minimum } = this.#settings;

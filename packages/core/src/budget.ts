@@ -1,4 +1,5 @@
 import { SlidingCounts } from './sliding-counts.ts';
+import { StartCredit } from './start-credit.ts';
 
 export interface BudgetSettings {
   /** What a success adds, in tokens; a retry takes one. */
@@ -12,8 +13,10 @@ export interface BudgetSettings {
 /** Plain JSON. Times are relative, and tokens are in millionths. */
 export interface BudgetSnapshot {
   readonly earned: number;
+  readonly floor: number;
+  readonly free: number;
   readonly credit: number;
-  /** null while there has been no first try. */
+  /** null while the window of the credit has not started. */
   readonly creditLeftMs: number | null;
   readonly firstTries: readonly number[];
 }
@@ -21,86 +24,150 @@ export interface BudgetSnapshot {
 /** Tokens are kept in millionths, so that ten successes at a ratio of 0.1 make a whole one. */
 const TOKEN = 1_000_000;
 
-/** What a fresh budget of unlimited attempts has credit for. */
+/** Tokens that a fresh budget of unlimited attempts starts with. */
 const CREDIT_MAX = 100;
+/** The smallest bucket of unlimited attempts grows up to this many tokens. */
+const FLOOR_MAX = 10;
+/** What a retry that succeeds adds to the smallest bucket, and one that fails takes away. */
+const FLOOR_STEP = TOKEN / 2;
+/** The share of that growth that each operation takes away which succeeds at its first attempt. */
+const FADE = 0.01;
+/** Retries that are earned and those that are free never exceed this share of the first tries. */
+const RETRIES_MAX = 0.3;
 
 /**
- * How many retries a caller may add to its own traffic. Successes pay for them: when nothing succeeds, what is left in
- * the bucket is all there is, so that an outage is not answered with more load.
+ * How many retries a caller may add to its own traffic.
  *
- * The bucket holds `ratio` of the caller's own first tries in the window and at least one token once earned. So the
- * retries of a fleet do not depend on the number of its clients: ten with a thousand calls a second hold
- * as much as ten thousand with one. The price is paid by callers with few calls: one that has spent its token retries
- * again only after 1 / `ratio` successes, which at 5 % failures makes 98 % succeed and not 100.
+ * 1. A success earns `ratio` of a token and a retry that fails costs one. So an outage, in which nothing succeeds, gets
+ *    only the retries that the bucket holds: `ratio` × the caller's own first tries in the window, and at least one.
+ * 2. A retry that succeeds costs nothing, unless the failure before it may mean overload, or more than `2 × ratio` of the
+ *    first tries would be free: all in all, retries are at most 30 % of the first tries.
+ * 3. While retries succeed, the smallest bucket grows from one token to one operation's worth (`attempts − 1`), and may
+ *    be overdrawn by as much; retries that fail and operations that need none let it shrink again.
  *
- * A fresh budget has credit for the retries of one operation until its first window has passed, so that a script with
- * a single call can retry. Work without a limit of attempts may have begun within an outage, and needs it for as long as
- * that lasts: its window begins with the first success.
+ * The limit does not depend on the number of clients: ten with a thousand calls a second hold as many tokens as ten
+ * thousand with one call a second.
  */
 export class RetryBudget {
   /** Changed by `resize` alone. */
   settings: BudgetSettings;
   #deposit: number;
+  #floorMax: number;
   #firstTries: SlidingCounts;
+  #credit: StartCredit;
   #earned = 0;
-  /** What is left of the credit, and what it may be refilled to by a refund. */
-  #credit: number;
-  #creditMax: number;
-  /** From the next look on, the last window of the credit passes. */
-  #creditEnds = false;
-  #creditEndsAt = Infinity;
+  /** The smallest bucket: what it holds at least, however little the traffic. */
+  #floor = TOKEN;
+  /** How many successful retries may be free, in millionths. First tries add to it. */
+  #free: number;
+  /** Retries in flight that are paid for only if they fail. */
+  #pending = 0;
 
   constructor(settings: BudgetSettings) {
+    const { ratio, windowMs, attempts } = settings;
     this.settings = settings;
-    this.#deposit = Math.round(settings.ratio * TOKEN);
-    this.#firstTries = new SlidingCounts(1, settings.windowMs);
-    this.#creditMax = TOKEN * Math.min(settings.attempts - 1, CREDIT_MAX);
-    this.#credit = this.#creditMax;
+    this.#deposit = Math.round(ratio * TOKEN);
+    this.#floorMax = TOKEN * Math.max(1, Math.min(attempts - 1, FLOOR_MAX));
+    this.#free = ratio > 0 ? this.#floorMax : 0;
+    this.#firstTries = new SlidingCounts(1, windowMs);
+    this.#credit = new StartCredit(
+      TOKEN * Math.min(attempts - 1, CREDIT_MAX),
+      windowMs,
+      attempts === Infinity,
+    );
   }
 
-  /** An operation begins. Retries and hedges are not told. */
+  /** An operation begins. Retries and hedges are not reported here. */
   firstTry(now: number): void {
     this.#firstTries.turn(now);
     this.#firstTries.add(0);
-    // What was earned in busier times and is too much by now does not come back with a burst.
+    // Tokens that were earned in busier times and are above the limit now must not come back with a burst.
     this.#earn(0);
-    this.#creditEnds ||= this.settings.attempts < Infinity;
-    this.#endCredit(now);
+    const free = Math.max(0, Math.min(2 * this.#deposit, RETRIES_MAX * TOKEN - this.#deposit));
+    this.#free = Math.min(this.#free + free, this.#floorMax);
+    this.#credit.onFirstTry(now);
   }
 
-  /** An operation has succeeded, at whichever attempt. When, nobody has to know: time counts when tokens are asked for. */
+  /** An operation succeeded at its first attempt. The time is not needed: `tokens` brings the window up to date. */
   success(): void {
-    this.#creditEnds = true;
+    this.#floor -= FADE * (this.#floor - TOKEN);
+    this.#credit.onSuccess();
     this.#earn(this.#deposit);
   }
 
-  tokens(now: number): number {
-    this.#firstTries.turn(now);
-    this.#endCredit(now);
-    this.#earn(0);
-    if (now >= this.#creditEndsAt) this.#credit = this.#creditMax = 0;
-    return (this.#earned + this.#credit) / TOKEN;
+  /**
+   * Takes what a retry costs: a token now, or, if it is `postpaid`, a token when it fails. Ask `tokens` before. Each
+   * retry is settled once, with one of the three methods below.
+   */
+  startRetry(now: number, postpaid: boolean): void {
+    if (postpaid) this.#pending++;
+    else this.spend(now, 1);
   }
 
-  /** Takes `cost` tokens; when there are fewer it takes none and says false. */
+  /** An operation succeeded after a retry. `refund`: a retry that was paid for gets its token back after all. */
+  retrySucceeded(now: number, postpaid: boolean, refund: boolean): void {
+    this.#floor = Math.min(this.#floor + FLOOR_STEP, this.#floorMax);
+    this.#credit.onSuccess();
+    this.#earn(this.#deposit);
+    if (postpaid) this.#pending--;
+    const isFree = (postpaid || refund) && this.#free >= TOKEN;
+    if (isFree) this.#free -= TOKEN;
+    if (isFree && refund) this.refund(1);
+    if (!isFree && postpaid) this.spend(now, 1);
+  }
+
+  /** A retry failed as well, or was cancelled in flight. */
+  retryFailed(now: number, postpaid: boolean): void {
+    if (postpaid) {
+      this.#pending--;
+      this.spend(now, 1);
+    }
+    this.#floor = Math.max(TOKEN, this.#floor - FLOOR_STEP);
+  }
+
+  /** A retry was not sent after all. */
+  retryDropped(postpaid: boolean): void {
+    if (postpaid) this.#pending--;
+    else this.refund(1);
+  }
+
+  /** Tokens that a retry can be paid from; below zero while the bucket is overdrawn. */
+  tokens(now: number, postpaid = false): number {
+    this.#firstTries.turn(now);
+    this.#credit.pass(now);
+    this.#earn(0);
+    const held = this.#earned + this.#credit.left;
+    // Retries in flight use the overdraft first, so that a few of them leave the tokens to those that need one now. Start
+    // credit that is left stands for the overdraft: both together are one operation's worth.
+    const overdraft = Math.max(0, Math.min(this.#floor - TOKEN, this.#floorMax - this.#credit.left));
+    const overdrawn = held + overdraft - this.#pending * TOKEN;
+    return (postpaid ? overdrawn : Math.min(held, overdrawn)) / TOKEN;
+  }
+
+  /** Whether it holds less than half of what it could, or not even one token. */
+  isScarce(now: number): boolean {
+    return this.tokens(now) < Math.max(1, this.#limit() / (2 * TOKEN));
+  }
+
+  /** Takes `cost` tokens. When there are fewer, it takes none and returns false. */
   trySpend(now: number, cost: number): boolean {
     if (this.tokens(now) < cost) return false;
     this.spend(now, cost);
     return true;
   }
 
-  /** Takes `cost` tokens, or what there is. Credit goes first, as it does not keep. */
+  /** Takes `cost` tokens, the start credit first, because it ends soon. It never takes more than the overdraft allows. */
   spend(now: number, cost: number): void {
     this.tokens(now);
-    const credit = Math.min(this.#credit, cost * TOKEN);
-    this.#credit -= credit;
-    this.#earned = Math.max(0, this.#earned + credit - cost * TOKEN);
+    const credit = Math.min(this.#credit.left, cost * TOKEN);
+    this.#credit.left -= credit;
+    this.#earned = Math.max(TOKEN - this.#floorMax, this.#earned + credit - cost * TOKEN);
   }
 
-  /** Gives back what was taken for a retry that was not sent. */
+  /** Gives tokens back. */
   refund(cost: number): void {
-    const credit = Math.min(this.#creditMax - this.#credit, cost * TOKEN);
-    this.#credit += credit;
+    const credit = Math.min(this.#credit.max - this.#credit.left, cost * TOKEN);
+    this.#credit.left += credit;
     this.#earn(cost * TOKEN - credit);
   }
 
@@ -110,43 +177,49 @@ export class RetryBudget {
     return this.#firstTries.total(0) === 0;
   }
 
-  /** Changes the settings. What was earned stays, within what the new ones allow, and credit is never renewed. */
+  /** Changes the settings. What was earned stays, within what the new ones allow, and start credit is never renewed. */
   resize(now: number, settings: BudgetSettings): this {
     const snapshot = this.save(now);
+    const creditMax = this.#credit.max;
     const fresh = new RetryBudget(settings);
     this.settings = settings;
     this.#deposit = fresh.#deposit;
+    this.#floorMax = fresh.#floorMax;
     this.#firstTries = fresh.#firstTries;
-    this.#creditMax = Math.min(this.#creditMax, fresh.#creditMax);
+    this.#credit = fresh.#credit;
+    this.#credit.max = Math.min(creditMax, this.#credit.max);
     this.restore(snapshot, now);
     return this;
   }
 
   save(now: number): BudgetSnapshot {
     this.tokens(now);
+    const { left, endsAt } = this.#credit;
     return {
       earned: this.#earned,
-      credit: this.#credit,
-      creditLeftMs: this.#creditEndsAt === Infinity ? null : this.#creditEndsAt - now,
+      floor: this.#floor,
+      free: this.#free,
+      credit: left,
+      creditLeftMs: endsAt === Infinity ? null : endsAt - now,
       firstTries: this.#firstTries.save(now),
     };
   }
 
-  /** Takes over a snapshot. Credit is not renewed by a restart, nor larger than this budget's own. */
+  /** Takes over a snapshot. A restart does not renew the start credit, nor make it larger than this budget's own. */
   restore(snapshot: BudgetSnapshot, now: number): void {
     this.#firstTries.restore(snapshot.firstTries, now);
     this.#earned = snapshot.earned;
-    this.#credit = Math.min(this.#creditMax, snapshot.credit);
-    this.#creditEndsAt = snapshot.creditLeftMs === null ? Infinity : now + snapshot.creditLeftMs;
-  }
-
-  #endCredit(now: number): void {
-    if (this.#creditEnds && this.#creditEndsAt === Infinity)
-      this.#creditEndsAt = now + this.settings.windowMs;
+    this.#floor = Math.min(snapshot.floor, this.#floorMax);
+    this.#free = Math.min(snapshot.free, this.#floorMax);
+    this.#credit.left = Math.min(this.#credit.max, snapshot.credit);
+    this.#credit.endsAt = snapshot.creditLeftMs === null ? Infinity : now + snapshot.creditLeftMs;
   }
 
   #earn(millionths: number): void {
-    const most = Math.max(TOKEN, this.#deposit * this.#firstTries.total(0));
-    this.#earned = Math.min(this.#earned + millionths, most);
+    this.#earned = Math.min(this.#earned + millionths, this.#limit());
+  }
+
+  #limit(): number {
+    return Math.max(this.#floor, this.#deposit * this.#firstTries.total(0));
   }
 }

@@ -38,6 +38,9 @@ export interface Facts {
 /** A throttled target wants more room than a failing one. */
 const throttledBaseMs = 1000;
 
+/** Chance adds at most this much to a server's hint. */
+const hintSpreadMaxMs = 60_000;
+
 export const done: Verdict = { kind: 'done' };
 
 /** What to do after an attempt. Pure: the same arguments give the same verdict, here, in a queue and in the simulator. */
@@ -56,9 +59,9 @@ export function decide(rules: Rules, history: History, judged: Judgement, facts:
   const baseMinMs = judged.class === 'throttled' ? throttledBaseMs : 0;
   const backoffMs = rules.delay(history.attempt, history.previousDelayMs, facts.roll, baseMinMs);
   const leftMs = history.patienceEndsAt - facts.now - facts.expectedAttemptMs;
-  // A server's hint is a floor: chance may add to it, never move it earlier. It adds at most half of what patience
-  // leaves, so that only the hint itself can be too long and the attempt after it has time.
-  const chanceMs = (facts.roll / 2) * Math.max(0, Math.min(hintMs, leftMs - hintMs));
+  // A server's hint is a floor: chance may add up to as much again, never move it earlier. It adds at most half of what
+  // patience leaves, so that only the hint itself can be too long and the attempt after it has time.
+  const chanceMs = facts.roll * Math.max(0, Math.min(hintMs, hintSpreadMaxMs, (leftMs - hintMs) / 2));
   const delayMs = Math.max(hintMs + chanceMs, within(Infinity, backoffMs), facts.admitsAt - facts.now);
   if (facts.admitsAt === Infinity) return stop('breaker_open');
   if (delayMs >= leftMs) return stop('patience_too_short');

@@ -71,7 +71,7 @@ export function explain(policy: Policy, { within = [] }: ExplainOptions = {}): E
     delays: delayTable(plan),
     time: worstTime(plan, isGuarded),
     load: worstLoad(plan, settings, within),
-    retried: plan.attempts > 1 ? sayRetried(plan, settings.retryOn, isGuarded) : [],
+    retried: plan.attempts > 1 ? sayRetried(plan, settings, isGuarded) : [],
     notRetried: sayNotRetried(settings.neverOn ?? []),
     hints: sayHints(plan.hintCapMs),
   };

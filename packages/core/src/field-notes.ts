@@ -17,19 +17,21 @@ export const fieldNotes: Readonly<Record<string, string>> = {
     'How much of a wait is left to chance. `full`: all of it, `equal`: half, `decorrelated`: between the base and three times the wait before; or a share from 0 to 1.',
   'backoff.jitter.plusMinus': 'Moves each wait by up to so long in either direction.',
   retryOn:
-    'Which failures are worth another attempt: names of packs, packs, or functions that classify an outcome. Not said: `network` and `http`, where the policy has these packs.',
+    'Which failures are worth another attempt besides those of `network` and `http`: names of packs, packs, or functions that classify an outcome.',
+  retryOnly:
+    'The same instead of `network` and `http`: nothing else is tried again but what is marked by hand.',
   neverOn: 'Classes of errors that are never retried, whatever the packs say.',
   respectServer: 'Whether a server that says when to come back is listened to.',
   'respectServer.cap': 'A server that asks for more than this ends the work.',
 
   attemptTimeout:
-    'How long one attempt may take. `auto`: three times the measured p99.9. `split`: an equal share of the patience that is left. `none`: all of it.',
+    'How long one attempt may take. `auto`: three times the measured p99.9 and at least six times the median; while fewer than 1,000 answers were measured, an equal share of the patience, which is lifted when it seems too short. `split`: an equal share of the patience that is left. `none`: all of it.',
 
   budget: 'How many retries a caller may add to its own traffic.',
   'budget.ratio':
-    'What a success adds, in tokens; a retry takes one. 0.1 allows one retry for ten successes.',
+    'What a success adds, in tokens; a retry that fails takes one. 0.1 allows one failing retry for ten successes.',
   'budget.window':
-    'The bucket holds at most `ratio` of the calls made in this time, but always room for one token.',
+    'The bucket holds at most `ratio` of the calls made in this time, but always room for one token, and for more while retries succeed.',
 
   breaker: 'Stops calling a target that is failing, and probes it until it is well.',
   'breaker.window': 'How far back calls are counted: so long, or so many calls.',
@@ -39,7 +41,8 @@ export const fieldNotes: Readonly<Record<string, string>> = {
   'breaker.consecutive':
     'Failures in a row that open it, whatever the ratio, and more of them in heavy traffic; 0: none do.',
   'breaker.slow': 'Whether slow calls open it as well.',
-  'breaker.slow.over': 'A call that takes longer is slow.',
+  'breaker.slow.over':
+    'A call that takes longer is slow. `auto`: 10 times the median of the target, and more than a second; needs an attempt timeout that learns.',
   'breaker.slow.ratio': 'The share of slow calls that opens it.',
   'breaker.openFor':
     'The shortest and the longest time it stays open. It grows with the outage, and up to half of it is taken off by chance.',

@@ -24,13 +24,18 @@ export function launch<F extends Flight>(
   attempt: number,
   now: number,
   patienceEndsAt: number,
+  /** This attempt is not given less time, where the limit is not said: twice what was too short for the one before. */
+  leastMs = 0,
 ): F | undefined {
   const { attemptTimeoutMs } = plan;
+  const leftMs = patienceEndsAt - now;
   const limitMs =
-    attemptTimeoutMs > 0 ? attemptTimeoutMs : shareMs(plan, target, attempt, patienceEndsAt - now);
-  const { breaker } = target;
+    attemptTimeoutMs > 0 ? attemptTimeoutMs : Math.max(leastMs, limitOf(plan, target, attempt, leftMs));
+  const { breaker, autoTimeout } = target;
+  // A limit that is not learnt yet may be extended to all the patience.
+  const leaseMs = autoTimeout?.isLearnt === false ? leftMs : limitMs;
   const ticket = breaker
-    ? breaker.admit(now, limitMs < Infinity ? limitMs + ticketGraceMs : unlimitedLeaseMs)
+    ? breaker.admit(now, leaseMs < Infinity ? leaseMs + ticketGraceMs : unlimitedLeaseMs)
     : 0;
   if (ticket < 0) return undefined;
   plan.counters.attempts++;
@@ -46,11 +51,32 @@ export function launch<F extends Flight>(
   );
 }
 
-function shareMs(plan: Plan, target: Target, attempt: number, leftMs: number): number {
-  const attemptsLeft = Math.min(sharesMax, Math.max(1, plan.attempts - attempt + 1));
+function limitOf(plan: Plan, target: Target, attempt: number, leftMs: number): number {
+  const shares = sharesLeft(plan, attempt);
   return Math.max(
     shareMinMs,
-    target.autoTimeout ? target.autoTimeout.limitMs(leftMs, attemptsLeft) : leftMs / attemptsLeft,
+    target.autoTimeout ? target.autoTimeout.limitMs(leftMs, shares) : leftMs / shares,
+  );
+}
+
+/** Among how many attempts the patience is shared, this one included. */
+function sharesLeft(plan: Plan, attempt: number): number {
+  return Math.min(sharesMax, Math.max(1, plan.attempts - attempt + 1));
+}
+
+/**
+ * When an attempt whose time is up really ends. Cutting it short would only turn a late answer into a failure where
+ * nothing could follow it, or where the limit itself seems too short: then it has all its patience.
+ */
+export function extendedEnd(flight: Flight, mayRetry: boolean): number {
+  const { plan, on, attempt, startedAt, endsAt, patienceEndsAt } = flight;
+  const { autoTimeout } = on;
+  if (plan.attemptTimeoutMs > 0 || !autoTimeout) return endsAt;
+  if (!mayRetry || autoTimeout.isLifted) return patienceEndsAt;
+  // The limit may have grown since the attempt was sent.
+  return Math.max(
+    endsAt,
+    startedAt + autoTimeout.limitMs(patienceEndsAt - startedAt, sharesLeft(plan, attempt)),
   );
 }
 
@@ -81,7 +107,10 @@ export function land(flight: Flight, now: number, judged: Judgement): void {
   if (outcome === 'ignored') breaker?.cancel(now, ticket);
   else {
     breaker?.settle(now, ticket, !answered, tookMs, outcome === 'throttled');
-    autoTimeout?.settle(tookMs, answered, flight.over);
+    if (autoTimeout) {
+      const shareMs = (flight.patienceEndsAt - flight.startedAt) / sharesLeft(flight.plan, flight.attempt);
+      autoTimeout.settle(tookMs, answered, flight.over, shareMs);
+    }
     standing?.settle(now, tookMs, answered);
     if (answered) latency?.record(now, tookMs);
     if (throttle) throttle[answered ? 'accept' : 'reject'](now);

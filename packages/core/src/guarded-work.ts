@@ -1,3 +1,4 @@
+import { ask } from './ask.ts';
 import { type Attempt, Flight } from './attempt.ts';
 import { within } from './backoff.ts';
 import type { Breaker } from './breaker.ts';
@@ -5,17 +6,20 @@ import type { RetryBudget } from './budget.ts';
 import { type Bulkhead, FULL, type Waiter } from './bulkhead.ts';
 import type { Facts } from './decide.ts';
 import { ExpiredError, isExpired, OptionsError, type RefusalReason, refusedQuickly } from './errors.ts';
-import { expiryOf, isEndTimed, land, launch } from './flight-deck.ts';
+import { expiryOf, extendedEnd, isEndTimed, land, launch } from './flight-deck.ts';
 import type { Judgement, Outcome } from './outcome.ts';
 import type { Plan, RunOptions } from './plan.ts';
 import { ranks } from './run-options.ts';
 import type { Target } from './target.ts';
 import { OVERFLOW } from './targets.ts';
 import type { Verdict } from './verdict.ts';
-import { SEND, STOP, type Step, WAIT, Work } from './work.ts';
+import { type Payment, PREPAID_TIMEOUT, REFUNDED, SEND, STOP, type Step, WAIT, Work } from './work.ts';
 
 /** An attempt that patience left less for says nothing of its target. */
 const fairMs = 50;
+
+/** A quick answer takes at most this multiple of the median. */
+const quickFactor = 2;
 
 /** How soon at least, and by chance up to twice that, work that waits for a breaker looks how its probes are doing. */
 const lookMs = 50;
@@ -42,6 +46,8 @@ export class GuardedWork extends Work {
   /** The interchangeable targets that had an attempt. */
   declare tried: Set<Target> | undefined;
   declare refused: Refusal | undefined;
+  /** The next attempt has at least this long: twice an unlearnt limit that was too short for the one before. */
+  declare attemptMinMs: number;
 
   constructor(plan: Plan, options: RunOptions | undefined, now: number, patienceEndsAt: number) {
     super(plan, options, now, patienceEndsAt);
@@ -51,6 +57,7 @@ export class GuardedWork extends Work {
     this.paused = undefined;
     this.tried = undefined;
     this.refused = undefined;
+    this.attemptMinMs = 0;
   }
 
   override begin(now: number, signal?: AbortSignal): Step {
@@ -88,8 +95,8 @@ export class GuardedWork extends Work {
       }
     }
     let step: Step = WAIT;
-    if (rival && rival.endsAt <= now) step = this.expire(now, rival);
-    if (current && current.endsAt <= now) step = this.expire(now, current);
+    if (rival && this.isTimeUp(now, rival)) step = this.expire(now, rival);
+    if (current && this.isTimeUp(now, current)) step = this.expire(now, current);
     if (step === WAIT && this.current) this.wakeAt = this.nextAlarm();
     return step;
   }
@@ -116,6 +123,7 @@ export class GuardedWork extends Work {
     this.endedAt = now;
     if (this.current) this.abandonAll(now, 'another attempt was faster');
     this.target?.hedgeBudget?.success();
+    if (this.payment === PREPAID_TIMEOUT && isQuick(attempt as Flight, now)) this.payment = REFUNDED;
     return super.finish(now, attempt, judged);
   }
 
@@ -139,19 +147,20 @@ export class GuardedWork extends Work {
     return flight.over;
   }
 
-  override decide(now: number, judged: Judgement): Verdict {
+  override decide(now: number, judged: Judgement, payment: Payment): Verdict {
     const retryAfterMs = within(Infinity, judged.retryAfterMs ?? 0);
     // What a rival was told holds for this one as well.
     this.hintedUntil = Math.max(this.hintedUntil, now + retryAfterMs);
     const hintMs = this.hintedUntil - now;
     if (this.current) return race;
-    return super.decide(now, hintMs > retryAfterMs ? { ...judged, retryAfterMs: hintMs } : judged);
+    const hinted = hintMs > retryAfterMs ? { ...judged, retryAfterMs: hintMs } : judged;
+    return super.decide(now, hinted, payment);
   }
 
-  override facts(now: number): Facts {
+  override facts(now: number, payment: Payment): Facts {
     const latency = this.target?.latency;
     return {
-      ...super.facts(now),
+      ...super.facts(now, payment),
       expectedAttemptMs: latency ? latency.quantile(0.5) : 0,
       admitsAt: this.admitsAt(now),
     };
@@ -205,7 +214,8 @@ export class GuardedWork extends Work {
   private dispatch(now: number, target: Target): Admission {
     const { plan, current } = this;
     const hasTime = now < this.patienceEndsAt;
-    const flight = hasTime && launch(Flight, plan, target, this.attempt + 1, now, this.patienceEndsAt);
+    const flight =
+      hasTime && launch(Flight, plan, target, this.attempt + 1, now, this.patienceEndsAt, this.attemptMinMs);
     if (!flight) {
       target.bulkhead?.leave(now);
       return hasTime
@@ -278,10 +288,28 @@ export class GuardedWork extends Work {
     return Math.min(this.hedgeAt, current?.endsAt ?? Infinity, this.rival?.endsAt ?? Infinity);
   }
 
+  /** Whether to give an attempt up now. Where it may go on for longer, its end is moved. */
+  private isTimeUp(now: number, flight: Flight): boolean {
+    if (flight.endsAt > now) return false;
+    if (now < this.patienceEndsAt) flight.at = extendedEnd(flight, this.mayRetry(now, flight));
+    return flight.endsAt <= now;
+  }
+
+  /** Whether a retry may follow an attempt that is given up now. */
+  private mayRetry(now: number, flight: Flight): boolean {
+    const { plan, options, budget } = this;
+    if (!this.idempotent || this.barred || plan.killSwitch.isOn || this.attempt >= plan.attempts)
+      return false;
+    if (options?.barred && ask(options.barred, 'not_replayable')) return false;
+    return !budget || flight.on.autoTimeout?.isLearnt === true || !budget.isScarce(now);
+  }
+
   /** The attempt's time is up. Its call may go on: the permit stays taken until it settles or the lease ends. */
   private expire(now: number, flight: Flight): Step {
     const error = expiryOf(flight, now, this.startedAt, this.given);
     this.plan.counters.timeouts++;
+    const isUnlearnt = flight.on.autoTimeout?.isLearnt === false;
+    this.attemptMinMs = isUnlearnt ? 2 * (now - flight.startedAt) : 0;
     flight.abandon(now, error);
     // Whoever hears its signal may make the caller leave; the call goes on, and with it the permit.
     if (this.stop) return STOP;
@@ -350,6 +378,11 @@ interface Refusal {
   readonly because: RefusalReason;
   /** When it may be different, as it looked then; Infinity while unknown. */
   readonly admitsAt: number;
+}
+
+/** A quick answer after a timeout: a message was lost, and the target does not have too much to do. */
+function isQuick({ on, startedAt }: Flight, now: number): boolean {
+  return now - startedAt <= quickFactor * (on.latency?.quantile(0.5) ?? 0);
 }
 
 function isPatience(given: unknown): boolean {

@@ -31,6 +31,8 @@ export class Latency {
   #olderSamples = 0;
   #endsAt = -Infinity;
   #recorded = 0;
+  #longest = 0;
+  #olderLongest = 0;
   readonly #kept: Kept[] = [];
 
   /** How many samples the quantiles are taken from. */
@@ -38,8 +40,14 @@ export class Latency {
     return this.#samples + this.#olderSamples;
   }
 
+  /** The longest of those samples, in ms; 0 without samples. */
+  get longest(): number {
+    return Math.max(this.#longest, this.#olderLongest);
+  }
+
   record(now: number, ms: number): void {
     if (now >= this.#endsAt || this.#samples >= GENERATION_SAMPLES) this.#turn(now);
+    if (ms > this.#longest) this.#longest = ms;
     const us = Math.max(LEAST_US, Math.min(ms * 1000, MOST_US) | 0);
     const doublings = 27 - Math.clz32(us);
     this.#counts[(doublings << 4) + (us >>> doublings) - 16]!++;
@@ -78,13 +86,16 @@ export class Latency {
     const counts = this.#olderCounts.fill(0);
     this.#olderCounts = this.#counts;
     this.#olderSamples = this.#samples;
+    this.#olderLongest = this.#longest;
     // After a long rest even the newer generation is too old.
     if (now >= this.#endsAt + GENERATION_MS) {
       this.#olderCounts.fill(0);
       this.#olderSamples = 0;
+      this.#olderLongest = 0;
     }
     this.#counts = counts;
     this.#samples = 0;
+    this.#longest = 0;
     this.#endsAt = now + GENERATION_MS;
   }
 }

@@ -23,6 +23,10 @@ export interface Judgement {
   readonly retryNever?: boolean | undefined;
   /** True only with proof that the target did not process the attempt: repeating it is safe for any operation. */
   readonly unprocessed?: boolean | undefined;
+  /** The target may have too much to do, although it does not say when to come back: a plain 503. */
+  readonly overload?: boolean | undefined;
+  /** No classifier knows the error: it is fatal only because nobody said otherwise. */
+  readonly unknown?: boolean | undefined;
   /** A hint that could not be read, verbatim, so that it is reported and not just dropped. */
   readonly unreadableHint?: string | undefined;
 }
@@ -33,9 +37,11 @@ export interface Judgement {
  */
 export type Classifier = (outcome: Outcome, epochMs: () => number) => Judgement | OutcomeClass | undefined;
 
-/** A named classifier: what `retryOn: [network, http]` names. */
-export interface Pack {
-  readonly pack: string;
+/** A named classifier: what `retryOn: ['sql']` names. */
+export interface Pack<Name extends string = string> {
+  readonly pack: Name;
+  /** True: every policy that has this pack asks it, unless `retryOnly` leaves it out. */
+  readonly byDefault?: boolean | undefined;
   readonly classify: Classifier;
   /** True when it judges values, such as responses, as well as errors. */
   readonly values?: boolean | undefined;

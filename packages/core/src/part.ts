@@ -1,3 +1,4 @@
+import type { RetryOn } from './classify/classifier.ts';
 import type { SettingsOf, SpecOf, Table } from './fields.ts';
 import type { Pack } from './outcome.ts';
 import type { Plan } from './plan.ts';
@@ -15,12 +16,21 @@ export interface Part<T extends Table = Table> {
   create(settings: SettingsOf<T>, plan: Plan, spec: SpecOf<T>): void;
 }
 
-/** The document that a policy of these parts takes. */
+/** The document that a policy of these parts takes. Of packs it knows the names. */
 export type SpecOfParts<P extends readonly (Part | Pack)[]> = {
   name?: string | undefined;
-} & UnionToIntersection<
-  P[number] extends infer Each ? (Each extends Part<infer T> ? SpecOf<T> : never) : never
+} & WithPacks<
+  UnionToIntersection<
+    P[number] extends infer Each ? (Each extends Part<infer T> ? SpecOf<T> : never) : never
+  >,
+  P[number] extends infer Each ? (Each extends Pack<infer Name> ? Name : never) : never
 >;
+
+type WithPacks<Spec, Name extends string> = {
+  [K in keyof Spec]: K extends 'retryOn' | 'retryOnly'
+    ? RetryOn<Name> | readonly RetryOn<Name>[] | undefined
+    : Spec[K];
+};
 
 type UnionToIntersection<U> = (U extends unknown ? (each: U) => void : never) extends (all: infer I) => void
   ? I

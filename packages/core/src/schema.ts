@@ -74,7 +74,10 @@ function alternatives(field: Field, path: string, packs: readonly string[]): Jso
   }
   if (of && kind.startsWith('a list')) {
     // The names of packs are the only thing that a document can say there.
-    const item = path === 'retryOn' ? [{ enum: packs }] : alternatives(of[0] as Field, path, packs);
+    const item =
+      path === 'retryOn' || path === 'retryOnly'
+        ? [{ enum: packs }]
+        : alternatives(of[0] as Field, path, packs);
     return [...item, { type: 'array', items: oneOf(item) }];
   }
   if (of) return of.flatMap((each) => alternatives(each, path, packs));

@@ -11,6 +11,8 @@ export interface StoryAttempt {
   /** Ms since the work began. */
   readonly endedAtMs: number;
   readonly class: OutcomeClass;
+  /** True where it is `fatal` only because no classifier knows the error. */
+  readonly unknown?: boolean | undefined;
   /** The server's own word on when to come back, if it gave one: ms from then on. */
   readonly retryAfterMs?: number | undefined;
   /** What the attempt threw; for a value that was judged a failure, the value. */

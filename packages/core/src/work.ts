@@ -3,6 +3,7 @@ import { Attempt } from './attempt.ts';
 import type { RetryBudget } from './budget.ts';
 import { thrownBy } from './classify/classifier.ts';
 import { decide, done, type Facts, type History } from './decide.ts';
+import { isExpired } from './errors.ts';
 import type { Classifier, Judgement, Outcome, OutcomeClass } from './outcome.ts';
 import type { Plan, RunOptions } from './plan.ts';
 import { endedInside, nextMoment, type Story, type StoryAttempt } from './story.ts';
@@ -43,6 +44,7 @@ export class Work implements History {
   /** Whose state the run belongs to, where guards stand around its attempts. */
   declare target: Target | undefined;
   declare budget: RetryBudget | undefined;
+  declare payment: Payment;
   /** The latest attempt. */
   declare current: Attempt | undefined;
   /** When to call `alarm`; Infinity: not at all. */
@@ -72,6 +74,7 @@ export class Work implements History {
     this.barred = undefined;
     this.target = undefined;
     this.budget = undefined;
+    this.payment = NONE;
     this.current = undefined;
     this.wakeAt = Infinity;
     this.backingOff = false;
@@ -142,6 +145,8 @@ export class Work implements History {
     this.learn(now, attempt, judged);
     if (judged.class === 'ok') return this.finish(now, attempt, judged);
 
+    if (this.payment !== NONE) this.budget?.retryFailed(now, this.payment === POSTPAID);
+    this.payment = NONE;
     this.isValue = outcome.ok;
     this.inner = endedInside(given, attempt.since);
     // Of one that was over by our own limit, a run inside has not given up: it was told to leave.
@@ -149,12 +154,14 @@ export class Work implements History {
     if (plan.killSwitch.isOn) this.barred ??= 'kill_switch';
     const asked = this.options?.barred;
     if (asked) this.barred ??= ask(asked, 'not_replayable');
-    const verdict = this.decide(now, judged);
+    const payment = paymentFor(judged, given, plan.hintCapMs);
+    const verdict = this.decide(now, judged, payment);
     const told: StoryAttempt = {
       attempt: attempt.attempt,
       target: attempt.target,
       endedAtMs: now - this.startedAt,
       class: judged.class,
+      unknown: judged.unknown,
       retryAfterMs: judged.retryAfterMs,
       outcome: given,
       verdict,
@@ -170,7 +177,8 @@ export class Work implements History {
     if (this.stop) return STOP;
     if (verdict.kind === 'give_up') return this.giveUp(now, verdict.because, given);
     if (verdict.kind !== 'retry') return WAIT;
-    this.budget?.spend(now, verdict.costs);
+    this.payment = payment;
+    this.budget?.startRetry(now, payment === POSTPAID);
     this.previousDelayMs = verdict.delayMs;
     this.backingOff = true;
     if (verdict.delayMs === 0) return this.send(now);
@@ -185,7 +193,9 @@ export class Work implements History {
     this.endedAt = now;
     if (this.attempt > 1) counters.succeededAfterRetry++;
     else counters.succeeded++;
-    this.budget?.success();
+    const { payment } = this;
+    if (payment === NONE) this.budget?.success();
+    else this.budget?.retrySucceeded(now, payment === POSTPAID, payment === REFUNDED);
     reporter?.attempt(this, attempt, now, judged, done);
     reporter?.ended(this, now);
     return DONE;
@@ -196,8 +206,13 @@ export class Work implements History {
     this.stop = stop;
     this.given = given;
     this.endedAt = now;
-    // A retry that is not sent is not paid for.
-    if (this.backingOff) this.budget?.refund(1);
+    if (this.payment !== NONE) {
+      const isPostpaid = this.payment === POSTPAID;
+      this.payment = NONE;
+      // A retry that is not sent is not paid for.
+      if (this.backingOff) this.budget?.retryDropped(isPostpaid);
+      else this.budget?.retryFailed(now, isPostpaid);
+    }
     if (this.attempt > 1) counters.failedAfterRetry++;
     else counters.failed++;
     counters.stops[stop] = (counters.stops[stop] ?? 0) + 1;
@@ -215,12 +230,12 @@ export class Work implements History {
     return judge(this.plan, this.options, outcome);
   }
 
-  decide(now: number, judged: Judgement): Verdict {
-    return decide(this.plan, this, judged, this.facts(now));
+  decide(now: number, judged: Judgement, payment: Payment): Verdict {
+    return decide(this.plan, this, judged, this.facts(now, payment));
   }
 
-  facts(now: number): Facts {
-    const tokens = this.budget ? this.budget.tokens(now) : 1;
+  facts(now: number, payment: Payment): Facts {
+    const tokens = this.budget ? this.budget.tokens(now, payment === POSTPAID) : 1;
     return { now, roll: this.plan.random(), tokens, expectedAttemptMs: 0, admitsAt: now };
   }
 
@@ -280,6 +295,34 @@ function askCaller(
     return thrownBy(outcome, error);
   }
 }
+
+/**
+ * After a sign of overload a retry is paid for at once, and its success says little about the next one. A server that
+ * names the time at which to come back has room then: a retry that waited for it and succeeds gets its token back.
+ */
+function paymentFor(judged: Judgement, given: unknown, hintCapMs: number): Payment {
+  const isInvited = judged.retryAfterMs !== undefined && hintCapMs > 0;
+  if (judged.class === 'throttled' || judged.overload) return isInvited ? REFUNDED : PREPAID;
+  return isExpired(given) ? PREPAID_TIMEOUT : POSTPAID;
+}
+
+/** How the retry that is under way is paid for. */
+export type Payment =
+  | typeof NONE
+  | typeof PREPAID
+  | typeof PREPAID_TIMEOUT
+  | typeof REFUNDED
+  | typeof POSTPAID;
+/** There is none. */
+const NONE = 0;
+/** With a token, whatever comes of it. */
+const PREPAID = 1;
+/** With a token, which a quick answer gives back. */
+export const PREPAID_TIMEOUT = 2;
+/** With a token that is given back. */
+export const REFUNDED = 3;
+/** With a token if it fails. */
+const POSTPAID = 4;
 
 const classes: readonly OutcomeClass[] = ['ok', 'transient', 'throttled', 'fatal', 'ignored'];
 

@@ -2,23 +2,26 @@ import { describe, expect, test } from 'vitest';
 import { AutoTimeout } from '../src/auto-timeout.ts';
 import { Latency } from '../src/latency.ts';
 
+/** The share of an attempt with 10 s of patience and four attempts left. */
+const shareMs = 2_500;
+
 function setup() {
   const latency = new Latency();
   const timeout = new AutoTimeout(latency);
   const answer = (ms: number, times = 1) => {
     for (let i = 0; i < times; i++) {
+      timeout.settle(ms, true, false, shareMs);
       latency.record(0, ms);
-      timeout.settle(ms, true, false);
     }
   };
   const fail = (times = 1) => {
-    for (let i = 0; i < times; i++) timeout.settle(1, false, false);
+    for (let i = 0; i < times; i++) timeout.settle(1, false, false, shareMs);
   };
   /** After whatever was its limit. */
-  const giveUp = (times = 1) => {
-    for (let i = 0; i < times; i++) timeout.settle(timeout.limitMs(10_000, 4), false, true);
+  const timeOut = (times = 1) => {
+    for (let i = 0; i < times; i++) timeout.settle(timeout.limitMs(10_000, 4), false, true, shareMs);
   };
-  return { latency, timeout, answer, fail, giveUp };
+  return { latency, timeout, answer, fail, timeOut };
 }
 
 describe('while little is known', () => {
@@ -30,7 +33,39 @@ describe('while little is known', () => {
     answer(10, 999);
     expect(timeout.limitMs(10_000, 4)).toBe(2_500);
     answer(10);
-    expect(timeout.limitMs(10_000, 4)).toBe(50);
+    expect(timeout.limitMs(10_000, 4)).toBeLessThan(65);
+  });
+
+  test('an attempt has at least twice the longest answer of the last minutes', () => {
+    const { timeout, latency, answer } = setup();
+    answer(3_000);
+    answer(100, 10);
+    expect(timeout.limitMs(10_000, 4)).toBe(6_000);
+    answer(8_000);
+    expect(timeout.limitMs(10_000, 4)).toBe(10_000);
+    // Two generations of five minutes later nobody remembers it.
+    latency.record(300_000, 100);
+    latency.record(600_000, 100);
+    expect(timeout.limitMs(10_000, 4)).toBe(2_500);
+  });
+
+  test('the first timeout lifts the limit, and an answer within it takes that back', () => {
+    const { timeout, answer, fail, timeOut } = setup();
+    answer(100);
+    timeOut();
+    expect(timeout.isLifted).toBe(true);
+    fail();
+    expect(timeout.isLifted).toBe(true);
+    answer(3_000);
+    expect(timeout.isLifted).toBe(true);
+    answer(100);
+    expect(timeout.isLifted).toBe(false);
+  });
+
+  test('a timeout of an attempt that had less than the limit lifts nothing', () => {
+    const { timeout } = setup();
+    timeout.settle(500, false, true, shareMs);
+    expect(timeout.isLifted).toBe(false);
   });
 
   test('unlimited attempts have a tenth of the patience each', () => {
@@ -49,6 +84,13 @@ describe('once it is known how long calls take', () => {
     answer(20, 1_990);
     expect(timeout.limitMs(10_000, 4)).toBeGreaterThan(285);
     expect(timeout.limitMs(10_000, 4)).toBeLessThan(315);
+  });
+
+  test('and six times the median, so that a steady service may become five times slower', () => {
+    const { timeout, answer } = setup();
+    answer(300, 1_000);
+    expect(timeout.limitMs(10_000, 4)).toBeGreaterThan(5 * 300);
+    expect(timeout.limitMs(10_000, 4)).toBeLessThan(7 * 300);
   });
 
   test('never waits longer than patience, nor otherwise less than 50 ms', () => {
@@ -78,27 +120,27 @@ describe('once it is known how long calls take', () => {
   });
 });
 
-describe('when attempts are given up', () => {
+describe('when attempts time out', () => {
   test('messages that are lost now and then do not make it grow', () => {
-    const { timeout, answer, giveUp } = setup();
+    const { timeout, answer, timeOut } = setup();
     answer(100, 2_000);
     const before = timeout.limitMs(10_000, 4);
     for (let i = 0; i < 500; i++) {
-      giveUp();
+      timeOut();
       answer(100, 9);
     }
     expect(timeout.limitMs(10_000, 4)).toBe(before);
   });
 
   test('it doubles with each one after the other, up to a share of what is left', () => {
-    const { timeout, answer, giveUp } = setup();
+    const { timeout, answer, timeOut } = setup();
     answer(100, 2_000);
     const before = timeout.limitMs(10_000, 4);
-    giveUp();
+    timeOut();
     expect(timeout.limitMs(10_000, 4)).toBe(2 * before);
-    giveUp();
+    timeOut();
     expect(timeout.limitMs(10_000, 4)).toBe(4 * before);
-    giveUp(10);
+    timeOut(10);
     expect(timeout.limitMs(10_000, 4)).toBe(2_500);
     answer(100);
     expect(timeout.limitMs(10_000, 4)).toBe(before);
@@ -108,7 +150,7 @@ describe('when attempts are given up', () => {
     const { timeout, answer } = setup();
     answer(100, 2_000);
     const before = timeout.limitMs(10_000, 4);
-    for (let i = 0; i < 64; i++) timeout.settle(before, false, true);
+    for (let i = 0; i < 64; i++) timeout.settle(before, false, true, shareMs);
     expect(timeout.limitMs(10_000, 4)).toBe(2 * before);
   });
 
@@ -120,10 +162,10 @@ describe('when attempts are given up', () => {
       const limitMs = timeout.limitMs(10_000, 4);
       if (limitMs < 1_000) {
         givenUp++;
-        timeout.settle(limitMs, false, true);
+        timeout.settle(limitMs, false, true, shareMs);
       } else {
         latency.record(0, 1_000);
-        timeout.settle(1_000, true, false);
+        timeout.settle(1_000, true, false, shareMs);
       }
     }
     expect(givenUp).toBeLessThan(10);

@@ -73,11 +73,13 @@ describe('earning and spending', () => {
     expect(budget.tokens(20_001)).toBe(1);
   });
 
-  test('spending more than there is takes what there is', () => {
+  test('spending more than there is overdraws it, by all but one token of an operation', () => {
     const { budget, succeed } = setup();
     succeed(0, 15);
     budget.spend(0, 2);
-    expect(budget.tokens(0)).toBe(0);
+    expect(budget.tokens(0)).toBe(-0.5);
+    budget.spend(0, 9);
+    expect(budget.tokens(0)).toBe(-2);
   });
 
   test('what costs more takes more', () => {
@@ -102,6 +104,106 @@ describe('earning and spending', () => {
     const { budget, succeed } = setup({ ratio: 0 });
     succeed(0, 1_000);
     expect(budget.tokens(0)).toBe(0);
+  });
+});
+
+describe('retries that succeed', () => {
+  /** One operation that fails once and succeeds when it is tried again. */
+  function retried(budget: RetryBudget, now: number, postpaid = true, refund = false) {
+    budget.firstTry(now);
+    if (budget.tokens(now, postpaid) < 1) return false;
+    budget.startRetry(now, postpaid);
+    budget.retrySucceeded(now, postpaid, refund);
+    return true;
+  }
+
+  test('cost nothing where they are paid for afterwards', () => {
+    const { budget, succeed } = setup();
+    succeed(0, 10);
+    expect(retried(budget, 0)).toBe(true);
+    expect(budget.tokens(0)).toBe(1.1);
+  });
+
+  test('cost a token after a sign of overload, which may be given back', () => {
+    const { budget, succeed } = setup();
+    succeed(0, 20);
+    expect(retried(budget, 0, false)).toBe(true);
+    expect(budget.tokens(0)).toBe(1.1);
+    expect(retried(budget, 0, false, true)).toBe(true);
+    expect(budget.tokens(0)).toBe(1.2);
+  });
+
+  test('are free for a fifth of the first tries, beyond those of one operation', () => {
+    const { budget, succeed } = setup();
+    succeed(0, 1_000);
+    let free = 0;
+    for (let before = budget.tokens(0); retried(budget, 0) && budget.tokens(0) >= before; free++)
+      before = budget.tokens(0);
+    // Each of them is a first try, too.
+    expect(free).toBe(3);
+    for (let i = 0; i < 100; i++) {
+      succeed(0, 4);
+      const before = budget.tokens(0);
+      expect(retried(budget, 0)).toBe(true);
+      expect(budget.tokens(0)).toBeGreaterThanOrEqual(before);
+    }
+  });
+
+  test('let the smallest bucket grow to one operation, and those that fail and calls that need none take that back', () => {
+    const { budget, succeed } = setup();
+    succeed(0, 10);
+    const overdraft = () => budget.tokens(0, true) - budget.tokens(0);
+    expect(overdraft()).toBe(0);
+    for (const grown of [0.5, 1, 1.5, 2, 2]) {
+      succeed(0, 10);
+      const before = overdraft();
+      retried(budget, 0);
+      // Ten calls that succeeded at once have taken a tenth of it before.
+      expect(overdraft()).toBeGreaterThan(before);
+      expect(overdraft()).toBeLessThanOrEqual(grown);
+    }
+    const before = overdraft();
+    budget.startRetry(0, true);
+    budget.retryFailed(0, true);
+    expect(overdraft()).toBeCloseTo(before - 0.5, 6);
+    succeed(0, 1_000);
+    expect(overdraft()).toBeLessThan(0.001);
+  });
+
+  test('leave the tokens to others while they are in flight, as far as the overdraft goes', () => {
+    const { budget, succeed } = setup();
+    succeed(0, 10);
+    for (let i = 0; i < 8; i++) {
+      succeed(0, 5);
+      retried(budget, 0);
+    }
+    budget.spend(0, budget.tokens(0) - 1);
+    budget.startRetry(0, true);
+    expect(budget.tokens(0)).toBeCloseTo(1, 6);
+    budget.startRetry(0, true);
+    budget.startRetry(0, true);
+    expect(budget.tokens(0)).toBeLessThan(1);
+    expect(budget.tokens(0, true)).toBeLessThan(1);
+    budget.retryDropped(true);
+    budget.retryDropped(true);
+    budget.retryFailed(0, true);
+    expect(budget.tokens(0)).toBeCloseTo(0, 6);
+  });
+
+  test('are counted on where tokens are scarce: below half of what it can hold', () => {
+    const { budget, succeed } = setup();
+    succeed(0, 100);
+    expect(budget.isScarce(0)).toBe(false);
+    budget.spend(0, 5);
+    expect(budget.isScarce(0)).toBe(false);
+    budget.spend(0, 1);
+    expect(budget.isScarce(0)).toBe(true);
+  });
+
+  test('are never free where nothing is earned', () => {
+    const { budget, succeed } = setup({ ratio: 0 });
+    succeed(0, 1_000);
+    expect(retried(budget, 0)).toBe(false);
   });
 });
 
@@ -340,27 +442,35 @@ test('attempts stay within the promise from any moment on, for any failures, cli
     client: fc.nat(4),
     restarts: fc.constantFrom(false, false, false, false, true),
     waitMs: fc.oneof(fc.nat(5), fc.nat(300)),
-    failures: fc.constantFrom(0, 0, 0, 1, 2, 9),
+    failures: fc.constantFrom(0, 0, 0, 1, 1, 2, 9),
+    postpaid: fc.boolean(),
+    refund: fc.boolean(),
   });
   fc.assert(
     fc.property(fc.array(operation, { maxLength: 400, size: 'max' }), fc.nat(400), (operations, from) => {
       const budgets = Array.from({ length: 5 }, () => new RetryBudget(smallSettings));
       const firstTries: number[][] = budgets.map(() => []);
-      /** What may be sent beyond 1.1 × first tries, counted from the moment of operation `from`. */
+      /** Of each client, one operation: what a start brings. */
       let allowance = 3 * budgets.length;
       let first = 0;
       let attempts = 0;
+      let failedRetries = 0;
       let now = 0;
-      for (const [index, { client, restarts, waitMs, failures }] of operations.entries()) {
+      const held = () =>
+        firstTries.reduce(
+          (sum, tries) => sum + Math.max(3, 0.1 * tries.filter((at) => at > now - 1_000).length),
+          0,
+        );
+      for (const [index, { client, restarts, waitMs, failures, postpaid, refund }] of operations.entries()) {
         if (index === from) {
-          for (const tries of firstTries)
-            allowance += Math.max(1, 0.1 * tries.filter((at) => at > now - 1_000).length);
-          first = attempts = 0;
+          // What may have been saved up for free retries by then, once more.
+          allowance += 3 * budgets.length;
+          first = attempts = failedRetries = 0;
         }
         now += waitMs;
         if (restarts) {
           budgets[client] = new RetryBudget(smallSettings);
-          allowance += 3;
+          allowance += 6;
         }
         const budget = budgets[client]!;
         budget.firstTry(now);
@@ -368,12 +478,21 @@ test('attempts stay within the promise from any moment on, for any failures, cli
         first++;
         attempts++;
         let failed = failures;
-        for (let attempt = 2; failed > 0 && attempt <= 4 && budget.trySpend(now, 1); attempt++) {
+        let isRetried = false;
+        for (let attempt = 2; failed > 0 && attempt <= 4 && budget.tokens(now, postpaid) >= 1; attempt++) {
+          if (isRetried) budget.retryFailed(now, postpaid);
+          budget.startRetry(now, postpaid);
+          isRetried = true;
           attempts++;
           failed--;
+          if (failed > 0) failedRetries++;
         }
-        if (failed === 0) budget.success();
-        expect(attempts).toBeLessThanOrEqual(1.1 * first + allowance + 1e-9);
+        if (failed > 0) {
+          if (isRetried) budget.retryFailed(now, postpaid);
+        } else if (isRetried) budget.retrySucceeded(now, postpaid, !postpaid && refund);
+        else budget.success();
+        expect(attempts).toBeLessThanOrEqual(1.3 * first + held() + allowance + 1e-9);
+        expect(failedRetries).toBeLessThanOrEqual(0.1 * first + held() + allowance + 1e-9);
       }
     }),
     { numRuns: 500 },

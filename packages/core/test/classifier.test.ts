@@ -1,10 +1,16 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { any } from '../src/classify/any.ts';
-import { combine, type RetryOn } from '../src/classify/classifier.ts';
+import { combine, packsOf, type RetryOn } from '../src/classify/classifier.ts';
 import { http } from '../src/classify/http.ts';
 import { markOf, permanent, retryAfter, transient } from '../src/classify/marks.ts';
 import { network } from '../src/classify/network.ts';
+import { sql } from '../src/classify/sql.ts';
+import { tellStory } from '../src/explain.ts';
 import type { Judgement, Outcome } from '../src/outcome.ts';
+import { retry } from '../src/parts/retry.ts';
+import { definePolicy } from '../src/policy.ts';
+import { scripted, virtualClock } from '../src/testing/index.ts';
+import { policy } from '../src/whole-policy.ts';
 
 const reset = () => Object.assign(new Error('reset'), { code: 'ECONNRESET' });
 
@@ -12,7 +18,7 @@ function setup(
   retryOn: RetryOn[] = ['network', 'http'],
   neverOn: (new (...args: never[]) => unknown)[] = [],
 ) {
-  const { classify, judgesValues } = combine(retryOn, neverOn, [network, http, any]);
+  const { classify, judgesValues } = combine(packsOf({ retryOnly: retryOn }, [network, http, any]), neverOn);
   const judge = (outcome: Outcome): Judgement => {
     const judged = classify(outcome, () => 0);
     return typeof judged === 'object' ? judged : { class: judged ?? 'ignored' };
@@ -28,7 +34,7 @@ describe('combining', () => {
   test('the first that answers wins', () => {
     const { thrown } = setup([() => 'fatal', 'any']);
     expect(thrown(reset()).class).toBe('fatal');
-    expect(setup(['any', () => 'fatal']).thrown(reset()).class).toBe('transient');
+    expect(setup(['any', () => 'fatal']).thrown(reset()).class).toBe('fatal');
     expect(setup([() => undefined, network]).thrown(reset()).class).toBe('transient');
   });
 
@@ -42,10 +48,10 @@ describe('combining', () => {
   });
 
   test('says whether values are judged at all', () => {
-    expect(setup(['network', 'any']).judgesValues).toBe(false);
-    expect(setup(['network', 'http']).judgesValues).toBe(true);
-    expect(setup([() => undefined]).judgesValues).toBe(true);
-    expect(setup([]).judgesValues).toBe(false);
+    expect(setup(['network', 'any']).judgesValues).toBe(0);
+    expect(setup(['network', 'http']).judgesValues).toBe(1);
+    expect(setup([() => undefined]).judgesValues).toBe(2);
+    expect(setup([]).judgesValues).toBe(0);
   });
 
   test('values are shown to those who judge them', () => {
@@ -75,7 +81,7 @@ describe('combining', () => {
 
   test.each([['netwrok'], [''], [null], [{}], [{ pack: 'x' }]])('%j is refused by name', (wrong) => {
     expect(() => setup(['network', wrong as RetryOn])).toThrow(
-      /^retryOn\[1\]: expected network, http, any, a pack or/,
+      /^retryOnly\[1\]: expected network, http, any, a pack or/,
     );
   });
 
@@ -107,6 +113,62 @@ describe('combining', () => {
       },
     });
     expect(setup(['network', 'http'], [TypeError]).thrown(hostile).class).toBe('fatal');
+  });
+});
+
+describe('which packs are asked', () => {
+  const own = { pack: 'own', classify: () => undefined };
+  const named = (said: Parameters<typeof packsOf>[0]) =>
+    packsOf(said, [network, http, sql, any]).map(({ pack }) => pack);
+
+  test('retryOn adds: what it names is asked before network and http', () => {
+    expect(named({})).toEqual(['network', 'http']);
+    expect(named({ retryOn: ['sql'] })).toEqual(['sql', 'network', 'http']);
+    expect(named({ retryOn: [own, () => undefined] })).toEqual(['own', '', 'network', 'http']);
+    expect(named({ retryOn: ['http', 'network', 'http'] })).toEqual(['http', 'network']);
+  });
+
+  test('retryOnly replaces', () => {
+    expect(named({ retryOnly: ['sql'] })).toEqual(['sql']);
+    expect(named({ retryOnly: [] })).toEqual([]);
+  });
+
+  test('any is asked last, wherever it is named, so that a 404 stays final', () => {
+    expect(named({ retryOn: ['any', 'sql'] })).toEqual(['sql', 'network', 'http', 'any']);
+    const notFound = Object.assign(new Error('no such order'), { status: 404 });
+    const judged = (said: Parameters<typeof packsOf>[0]) =>
+      combine(packsOf(said, [network, http, any]), []).classify({ ok: false, error: notFound }, () => 0);
+    expect(judged({ retryOn: ['any'] })).toMatchObject({ class: 'fatal' });
+    expect(judged({ retryOnly: ['any'] })).toBe('transient');
+  });
+
+  test('both at once are refused, and so is a name that no pack has', () => {
+    expect(() => policy({ retryOn: 'sql', retryOnly: 'http' })).toThrow(
+      'retryOnly: expected nothing beside retryOn, which adds to the packs',
+    );
+    // @ts-expect-error: pack names are types
+    expect(() => policy({ retryOn: ['sqll'] })).toThrow(/^retryOn\[0\]: expected network, http, sql/);
+    // @ts-expect-error: of a policy of chosen parts, the names of its own packs
+    expect(() => definePolicy([retry, network])({ retryOn: 'http' })).toThrow('retryOn[0]');
+  });
+
+  test('with a database down, retryOn: sql retries refused connections', async () => {
+    const clock = virtualClock();
+    const refused = () => Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
+    const operation = scripted(clock, refused(), refused(), 'up');
+    const running = policy({ retryOn: ['sql'] }, { clock }).run(operation);
+    await clock.advance('1s');
+    expect(await running).toBe('up');
+  });
+
+  test('an error that nobody knows says so, and what to do about it', async () => {
+    const { story } = await policy().try(() => Promise.reject(new Error('status 503')));
+    expect(story.log[0]).toMatchObject({ class: 'fatal', unknown: true });
+    expect(tellStory(story)).toContain(
+      'stopped: not_retryable — no pack knows this error, so it is not tried again: if it passes, mark it with `transient(error)`, give it a `status` or a `code`, or name a pack in `retryOn`',
+    );
+    const known = await policy().try(() => Promise.reject(Object.assign(new Error('gone'), { status: 410 })));
+    expect(tellStory(known.story)).toContain('trying again would give the same');
   });
 });
 

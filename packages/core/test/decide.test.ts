@@ -82,7 +82,12 @@ describe('retries', () => {
       200,
     ],
     ['when patience leaves a moment for it', { rules: { delay: () => 8999 } }, 8999],
-    ['not before the hint, with chance added above it', { judged: { retryAfterMs: 1000 } }, 1250],
+    ['not before the hint, with chance added above it', { judged: { retryAfterMs: 1000 } }, 1500],
+    [
+      'with a minute of chance at most',
+      { rules: { hintCapMs: 300_000 }, history: { patienceEndsAt: 1e9 }, judged: { retryAfterMs: 200_000 } },
+      230_000,
+    ],
     ['with less chance where patience is short', { judged: { retryAfterMs: 8000 } }, 8250],
     ['with no regard to a hint that is no number', { judged: { retryAfterMs: Number.NaN } }, 200],
     ['after the backoff when the hint is shorter', { judged: { retryAfterMs: 10 } }, 200],

@@ -305,10 +305,15 @@ describe('breaker', () => {
       ['where it watches for slow calls', { breaker: { slow: { over: '2s' } } }, 16],
       [
         'where a call is given up before it is slow, for the beginning alone',
-        { attemptTimeout: '2s', breaker: {} },
+        { attemptTimeout: '2s', breaker: { slow: { over: '2s' } } },
         9,
       ],
-      ['where it may be slow before it is given up', { attemptTimeout: '2001ms', breaker: {} }, 16],
+      [
+        'where it may be slow before it is given up',
+        { attemptTimeout: '2001ms', breaker: { slow: { over: '2s' } } },
+        16,
+      ],
+      ['where nothing learns what is usual, and none is slow', { attemptTimeout: '2s', breaker: {} }, 9],
       [
         'where the limit learns from what calls take',
         { attemptTimeout: 'auto', breaker: { slow: false } },

@@ -162,9 +162,9 @@ describe('what is tried again', () => {
   });
 
   test('`any` is found as a name and as a pack, and it takes a 404 for transient', () => {
-    expect(idsOf({ retryOn: 'any' })).toEqual(['retries-4xx', 'retries-any']);
-    expect(idsOf({ retryOn: [any] })).toEqual(['retries-4xx', 'retries-any']);
-    expect(idsOf({ retryOn: ['http', 'any'] })).toEqual(['retries-any']);
+    expect(idsOf({ retryOnly: 'any' })).toEqual(['retries-4xx', 'retries-any']);
+    expect(idsOf({ retryOnly: [any] })).toEqual(['retries-4xx', 'retries-any']);
+    expect(idsOf({ retryOn: 'any' })).toEqual(['retries-any']);
   });
 
   test.each<[facts: LintFacts, isFound: boolean]>([

@@ -134,6 +134,7 @@ describe('field notes', () => {
 
 /** What a part checks for itself, because it is about several fields or about the length of a list. */
 const betweenFields: Record<string, string> = {
+  retryOnly: 'nothing beside retryOn',
   attempts: 'a number, or a patience of its own beside it',
   'backoff.base': 'at most the cap',
   attemptTimeout: 'less than the patience',

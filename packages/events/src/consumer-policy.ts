@@ -20,8 +20,9 @@ import {
  * Optimistic locks that were lost: by our own error, and by the names that libraries give theirs. Tried again, the handler
  * reads anew.
  */
-const conflict: Pack = {
+const conflict: Pack<'conflict'> = {
   pack: 'conflict',
+  byDefault: true,
   classify: (outcome) =>
     !outcome.ok && conflicts.test(`${nameOf(outcome.error)} ${codeOf(outcome.error)}`)
       ? 'transient'
@@ -32,8 +33,9 @@ const conflicts =
   /Optimistic\w*Lock|StaleObject|StaleState|VersionError|WrongExpectedVersion|ConcurrencyE|ConditionalCheckFailed|HOLDFAST_CONFLICT/;
 
 /** Calls that one of our own policies refused or ended for its time: another time scale, another chance. */
-const ownRefusals: Pack = {
+const ownRefusals: Pack<'holdfast'> = {
   pack: 'holdfast',
+  byDefault: true,
   classify(outcome) {
     if (outcome.ok) return undefined;
     const code = codeOf(outcome.error);
@@ -56,7 +58,19 @@ export function isRefusal(error: unknown): boolean {
   return refusals.test(codeOf(error));
 }
 
-const parts = [retry, network, http, sql, grpc, aws, kafka, any, conflict, ownRefusals] as const;
+/** A handler may call anything, so that all packs are asked. */
+const packs = [
+  ownRefusals,
+  conflict,
+  network,
+  http,
+  { ...sql, byDefault: true },
+  { ...grpc, byDefault: true },
+  { ...aws, byDefault: true },
+  { ...kafka, byDefault: true },
+  any,
+] as const;
+const parts = [retry, ...packs] as const;
 const make = /* @__PURE__ */ definePolicy(parts);
 
 type Whole = SpecOfParts<typeof parts>;
@@ -67,7 +81,6 @@ export type ConsumerPolicySpec = Omit<Whole, 'patience'>;
 const defaults: Whole = {
   patience: 'unlimited',
   attempts: 6,
-  retryOn: ['holdfast', 'conflict', 'network', 'http', 'sql', 'grpc', 'aws', 'kafka'],
 };
 const defaultBackoff = { base: '500ms', factor: 2, cap: '60s', jitter: 'full' } as const;
 

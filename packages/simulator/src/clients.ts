@@ -94,7 +94,8 @@ class Stream extends Alarm implements Clients, Origin {
     const changes = arrivals.spikes.flatMap((each) => [each.from * 1000, each.until * 1000]);
     const changeUs = Math.min(...changes.filter((each) => each > fromUs), Infinity);
     this.#isChange = fromUs + gapUs >= changeUs;
-    const atUs = Math.round(Math.min(fromUs + gapUs, changeUs));
+    // A change that falls between two microseconds happens at the later one, or it would be awaited for ever.
+    const atUs = this.#isChange ? Math.ceil(changeUs) : Math.round(fromUs + gapUs);
     if (atUs < this.#untilUs) this.#world.timeline.setUs(this, atUs);
   }
 
@@ -174,8 +175,11 @@ class Loops extends CrowdAlarm implements Clients, Origin {
     if (!ok && this.#repeat && this.#mayReload(client)) {
       waitUs = this.#repeat();
       this.#parts.tally.reloads.add(this.#timeline.nowUs);
-    } else if (this.#left && --this.#left[client]! <= 0) return;
-    else {
+    } else if (!ok && this.#parts.settings.quits) return;
+    else if (this.#left && --this.#left[client]! <= 0) {
+      if (ok) this.#parts.tally.finished++;
+      return;
+    } else {
       waitUs = this.#think();
       if (this.#reloads) this.#reloads[client] = 0;
     }

@@ -12,6 +12,10 @@ export function connectionRefused(): Failure {
   return { code: 'ECONNREFUSED' };
 }
 
+export function connectionReset(): Failure {
+  return { code: 'ECONNRESET' };
+}
+
 export function overloaded(retryAfterMs: number | undefined): Failure {
   return { status: 503, headers: retryAfterMs === undefined ? {} : { 'retry-after-ms': `${retryAfterMs}` } };
 }

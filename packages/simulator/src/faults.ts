@@ -1,7 +1,8 @@
 import type { FaultSettings } from '@holdfast/config';
 import { Alarm } from 'holdfast';
 import type { Cache } from './cache.ts';
-import type { Instance, Service } from './service.ts';
+import { broken, connectionReset, type Failure, overloaded, tooMany } from './failures.ts';
+import type { InjectedError, Instance, Service } from './service.ts';
 import type { World } from './world.ts';
 
 class Turn extends Alarm {
@@ -76,7 +77,7 @@ function renew(service: Service): void {
     const its = faults.filter(({ instance }) => instance === undefined || instance === each.index);
     each.isRefusing = its.some(({ kind }) => kind === 'refuse' || kind === 'flap');
     each.isHanging = its.some(({ kind }) => kind === 'hang');
-    each.errorRate = worst('errorRate', its);
+    each.errors = errorsOf(its);
     each.extraUs =
       1000 * its.reduce((sum, { kind, extra }) => sum + (kind === 'extraLatency' ? extra : 0), 0);
     each.speed = its.reduce(
@@ -85,6 +86,25 @@ function renew(service: Service): void {
     );
   });
 }
+
+/** Of the errors that an instance gives by chance, each kind with the largest share that a fault asks for. */
+function errorsOf(faults: readonly FaultSettings[]): InjectedError[] {
+  const worst = new Map<string, FaultSettings>();
+  for (const fault of faults.filter(({ kind }) => kind === 'errorRate')) {
+    if (fault.value >= (worst.get(fault.gives)?.value ?? 0)) worst.set(fault.gives, fault);
+  }
+  return [...worst.values()].map(({ value, gives, retryAfter }) => ({
+    share: value,
+    make: () => makers[gives](retryAfter),
+  }));
+}
+
+const makers: Record<FaultSettings['gives'], (retryAfterMs: number | undefined) => Failure> = {
+  500: broken,
+  503: overloaded,
+  429: tooMany,
+  reset: connectionReset,
+};
 
 function set(all: readonly Instance[], change: (each: Instance) => void): void {
   for (const each of all) change(each);

@@ -49,3 +49,12 @@ export {
   type TuneOptions,
   tune,
 } from './tune/tune.ts';
+export {
+  type WeatherBound,
+  type WeatherCase,
+  type WeatherFinding,
+  type WeatherVerdict,
+  weatherCases,
+  weatherRuns,
+  weatherVerdict,
+} from './weather.ts';

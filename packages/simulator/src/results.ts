@@ -152,6 +152,11 @@ export class Results {
       }
       case 'finish':
         return this.#lastSuccess(tallies);
+      case 'finished':
+        return (
+          tallies.reduce((total, each) => total + each.finished, 0) /
+          tallies.reduce((total, each) => total + each.clients, 0)
+        );
       case 'backlog':
         return begun() - sum((each) => each.succeeded) - sum((each) => each.failed);
     }

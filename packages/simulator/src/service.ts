@@ -2,7 +2,7 @@ import type { FaultSettings, ServiceSettings } from '@holdfast/config';
 import type { Random } from 'holdfast';
 import { AdaptiveLimit, Codel, Gcra } from 'holdfast/machines';
 import type { Caller } from './caller.ts';
-import { broken, connectionRefused, overloaded, tooMany } from './failures.ts';
+import { broken, connectionRefused, type Failure, overloaded, tooMany } from './failures.ts';
 import type { Job } from './job.ts';
 import { JobQueue } from './job-queue.ts';
 import { Recording } from './recording.ts';
@@ -102,6 +102,12 @@ export class Service {
   }
 }
 
+/** A share of attempts that get an error of one kind. */
+export interface InjectedError {
+  readonly share: number;
+  make(): Failure;
+}
+
 /** One instance of a service: workers, a queue, and whatever is wrong with it. */
 export class Instance {
   readonly name: string;
@@ -117,7 +123,8 @@ export class Instance {
   stoodUs = 0;
   isRefusing = false;
   isHanging = false;
-  errorRate = 0;
+  /** What attempts get by chance instead of an answer. */
+  errors: readonly InjectedError[] = [];
   extraUs = 0;
   /** How fast it works when nothing is wrong; 1 is normal. */
   capacity = 1;
@@ -176,8 +183,12 @@ export class Instance {
     const { rateLimit } = service.settings;
     if (this.isHanging) return;
     if (this.isRefusing) this.#refuse(job, connectionRefused());
-    else if (service.happens(this.errorRate)) this.#refuse(job, broken());
     else {
+      for (const { share, make } of this.errors) {
+        if (!service.happens(share)) continue;
+        this.#refuse(job, make());
+        return;
+      }
       const waitMs = rateLimit ? this.#rateLimited() : 0;
       if (waitMs > 0) this.#refuse(job, tooMany(rateLimit?.tellsWhen ? waitMs : undefined));
       else if (this.#limit && this.#limit.inFlight >= this.#limit.limit) this.#refuse(job, this.#full());

@@ -113,6 +113,7 @@ class Stage {
     }
     for (const [name, settings] of Object.entries(this.#scenario.clients)) {
       const tally = new CallerTally();
+      tally.clients = settings.count;
       const isShared = settings.state === 'shared';
       const callers: Caller[] = [];
       const spec = this.#specOf(settings.policy, settings.attemptTimeout);

@@ -16,6 +16,9 @@ export class CallerTally {
   /** Of successes, with all waiting. */
   readonly latency = new Samples();
   readonly stops: Partial<Record<StopReason, number>> = {};
+  /** Clients that have made all their calls, the last with success, and how many there are. */
+  finished = 0;
+  clients = 1;
   /** Poison is left out of these. */
   lostGood = 0;
   open = 0;

@@ -1,7 +1,10 @@
 import type { Pack } from '../outcome.ts';
 
-/** Every error is transient unless it is marked otherwise: for operations that are known to be safe to repeat. */
-export const any: Pack = {
+/**
+ * Every error is transient that no other pack knows, unless it is marked otherwise: for operations that are known to be
+ * safe to repeat. It is always asked last.
+ */
+export const any: Pack<'any'> = {
   pack: 'any',
   classify: (outcome) => (outcome.ok ? undefined : 'transient'),
 };

@@ -8,7 +8,7 @@ const throttledNames =
 const transientNames = /^(RequestTimeout|TimeoutError|IDPCommunicationError)/;
 
 /** Errors of the AWS clients: by name, by what the service's model calls retryable, and by status. */
-export const aws: Pack = /* @__PURE__ */ definePack('aws', (error, epochMs) => {
+export const aws: Pack<'aws'> = /* @__PURE__ */ definePack('aws', (error, epochMs) => {
   const { $metadata, $response, $retryable } = error;
   const names = [error.name, error.Code, error.code].map(String);
   const status = Number(isObject($metadata) ? $metadata.httpStatusCode : NaN);
@@ -24,6 +24,7 @@ export const aws: Pack = /* @__PURE__ */ definePack('aws', (error, epochMs) => {
   return {
     class: isThrottled ? 'throttled' : 'transient',
     retryAfterMs: hint.retryAfterMs,
+    overload: status === 503,
     unreadableHint: hint.unreadable,
   };
 });

@@ -1,9 +1,32 @@
 import { OptionsError } from '../errors.ts';
 import type { Classifier, Judgement, Outcome, Pack } from '../outcome.ts';
+import type { Plan } from '../plan.ts';
 import { markOf } from './marks.ts';
 
 /** What `retryOn` lists: the name of a pack, a pack, or a function. */
-export type RetryOn = string | Pack | Classifier;
+export type RetryOn<Name extends string = string> = Name | Pack | Classifier;
+
+/**
+ * Which packs a policy asks, in this order: those that `retryOn` adds, then those that are asked by default. `retryOnly`
+ * replaces both. `any` comes last, because it answers everything.
+ */
+export function packsOf(
+  { retryOn = [], retryOnly }: { retryOn?: readonly RetryOn[]; retryOnly?: readonly RetryOn[] },
+  packs: readonly Pack[],
+): Pack[] {
+  const field = retryOnly ? 'retryOnly' : 'retryOn';
+  const named = (retryOnly ?? retryOn).map((choice, index): Pack => {
+    if (typeof choice === 'function') return { pack: '', classify: choice, values: true };
+    const found = typeof choice === 'string' ? packs.find(({ pack }) => pack === choice) : choice;
+    if (typeof found?.classify === 'function') return found;
+    const names = packs.map(({ pack }) => pack);
+    throw new OptionsError(`${field}[${index}]`, choice, `${names.join(', ')}, a pack or a function`);
+  });
+  const usual = retryOnly ? [] : packs.filter(({ byDefault }) => byDefault);
+  const chosen = [...new Set([...named, ...usual])];
+  const isAny = ({ pack }: Pack) => pack === 'any';
+  return [...chosen.filter((each) => !isAny(each)), ...chosen.filter(isAny)];
+}
 
 /**
  * One classifier of many: the first that answers wins. Marks made by hand beat all, and `neverOn` beats the packs: both
@@ -11,21 +34,14 @@ export type RetryOn = string | Pack | Classifier;
  * and what it threw is reported, because the error of the operation must come through.
  */
 export function combine(
-  retryOn: readonly RetryOn[],
+  chosen: readonly Pack[],
   neverOn: readonly (abstract new (...args: never[]) => unknown)[],
-  packs: readonly Pack[],
-): { classify: Classifier; judgesValues: boolean } {
-  const chosen = retryOn.map((choice, index): Pack => {
-    if (typeof choice === 'function') return { pack: '', classify: choice, values: true };
-    const found = typeof choice === 'string' ? packs.find(({ pack }) => pack === choice) : choice;
-    if (typeof found?.classify === 'function') return found;
-    const names = packs.map(({ pack }) => pack);
-    throw new OptionsError(`retryOn[${index}]`, choice, `${names.join(', ')}, a pack or a function`);
-  });
+): { classify: Classifier; judgesValues: Plan['judgesValues'] } {
   const forValues = chosen.filter(({ values }) => values);
+  const hasFunction = chosen.some(({ pack }) => pack === '');
 
   return {
-    judgesValues: forValues.length > 0,
+    judgesValues: hasFunction ? 2 : forValues.length > 0 ? 1 : 0,
     classify(outcome, epochMs) {
       try {
         if (!outcome.ok) {
@@ -40,10 +56,12 @@ export function combine(
       } catch (error) {
         return thrownBy(outcome, error);
       }
-      return outcome.ok ? 'ok' : 'fatal';
+      return outcome.ok ? 'ok' : unknownError;
     },
   };
 }
+
+const unknownError: Judgement = { class: 'fatal', unknown: true };
 
 /** What comes of a classifier that throws: it knows nothing, and somebody should know that. */
 export function thrownBy({ ok }: Outcome, error: unknown): Judgement {

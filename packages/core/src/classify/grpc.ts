@@ -12,7 +12,7 @@ const classes: Readonly<Record<number, OutcomeClass>> = {
 };
 
 /** Errors of grpc-js, Connect and nice-grpc. A pushback of the server is a hint; one that is not a number means never. */
-export const grpc: Pack = /* @__PURE__ */ definePack('grpc', ({ code, details, metadata }) => {
+export const grpc: Pack<'grpc'> = /* @__PURE__ */ definePack('grpc', ({ code, details, metadata }) => {
   // Others have small numbers for codes, too.
   if (typeof code !== 'number' || !(code >= 1 && code <= 16)) return undefined;
   if (typeof details !== 'string' && !isObject(metadata)) return undefined;

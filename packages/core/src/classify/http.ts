@@ -7,7 +7,7 @@ import { definePack, isObject } from './pack.ts';
  * which tell what a server cannot do. 429 and 529 are throttled, and so is a 503 that says when to come back: that
  * server is not broken but full. Hints and `Holdfast: retry=…` are read.
  */
-export const http: Pack = /* @__PURE__ */ definePack(
+export const http: Pack<'http'> = /* @__PURE__ */ definePack(
   'http',
   (thing, epochMs, _, ok) => {
     const response = isObject(thing.response) ? thing.response : thing;
@@ -27,8 +27,10 @@ export const http: Pack = /* @__PURE__ */ definePack(
       retryAfterMs: hint.retryAfterMs,
       retryNever: said === 'never',
       unprocessed: said === 'safe',
+      overload: status === 503,
       unreadableHint: hint.unreadable,
     };
   },
+  true,
   true,
 );

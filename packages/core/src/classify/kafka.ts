@@ -13,7 +13,7 @@ const throttledCodes = /^(89|-184)$/;
  * Errors of kafkajs, Confluent's client, node-rdkafka and @platformatic/kafka. Most say themselves whether they pass, but
  * librdkafka does so only in transactions, so its numbers are asked first.
  */
-export const kafka: Pack = /* @__PURE__ */ definePack('kafka', (error) => {
+export const kafka: Pack<'kafka'> = /* @__PURE__ */ definePack('kafka', (error) => {
   const { name, code, origin, retriable, isRetriable, canRetry } = error;
   // The client gave up on the cause, and that knows better whether it can pass.
   if (name === 'KafkaJSNumberOfRetriesExceeded') return undefined;

@@ -16,13 +16,18 @@ const unsent =
  * The connection failed: refused, reset, timed out, no route, no name. A name that is not found is taken for transient,
  * because a name server in trouble and a machine without a network say the same, and nothing was sent.
  */
-export const network: Pack = /* @__PURE__ */ definePack('network', (error, _, all) => {
-  if (!isKnown(error)) return undefined;
-  // Proof takes all of them: where two addresses were tried, either may have got the request. An error around others
-  // says nothing of its own, and where there are too many to look at there is no proof.
-  const isProof = (each: Stranger) => isUnsent(each) || (isWrapper(each) && !isKnown(each));
-  return { class: 'transient', unprocessed: all.length < lookedAtMax && all.every(isProof) };
-});
+export const network: Pack<'network'> = /* @__PURE__ */ definePack(
+  'network',
+  (error, _, all) => {
+    if (!isKnown(error)) return undefined;
+    // Proof takes all of them: where two addresses were tried, either may have got the request. An error around others
+    // says nothing of its own, and where there are too many to look at there is no proof.
+    const isProof = (each: Stranger) => isUnsent(each) || (isWrapper(each) && !isKnown(each));
+    return { class: 'transient', unprocessed: all.length < lookedAtMax && all.every(isProof) };
+  },
+  false,
+  true,
+);
 
 function isKnown(error: Stranger): boolean {
   // An aggregate repeats the code of one of its parts. And what has a cause is as good or bad as that:

@@ -10,8 +10,8 @@ export const lookedAtMax = 16;
  * A pack that judges an error and what is inside it one by one, the outermost first, and with `values` what was returned
  * as well. `judge` may throw on hostile objects: then the pack declines.
  */
-export function definePack(
-  pack: string,
+export function definePack<const Name extends string>(
+  pack: Name,
   judge: (
     thing: Stranger,
     epochMs: () => number,
@@ -19,10 +19,12 @@ export function definePack(
     ok: boolean,
   ) => Judgement | OutcomeClass | undefined,
   values = false,
-): Pack {
+  byDefault = false,
+): Pack<Name> {
   return {
     pack,
     values,
+    byDefault,
     classify(outcome, epochMs) {
       try {
         if (outcome.ok)

@@ -19,7 +19,7 @@ const transient =
   /^((08\w{3}|57P0\w|1053|1927|2006|2013|P1002|P1008|P1017|55P03|1020|1205|CONNECTION_(CLOSED|DESTROYED)|PROTOCOL_CONNECTION_LOST|PROTOCOL_SEQUENCE_TIMEOUT|SQLITE_(5|6|15))$|SQLITE_(BUSY|LOCKED|PROTOCOL)|Connection terminated)/;
 
 /** Failures of a database that pass: lost connections, deadlocks, serialization failures, locks, lack of room. */
-export const sql: Pack = /* @__PURE__ */ definePack('sql', (error) => {
+export const sql: Pack<'sql'> = /* @__PURE__ */ definePack('sql', (error) => {
   const { code, sqlState, errno, number, message, errcode } = error;
   // SQLite has the details in the higher bits of its number.
   const names = [code, sqlState, errno, number, message, `SQLITE_${Number(errcode) & 255}`].map(String);

@@ -1,4 +1,4 @@
-import type { RetryOn } from '../classify/classifier.ts';
+import { packsOf, type RetryOn } from '../classify/classifier.ts';
 import type { Plan } from '../plan.ts';
 import { sayMs } from './spoken.ts';
 
@@ -10,19 +10,17 @@ const packSentences: Readonly<Record<string, string>> = {
   grpc: 'DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED and UNAVAILABLE',
   aws: 'what AWS calls throttled or transient, and statuses 429, 500, 502, 503 and 504',
   kafka: 'what Kafka or its client calls retriable',
-  any: 'every error',
+  any: 'every error that no other pack knows',
 };
 
 /** Which failures are tried again. */
 export function sayRetried(
   plan: Plan,
-  retryOn: readonly RetryOn[] | undefined,
+  settings: { retryOn?: readonly RetryOn[]; retryOnly?: readonly RetryOn[] },
   isGuarded: boolean,
 ): string[] {
-  const usual = ['network', 'http'].filter((name) => plan.packs.some(({ pack }) => pack === name));
-  const packs = (retryOn ?? usual).map((each) => {
-    if (typeof each === 'function') return 'what a function of your own says';
-    const name = typeof each === 'string' ? each : each.pack;
+  const packs = packsOf(settings, plan.packs).map(({ pack: name }) => {
+    if (name === '') return 'what a function of your own says';
     const sentence = packSentences[name];
     return sentence ? `${name}: ${sentence}` : `${name}: a pack of your own`;
   });
@@ -46,5 +44,5 @@ export function sayNotRetried(neverOn: readonly (abstract new (...args: never[])
 /** How a server that says when to come back is treated. */
 export function sayHints(hintCapMs: number): string {
   if (hintCapMs === 0) return 'Hints of a server on when to come back are not followed.';
-  return `A hint of a server (Retry-After and its kin) is a floor: chance adds up to half of it, and never takes away. One above ${sayMs(hintCapMs)} ends the work, and so does one that is longer than the patience left.`;
+  return `A hint of a server (Retry-After and its kin) is a floor: chance adds up to as much again, at most 60 s and half of the patience that is left, and never takes away. One above ${sayMs(hintCapMs)} ends the work, and so does one that is longer than the patience left.`;
 }

@@ -48,7 +48,7 @@ export function attemptRing(plan: Plan, settings: AllSettings, isGuarded: boolea
   ];
 }
 
-const retryFields = ['attempts', 'backoff', 'retryOn', 'neverOn', 'respectServer'];
+const retryFields = ['attempts', 'backoff', 'retryOn', 'retryOnly', 'neverOn', 'respectServer'];
 
 /** Makes places, and tells a part that is off from one that this kind of policy does not have. */
 function placer(settings: AllSettings) {
@@ -147,7 +147,9 @@ function sayBreaker(breaker: NonNullable<AllSettings['breaker']>, waits: boolean
   const back = typeof window === 'number' ? sayMs(window) : `${window.calls} calls`;
   const ratio = `${round(100 * failureRatio)} % of at least ${minimum} calls failed in the last ${back}`;
   const inARow = consecutive > 0 ? `, or ${consecutive} in a row` : '';
-  const slowly = slow ? `, or ${round(100 * slow.ratio)} % took over ${sayMs(slow.over)}` : '';
+  const isAuto = slow?.over === 0;
+  const over = isAuto ? '10 times what is usual, and a second' : sayMs(slow?.over ?? 0);
+  const slowly = slow ? `, or ${round(100 * slow.ratio)} % took over ${over}` : '';
   const then = waits ? 'waits for it if patience allows' : 'refuses at once';
   return `Opens when ${ratio}${inARow}${slowly}. Open for ${sayMs(least)} to ${sayMs(most)}, up to half less by chance, it ${then}.`;
 }

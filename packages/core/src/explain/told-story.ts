@@ -34,7 +34,12 @@ function tellAttempt(told: StoryAttempt, attempts: number): string {
   return attempts > attempt ? `${said}; tried again ${wait}` : `${said}; to be tried again ${wait}`;
 }
 
-function ending({ stop, attempts }: Story): string {
+/** What to do about an error that nobody knows. */
+const unknownSentence =
+  'no pack knows this error, so it is not tried again: if it passes, mark it with `transient(error)`, give it a `status` or a `code`, or name a pack in `retryOn`';
+
+function ending({ stop, attempts, log }: Story): string {
+  if (stop === 'not_retryable' && log.at(-1)?.unknown) return `stopped: ${stop} — ${unknownSentence}`;
   if (stop) return `stopped: ${stop} — ${stopSentences[stop]}`;
   return attempts === 0 ? 'nothing was called: the result was known' : `attempt ${attempts} succeeded`;
 }

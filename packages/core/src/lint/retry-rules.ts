@@ -30,21 +30,21 @@ export const retryRules = /* @__PURE__ */ defineRules(
       if (plan.attempts === 1 || retried.length === 0) return undefined;
       return { path: 'retryOn', found: `status ${retried.join(', ')} would be tried again` };
     },
-    example: { spec: { retryOn: ['network', notOk] } },
-    fixedBy: { spec: { retryOn: ['network', 'http'] } },
+    example: { spec: { retryOn: [notOk] } },
+    fixedBy: { spec: { retryOn: [] } },
   },
   {
     id: 'retries-any',
     severity: 'warning',
     sentence: 'Mistakes in the program are retried like failures of the network, and are found later.',
-    fix: 'Name what passes: `retryOn: ["network", "http"]`, or mark errors with `transient`.',
-    check({ plan, settings: { retryOn = [] } }) {
+    fix: 'Name what passes: packs in `retryOn`, or errors marked with `transient`.',
+    check({ plan, settings: { retryOn = [], retryOnly } }) {
       const isAny = (each: unknown) => each === 'any' || (each as { pack?: string }).pack === 'any';
-      if (plan.attempts === 1 || !retryOn.some(isAny)) return undefined;
-      return { path: 'retryOn', found: 'every error is tried again' };
+      if (plan.attempts === 1 || !(retryOnly ?? retryOn).some(isAny)) return undefined;
+      return { path: retryOnly ? 'retryOnly' : 'retryOn', found: 'every error is tried again' };
     },
     example: { spec: { retryOn: 'any' } },
-    fixedBy: { spec: { retryOn: 'network' } },
+    fixedBy: { spec: { retryOn: 'sql' } },
   },
   {
     id: 'ignores-hints',

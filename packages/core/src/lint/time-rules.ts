@@ -39,6 +39,18 @@ export const timeRules = /* @__PURE__ */ defineRules(
     fixedBy: { spec: { attemptTimeout: 'auto' } },
   },
   {
+    id: 'blind-to-slowness',
+    severity: 'warning',
+    sentence: 'A target whose answers take ten times as long as usual is called as if it were well.',
+    fix: 'Let `attemptTimeout: "auto"` learn what is usual, or say what is slow: `breaker: { slow: { over: "5s" } }`.',
+    check({ settings: { attemptTimeout = Infinity, breaker } }) {
+      if (attemptTimeout < Infinity || !breaker || (breaker.slow && breaker.slow.over > 0)) return undefined;
+      return { path: 'breaker.slow', found: 'nothing measures how long answers take' };
+    },
+    example: { spec: { attemptTimeout: 'none' } },
+    fixedBy: { spec: { breaker: { slow: { over: '5s' } } } },
+  },
+  {
     id: 'timeout-below-p999',
     severity: 'warning',
     sentence: 'Attempts that would have succeeded are given up and made again: more load, and later answers.',

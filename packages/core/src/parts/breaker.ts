@@ -1,8 +1,22 @@
 import { Breaker } from '../breaker.ts';
 import { count, duration, either, group, list, number, shape, word } from '../fields.ts';
+import type { Latency } from '../latency.ts';
 import { definePart } from '../part.ts';
 import { guard, keep } from './keep.ts';
 import { span } from './span.ts';
+
+const AUTO = 0;
+
+/** A call is unusually slow above this multiple of the median, and above a second. */
+const UNUSUAL_FACTOR = 10;
+const UNUSUAL_MIN_MS = 1000;
+/** Below this many samples nothing is known about what is usual. */
+const SAMPLES_MIN = 100;
+
+function unusualMs(latency: Latency | undefined): number {
+  if (!latency || latency.samples < SAMPLES_MIN) return Infinity;
+  return Math.max(UNUSUAL_MIN_MS, UNUSUAL_FACTOR * latency.quantile(0.5));
+}
 
 /** Stops calling a target that is failing, and finds out with a few calls when it is well again. */
 export const breaker = definePart({
@@ -16,7 +30,8 @@ export const breaker = definePart({
         failureRatio: number(0.5, 0, 1),
         /** Failures in a row that open it, whatever the ratio, and more of them in heavy traffic; 0: none do. */
         consecutive: count(5, 0),
-        slow: group({ over: duration('2s'), ratio: number(0.8, 0, 1) }, true),
+        /** `auto` compares with what is usual for the target, where the attempt timeout learns that; elsewhere no call is slow. */
+        slow: group({ over: duration('auto', { auto: AUTO }), ratio: number(0.8, 0, 1) }, true),
         /** The shortest and the longest time it stays open. */
         openFor: list(duration(undefined, undefined, 1), ['1s', '30s']),
         probes: count(3, 1),
@@ -33,17 +48,18 @@ export const breaker = definePart({
       ...settings,
       windowMs: typeof window === 'number' ? window : 0,
       windowCalls: typeof window === 'object' ? window.calls : 0,
-      slowOverMs: slow?.over ?? Infinity,
+      slowOverMs: slow?.over || Infinity,
       slowRatio: slow?.ratio ?? 1,
       openForMs: span('breaker.openFor', openFor),
     };
     guard(plan);
-    plan.isTimed ||= slow !== null;
+    plan.isTimed ||= machine.slowOverMs < Infinity;
     // Work that goes on until its patience ends is not ended by an open breaker, unless that is asked for.
     const said = (spec.breaker as { whenOpen?: string } | undefined)?.whenOpen;
     plan.waitsForBreaker = settings.whenOpen === 'wait' || (plan.attempts === Infinity && said === undefined);
     keep(plan, 'member', (target) => {
       target.breaker = new Breaker(machine, plan.random);
+      if (slow?.over === AUTO) target.breaker.slowOver = () => unusualMs(target.latency);
       target.breaker.onChange = (from, to, because, at) => {
         plan.reporter?.breaker(target.name, at, from, to, because);
       };

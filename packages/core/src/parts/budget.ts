@@ -3,11 +3,7 @@ import { duration, group, number } from '../fields.ts';
 import { definePart } from '../part.ts';
 import { keep } from './keep.ts';
 
-/**
- * How many retries a caller may add to its own traffic. A bucket that one success in ten refills holds one token for a
- * caller with little traffic: of two failures in quick succession it can retry one. That is the price of a limit which
- * holds for ten thousand small clients as it does for ten large ones.
- */
+/** How many retries a caller may add to its own traffic: a limit that holds for ten thousand small clients as it does for ten large ones. */
 export const budget = definePart({
   key: 'budget',
   fields: { budget: group({ ratio: number(0.1, 0, 1), window: duration('10s', undefined, 1) }, true) },

@@ -1,6 +1,6 @@
 import { ask } from '../ask.ts';
 import { type BackoffSettings, backoff, type Delay } from '../backoff.ts';
-import { combine, type RetryOn } from '../classify/classifier.ts';
+import { combine, packsOf, type RetryOn } from '../classify/classifier.ts';
 import { OptionsError } from '../errors.ts';
 import { anything, callback, count, duration, either, group, list, number, shape, word } from '../fields.ts';
 import { definePart } from '../part.ts';
@@ -32,7 +32,8 @@ export const retry = /* @__PURE__ */ definePart({
     patience: duration('10s', unlimited),
     attempts: count(4, 1, unlimited),
     backoff: either(true, callback<CustomBackoff>(), group(backoffFields)),
-    retryOn: list(anything<RetryOn>()),
+    retryOn: list(anything<RetryOn>(), []),
+    retryOnly: list(anything<RetryOn>()),
     neverOn: list(callback<abstract new (...args: never[]) => unknown>(), []),
     respectServer: group({ cap: duration('5m') }, true),
   },
@@ -44,11 +45,14 @@ export const retry = /* @__PURE__ */ definePart({
     plan.attempts = settings.attempts;
     plan.hintCapMs = settings.respectServer?.cap ?? 0;
     plan.delay = delayOf(settings.backoff);
-    const retryOn =
-      settings.retryOn ?? ['network', 'http'].filter((name) => plan.packs.some(({ pack }) => pack === name));
-    const { classify, judgesValues } = combine(retryOn, settings.neverOn, plan.packs);
-    plan.classify = classify;
-    plan.judgesValues = retryOn.some((each) => typeof each === 'function') ? 2 : judgesValues ? 1 : 0;
+    if (settings.retryOn.length > 0 && settings.retryOnly) {
+      throw new OptionsError(
+        'retryOnly',
+        settings.retryOnly,
+        'nothing beside retryOn, which adds to the packs',
+      );
+    }
+    Object.assign(plan, combine(packsOf(settings, plan.packs), settings.neverOn));
   },
 });
 
