@@ -141,7 +141,13 @@ describe.each(jumps)('when the wall clock of $who jumps by $hours h', ({ hours, 
 
   test('a key is held for its lease, and its record kept for its time', async () => {
     const { one, other, pass, ...rest } = await setup();
-    const claim = { scope: 's', fingerprint: 'f', leaseMs: 1000, keepMs: 5000, whenLost: 'takeOver' } as const;
+    const claim = {
+      scope: 's',
+      fingerprint: 'f',
+      leaseMs: 1000,
+      keepMs: 5000,
+      whenLost: 'takeOver',
+    } as const;
     const [held, done] = await one.ledger.begin([
       { ...claim, key: 'held' },
       { ...claim, key: 'done' },

@@ -73,7 +73,8 @@ export function extendedEnd(flight: Flight, mayRetry: boolean): number {
   const { autoTimeout } = on;
   if (plan.attemptTimeoutMs > 0 || !autoTimeout) return endsAt;
   if (!mayRetry || autoTimeout.isLifted) return patienceEndsAt;
-  // The limit may have grown since the attempt was sent.
+  if (autoTimeout.isLearnt) return endsAt;
+  // Longer answers may have come since the attempt was sent.
   return Math.max(
     endsAt,
     startedAt + autoTimeout.limitMs(patienceEndsAt - startedAt, sharesLeft(plan, attempt)),

@@ -20,30 +20,34 @@ const shapes: readonly (readonly [title: string, shape: Shape])[] = [
 
 describe.each<Store>(['memory', 'sqlite'])('an outage, on %s', (store) => {
   describe.each(shapes)('%s', (_title, { keys, events, concurrency }) => {
-    test.each(['2m', '2h'] as const)('of %s costs no event anything', { timeout: 60_000 }, async (duration) => {
-      const { service, calls, done, pass, start, publish, charges, parked } = await outageStage(store);
-      const orders = await start({ concurrency });
-      service.isDown = true;
-      await publish(events, keys);
-      // Until the breaker has opened attempts are paid for as always.
-      await pass('20s');
-      expect(orders.state().status).toBe('braked');
-      const before = await charges();
-      const probesBefore = calls.length;
+    test.each(['2m', '2h'] as const)(
+      'of %s costs no event anything',
+      { timeout: 60_000 },
+      async (duration) => {
+        const { service, calls, done, pass, start, publish, charges, parked } = await outageStage(store);
+        const orders = await start({ concurrency });
+        service.isDown = true;
+        await publish(events, keys);
+        // Until the breaker has opened attempts are paid for as always.
+        await pass('20s');
+        expect(orders.state().status).toBe('braked');
+        const before = await charges();
+        const probesBefore = calls.length;
 
-      await pass(duration);
-      expect(await charges()).toEqual(before);
-      expect(await parked()).toEqual({});
-      expect(calls.length).toBeGreaterThan(probesBefore);
+        await pass(duration);
+        expect(await charges()).toEqual(before);
+        expect(await parked()).toEqual({});
+        expect(calls.length).toBeGreaterThan(probesBefore);
 
-      service.isDown = false;
-      await pass('3m');
-      expect(done.toSorted()).toEqual(idsFrom(0, events));
-      for (let key = 0; key < keys; key++) {
-        const ofKey = done.filter((id) => Number(id.slice(1)) % keys === key);
-        expect(ofKey).toEqual(ofKey.toSorted());
-      }
-      expect(orders.state().counters).toMatchObject({ parked: 0, snoozed: 0 });
-    });
+        service.isDown = false;
+        await pass('3m');
+        expect(done.toSorted()).toEqual(idsFrom(0, events));
+        for (let key = 0; key < keys; key++) {
+          const ofKey = done.filter((id) => Number(id.slice(1)) % keys === key);
+          expect(ofKey).toEqual(ofKey.toSorted());
+        }
+        expect(orders.state().counters).toMatchObject({ parked: 0, snoozed: 0 });
+      },
+    );
   });
 });

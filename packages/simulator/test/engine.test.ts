@@ -189,7 +189,7 @@ describe('both drivers leave the same trace', () => {
 id: guards
 duration: 20s
 services: { s: { instances: 3, workers: 4, time: { exponential: 50ms }, queue: { max: 20 }, cancels: true } }
-clients: { c: { to: s, arrivals: { poisson: 250/s }, leavesAfter: 800ms, failing: 0.1 } }
+clients: { c: { to: s, arrivals: { poisson: 250/s }, leavesAfter: 800ms, failing: 0.4 } }
 faults: [{ kind: hang, service: s, instance: 1, from: 5s, until: 10s }]
 policies:
   p: { patience: 1s, throttle: true, hedge: true, limiter: { rate: 200/s, wait: 50ms }, bulkhead: { concurrent: 20, queue: 5 } }

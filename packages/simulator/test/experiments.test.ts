@@ -58,6 +58,17 @@ policies: { p: { ${policy}, patience: unlimited, attemptTimeout: none, breaker: 
 `);
   }
 
+  /** Plain 503s by chance. */
+  function overloadOf(p: number): Scenario['faults'] {
+    return parseScenario(`
+id: overload
+duration: 1s
+services: { s: { time: 1ms } }
+clients: { c: { to: s, arrivals: { poisson: 1/s } } }
+faults: [{ kind: errorRate, value: ${p}, gives: '503', service: s, from: 0s }]
+`).faults;
+  }
+
   test.each([0.02, 0.1, 0.3, 0.5, 0.75])(
     'three retries at p = %d: the load and success of the closed form',
     (p) => {
@@ -67,12 +78,19 @@ policies: { p: { ${policy}, patience: unlimited, attemptTimeout: none, breaker: 
     },
   );
 
-  test.each([0.05, 0.2, 0.5, 0.9])('a budget that successes pay for at p = %d', (p) => {
-    const results = simulate(failing(p, 'attempts: 4, budget: true'), { policy: 'p' });
-    const paid = (0.1 * (1 - p)) / (1 - 0.1 * (1 - p));
-    const load = 1 + Math.min(p + p ** 2 + p ** 3, paid);
-    expect(results.figure('multiplication', { from: 20_000 }) / load).toBeCloseTo(1, 1);
-  });
+  test.each([0.05, 0.2, 0.5, 0.9])(
+    'a budget that successes pay for at p = %d, where failures mean overload',
+    (p) => {
+      const scenario = {
+        ...failing(0, 'attempts: 4, budget: true'),
+        faults: overloadOf(p),
+      };
+      const results = simulate(scenario, { policy: 'p' });
+      const paid = (0.1 * (1 - p)) / (1 - 0.1 * (1 - p));
+      const load = 1 + Math.min(p + p ** 2 + p ** 3, paid);
+      expect(results.figure('multiplication', { from: 20_000 }) / load).toBeCloseTo(1, 1);
+    },
+  );
 
   test('backoff does nothing for an open loop', () => {
     const quick = simulate(failing(0.5, 'attempts: 4, backoff: false, budget: false'), { policy: 'p' });

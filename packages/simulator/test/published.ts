@@ -138,11 +138,13 @@ const bucket = definePart({
     let tokens = 5;
     const its = {
       tokens: () => (tokens > 1 ? tokens : 0),
-      spend: () => {
+      startRetry: () => {
         tokens -= 1;
       },
       success() {},
-      refund() {},
+      retrySucceeded() {},
+      retryFailed() {},
+      retryDropped() {},
     };
     plan.budgetOf = () => {
       tokens = Math.min(5, tokens + 0.1);
@@ -163,9 +165,11 @@ const lifetimeBreaker = definePart({
         failures++;
         return failures / calls > 0.1 ? 0 : 1;
       },
-      spend() {},
+      startRetry() {},
       success() {},
-      refund() {},
+      retrySucceeded() {},
+      retryFailed() {},
+      retryDropped() {},
     };
     plan.budgetOf = () => {
       calls++;
