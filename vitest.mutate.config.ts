@@ -12,7 +12,6 @@ export default defineConfig({
     ...base.resolve,
     alias: [
       { find: /^holdfast$/, replacement: `${source}/index.ts` },
-      { find: /^holdfast\/(testing|lint)$/, replacement: `${source}/$1/index.ts` },
       { find: /^holdfast\/(\w+)$/, replacement: `${source}/$1.ts` },
     ],
   },

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { mayImport, roomBehind, roomOf } from './rooms.ts';
+import { mayImport, roomBehind, roomOf } from './package-boundaries.ts';
 import { isNode, lineAt, type Node, parse, walk } from './syntax.ts';
 
 export interface TidyFile {
@@ -13,7 +13,7 @@ export type Complaint = string;
 export type Rule = (file: TidyFile) => Complaint[];
 
 const SYSTEM_CLOCKS = new Set([
-  'packages/core/src/system-clock.ts',
+  'packages/core/src/time/system-clock.ts',
   // Time since the machine was started, which processes on one file have in common.
   'engines/sqlite/src/system-monotonic-clock.ts',
 ]);

@@ -73,7 +73,7 @@ test.each([
   `const text = \`at \${Date.now()}\`;`,
 ])('%s is ambient time or chance', (text) => {
   expect(ambientTimeAndChance({ path: inCore, text })).toHaveLength(1);
-  expect(ambientTimeAndChance({ path: 'packages/core/src/system-clock.ts', text })).toEqual([]);
+  expect(ambientTimeAndChance({ path: 'packages/core/src/time/system-clock.ts', text })).toEqual([]);
   expect(ambientTimeAndChance({ path: 'packages/core/test/run.test.ts', text })).toEqual([]);
 });
 

@@ -16,11 +16,11 @@ import { postgresControls } from './controls.ts';
 import type { Database, PostgresTransaction, Row } from './database.ts';
 import type { Doorbell } from './doorbell.ts';
 import { envelopeColumns, envelopeOf, jsonOf, numberOf, textOf } from './envelope-columns.ts';
-import { handsOf } from './hands.ts';
-import { leasedOf, leaseText, leaseValues } from './lease.ts';
-import { LineFront } from './line-front.ts';
+import { handsOf } from './lease-groups.ts';
+import { leasedOf, leaseText, leaseValues } from './lease-rows.ts';
 import { isUnanswered, translated } from './postgres-errors.ts';
 import { publicationOf, publishedOf, publishText } from './publish.ts';
+import { LineFront } from './scan-start.ts';
 import { settle, valuesOf } from './settle.ts';
 
 export interface BrokerParts {

@@ -11,7 +11,7 @@ import {
 } from '@holdfast/contracts';
 import { storableJson, storableText } from './column-values.ts';
 import type { Database, PostgresTransaction, Row } from './database.ts';
-import { type Hands, handsOf } from './hands.ts';
+import { type Hands, handsOf } from './lease-groups.ts';
 import { columnOf } from './publish.ts';
 
 type AnySettlement = Settlement<PostgresTransaction>;

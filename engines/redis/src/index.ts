@@ -1,5 +1,5 @@
-export { redisCounters } from './counters.ts';
 export { redisFeatures } from './features.ts';
 export { type RedisLedgerSettings, redisLedger } from './ledger.ts';
 export { openRedis, type RedisEngine, type RedisOptions } from './open-redis.ts';
+export { redisCounters } from './rate-limits.ts';
 export type { RedisClient } from './script-runner.ts';

@@ -2,9 +2,9 @@ import type { Counters, Engine, Ledger } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
 import { Redis } from 'ioredis';
-import { redisCounters } from './counters.ts';
 import { redisFeatures } from './features.ts';
 import { redisLedger } from './ledger.ts';
+import { redisCounters } from './rate-limits.ts';
 import type { RedisClient } from './script-runner.ts';
 
 export interface RedisOptions {

@@ -5,10 +5,10 @@ import type { ControlBoard } from './controls.ts';
 import type { Doorbells } from './doorbells.ts';
 import type { Leases } from './leases.ts';
 import { Publisher } from './publisher.ts';
+import type { waitingRoom } from './queue-inspection.ts';
 import type { Settlements } from './settlements.ts';
 import type { Store } from './store.ts';
 import type { Topics } from './topics.ts';
-import type { waitingRoom } from './waiting-room.ts';
 
 /** Settlements that share a transaction at most. */
 const settledTogether = 1000;

@@ -14,7 +14,7 @@ import {
   trialsIn,
 } from './event-row.ts';
 import { isHead, moment } from './publisher.ts';
-import { fromRuns, toRuns } from './seq-runs.ts';
+import { fromRuns, toRuns } from './run-length-seqs.ts';
 import type { Store } from './store.ts';
 import type { Time } from './store-clock.ts';
 import { firstTries, retries, suspects, type TopicSnapshot, topicSnapshots } from './topic-snapshot.ts';

@@ -12,9 +12,8 @@ import { refuseUnknown } from 'holdfast/fields';
 import { Appointments } from './appointments.ts';
 import { sqliteBroker } from './broker.ts';
 import { ControlBoard } from './controls.ts';
-import { SqliteCounters } from './counters.ts';
 import { Doorbells } from './doorbells.ts';
-import { LaneKeeper } from './lane-keeper.ts';
+import { LaneKeeper } from './key-order.ts';
 import { leases } from './leases.ts';
 import { SqliteLedger } from './ledger.ts';
 import { Marks } from './marks.ts';
@@ -22,13 +21,14 @@ import { type MonotonicClock, monotonicClockOf } from './monotonic-clock.ts';
 import { openDatabase } from './numbered-parameters.ts';
 import { ParkedSearch } from './parked-search.ts';
 import { ParkingLot } from './parking-lot.ts';
+import { waitingRoom } from './queue-inspection.ts';
+import { SqliteCounters } from './rate-limits.ts';
 import { migrate, versionOf } from './schema.ts';
 import { Settlements } from './settlements.ts';
 import { SqliteError, told } from './sqlite-errors.ts';
 import { Store } from './store.ts';
 import { topics } from './topics.ts';
 import { sqliteTriage } from './triage.ts';
-import { waitingRoom } from './waiting-room.ts';
 
 export interface SqliteOptions {
   /** Made if it is not there. It may hold other tables, too: ours begin with `holdfast_`. */

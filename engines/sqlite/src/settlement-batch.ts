@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Settlement } from '@holdfast/contracts';
-import { fromRuns } from './seq-runs.ts';
+import { fromRuns } from './run-length-seqs.ts';
 import type { Time } from './store-clock.ts';
 import type { Topic, Topics } from './topics.ts';
 

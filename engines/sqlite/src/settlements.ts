@@ -13,7 +13,7 @@ import { OptionsError } from 'holdfast';
 import { type AckGroup, sortOut } from './ack-groups.ts';
 import type { Doorbells } from './doorbells.ts';
 import { errorText, fromToken, type Token, toEnvelope } from './event-row.ts';
-import type { LaneKeeper } from './lane-keeper.ts';
+import type { LaneKeeper } from './key-order.ts';
 import type { Leases } from './leases.ts';
 import type { Marks } from './marks.ts';
 import type { ParkingLot } from './parking-lot.ts';

@@ -9,8 +9,8 @@ import fc from 'fast-check';
 import { later } from 'holdfast';
 import { virtualClock } from 'holdfast/testing';
 import { afterEach, describe, expect, test } from 'vitest';
+import { fromRuns, toRuns } from '../src/run-length-seqs.ts';
 import { migrate, schemaSteps } from '../src/schema.ts';
-import { fromRuns, toRuns } from '../src/seq-runs.ts';
 
 const run = promisify(execFile);
 const cleanups: (() => unknown)[] = [];

@@ -1,10 +1,10 @@
+import type { AttemptNote } from './attempt-record.ts';
 import type { Controls } from './controls.ts';
 import type { Delivery, Envelope, Lease, NewEvent, Trials } from './envelope.ts';
 import type { ErrorNote } from './error-note.ts';
 import type { Page, PageRequest } from './page.ts';
-import type { Settled } from './settled.ts';
+import type { Settled } from './settlement-result.ts';
 import type { SizeLimits } from './size-limits.ts';
-import type { AttemptNote } from './story-note.ts';
 
 /** Events on their way. `Tx` is the transaction that `commit` gets, where the engine shares one. */
 export interface Broker<Tx = unknown> {

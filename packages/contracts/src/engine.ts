@@ -1,7 +1,7 @@
 import type { Broker } from './broker.ts';
-import type { Counters } from './counters.ts';
 import type { Features } from './features.ts';
 import type { Ledger } from './ledger.ts';
+import type { Counters } from './rate-limits.ts';
 import type { Triage } from './triage.ts';
 
 /** What one store offers. It has the contracts that suit it; those it has work together where the features say so. */

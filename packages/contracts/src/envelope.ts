@@ -1,5 +1,5 @@
+import type { AttemptNote } from './attempt-record.ts';
 import type { ErrorNote } from './error-note.ts';
-import type { AttemptNote } from './story-note.ts';
 
 /** Text comes back as text and bytes as bytes; what is in them is the producer's and the handler's business. */
 export type Payload = string | Uint8Array;

@@ -1,4 +1,12 @@
-export { boundedMs } from './bounded-ms.ts';
+export {
+  advanceReplay,
+  defaultReplay,
+  firstMemo,
+  type ReplayStep,
+  replayed,
+  stopReplay,
+} from './advance-replay.ts';
+export { type AttemptNote, continueStory, storyMax } from './attempt-record.ts';
 export {
   type Broker,
   type HistoryRange,
@@ -18,6 +26,7 @@ export {
 export { checkName } from './check-name.ts';
 export { checkSpan } from './check-span.ts';
 export { checkTopic } from './check-topic.ts';
+export { boundedMs } from './clamp-ms.ts';
 export {
   EngineFullError,
   FeatureMissingError,
@@ -34,7 +43,6 @@ export {
   controlId,
   type StandingControl,
 } from './controls.ts';
-export type { Counters, RateAnswer, RateLeft, RateRequest, RateTake } from './counters.ts';
 export { type EditChange, editDiff } from './edit-diff.ts';
 export type { Engine } from './engine.ts';
 export {
@@ -60,8 +68,8 @@ export {
   whyMissing,
 } from './features.ts';
 export { fingerprint, normalizeStack } from './fingerprint.ts';
+export { limitlessJson } from './json-with-infinity.ts';
 export type { Begun, Claim, Completion, Hold, Ledger, Mark } from './ledger.ts';
-export { limitlessJson } from './limitless-json.ts';
 export { numberIn, type Page, type PageRequest, type Place, placeIn } from './page.ts';
 export {
   checkFilter,
@@ -73,10 +81,16 @@ export {
   type ParkedFilter,
   ruleFor,
 } from './parked-filter.ts';
-export { advanceReplay, defaultReplay, firstMemo, type ReplayStep, replayed, stopReplay } from './replay.ts';
-export { commitFailed, LEASE_LOST, REPEATED, type Settled, TOOK, TOPIC_UNKNOWN } from './settled.ts';
+export type { Counters, RateAnswer, RateLeft, RateRequest, RateTake } from './rate-limits.ts';
+export {
+  commitFailed,
+  LEASE_LOST,
+  REPEATED,
+  type Settled,
+  TOOK,
+  TOPIC_UNKNOWN,
+} from './settlement-result.ts';
 export { checkEdit, checkEvents, defaultSizeLimits, readLimits, type SizeLimits } from './size-limits.ts';
-export { type AttemptNote, continueStory, storyMax } from './story-note.ts';
 export { timeOfId, timeOrderedId } from './time-ordered-id.ts';
 export type {
   AuditEntry,

@@ -1,5 +1,5 @@
 import type { Payload } from './envelope.ts';
-import type { Settled } from './settled.ts';
+import type { Settled } from './settlement-result.ts';
 
 /**
  * Keyed outcomes that make repeats harmless. Every operation takes a batch and answers item by item, in the order given;

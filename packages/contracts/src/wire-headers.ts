@@ -1,6 +1,6 @@
+import type { AttemptNote } from './attempt-record.ts';
 import type { Delivery, Diagnosis, Headers } from './envelope.ts';
 import type { ErrorNote } from './error-note.ts';
-import type { AttemptNote } from './story-note.ts';
 
 /**
  * How an event travels where there are headers and no columns (Kafka, RabbitMQ, SQS, NATS). The same names everywhere, so

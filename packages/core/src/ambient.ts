@@ -1,14 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Operation } from './plan.ts';
+import type { Operation } from './policy/plan.ts';
 import {
   keepSurroundingsIn,
   type Surroundings,
   type SurroundingsStore,
   surroundedBy,
-} from './surroundings.ts';
-import type { Work } from './work.ts';
+} from './run/ambient-context.ts';
+import type { Work } from './run/work.ts';
 
-export { detached, type Surroundings, surroundedBy, surroundings } from './surroundings.ts';
+export { detached, type Surroundings, surroundedBy, surroundings } from './run/ambient-context.ts';
 
 class AmbientStore extends AsyncLocalStorage<Surroundings | undefined> implements SurroundingsStore {
   ambient<T>({ patienceEndsAt, options }: Work, operation: Operation<T>): Operation<T> {

@@ -1,19 +1,19 @@
-import type { AllSettings } from './all-settings.ts';
 import { sayHints, sayNotRetried, sayRetried } from './explain/classes.ts';
 import { type DelayRow, delayTable } from './explain/delays.ts';
+import { notSaid, type Setting, saidSettings } from './explain/effective-settings.ts';
+import { sayMs } from './explain/format-duration.ts';
 import { type WorstLoad, type WorstTime, worstLoad, worstTime } from './explain/limits.ts';
 import { attemptRing, operationRing, type Place } from './explain/rings.ts';
-import { notSaid, type Setting, saidSettings } from './explain/said-settings.ts';
-import { sayMs } from './explain/spoken.ts';
 import type { Table } from './fields.ts';
-import { GuardedWork } from './guarded-work.ts';
-import type { Policy } from './policy.ts';
+import type { AllSettings } from './policy/part-settings.ts';
+import type { Policy } from './policy/policy.ts';
+import { GuardedWork } from './run/guarded-work.ts';
 
 export type { DelayRow, Delays } from './explain/delays.ts';
+export type { Setting } from './explain/effective-settings.ts';
 export type { Limit, WorstLoad, WorstTime } from './explain/limits.ts';
-export type { Setting } from './explain/said-settings.ts';
 export { stopSentences } from './explain/stop-sentences.ts';
-export { tellStory } from './explain/told-story.ts';
+export { tellStory } from './explain/story-text.ts';
 
 /** A place in a ring with the settings that it has. */
 export interface ExplainedPlace {

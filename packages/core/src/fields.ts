@@ -1,6 +1,6 @@
 import { isObject } from './classify/pack.ts';
-import { type Duration, readDuration } from './duration.ts';
-import { OptionsError } from './errors.ts';
+import { type Duration, readDuration } from './policy/duration.ts';
+import { OptionsError } from './report/errors.ts';
 
 /**
  * One line of a part's table. Validation, JSON Schema, `explain` and the docs all read the same line, so that

@@ -1,4 +1,3 @@
-export type { BreakerCause, BreakerState } from './breaker.ts';
 export { any } from './classify/any.ts';
 export { aws } from './classify/aws.ts';
 export type { RetryOn } from './classify/classifier.ts';
@@ -8,15 +7,11 @@ export { kafka } from './classify/kafka.ts';
 export { type Marked, markOf, permanent, retryAfter, transient } from './classify/marks.ts';
 export { network } from './classify/network.ts';
 export { sql } from './classify/sql.ts';
-export { Alarm, type Clock, type Random } from './clock.ts';
-export type { Counters } from './counters.ts';
-export { decide, type Facts, type History, type Rules } from './decide.ts';
-export { type Duration, durationMs } from './duration.ts';
-export { ExpiredError, HoldfastError, OptionsError, type RefusalReason, RefusedError } from './errors.ts';
-export { type Hint, readHint } from './hints.ts';
-export { type Around, type Listener, type Notice, notices, type Sent, subscribe } from './notices.ts';
-export type { Classifier, Judgement, Outcome, OutcomeClass, Pack } from './outcome.ts';
-export { definePart, type Part, type SpecOfParts } from './part.ts';
+export { decide, type Facts, type History, type Rules } from './decide/decide.ts';
+export { type Hint, readHint } from './decide/hints.ts';
+export type { Classifier, Judgement, Outcome, OutcomeClass, Pack } from './decide/outcome.ts';
+export { type StopReason, stopReasons, type Verdict } from './decide/verdict.ts';
+export type { BreakerCause, BreakerState } from './machines/breaker.ts';
 export { breaker } from './parts/breaker.ts';
 export { budget } from './parts/budget.ts';
 export { bulkhead } from './parts/bulkhead.ts';
@@ -29,12 +24,30 @@ export { mode } from './parts/mode.ts';
 export { type CustomBackoff, retry } from './parts/retry.ts';
 export { throttle } from './parts/throttle.ts';
 export { timeout } from './parts/timeout.ts';
-export type { Context, Operation, Plan, Priority, RunOptions, Wait } from './plan.ts';
-export { definePolicy, type Environment, type Policy } from './policy.ts';
-export { breakerOf, breakersOf, type PolicyState, policies, registry, type TargetState } from './registry.ts';
-export type { Ending, Failure, Success } from './shell.ts';
-export { type Story, type StoryAttempt, storyOf } from './story.ts';
-export { detached, type Surroundings, surroundedBy, surroundings } from './surroundings.ts';
-export { later, systemClock, systemRandom } from './system-clock.ts';
-export { type StopReason, stopReasons, type Verdict } from './verdict.ts';
-export { type PolicySpec, policy } from './whole-policy.ts';
+export type { Counters } from './policy/counters.ts';
+export { type PolicySpec, policy } from './policy/default-policy.ts';
+export { type Duration, durationMs } from './policy/duration.ts';
+export { definePart, type Part, type SpecOfParts } from './policy/part.ts';
+export type { Context, Operation, Plan, Priority, RunOptions, Wait } from './policy/plan.ts';
+export { definePolicy, type Environment, type Policy } from './policy/policy.ts';
+export {
+  breakerOf,
+  breakersOf,
+  type PolicyState,
+  policies,
+  registry,
+  type TargetState,
+} from './policy/registry.ts';
+export {
+  ExpiredError,
+  HoldfastError,
+  OptionsError,
+  type RefusalReason,
+  RefusedError,
+} from './report/errors.ts';
+export { type Around, type Listener, type Notice, notices, type Sent, subscribe } from './report/notices.ts';
+export { type Story, type StoryAttempt, storyOf } from './report/story.ts';
+export { detached, type Surroundings, surroundedBy, surroundings } from './run/ambient-context.ts';
+export type { Ending, Failure, Success } from './run/promise-driver.ts';
+export { Alarm, type Clock, type Random } from './time/clock.ts';
+export { later, systemClock, systemRandom } from './time/system-clock.ts';

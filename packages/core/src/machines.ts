@@ -2,22 +2,23 @@
  * The machines that policies are made of, for those who drive them themselves: the simulator, the HTTP client, servers. Each is
  * synchronous, sets no timer and reads no clock: `now` is always given.
  */
-export { AdaptiveLimit, type AdaptiveLimitSettings } from './adaptive-limit.ts';
-export { Attempt, Flight } from './attempt.ts';
-export { AutoTimeout } from './auto-timeout.ts';
-export { type BackoffSettings, backoff, type Delay } from './backoff.ts';
-export { Breaker, type BreakerSettings, type BreakerSnapshot } from './breaker.ts';
-export { type BudgetSettings, type BudgetSnapshot, RetryBudget } from './budget.ts';
-export { ADMITTED, Bulkhead, type BulkheadSettings, FULL, QUEUED, type Waiter } from './bulkhead.ts';
-export { type Candidate, Choice, type ChoiceSettings, Standing } from './choice.ts';
-export { Codel, type CodelSettings } from './codel.ts';
-export { landAtOnce, launch } from './flight-deck.ts';
-export { Gcra, gcraTake, gcraWait } from './gcra.ts';
-export { GuardedWork } from './guarded-work.ts';
-export { Latency } from './latency.ts';
-export type { Plan } from './plan.ts';
-export { recordEnding } from './story.ts';
-export { Target } from './target.ts';
-export { OVERFLOW, Targets, type TargetsSettings } from './targets.ts';
-export { Throttle, type ThrottleSettings } from './throttle.ts';
-export { beginPlainly, DONE, type Driver, SEND, STOP, type Step, takeOver, WAIT, Work } from './work.ts';
+
+export { type BackoffSettings, backoff, type Delay } from './decide/backoff.ts';
+export { AdaptiveLimit, type AdaptiveLimitSettings } from './machines/adaptive-limit.ts';
+export { AutoTimeout } from './machines/auto-timeout.ts';
+export { Breaker, type BreakerSettings, type BreakerSnapshot } from './machines/breaker.ts';
+export { type BudgetSettings, type BudgetSnapshot, RetryBudget } from './machines/budget.ts';
+export { ADMITTED, Bulkhead, type BulkheadSettings, FULL, QUEUED, type Waiter } from './machines/bulkhead.ts';
+export { type Candidate, Choice, type ChoiceSettings, Standing } from './machines/choice.ts';
+export { Codel, type CodelSettings } from './machines/codel.ts';
+export { Gcra, gcraTake, gcraWait } from './machines/gcra.ts';
+export { Latency } from './machines/latency.ts';
+export { Target } from './machines/target.ts';
+export { OVERFLOW, Targets, type TargetsSettings } from './machines/targets.ts';
+export { Throttle, type ThrottleSettings } from './machines/throttle.ts';
+export type { Plan } from './policy/plan.ts';
+export { recordEnding } from './report/story.ts';
+export { Attempt, Flight } from './run/attempt.ts';
+export { landAtOnce, launch } from './run/guarded-attempt.ts';
+export { GuardedWork } from './run/guarded-work.ts';
+export { beginPlainly, DONE, type Driver, SEND, STOP, type Step, takeOver, WAIT, Work } from './run/work.ts';

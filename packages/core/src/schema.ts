@@ -1,8 +1,8 @@
-import { fieldNotes } from './field-notes.ts';
+import type { Pack } from './decide/outcome.ts';
 import type { Field, Table } from './fields.ts';
-import type { Pack } from './outcome.ts';
-import type { Part } from './part.ts';
-import { policy } from './whole-policy.ts';
+import { policy } from './policy/default-policy.ts';
+import { fieldNotes } from './policy/field-notes.ts';
+import type { Part } from './policy/part.ts';
 
 /** The keywords of JSON Schema 2020-12 that are used here. */
 export interface JsonSchema {

@@ -1,4 +1,4 @@
-import type { Priority } from './plan.ts';
+import type { Priority } from './policy/plan.ts';
 
 /** What a request says of the work that it belongs to. */
 export interface RequestFields {

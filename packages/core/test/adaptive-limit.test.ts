@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { AdaptiveLimit, type AdaptiveLimitSettings } from '../src/adaptive-limit.ts';
+import { AdaptiveLimit, type AdaptiveLimitSettings } from '../src/machines/adaptive-limit.ts';
 
 /** Repeatable chance: xorshift, from a seed. */
 function chance(seed: number): () => number {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { AlarmHeap } from '../src/alarm-heap.ts';
-import { Alarm } from '../src/clock.ts';
+import { AlarmHeap } from '../src/time/alarm-heap.ts';
+import { Alarm } from '../src/time/clock.ts';
 
 class Bell extends Alarm {
   ring(): void {}

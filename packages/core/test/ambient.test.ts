@@ -5,11 +5,11 @@ import { any } from '../src/classify/any.ts';
 import { breaker } from '../src/parts/breaker.ts';
 import { retry } from '../src/parts/retry.ts';
 import { timeout } from '../src/parts/timeout.ts';
-import type { Context } from '../src/plan.ts';
-import { definePolicy } from '../src/policy.ts';
-import { detached, type Surroundings, surroundedBy, surroundings } from '../src/surroundings.ts';
-import { after, type Beat, heeding, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
-import { type PolicySpec, policy } from '../src/whole-policy.ts';
+import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import type { Context } from '../src/policy/plan.ts';
+import { definePolicy } from '../src/policy/policy.ts';
+import { detached, type Surroundings, surroundedBy, surroundings } from '../src/run/ambient-context.ts';
+import { after, type Beat, heeding, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 function setup(spec: PolicySpec = {}) {
   const clock = virtualClock();

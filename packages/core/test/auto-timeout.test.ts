@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { AutoTimeout } from '../src/auto-timeout.ts';
-import { Latency } from '../src/latency.ts';
+import { AutoTimeout } from '../src/machines/auto-timeout.ts';
+import { Latency } from '../src/machines/latency.ts';
 
 /** The share of an attempt with 10 s of patience and four attempts left. */
 const shareMs = 2_500;

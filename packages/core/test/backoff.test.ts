@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type BackoffSettings, backoff } from '../src/backoff.ts';
+import { type BackoffSettings, backoff } from '../src/decide/backoff.ts';
 
 const settings: BackoffSettings = {
   strategy: 'exponential',

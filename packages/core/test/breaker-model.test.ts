@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Breaker, type BreakerSettings, type BreakerSnapshot } from '../src/breaker.ts';
+import { Breaker, type BreakerSettings, type BreakerSnapshot } from '../src/machines/breaker.ts';
 
 /** The breaker as one would explain it: everything is kept and looked through each time. */
 class Model {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Breaker, type BreakerSettings } from '../src/breaker.ts';
+import { Breaker, type BreakerSettings } from '../src/machines/breaker.ts';
 
 const LEASE = 5_000;
 

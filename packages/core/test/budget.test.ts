@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type BudgetSettings, type BudgetSnapshot, RetryBudget } from '../src/budget.ts';
+import { type BudgetSettings, type BudgetSnapshot, RetryBudget } from '../src/machines/budget.ts';
 
 const defaults: BudgetSettings = { ratio: 0.1, windowMs: 10_000, attempts: 4 };
 

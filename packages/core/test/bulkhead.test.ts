@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ADMITTED, Bulkhead, FULL, QUEUED, type Waiter } from '../src/bulkhead.ts';
+import { ADMITTED, Bulkhead, FULL, QUEUED, type Waiter } from '../src/machines/bulkhead.ts';
 
 /** A call that writes down what it is told. */
 class Call implements Waiter {

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { keepSurroundingsIn, type Surroundings, surroundings } from '../src/surroundings.ts';
-import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
-import { type PolicySpec, policy } from '../src/whole-policy.ts';
+import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import { keepSurroundingsIn, type Surroundings, surroundings } from '../src/run/ambient-context.ts';
+import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const down = new Error('down');
 

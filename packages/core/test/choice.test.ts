@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Choice, type ChoiceSettings, Standing } from '../src/choice.ts';
+import { Choice, type ChoiceSettings, Standing } from '../src/machines/choice.ts';
 
 const settings: ChoiceSettings = { consecutive: 5, ejectForMs: [30_000, 300_000] };
 

@@ -5,12 +5,12 @@ import { http } from '../src/classify/http.ts';
 import { markOf, permanent, retryAfter, transient } from '../src/classify/marks.ts';
 import { network } from '../src/classify/network.ts';
 import { sql } from '../src/classify/sql.ts';
+import type { Judgement, Outcome } from '../src/decide/outcome.ts';
 import { tellStory } from '../src/explain.ts';
-import type { Judgement, Outcome } from '../src/outcome.ts';
 import { retry } from '../src/parts/retry.ts';
-import { definePolicy } from '../src/policy.ts';
-import { scripted, virtualClock } from '../src/testing/index.ts';
-import { policy } from '../src/whole-policy.ts';
+import { policy } from '../src/policy/default-policy.ts';
+import { definePolicy } from '../src/policy/policy.ts';
+import { scripted, virtualClock } from '../src/testing.ts';
 
 const reset = () => Object.assign(new Error('reset'), { code: 'ECONNRESET' });
 

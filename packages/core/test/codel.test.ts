@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { Bulkhead, FULL, QUEUED, type Waiter } from '../src/bulkhead.ts';
-import { Codel } from '../src/codel.ts';
+import { Bulkhead, FULL, QUEUED, type Waiter } from '../src/machines/bulkhead.ts';
+import { Codel } from '../src/machines/codel.ts';
 
 function setup() {
   return new Codel({ targetMs: 5, intervalMs: 100 });

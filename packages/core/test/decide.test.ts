@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { decide, type Facts, type History, type Rules } from '../src/decide.ts';
-import type { Judgement, OutcomeClass } from '../src/outcome.ts';
-import { stopReasons } from '../src/verdict.ts';
+import { decide, type Facts, type History, type Rules } from '../src/decide/decide.ts';
+import type { Judgement, OutcomeClass } from '../src/decide/outcome.ts';
+import { stopReasons } from '../src/decide/verdict.ts';
 
 const rules: Rules = { attempts: 4, delay: () => 200, hintCapMs: 300_000 };
 const history: History = {

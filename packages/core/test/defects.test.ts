@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { retryAfter } from '../src/classify/marks.ts';
-import { Alarm } from '../src/clock.ts';
-import { storyOf } from '../src/story.ts';
-import { after, type Beat, heeding, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
-import { type PolicySpec, policy } from '../src/whole-policy.ts';
+import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import { storyOf } from '../src/report/story.ts';
+import { after, type Beat, heeding, scripted, seededRandom, virtualClock } from '../src/testing.ts';
+import { Alarm } from '../src/time/clock.ts';
 
 /** What was found wrong with others by running them: each has a test here that would find it in us. */
 

@@ -1,8 +1,8 @@
 import { stopSentences } from '../src/explain.ts';
-import { fieldNotes } from '../src/field-notes.ts';
 import type { Field, Table } from '../src/fields.ts';
 import { policy, stopReasons } from '../src/index.ts';
-import { rules } from '../src/lint/index.ts';
+import { rules } from '../src/lint.ts';
+import { fieldNotes } from '../src/policy/field-notes.ts';
 
 /** Which fields each page is about. */
 export const pages: Readonly<Record<string, readonly string[]>> = {

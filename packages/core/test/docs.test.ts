@@ -3,7 +3,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { explain } from '../src/explain.ts';
 import { policy } from '../src/index.ts';
-import { rules } from '../src/lint/index.ts';
+import { rules } from '../src/lint.ts';
 import { optionsTable, pages, rulesTable, stopRows } from './doc-tables.ts';
 
 const root = path.join(import.meta.dirname, '../../..');

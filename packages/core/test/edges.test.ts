@@ -1,15 +1,15 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { any } from '../src/classify/any.ts';
 import { retryAfter } from '../src/classify/marks.ts';
-import { type Notice, subscribe } from '../src/notices.ts';
 import { breaker } from '../src/parts/breaker.ts';
 import { bulkhead } from '../src/parts/bulkhead.ts';
 import { retry } from '../src/parts/retry.ts';
-import type { Context, RunOptions } from '../src/plan.ts';
-import { definePolicy } from '../src/policy.ts';
-import { storyOf } from '../src/story.ts';
-import { after, type Beat, heeding, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
-import { type PolicySpec, policy } from '../src/whole-policy.ts';
+import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import type { Context, RunOptions } from '../src/policy/plan.ts';
+import { definePolicy } from '../src/policy/policy.ts';
+import { type Notice, subscribe } from '../src/report/notices.ts';
+import { storyOf } from '../src/report/story.ts';
+import { after, type Beat, heeding, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const down = new Error('down');
 

@@ -1,11 +1,11 @@
-import { AlarmHeap } from '../src/alarm-heap.ts';
-import type { Attempt } from '../src/attempt.ts';
 import { http } from '../src/classify/http.ts';
-import { Alarm, type Clock } from '../src/clock.ts';
-import { durationMs } from '../src/duration.ts';
-import { seededRandom } from '../src/testing/index.ts';
-import { policy } from '../src/whole-policy.ts';
-import { DONE, type Driver, SEND, STOP, type Step, type Work } from '../src/work.ts';
+import { policy } from '../src/policy/default-policy.ts';
+import { durationMs } from '../src/policy/duration.ts';
+import type { Attempt } from '../src/run/attempt.ts';
+import { DONE, type Driver, SEND, STOP, type Step, type Work } from '../src/run/work.ts';
+import { seededRandom } from '../src/testing.ts';
+import { AlarmHeap } from '../src/time/alarm-heap.ts';
+import { Alarm, type Clock } from '../src/time/clock.ts';
 import { beatOf, earn, outcomeOf, type Script, type Trace } from './trace.ts';
 
 /** A clock with no promises in it: an alarm rings when the loop comes to it. */

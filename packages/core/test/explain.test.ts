@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { RetryBudget } from '../src/budget.ts';
 import { lonelyCaller } from '../src/explain/limits.ts';
 import { type Explanation, explain, explainText } from '../src/explain.ts';
 import { count, duration, either, group, shape, word } from '../src/fields.ts';
 import { definePart, definePolicy, network, type PolicySpec, policy, retry } from '../src/index.ts';
-import { after, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
+import { RetryBudget } from '../src/machines/budget.ts';
+import { after, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const down = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
 

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { OptionsError } from '../src/errors.ts';
-import { keepSurroundingsIn } from '../src/surroundings.ts';
-import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
-import { type PolicySpec, policy } from '../src/whole-policy.ts';
+import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import { OptionsError } from '../src/report/errors.ts';
+import { keepSurroundingsIn } from '../src/run/ambient-context.ts';
+import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const down = new Error('down');
 

@@ -1,5 +1,4 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
-import { OptionsError } from '../src/errors.ts';
 import {
   anything,
   callback,
@@ -16,7 +15,8 @@ import {
   shape,
   word,
 } from '../src/fields.ts';
-import { type PolicySpec, policy } from '../src/whole-policy.ts';
+import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import { OptionsError } from '../src/report/errors.ts';
 
 const table = {
   patience: duration('10s', { unlimited: Infinity }),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { RetryBudget } from '../src/budget.ts';
+import { RetryBudget } from '../src/machines/budget.ts';
 
 const settings = { ratio: 0.1, windowMs: 10_000, attempts: 4 };
 const callsPerMs = 10;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Gcra, gcraTake, gcraWait } from '../src/gcra.ts';
+import { Gcra, gcraTake, gcraWait } from '../src/machines/gcra.ts';
 
 /** 50 a second, 10 at once. */
 function setup(ratePerMs = 0.05, burst = 10) {

@@ -8,7 +8,7 @@ import {
   storyOf,
   subscribe,
 } from '../src/index.ts';
-import { after, heeding, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
+import { after, heeding, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const down = Object.assign(new Error('down'), { code: 'ECONNRESET' });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { http } from '../src/classify/http.ts';
-import type { Judgement } from '../src/outcome.ts';
+import type { Judgement } from '../src/decide/outcome.ts';
 
 const epochMs = () => Date.UTC(2026, 0, 1);
 const returned = (value: unknown) => http.classify({ ok: true, value }, epochMs);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Latency } from '../src/latency.ts';
+import { Latency } from '../src/machines/latency.ts';
 
 const MINUTE = 60_000;
 

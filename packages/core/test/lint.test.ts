@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { any, definePolicy, OptionsError, type PolicySpec, policies, policy, retry } from '../src/index.ts';
-import { type LintFacts, lint, rules } from '../src/lint/index.ts';
+import { type LintFacts, lint, rules } from '../src/lint.ts';
 
 const idsOf = (spec: PolicySpec, facts?: LintFacts) => lint(spec, facts).map(({ rule }) => rule);
 

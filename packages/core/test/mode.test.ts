@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { type Notice, subscribe } from '../src/notices.ts';
-import type { Context } from '../src/plan.ts';
-import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
-import { type PolicySpec, policy } from '../src/whole-policy.ts';
+import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import type { Context } from '../src/policy/plan.ts';
+import { type Notice, subscribe } from '../src/report/notices.ts';
+import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const down = new Error('down');
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { network } from '../src/classify/network.ts';
-import type { Judgement } from '../src/outcome.ts';
+import type { Judgement } from '../src/decide/outcome.ts';
 
 const judge = (error: unknown) => network.classify({ ok: false, error }, () => 0) as Judgement | undefined;
 const withCode = (code: string, more = {}) => Object.assign(new Error(code), { code }, more);

@@ -1,11 +1,11 @@
 import { type ChannelListener, channel } from 'node:diagnostics_channel';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { any } from '../src/classify/any.ts';
-import { type Notice, notices, subscribe } from '../src/notices.ts';
 import { retry } from '../src/parts/retry.ts';
-import { definePolicy } from '../src/policy.ts';
-import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
-import { type PolicySpec, policy } from '../src/whole-policy.ts';
+import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import { definePolicy } from '../src/policy/policy.ts';
+import { type Notice, notices, subscribe } from '../src/report/notices.ts';
+import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const down = new Error('down');
 const stops: (() => void)[] = [];

@@ -8,7 +8,7 @@ import { http } from '../src/classify/http.ts';
 import { kafka } from '../src/classify/kafka.ts';
 import { network } from '../src/classify/network.ts';
 import { sql } from '../src/classify/sql.ts';
-import type { Judgement, Pack } from '../src/outcome.ts';
+import type { Judgement, Pack } from '../src/decide/outcome.ts';
 
 const packs = [network, http, sql, grpc, aws, kafka, any];
 

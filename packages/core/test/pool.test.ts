@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
-import { type PolicySpec, policy } from '../src/whole-policy.ts';
+import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const targets = ['a', 'b', 'c'];
 

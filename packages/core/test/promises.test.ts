@@ -1,18 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { Alarm } from '../src/clock.ts';
-import { ExpiredError, RefusedError } from '../src/errors.ts';
+import { stopReasons } from '../src/decide/verdict.ts';
 import { breaker } from '../src/parts/breaker.ts';
 import { budget } from '../src/parts/budget.ts';
 import { bulkhead } from '../src/parts/bulkhead.ts';
 import { retry } from '../src/parts/retry.ts';
 import { timeout } from '../src/parts/timeout.ts';
-import type { RunOptions } from '../src/plan.ts';
-import { definePolicy, type Policy } from '../src/policy.ts';
-import { storyOf } from '../src/story.ts';
-import { after, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
-import { stopReasons } from '../src/verdict.ts';
-import { type PolicySpec, policy } from '../src/whole-policy.ts';
+import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import type { RunOptions } from '../src/policy/plan.ts';
+import { definePolicy, type Policy } from '../src/policy/policy.ts';
+import { ExpiredError, RefusedError } from '../src/report/errors.ts';
+import { storyOf } from '../src/report/story.ts';
+import { after, scripted, seededRandom, virtualClock } from '../src/testing.ts';
+import { Alarm } from '../src/time/clock.ts';
 import { drive, type Line } from './event-loop.ts';
 import { anyTrace, anyUnrest, play, type RunSeen, type Trace } from './trace.ts';
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { definePart } from '../src/part.ts';
 import { breaker } from '../src/parts/breaker.ts';
 import { retry } from '../src/parts/retry.ts';
-import { definePolicy } from '../src/policy.ts';
-import { breakerOf, breakersOf, policies, registry } from '../src/registry.ts';
-import { after, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
-import { type PolicySpec, policy } from '../src/whole-policy.ts';
+import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import { definePart } from '../src/policy/part.ts';
+import { definePolicy } from '../src/policy/policy.ts';
+import { breakerOf, breakersOf, policies, registry } from '../src/policy/registry.ts';
+import { after, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const down = new Error('down');
 let names = 0;

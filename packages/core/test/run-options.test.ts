@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { permanent } from '../src/classify/marks.ts';
-import { type Notice, subscribe } from '../src/notices.ts';
 import { retry } from '../src/parts/retry.ts';
-import type { RunOptions } from '../src/plan.ts';
-import { definePolicy } from '../src/policy.ts';
-import { storyOf } from '../src/story.ts';
-import { policy } from '../src/whole-policy.ts';
+import { policy } from '../src/policy/default-policy.ts';
+import type { RunOptions } from '../src/policy/plan.ts';
+import { definePolicy } from '../src/policy/policy.ts';
+import { type Notice, subscribe } from '../src/report/notices.ts';
+import { storyOf } from '../src/report/story.ts';
 
 const made = policy();
 

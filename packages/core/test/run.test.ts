@@ -2,9 +2,9 @@ import { describe, expect, expectTypeOf, test, vi } from 'vitest';
 import { any } from '../src/classify/any.ts';
 import { permanent, retryAfter, transient } from '../src/classify/marks.ts';
 import { retry } from '../src/parts/retry.ts';
-import { definePolicy } from '../src/policy.ts';
-import { storyOf } from '../src/story.ts';
-import { after, heeding, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
+import { definePolicy } from '../src/policy/policy.ts';
+import { storyOf } from '../src/report/story.ts';
+import { after, heeding, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const plain = definePolicy([retry, any]);
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { fieldNotes } from '../src/field-notes.ts';
 import type { Field, Table } from '../src/fields.ts';
 import { budget, definePolicy, network, OptionsError, type PolicySpec, policy, retry } from '../src/index.ts';
+import { fieldNotes } from '../src/policy/field-notes.ts';
 import { type JsonSchema, jsonSchema } from '../src/schema.ts';
 
 const schema = jsonSchema();

@@ -1,5 +1,5 @@
 import { expect, expectTypeOf, test } from 'vitest';
-import { after, heeding, scripted, virtualClock } from '../src/testing/index.ts';
+import { after, heeding, scripted, virtualClock } from '../src/testing.ts';
 
 const down = new Error('down');
 

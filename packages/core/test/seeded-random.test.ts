@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { seededRandom } from '../src/testing/index.ts';
+import { seededRandom } from '../src/testing.ts';
 
 const draws = (count: number, ...names: (string | number)[]) => {
   const random = seededRandom(...names);

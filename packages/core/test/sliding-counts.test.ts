@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { SlidingCounts } from '../src/sliding-counts.ts';
+import { SlidingCounts } from '../src/machines/sliding-counts.ts';
 
 function count(counts: SlidingCounts, now: number, column = 0): void {
   counts.turn(now);

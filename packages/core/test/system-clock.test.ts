@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { Alarm } from '../src/clock.ts';
-import { later, systemClock, systemRandom } from '../src/system-clock.ts';
+import { Alarm } from '../src/time/clock.ts';
+import { later, systemClock, systemRandom } from '../src/time/system-clock.ts';
 
 class Bell extends Alarm {
   readonly onRing: (now: number) => void;
@@ -158,8 +158,8 @@ describe('when idle', () => {
   test('the process is free to end, and a waiting one is kept alive', async () => {
     const source = new URL('../src/', import.meta.url);
     const script = `
-      import { Alarm } from '${new URL('clock.ts', source)}';
-      import { systemClock } from '${new URL('system-clock.ts', source)}';
+      import { Alarm } from '${new URL('time/clock.ts', source)}';
+      import { systemClock } from '${new URL('time/system-clock.ts', source)}';
       class Bell extends Alarm { ring() { console.log('rang'); } }
       const cleared = new Bell();
       systemClock.set(cleared, systemClock.now() + 3_600_000);

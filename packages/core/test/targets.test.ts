@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { OVERFLOW, Targets } from '../src/targets.ts';
+import { OVERFLOW, Targets } from '../src/machines/targets.ts';
 
 interface Thing {
   readonly name: string;

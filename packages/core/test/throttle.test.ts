@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Throttle } from '../src/throttle.ts';
+import { Throttle } from '../src/machines/throttle.ts';
 
 /** Repeatable chance: a linear congruence, from a seed. */
 function chance(seed: number): () => number {

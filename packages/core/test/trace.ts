@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { http } from '../src/classify/http.ts';
 import { permanent, retryAfter, transient } from '../src/classify/marks.ts';
-import { Alarm } from '../src/clock.ts';
-import type { Context, Plan, RunOptions } from '../src/plan.ts';
-import type { Ending } from '../src/shell.ts';
-import { after, heeding, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
-import { type PolicySpec, policy } from '../src/whole-policy.ts';
+import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import type { Context, Plan, RunOptions } from '../src/policy/plan.ts';
+import type { Ending } from '../src/run/promise-driver.ts';
+import { after, heeding, scripted, seededRandom, virtualClock } from '../src/testing.ts';
+import { Alarm } from '../src/time/clock.ts';
 
 /** What one attempt does, whoever calls it: told in numbers and words, so that it can be played twice. */
 export interface Beat {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { OptionsError } from '../src/errors.ts';
 import { budget } from '../src/parts/budget.ts';
 import { retry } from '../src/parts/retry.ts';
-import { definePolicy } from '../src/policy.ts';
-import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
-import { type PolicySpec, policy } from '../src/whole-policy.ts';
+import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import { definePolicy } from '../src/policy/policy.ts';
+import { OptionsError } from '../src/report/errors.ts';
+import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const down = new Error('down');
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Alarm } from '../src/clock.ts';
-import { type VirtualClock, virtualClock } from '../src/testing/index.ts';
+import { type VirtualClock, virtualClock } from '../src/testing.ts';
+import { Alarm } from '../src/time/clock.ts';
 
 class Bell extends Alarm {
   readonly ring: (now: number) => void;

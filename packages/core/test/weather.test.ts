@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { after, scripted, seededRandom, virtualClock } from '../src/testing/index.ts';
-import { type PolicySpec, policy } from '../src/whole-policy.ts';
+import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import { after, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 /** Ordinary days on the virtual clock: the default policy against a service that is well. */
 function setup(spec: PolicySpec = {}) {

@@ -8,14 +8,11 @@ export {
   reroute,
   retry,
   retryAfter,
-} from './answer.ts';
-export { type Caretaker, type CaretakerOptions, caretaker, type RoundReport } from './caretaker.ts';
-export { type CollectOptions, collectParked } from './collect-parked.ts';
-export { type Consumer, type ConsumerState, consumer } from './consumer.ts';
-export type { ConsumerOptions } from './consumer-options.ts';
-export type { ConsumerPolicySpec } from './consumer-policy.ts';
-export type { DraftOptions, EventDraft } from './draft.ts';
-export { type DrainOptions, drainOnSignals, type Stoppable } from './drain-on-signals.ts';
+} from './consumer/answer.ts';
+export { type Consumer, type ConsumerState, consumer } from './consumer/consumer.ts';
+export type { ConsumerOptions } from './consumer/consumer-options.ts';
+export type { ConsumerPolicySpec } from './consumer/consumer-policy.ts';
+export { type DrainOptions, drainOnSignals, type Stoppable } from './consumer/drain-on-signals.ts';
 export {
   ConflictError,
   ConsumerStoppedError,
@@ -23,21 +20,24 @@ export {
   LeaseLostError,
   PoisonError,
   RebuildError,
-} from './event-errors.ts';
+} from './consumer/event-errors.ts';
 export {
   type ConsumerStatus,
   type EventListener,
   type EventNotice,
   subscribeEvents,
-} from './event-notices.ts';
-export { type FixOptions, fixForward } from './fix-forward.ts';
-export type { Handler } from './handler.ts';
-export { type Outbox, outbox } from './outbox.ts';
-export type { PayloadFormat } from './payload-format.ts';
-export { type Producer, type ProducerOptions, producer } from './producer.ts';
-export { type RebuildOptions, type RebuildProgress, rebuild } from './rebuild.ts';
-export { type Replayer, type ReplayerOptions, type ReplayRun, replayer } from './replayer.ts';
-export { Solitude } from './solitude.ts';
-export type { StandardSchema } from './standard-schema.ts';
-export type { HandledEvent } from './task.ts';
-export { type Quarantined, type TopicControls, topicControls } from './topic-controls.ts';
+} from './consumer/event-notices.ts';
+export { Solitude } from './consumer/exclusive-run.ts';
+export type { Handler } from './consumer/handler.ts';
+export type { HandledEvent } from './consumer/task.ts';
+export type { DraftOptions, EventDraft } from './publish/draft.ts';
+export { type Outbox, outbox } from './publish/outbox.ts';
+export type { PayloadFormat } from './publish/payload-format.ts';
+export { type Producer, type ProducerOptions, producer } from './publish/producer.ts';
+export type { StandardSchema } from './publish/standard-schema.ts';
+export { type CollectOptions, collectParked } from './triage/collect-parked.ts';
+export { type FixOptions, fixForward } from './triage/fix-forward.ts';
+export { type Caretaker, type CaretakerOptions, caretaker, type RoundReport } from './triage/maintenance.ts';
+export { type RebuildOptions, type RebuildProgress, rebuild } from './triage/rebuild.ts';
+export { type Replayer, type ReplayerOptions, type ReplayRun, replayer } from './triage/replayer.ts';
+export { type Quarantined, type TopicControls, topicControls } from './triage/topic-controls.ts';

@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import { breakerOf, policy, transient } from 'holdfast';
 import { after, scripted } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { Blame, outageMaxMs } from '../src/blame.ts';
-import type { Brake } from '../src/brake.ts';
-import type { Task } from '../src/task.ts';
+import { Blame, outageMaxMs } from '../src/consumer/blame.ts';
+import type { Brake } from '../src/consumer/dependency-gate.ts';
+import type { Task } from '../src/consumer/task.ts';
 import { idOf, idsFrom, outageStage, type Store } from './outage-stage.ts';
 import { down } from './stage.ts';
 

@@ -2,7 +2,6 @@ import { readTable } from 'holdfast/fields';
 import { type FetchOptions, fetchFields, fetchOver, type HoldfastFetch } from './fetch.ts';
 import { signalSender } from './signal-sender.ts';
 
-export type { Announce } from './announcement.ts';
 export type {
   CallOptions,
   Fetch,
@@ -12,6 +11,7 @@ export type {
   HoldfastRequestInit,
   Runner,
 } from './fetch.ts';
+export type { Announce } from './holdfast-header.ts';
 export type { Idempotency, Keyed } from './idempotency-key.ts';
 
 /** Makes a `fetch` that retries safely, over that of the browser. */

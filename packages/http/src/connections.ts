@@ -1,14 +1,14 @@
 import { finished } from 'node:stream';
 import { type Context, type Duration, durationMs, OptionsError } from 'holdfast';
 import { anything, type Field } from 'holdfast/fields';
-import './global-dispatcher-before.ts';
+import './save-global-dispatcher.ts';
 import { Agent, type Dispatcher, fetch as undiciFetch } from 'undici';
 import { type AbortFollower, follow, unfollow } from './abort-listeners.ts';
+import { noteFailed } from './classify-response.ts';
 import type { Fetch, Sender } from './fetch.ts';
 import { hasPlainGlobalDispatcher } from './global-dispatcher.ts';
-import { noteFailed } from './judgement.ts';
-import { isOlder, overHttp1, wrapHandler } from './older-handler.ts';
 import { signalSender } from './signal-sender.ts';
+import { isOlder, overHttp1, wrapHandler } from './undici7-handler.ts';
 
 export interface ConnectionOptions {
   /** For DNS, TCP and TLS together; 3 s unless said. */

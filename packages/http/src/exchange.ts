@@ -25,13 +25,13 @@ import {
 } from 'holdfast/machines';
 import type { Dispatcher } from 'undici';
 import { type AbortFollower, follow, unfollow } from './abort-listeners.ts';
-import type { Announcement } from './announcement.ts';
+import { Sending } from './attempt-handler.ts';
+import { type Answer, noteFailed } from './classify-response.ts';
 import type { Runner } from './fetch.ts';
+import type { Announcement } from './holdfast-header.ts';
 import type { KeyMaker } from './idempotency-key.ts';
-import { type Answer, noteFailed } from './judgement.ts';
 import { announcedOf, canSendAgain, givenKeyOf, originNameOf, outgoing } from './outgoing-request.ts';
 import { isRepeatable } from './repeatable.ts';
-import { Sending } from './sending.ts';
 
 /** What all exchanges of one interceptor share. */
 export interface ExchangeSettings {

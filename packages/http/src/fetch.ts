@@ -16,14 +16,20 @@ import {
   type Wait,
 } from 'holdfast';
 import { anything, callback, duration, flag, list, number, readTable, word } from 'holdfast/fields';
-import { type Announce, type Announcement, announce, announcementOf, announcesTo } from './announcement.ts';
 import { firstBytes, isReplayable, madeBy } from './body.ts';
+import { judgeOf, status } from './classify-response.ts';
 import { type Endpoints, endpointsOf } from './endpoints.ts';
+import {
+  type Announce,
+  type Announcement,
+  announce,
+  announcementOf,
+  announcesTo,
+} from './holdfast-header.ts';
 import { type Idempotency, keyField, keyMaker } from './idempotency-key.ts';
-import { judgeOf, status } from './judgement.ts';
 import { headerIn, type OutgoingHeaders, pairsOf, withHeaders } from './outgoing-headers.ts';
 import { isRepeatable } from './repeatable.ts';
-import { SpareResponse } from './spare-response.ts';
+import { SpareResponse } from './unread-response.ts';
 
 /** What a policy is run with: one of `holdfast`, whatever parts it is made of. */
 export type Runner = Pick<Policy, 'name' | 'plan' | 'counters' | 'run' | 'try' | 'kill'>;

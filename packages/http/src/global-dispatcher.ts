@@ -1,4 +1,4 @@
-import { before } from './global-dispatcher-before.ts';
+import { before } from './save-global-dispatcher.ts';
 
 const current = Symbol.for('undici.globalDispatcher.2');
 const legacy = Symbol.for('undici.globalDispatcher.1');

@@ -3,11 +3,11 @@ import type { fetch as undiciFetch } from 'undici';
 import { type ConnectionOptions, connectionFields, senderOf } from './connections.ts';
 import { type FetchOptions as AnyFetchOptions, fetchFields, fetchOver, type HoldfastFetch } from './fetch.ts';
 
-export type { Announce } from './announcement.ts';
+export type { Answer, JudgementOptions } from './classify-response.ts';
 export type { CallOptions, Fetch, FetchInput, HoldfastFetch, HoldfastRequestInit, Runner } from './fetch.ts';
+export type { Announce } from './holdfast-header.ts';
 export type { Idempotency, Keyed } from './idempotency-key.ts';
 export { type InterceptorOptions, retryInterceptor } from './interceptor.ts';
-export type { Answer, JudgementOptions } from './judgement.ts';
 
 export interface FetchOptions extends AnyFetchOptions, ConnectionOptions {}
 

@@ -1,13 +1,13 @@
 import { OptionsError, type PolicySpec, surroundings, type Wait } from 'holdfast';
 import { anything, callback, list, readTable } from 'holdfast/fields';
 import type { Dispatcher } from 'undici';
-import { type Announce, announcesTo } from './announcement.ts';
+import { type Answer, type JudgementOptions, judgeOf, status } from './classify-response.ts';
 import { Exchange, type ExchangeSettings } from './exchange.ts';
 import { type Runner, runnerOf } from './fetch.ts';
+import { type Announce, announcesTo } from './holdfast-header.ts';
 import { type Idempotency, keyMaker } from './idempotency-key.ts';
-import { type Answer, type JudgementOptions, judgeOf, status } from './judgement.ts';
-import { isOlder, overHttp1, wrapHandler } from './older-handler.ts';
 import { lasting } from './outgoing-request.ts';
+import { isOlder, overHttp1, wrapHandler } from './undici7-handler.ts';
 
 export interface InterceptorOptions extends JudgementOptions<Answer> {
   /** Where the `Idempotency-Key` of requests that are not safe to repeat comes from; `off` unless said. */

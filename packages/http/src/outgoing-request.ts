@@ -1,9 +1,9 @@
 import type { Plan, Surroundings } from 'holdfast';
 import type { Flight } from 'holdfast/machines';
 import type { Dispatcher } from 'undici';
-import { type Announcement, announce, announcementOf } from './announcement.ts';
 import { isReplayable, madeBy } from './body.ts';
 import { originOf } from './fetch.ts';
+import { type Announcement, announce, announcementOf } from './holdfast-header.ts';
 import { headerIn, isPairs, type OutgoingHeaders, pairsOf, withHeaders } from './outgoing-headers.ts';
 import { isRepeatable } from './repeatable.ts';
 

@@ -1,8 +1,8 @@
 import { type Clock, later, type Priority, type Surroundings, surroundedBy, surroundings } from 'holdfast';
 import type { HeaderSource } from 'holdfast/wire';
-import type { Answer, HandlerAnswer } from './answer.ts';
 import type { HeaderNames } from './header-names.ts';
-import type { IdempotentRequest } from './idempotent-request.ts';
+import type { IdempotentRequest } from './idempotency/held-key.ts';
+import type { Answer, HandlerAnswer } from './response.ts';
 
 /** What handlers can ask about the request that they serve. */
 export interface RequestContext<Tx = unknown> {

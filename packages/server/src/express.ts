@@ -3,11 +3,11 @@ import { type Clock, systemClock } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
 import { exchangeIn } from './exchange.ts';
 import { goThrough } from './go-through.ts';
-import { NodeExchange } from './node-exchange.ts';
+import { NodeExchange } from './node/node-exchange.ts';
 import { inOrder, type Part } from './part.ts';
 
 export { contextOf } from './exchange.ts';
-export { sendAnswer } from './node-answer.ts';
+export { sendAnswer } from './node/held-response.ts';
 
 /** Middleware for Express 5: for an application, a router or one route. */
 export function guard(

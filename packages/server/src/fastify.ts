@@ -2,11 +2,11 @@ import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest, RegisterOptions } from 'fastify';
 import { type Clock, systemClock } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
-import type { Answer, AnswerHeaders } from './answer.ts';
 import { exchangeIn, exchangeOf, makeExchange, type RequestBody, tooLarge } from './exchange.ts';
 import { goThrough } from './go-through.ts';
-import { NodeExchange } from './node-exchange.ts';
+import { NodeExchange } from './node/node-exchange.ts';
 import { inOrder, type Part, type Visit } from './part.ts';
+import type { Answer, AnswerHeaders } from './response.ts';
 
 export { contextOf } from './exchange.ts';
 

@@ -1,7 +1,7 @@
-import type { Answer } from './answer.ts';
 import { ClientGoneError } from './exchange.ts';
-import type { NodeExchange } from './node-exchange.ts';
+import type { NodeExchange } from './node/node-exchange.ts';
 import { enterAll, type Part } from './part.ts';
+import type { Answer } from './response.ts';
 
 /** Through the parts to `next`, or to an answer instead of it. `failed` hears of what a part threw. */
 export function goThrough(

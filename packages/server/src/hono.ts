@@ -3,11 +3,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Clock, systemClock } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
 import type { Context, MiddlewareHandler } from 'hono';
-import { toResponse } from './answer.ts';
 import { carry, exchangeIn, type RequestBody, tooLarge } from './exchange.ts';
-import { linesOf } from './node-exchange.ts';
+import { linesOf } from './node/node-exchange.ts';
+import { isClosed, whenEnded } from './node/response-end.ts';
 import { enterAll, inOrder, type Part } from './part.ts';
-import { isClosed, whenEnded } from './response-end.ts';
+import { toResponse } from './response.ts';
 import { WebExchange } from './web.ts';
 
 export { contextOf } from './exchange.ts';

@@ -1,8 +1,4 @@
 export { type Peers, peers } from './address.ts';
-export { type Answer, type AnswerHeaders, type HandlerAnswer, toResponse } from './answer.ts';
-export { type BulkheadOptions, type BulkheadPart, bulkhead } from './bulkhead.ts';
-export { type DeadlineOptions, deadline } from './deadline.ts';
-export { type DegradeOptions, type DegradePart, degrade } from './degrade.ts';
 export {
   type AnswerHolder,
   ClientGoneError,
@@ -12,13 +8,12 @@ export {
   type RequestBody,
   type RequestContext,
 } from './exchange.ts';
+export type { HeaderNames } from './header-names.ts';
 export {
   type GracefulShutdown,
   type GracefulShutdownOptions,
   gracefulShutdown,
-} from './graceful-shutdown.ts';
-export { type HardenOptions, harden, hardenedServer } from './hardened.ts';
-export type { HeaderNames } from './header-names.ts';
+} from './health/graceful-shutdown.ts';
 export {
   type Dependency,
   type DependencyHealth,
@@ -26,16 +21,22 @@ export {
   type HealthPart,
   type HealthStatus,
   health,
-} from './health.ts';
+} from './health/health.ts';
+export { type IdempotentRequest, LeaseLostError } from './idempotency/held-key.ts';
 export {
   type IdempotencyCounts,
   type IdempotencyOptions,
   type IdempotencyPart,
   idempotency,
-} from './idempotency.ts';
-export { type IdempotentRequest, LeaseLostError } from './idempotent-request.ts';
+} from './idempotency/idempotency.ts';
+export type { Sealing } from './idempotency/record-encryption.ts';
+export { type HardenOptions, harden, hardenedServer } from './node/harden.ts';
+export { type BulkheadOptions, type BulkheadPart, bulkhead } from './overload/bulkhead.ts';
+export { type DeadlineOptions, deadline } from './overload/deadline.ts';
+export { type DegradeOptions, type DegradePart, degrade } from './overload/degrade.ts';
+export type { Readings } from './overload/pressure.ts';
+export { type ShedEnvironment, type ShedOptions, type ShedPart, shed } from './overload/shed.ts';
 export type { Part, PartName, Visit } from './part.ts';
-export type { Readings } from './pressure.ts';
 export { type ProblemName, problem, retryAfter } from './problem.ts';
 export {
   type RateEnvironment,
@@ -43,7 +44,6 @@ export {
   type RateLimitOptions,
   type RateLimitPart,
   rateLimit,
-} from './rate-limit.ts';
-export type { Sealing } from './sealing.ts';
-export { type ShedEnvironment, type ShedOptions, type ShedPart, shed } from './shed.ts';
+} from './rate-limit/rate-limit.ts';
+export { type Answer, type AnswerHeaders, type HandlerAnswer, toResponse } from './response.ts';
 export { guardWeb, type WebHandler, type WebSurroundings } from './web.ts';

@@ -3,12 +3,12 @@ import { type Clock, systemClock } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
 import { exchangeIn } from './exchange.ts';
 import { goThrough } from './go-through.ts';
-import { sendAnswer } from './node-answer.ts';
-import { NodeExchange } from './node-exchange.ts';
+import { sendAnswer } from './node/held-response.ts';
+import { NodeExchange } from './node/node-exchange.ts';
 import { inOrder, type Part } from './part.ts';
 
 export { contextOf } from './exchange.ts';
-export { sendAnswer } from './node-answer.ts';
+export { sendAnswer } from './node/held-response.ts';
 
 export type NodeHandler = (request: IncomingMessage, response: ServerResponse) => unknown;
 

@@ -1,6 +1,6 @@
 import { OptionsError } from 'holdfast';
-import type { Answer } from './answer.ts';
 import type { Exchange } from './exchange.ts';
+import type { Answer } from './response.ts';
 
 /** In which order parts act, outermost first. Order is semantics, so it is not left to the list. */
 const order = ['health', 'deadline', 'rateLimit', 'degrade', 'shed', 'bulkhead', 'idempotency'] as const;

@@ -1,6 +1,6 @@
 import type { Random } from 'holdfast';
 import { type Retry, writeResponse } from 'holdfast/wire';
-import type { Answer, AnswerHeaders } from './answer.ts';
+import type { Answer, AnswerHeaders } from './response.ts';
 
 const registered = 'https://iana.org/assignments/http-problem-types#';
 const own = 'urn:holdfast:problem:';

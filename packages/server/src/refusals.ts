@@ -1,6 +1,6 @@
 import type { Random } from 'holdfast';
-import type { Answer } from './answer.ts';
 import { problem } from './problem.ts';
+import type { Answer } from './response.ts';
 
 /** Written once: a refusal must cost less than the work that it refuses. */
 const answers: readonly Answer[] = ['1', '2', '3'].map((seconds) =>

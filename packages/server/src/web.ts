@@ -1,9 +1,9 @@
 import { type Clock, systemClock } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
-import { type Answer, toResponse } from './answer.ts';
 import { Exchange, type RequestBody, type RequestContext, tooLarge } from './exchange.ts';
 import { enterAll, inOrder, type Part } from './part.ts';
 import { clientGone } from './refusals.ts';
+import { type Answer, toResponse } from './response.ts';
 
 /** What only the server knows about a request. */
 export interface WebSurroundings {

@@ -3,7 +3,7 @@ import net from 'node:net';
 import { memoryEngine } from '@holdfast/contracts/memory';
 import { describe, expect, test } from 'vitest';
 import { addressKey } from '../src/address.ts';
-import { readKey } from '../src/idempotency-key.ts';
+import { readKey } from '../src/idempotency/idempotency-key.ts';
 import {
   bulkhead,
   deadline,

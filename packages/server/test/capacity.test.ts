@@ -1,9 +1,9 @@
 import net from 'node:net';
 import { virtualClock } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
-import { Cohorts } from '../src/cohorts.ts';
 import { bulkhead, deadline, type Part, peers, shed } from '../src/index.ts';
-import { Pressure } from '../src/pressure.ts';
+import { Pressure } from '../src/overload/pressure.ts';
+import { Cohorts } from '../src/overload/tenant-levels.ts';
 import { WebExchange } from '../src/web.ts';
 import { frameworks, plain, reply } from './frameworks.ts';
 

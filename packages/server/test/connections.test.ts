@@ -7,8 +7,8 @@ import { systemClock } from 'holdfast';
 import { describe, expect, test } from 'vitest';
 import { guard as guardExpress } from '../src/express.ts';
 import { bulkhead, gracefulShutdown, idempotency } from '../src/index.ts';
+import { NodeExchange } from '../src/node/node-exchange.ts';
 import { guard } from '../src/node.ts';
-import { NodeExchange } from '../src/node-exchange.ts';
 import { frameworks, listen, reply } from './frameworks.ts';
 
 // Behind `fetch` nothing is known but what the server says in the request's signal.

@@ -2,8 +2,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Debts } from '../src/debts.ts';
-import { LocalLimits } from '../src/local-limits.ts';
+import { Debts } from '../src/rate-limit/bounded-tats.ts';
+import { LocalLimits } from '../src/rate-limit/local-limits.ts';
 
 /** After everything that nobody needs is gone. */
 function heapUsed(): number {

@@ -2,7 +2,7 @@ import type { Counters, RateRequest } from '@holdfast/contracts';
 import { memoryEngine } from '@holdfast/contracts/memory';
 import { virtualClock } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
-import { SharedLimits, type SharedLimitsSettings } from '../src/shared-limits.ts';
+import { SharedLimits, type SharedLimitsSettings } from '../src/rate-limit/shared-limits.ts';
 
 const policy = { name: 'default', ratePerMs: 0.1, burst: 10 };
 

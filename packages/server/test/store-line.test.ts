@@ -1,6 +1,6 @@
 import { virtualClock } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
-import { StoreLine } from '../src/store-line.ts';
+import { StoreLine } from '../src/batching-store.ts';
 
 interface Call {
   readonly asks: readonly string[];

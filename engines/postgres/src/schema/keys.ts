@@ -1,4 +1,4 @@
-import { quick } from './quick.ts';
+import { quick } from './planner-settings.ts';
 
 export const keys = `
 -- One answer for each claim: what it came to, the token or the ms to wait, the attempt, the record.

@@ -1,5 +1,5 @@
-import { quick } from './quick.ts';
-import { unhurried } from './unhurried.ts';
+import { unhurried } from './async-commit.ts';
+import { quick } from './planner-settings.ts';
 
 /** A quarantine holds what is behind a head, too: its tenant may be another. */
 const orHeld = `OR has_quarantine AND EXISTS (SELECT FROM control c

@@ -1,7 +1,7 @@
+import { looking } from './inspection.ts';
 import { keys } from './keys.ts';
 import { lanes } from './lanes.ts';
 import { leasing } from './leasing.ts';
-import { looking } from './looking.ts';
 import { publishing } from './publishing.ts';
 import { settling } from './settling.ts';
 import { tables } from './tables.ts';

@@ -1,4 +1,4 @@
-import { quick } from './quick.ts';
+import { quick } from './planner-settings.ts';
 
 /** From the arguments of a function that has them all. */
 const insertEvents = `INSERT INTO event (topic, id, first_seen_at, due_at, expires_at, body, bytes, bytes_are_text, type, key, tenant,

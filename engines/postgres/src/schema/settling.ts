@@ -1,6 +1,6 @@
+import { unhurried } from './async-commit.ts';
 import { parkAgain } from './park-again.ts';
-import { quick } from './quick.ts';
-import { unhurried } from './unhurried.ts';
+import { quick } from './planner-settings.ts';
 
 /**
  * Settlements of one topic. Leases are given by hand: tokens, how many of each, and the events of all of them, hand after

@@ -1,4 +1,4 @@
-import type { RateTake } from '../counters.ts';
+import type { RateTake } from '../rate-limits.ts';
 import { ensure, expectLike } from './assertions.ts';
 import { type Check, checksOf, type Stage } from './stage.ts';
 

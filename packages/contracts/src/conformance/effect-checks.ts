@@ -1,5 +1,5 @@
 import type { Settlement } from '../broker.ts';
-import { LEASE_LOST, TOOK } from '../settled.ts';
+import { LEASE_LOST, TOOK } from '../settlement-result.ts';
 import { ensure, expectLike } from './assertions.ts';
 import { type Check, checksOf } from './stage.ts';
 

@@ -1,6 +1,6 @@
 import type { Settlement } from '../broker.ts';
 import { errorNote } from '../error-note.ts';
-import { LEASE_LOST, TOOK } from '../settled.ts';
+import { LEASE_LOST, TOOK } from '../settlement-result.ts';
 import { ensure, expectLike } from './assertions.ts';
 import { act, type Check, checksOf, note, payloads, storyOf } from './stage.ts';
 

@@ -1,7 +1,7 @@
+import { advanceReplay, defaultReplay, stopReplay } from '../advance-replay.ts';
 import type { Act } from '../controls.ts';
 import type { NewEvent } from '../envelope.ts';
 import type { ParkedFilter } from '../parked-filter.ts';
-import { advanceReplay, defaultReplay, stopReplay } from '../replay.ts';
 import type { ReplayOperation, ReplayRequest } from '../triage.ts';
 import { ensure, expectLike, expectRejection } from './assertions.ts';
 import { act, type Check, checksOf, type Stage } from './stage.ts';

@@ -1,12 +1,12 @@
+import type { AttemptNote } from '../attempt-record.ts';
 import type { Broker, LeaseRequest, Settlement, TopicSettings } from '../broker.ts';
-import type { Counters } from '../counters.ts';
 import type { Engine } from '../engine.ts';
 import { type Delivery, type Diagnosis, type Envelope, type NewEvent, parkedTopic } from '../envelope.ts';
 import { type ErrorNote, errorNote } from '../error-note.ts';
 import type { FeatureName } from '../features.ts';
 import type { Ledger } from '../ledger.ts';
-import { LEASE_LOST, TOOK } from '../settled.ts';
-import type { AttemptNote } from '../story-note.ts';
+import type { Counters } from '../rate-limits.ts';
+import { LEASE_LOST, TOOK } from '../settlement-result.ts';
 import type { NewlyParked, Triage } from '../triage.ts';
 import { ensure, expectLike } from './assertions.ts';
 import type { Harness } from './harness.ts';

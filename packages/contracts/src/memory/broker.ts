@@ -12,7 +12,7 @@ import { checkTopic } from '../check-topic.ts';
 import { EngineFullError, TopicError } from '../contract-errors.ts';
 import { controlId } from '../controls.ts';
 import type { Delivery, Envelope, Lease, NewEvent } from '../envelope.ts';
-import { LEASE_LOST, type Settled } from '../settled.ts';
+import { LEASE_LOST, type Settled } from '../settlement-result.ts';
 import { checkEvents } from '../size-limits.ts';
 import { memoryControls, quarantineOf } from './controls.ts';
 import { choose, survey } from './lanes.ts';

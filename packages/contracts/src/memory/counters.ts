@@ -1,5 +1,5 @@
 import { gcraTake, gcraWait } from 'holdfast/machines';
-import type { Counters, RateAnswer, RateRequest } from '../counters.ts';
+import type { Counters, RateAnswer, RateRequest } from '../rate-limits.ts';
 import { type Room, removeExpired } from './room.ts';
 
 /** When every key is in debt, strangers share this one: memory stays bounded and no one's debt is forgiven. */

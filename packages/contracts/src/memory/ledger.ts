@@ -1,7 +1,7 @@
 import { EngineFullError } from '../contract-errors.ts';
 import type { Payload } from '../envelope.ts';
 import type { Begun, Claim, Completion, Hold, Ledger, Mark } from '../ledger.ts';
-import { commitFailed, LEASE_LOST, type Settled, TOOK } from '../settled.ts';
+import { commitFailed, LEASE_LOST, type Settled, TOOK } from '../settlement-result.ts';
 import type { Room } from './room.ts';
 import { beginTransaction, type KeyEntry, type MemoryStorage, type MemoryTransaction } from './storage.ts';
 

@@ -1,5 +1,5 @@
+import { firstMemo, replayed } from '../advance-replay.ts';
 import { demandNarrow, demandReason, matches } from '../parked-filter.ts';
-import { firstMemo, replayed } from '../replay.ts';
 import type { ParkedEvent, Replays } from '../triage.ts';
 import { latestFirst, pageOf, type Room } from './room.ts';
 import { count, writeAudit } from './triage.ts';

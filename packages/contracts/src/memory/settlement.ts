@@ -1,7 +1,7 @@
 import type { Settlement } from '../broker.ts';
 import type { Diagnosis } from '../envelope.ts';
 import { messageMax } from '../error-note.ts';
-import { commitFailed, REPEATED, type Settled, TOOK, TOPIC_UNKNOWN } from '../settled.ts';
+import { commitFailed, REPEATED, type Settled, TOOK, TOPIC_UNKNOWN } from '../settlement-result.ts';
 import { isMarked, writeMark } from './ledger.ts';
 import type { Room } from './room.ts';
 import { beginTransaction, type MemoryStorage, type MemoryTransaction, type Row } from './storage.ts';

@@ -1,8 +1,8 @@
+import type { AttemptNote } from '../attempt-record.ts';
 import type { Ordering, SettledEvent } from '../broker.ts';
 import type { StandingControl } from '../controls.ts';
 import type { Diagnosis, Envelope, Payload } from '../envelope.ts';
 import type { ErrorNote } from '../error-note.ts';
-import type { AttemptNote } from '../story-note.ts';
 import type { AuditEntry, ParkedEvent, ReplayOperation, TriageRule } from '../triage.ts';
 import { KeyRing } from './key-ring.ts';
 

@@ -1,4 +1,4 @@
-import type { Pack } from '../outcome.ts';
+import type { Pack } from '../decide/outcome.ts';
 
 /**
  * Every error is transient that no other pack knows, unless it is marked otherwise: for operations that are known to be

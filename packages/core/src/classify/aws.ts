@@ -1,5 +1,5 @@
-import { readHint } from '../hints.ts';
-import type { Pack } from '../outcome.ts';
+import { readHint } from '../decide/hints.ts';
+import type { Pack } from '../decide/outcome.ts';
 import { definePack, isObject } from './pack.ts';
 
 /** As AWS's own clients have it. `Throttl` covers six names. */

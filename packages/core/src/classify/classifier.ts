@@ -1,6 +1,6 @@
-import { OptionsError } from '../errors.ts';
-import type { Classifier, Judgement, Outcome, Pack } from '../outcome.ts';
-import type { Plan } from '../plan.ts';
+import type { Classifier, Judgement, Outcome, Pack } from '../decide/outcome.ts';
+import type { Plan } from '../policy/plan.ts';
+import { OptionsError } from '../report/errors.ts';
 import { markOf } from './marks.ts';
 
 /** What `retryOn` lists: the name of a pack, a pack, or a function. */

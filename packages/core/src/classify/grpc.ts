@@ -1,5 +1,5 @@
-import { headerReader } from '../hints.ts';
-import type { OutcomeClass, Pack } from '../outcome.ts';
+import { headerReader } from '../decide/hints.ts';
+import type { OutcomeClass, Pack } from '../decide/outcome.ts';
 import { definePack, isObject } from './pack.ts';
 
 /** By status; what is not here was answered for good. A deadline is transient as every timeout is: it proves nothing. */

@@ -1,5 +1,5 @@
-import { headerReader, readHint } from '../hints.ts';
-import type { Pack } from '../outcome.ts';
+import { headerReader, readHint } from '../decide/hints.ts';
+import type { Pack } from '../decide/outcome.ts';
 import { definePack, isObject } from './pack.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { Pack } from '../outcome.ts';
+import type { Pack } from '../decide/outcome.ts';
 import { definePack } from './pack.ts';
 
 /**

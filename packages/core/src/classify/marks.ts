@@ -1,5 +1,5 @@
-import { type Duration, durationMs } from '../duration.ts';
-import type { Judgement } from '../outcome.ts';
+import type { Judgement } from '../decide/outcome.ts';
+import { type Duration, durationMs } from '../policy/duration.ts';
 
 /** An error that can carry a mark: itself, or where a primitive was thrown, an Error with that as its cause. */
 export type Marked<E> = E extends object ? E : Error;

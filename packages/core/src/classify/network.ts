@@ -1,4 +1,4 @@
-import type { Pack } from '../outcome.ts';
+import type { Pack } from '../decide/outcome.ts';
 import { definePack, isObject, lookedAtMax, type Stranger } from './pack.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { Judgement, OutcomeClass, Pack } from '../outcome.ts';
+import type { Judgement, OutcomeClass, Pack } from '../decide/outcome.ts';
 
 /** An object of which nothing is known: any property may be anything, or throw when it is read. */
 export type Stranger = Readonly<Record<string, unknown>>;

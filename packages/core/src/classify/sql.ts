@@ -1,4 +1,4 @@
-import type { Pack } from '../outcome.ts';
+import type { Pack } from '../decide/outcome.ts';
 import { definePack } from './pack.ts';
 
 // SQLSTATEs, numbers of MySQL, MariaDB and SQL Server, codes of drivers and of Prisma, and the messages of `pg`, which has

@@ -1,6 +1,6 @@
 import { packsOf, type RetryOn } from '../classify/classifier.ts';
-import type { Plan } from '../plan.ts';
-import { sayMs } from './spoken.ts';
+import type { Plan } from '../policy/plan.ts';
+import { sayMs } from './format-duration.ts';
 
 /** What each pack takes for a failure that passes. */
 const packSentences: Readonly<Record<string, string>> = {

@@ -1,6 +1,6 @@
-import { decide } from '../decide.ts';
-import type { OutcomeClass } from '../outcome.ts';
-import type { Plan } from '../plan.ts';
+import { decide } from '../decide/decide.ts';
+import type { OutcomeClass } from '../decide/outcome.ts';
+import type { Plan } from '../policy/plan.ts';
 
 /** The waits after one attempt, in ms: with the smallest, the middle and the largest roll of the dice. */
 export interface Delays {

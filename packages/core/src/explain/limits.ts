@@ -1,8 +1,8 @@
-import type { AllSettings } from '../all-settings.ts';
-import type { Plan } from '../plan.ts';
-import type { Policy } from '../policy.ts';
+import type { AllSettings } from '../policy/part-settings.ts';
+import type { Plan } from '../policy/plan.ts';
+import type { Policy } from '../policy/policy.ts';
 import { MOST, TYPICAL, waitsOf } from './delays.ts';
-import { round, sayMs } from './spoken.ts';
+import { round, sayMs } from './format-duration.ts';
 
 /** Which limit ends the work first. */
 export type Limit = 'patience' | 'attempts' | 'nothing';

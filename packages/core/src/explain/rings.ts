@@ -1,6 +1,6 @@
-import type { AllSettings } from '../all-settings.ts';
-import type { Plan } from '../plan.ts';
-import { round, sayMs } from './spoken.ts';
+import type { AllSettings } from '../policy/part-settings.ts';
+import type { Plan } from '../policy/plan.ts';
+import { round, sayMs } from './format-duration.ts';
 
 /** A place in one of the two rings, in the order in which work passes through them. */
 export interface Place {

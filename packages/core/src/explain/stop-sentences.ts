@@ -1,4 +1,4 @@
-import type { StopReason } from '../verdict.ts';
+import type { StopReason } from '../decide/verdict.ts';
 
 /** Why work ended, in words: one sentence for each reason. */
 export const stopSentences: Readonly<Record<StopReason, string>> = {

@@ -1,5 +1,5 @@
 import { LEAST, MOST, waitsOf } from '../explain/delays.ts';
-import { sayMs } from '../explain/spoken.ts';
+import { sayMs } from '../explain/format-duration.ts';
 import { defineRules } from './rule.ts';
 
 /** As far as waits are followed: whatever grows has grown by then. */

@@ -1,4 +1,4 @@
-import { round } from '../explain/spoken.ts';
+import { round } from '../explain/format-duration.ts';
 import { defineRules, isUnsafe } from './rule.ts';
 
 const extraLoadMax = 0.1;

@@ -1,4 +1,4 @@
-import { round, sayMs } from '../explain/spoken.ts';
+import { round, sayMs } from '../explain/format-duration.ts';
 import { defineRules } from './rule.ts';
 
 const ratioMax = 0.3;

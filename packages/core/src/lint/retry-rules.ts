@@ -1,5 +1,5 @@
-import type { Outcome } from '../outcome.ts';
-import type { Plan } from '../plan.ts';
+import type { Outcome } from '../decide/outcome.ts';
+import type { Plan } from '../policy/plan.ts';
 import { defineRules, isUnsafe } from './rule.ts';
 
 /** Answers that stay as they are however often one asks. (408, 425 and 429 pass, and so may 409.) */

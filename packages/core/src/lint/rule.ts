@@ -1,6 +1,6 @@
-import type { AllSettings } from '../all-settings.ts';
-import type { Plan } from '../plan.ts';
-import type { PolicySpec } from '../whole-policy.ts';
+import type { PolicySpec } from '../policy/default-policy.ts';
+import type { AllSettings } from '../policy/part-settings.ts';
+import type { Plan } from '../policy/plan.ts';
 
 /** `error`: it will hurt somebody. `warning`: it will when things go wrong. `advice`: worth a look. */
 export type Severity = 'error' | 'warning' | 'advice';

@@ -1,6 +1,6 @@
 import { MOST, TYPICAL, waitsOf } from '../explain/delays.ts';
-import { sayMs } from '../explain/spoken.ts';
-import type { Plan } from '../plan.ts';
+import { sayMs } from '../explain/format-duration.ts';
+import type { Plan } from '../policy/plan.ts';
 import { defineRules, type LintFacts } from './rule.ts';
 
 /** More attempts than this without a limit in time may well take for ever. */

@@ -1,9 +1,9 @@
-import { Breaker } from '../breaker.ts';
 import { count, duration, either, group, list, number, shape, word } from '../fields.ts';
-import type { Latency } from '../latency.ts';
-import { definePart } from '../part.ts';
-import { guard, keep } from './keep.ts';
-import { span } from './span.ts';
+import { Breaker } from '../machines/breaker.ts';
+import type { Latency } from '../machines/latency.ts';
+import { definePart } from '../policy/part.ts';
+import { guard, keep } from './per-target.ts';
+import { span } from './range.ts';
 
 const AUTO = 0;
 

@@ -1,7 +1,7 @@
-import { RetryBudget } from '../budget.ts';
 import { duration, group, number } from '../fields.ts';
-import { definePart } from '../part.ts';
-import { keep } from './keep.ts';
+import { RetryBudget } from '../machines/budget.ts';
+import { definePart } from '../policy/part.ts';
+import { keep } from './per-target.ts';
 
 /** How many retries a caller may add to its own traffic: a limit that holds for ten thousand small clients as it does for ten large ones. */
 export const budget = definePart({

@@ -1,7 +1,7 @@
-import { Bulkhead } from '../bulkhead.ts';
 import { count, group } from '../fields.ts';
-import { definePart } from '../part.ts';
-import { guard, keep } from './keep.ts';
+import { Bulkhead } from '../machines/bulkhead.ts';
+import { definePart } from '../policy/part.ts';
+import { guard, keep } from './per-target.ts';
 
 /** Caps how many attempts are in flight at a target; so many more wait, the most important first. */
 export const bulkhead = definePart({

@@ -1,13 +1,13 @@
-import { ExpiredError } from '../errors.ts';
+import type { StopReason } from '../decide/verdict.ts';
 import { count, duration, group } from '../fields.ts';
-import { addLayer, failure, type Next } from '../layer.ts';
-import { definePart } from '../part.ts';
-import { limitsOf, patiently } from '../patiently.ts';
-import type { Operation, RunOptions, Wait } from '../plan.ts';
-import type { Ending } from '../shell.ts';
-import type { Story } from '../story.ts';
-import { detached } from '../surroundings.ts';
-import type { StopReason } from '../verdict.ts';
+import { definePart } from '../policy/part.ts';
+import type { Operation, RunOptions, Wait } from '../policy/plan.ts';
+import { ExpiredError } from '../report/errors.ts';
+import type { Story } from '../report/story.ts';
+import { detached } from '../run/ambient-context.ts';
+import { limitsOf, patiently } from '../run/deadline.ts';
+import type { Ending } from '../run/promise-driver.ts';
+import { addLayer, failure, type Next } from './layer.ts';
 
 /** What is kept, by key: the one used least recently first. */
 export interface Results {

@@ -1,9 +1,9 @@
-import { type Candidate, Choice, Standing } from '../choice.ts';
 import { count, duration, group, list } from '../fields.ts';
-import { definePart } from '../part.ts';
-import type { Target } from '../target.ts';
-import { guard, keep } from './keep.ts';
-import { span } from './span.ts';
+import { type Candidate, Choice, Standing } from '../machines/choice.ts';
+import type { Target } from '../machines/target.ts';
+import { definePart } from '../policy/part.ts';
+import { guard, keep } from './per-target.ts';
+import { span } from './range.ts';
 
 type Member = Target & Candidate;
 

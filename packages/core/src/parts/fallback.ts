@@ -1,9 +1,9 @@
-import { OptionsError } from '../errors.ts';
 import { anything, duration, group } from '../fields.ts';
-import { addLayer, failure } from '../layer.ts';
-import { definePart } from '../part.ts';
-import { limitsOf, patiently } from '../patiently.ts';
-import type { Story } from '../story.ts';
+import { definePart } from '../policy/part.ts';
+import { OptionsError } from '../report/errors.ts';
+import type { Story } from '../report/story.ts';
+import { limitsOf, patiently } from '../run/deadline.ts';
+import { addLayer, failure } from './layer.ts';
 
 /** What is given instead of a failure: a value, or a function of the failure that makes one or throws. */
 export type Fallback = unknown | ((failure: FailedWork) => unknown);

@@ -1,9 +1,9 @@
-import { RetryBudget } from '../budget.ts';
-import { OptionsError } from '../errors.ts';
 import { duration, group, number } from '../fields.ts';
-import { Latency } from '../latency.ts';
-import { definePart } from '../part.ts';
-import { guard, keep } from './keep.ts';
+import { RetryBudget } from '../machines/budget.ts';
+import { Latency } from '../machines/latency.ts';
+import { definePart } from '../policy/part.ts';
+import { OptionsError } from '../report/errors.ts';
+import { guard, keep } from './per-target.ts';
 
 /** Below this many samples a percentile says little, and nothing is hedged by one. */
 const samplesMin = 100;

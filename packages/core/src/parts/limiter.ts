@@ -1,7 +1,7 @@
 import { count, duration, group, rate } from '../fields.ts';
-import { Gcra } from '../gcra.ts';
-import { definePart } from '../part.ts';
-import { guard, keep } from './keep.ts';
+import { Gcra } from '../machines/gcra.ts';
+import { definePart } from '../policy/part.ts';
+import { guard, keep } from './per-target.ts';
 
 /** Caps how many attempts a target gets in a time. An attempt that comes too early waits for its turn, or is refused. */
 export const limiter = definePart({

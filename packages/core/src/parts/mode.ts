@@ -1,11 +1,11 @@
-import { Alarm, type Clock } from '../clock.ts';
 import { either, number, shape, word } from '../fields.ts';
-import { addLayer, failure } from '../layer.ts';
-import { definePart } from '../part.ts';
-import { type Limits, limitsOf } from '../patiently.ts';
-import type { Context, Operation, Plan, RunOptions } from '../plan.ts';
-import { attemptRun, type Ending } from '../shell.ts';
-import type { Story } from '../story.ts';
+import { definePart } from '../policy/part.ts';
+import type { Context, Operation, Plan, RunOptions } from '../policy/plan.ts';
+import type { Story } from '../report/story.ts';
+import { type Limits, limitsOf } from '../run/deadline.ts';
+import { attemptRun, type Ending } from '../run/promise-driver.ts';
+import { Alarm, type Clock } from '../time/clock.ts';
+import { addLayer, failure } from './layer.ts';
 
 /**
  * How much a policy may do. `enforce` does it. `observe` changes nothing for anybody: every operation is called once,

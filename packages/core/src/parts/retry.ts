@@ -1,9 +1,9 @@
-import { ask } from '../ask.ts';
-import { type BackoffSettings, backoff, type Delay } from '../backoff.ts';
 import { combine, packsOf, type RetryOn } from '../classify/classifier.ts';
-import { OptionsError } from '../errors.ts';
+import { type BackoffSettings, backoff, type Delay } from '../decide/backoff.ts';
 import { anything, callback, count, duration, either, group, list, number, shape, word } from '../fields.ts';
-import { definePart } from '../part.ts';
+import { definePart } from '../policy/part.ts';
+import { OptionsError } from '../report/errors.ts';
+import { ask } from '../run/call-user.ts';
 
 /** A backoff of one's own: ms to wait after attempt `attempt`; negative and not-a-number are no wait, Infinity is the end. */
 export type CustomBackoff = (wait: { attempt: number; previousMs: number; roll: number }) => number;

@@ -1,7 +1,7 @@
 import { duration, group, number } from '../fields.ts';
-import { definePart } from '../part.ts';
-import { Throttle } from '../throttle.ts';
-import { guard, keep } from './keep.ts';
+import { Throttle } from '../machines/throttle.ts';
+import { definePart } from '../policy/part.ts';
+import { guard, keep } from './per-target.ts';
 
 /** Sends less to a target that accepts less: at most `k` times what it has been accepting, the rest is refused here. */
 export const throttle = definePart({

@@ -1,9 +1,9 @@
-import { AutoTimeout } from '../auto-timeout.ts';
-import { OptionsError } from '../errors.ts';
 import { duration } from '../fields.ts';
-import { Latency } from '../latency.ts';
-import { definePart } from '../part.ts';
-import { guard, keep } from './keep.ts';
+import { AutoTimeout } from '../machines/auto-timeout.ts';
+import { Latency } from '../machines/latency.ts';
+import { definePart } from '../policy/part.ts';
+import { OptionsError } from '../report/errors.ts';
+import { guard, keep } from './per-target.ts';
 
 const AUTO = 0;
 const SPLIT = -1;

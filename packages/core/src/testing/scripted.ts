@@ -1,5 +1,5 @@
-import { Alarm, type Clock } from '../clock.ts';
-import { type Duration, durationMs } from '../duration.ts';
+import { type Duration, durationMs } from '../policy/duration.ts';
+import { Alarm, type Clock } from '../time/clock.ts';
 
 /**
  * What one call of a scripted operation does: an Error is thrown, `'hang'` never answers, a function is called, and

@@ -1,4 +1,4 @@
-import type { Random } from '../clock.ts';
+import type { Random } from '../time/clock.ts';
 
 /**
  * Chance that repeats: the same names give the same numbers, for ever and on every platform. Name a stream for each

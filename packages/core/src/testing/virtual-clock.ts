@@ -1,7 +1,7 @@
-import { AlarmHeap } from '../alarm-heap.ts';
-import type { Clock } from '../clock.ts';
-import { type Duration, durationMs } from '../duration.ts';
-import { OptionsError } from '../errors.ts';
+import { type Duration, durationMs } from '../policy/duration.ts';
+import { OptionsError } from '../report/errors.ts';
+import { AlarmHeap } from '../time/alarm-heap.ts';
+import type { Clock } from '../time/clock.ts';
 
 /** Time that moves only when told to. The same calls give the same order, however many waits run at once. */
 export interface VirtualClock extends Clock {

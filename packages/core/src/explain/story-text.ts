@@ -1,0 +1,67 @@
+import type { Story, StoryAttempt } from '../report/story.ts';
+import { sayMs } from './format-duration.ts';
+import { stopSentences } from './stop-sentences.ts';
+
+/** What an attempt gave is told in so many characters at most. */
+const lengthMax = 100;
+
+/** A story as a text for people: after each attempt, why it was or was not tried again. Times are since the work began. */
+export function tellStory(story: Story): string {
+  return tell(story).join('\n');
+}
+
+function tell(story: Story): string[] {
+  const { policy, attempts, tookMs, stop, log, inner } = story;
+  const work = policy === undefined ? 'the work' : policy;
+  const tries =
+    attempts === 0 ? 'without an attempt' : attempts === 1 ? 'with 1 attempt' : `with ${attempts} attempts`;
+  const head = `${work} ${stop ? 'failed' : 'succeeded'} ${tries} in ${sayMs(tookMs)}`;
+  return [
+    head,
+    ...log.map((each) => `  ${tellAttempt(each, attempts)}`),
+    ...(inner ? ['  inside that attempt:', ...tell(inner).map((line) => `    ${line}`)] : []),
+    `  ${ending(story)}`,
+  ];
+}
+
+function tellAttempt(told: StoryAttempt, attempts: number): string {
+  const { attempt, target, endedAtMs, class: outcomeClass, outcome, verdict } = told;
+  const at = target === undefined ? '' : ` at ${target}`;
+  const said = `attempt ${attempt}${at} failed ${sayMs(endedAtMs)} in: ${describe(outcome)} (${outcomeClass})`;
+  if (verdict.kind === 'race') return `${said}; another attempt was still in flight`;
+  if (verdict.kind !== 'retry') return `${said}; not tried again`;
+  const wait = verdict.delayMs > 0 ? `${sayMs(verdict.delayMs)} later` : 'at once';
+  return attempts > attempt ? `${said}; tried again ${wait}` : `${said}; to be tried again ${wait}`;
+}
+
+/** What to do about an error that nobody knows. */
+const unknownSentence =
+  'no pack knows this error, so it is not tried again: if it passes, mark it with `transient(error)`, give it a `status` or a `code`, or name a pack in `retryOn`';
+
+function ending({ stop, attempts, log }: Story): string {
+  if (stop === 'not_retryable' && log.at(-1)?.unknown) return `stopped: ${stop} — ${unknownSentence}`;
+  if (stop) return `stopped: ${stop} — ${stopSentences[stop]}`;
+  return attempts === 0 ? 'nothing was called: the result was known' : `attempt ${attempts} succeeded`;
+}
+
+/** An error or a value in a few words, on one line. Never throws, whatever it is. */
+function describe(outcome: unknown): string {
+  try {
+    const words = inWords(outcome).replace(/\s+/g, ' ').trim();
+    return words.length > lengthMax ? `${words.slice(0, lengthMax - 1)}…` : words;
+  } catch {
+    return 'something that cannot be read';
+  }
+}
+
+function inWords(outcome: unknown): string {
+  if (typeof outcome !== 'object' || outcome === null) return String(outcome);
+  const { code, name, message, status, statusCode } = outcome as Record<string, unknown>;
+  const number = status ?? statusCode;
+  const called =
+    typeof code === 'string' && code ? code : message === undefined ? '' : String(name ?? 'Error');
+  if (!called) return number === undefined ? 'a value that was judged a failure' : `status ${number}`;
+  const text = String(message ?? '');
+  const told = text === '' ? called : text.includes(called) ? text : `${called}: ${text}`;
+  return number === undefined || text.includes(String(number)) ? told : `${told} (status ${number})`;
+}

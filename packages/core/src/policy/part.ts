@@ -1,0 +1,42 @@
+import type { RetryOn } from '../classify/classifier.ts';
+import type { Pack } from '../decide/outcome.ts';
+import type { SettingsOf, SpecOf, Table } from '../fields.ts';
+import type { Plan } from './plan.ts';
+
+/**
+ * A part of a policy: the fields of the document that it reads, and what it puts into the plan. A policy made
+ * of chosen parts carries only their code.
+ */
+export interface Part<T extends Table = Table> {
+  readonly key: string;
+  /** Its turn to be created, whatever the order of the list: −1 before the others, 1 after them. */
+  readonly order?: -1 | 1 | undefined;
+  readonly fields: T;
+  /** `settings` has been validated field by field; what concerns several fields is checked here. */
+  create(settings: SettingsOf<T>, plan: Plan, spec: SpecOf<T>): void;
+}
+
+/** The document that a policy of these parts takes. Of packs it knows the names. */
+export type SpecOfParts<P extends readonly (Part | Pack)[]> = {
+  name?: string | undefined;
+} & WithPacks<
+  UnionToIntersection<
+    P[number] extends infer Each ? (Each extends Part<infer T> ? SpecOf<T> : never) : never
+  >,
+  P[number] extends infer Each ? (Each extends Pack<infer Name> ? Name : never) : never
+>;
+
+type WithPacks<Spec, Name extends string> = {
+  [K in keyof Spec]: K extends 'retryOn' | 'retryOnly'
+    ? RetryOn<Name> | readonly RetryOn<Name>[] | undefined
+    : Spec[K];
+};
+
+type UnionToIntersection<U> = (U extends unknown ? (each: U) => void : never) extends (all: infer I) => void
+  ? I
+  : never;
+
+/** Fixes a part's types to its table. */
+export function definePart<const T extends Table>(part: Part<T>): Part<T> {
+  return part;
+}

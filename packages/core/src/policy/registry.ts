@@ -1,0 +1,90 @@
+import type { Breaker, BreakerState } from '../machines/breaker.ts';
+import type { Counters } from './counters.ts';
+import { definePart } from './part.ts';
+import type { Plan } from './plan.ts';
+
+/** A policy as it stands, for a person or a console to read. Plain JSON. */
+export interface PolicyState {
+  readonly name: string;
+  readonly counters: Readonly<Counters>;
+  readonly killSwitch: boolean;
+  readonly targets: readonly TargetState[];
+}
+
+export interface TargetState {
+  /** null: of the runs that name no target. */
+  readonly target: string | null;
+  readonly inFlight: number;
+  readonly queued?: number;
+  readonly breaker?: BreakerState;
+  /** In ms from now; 0 while it admits; null: not before it is let go. */
+  readonly admitsInMs?: number | null;
+  /** Retries that the budget would pay for. */
+  readonly tokens?: number;
+  readonly latencyMs?: { readonly p50: number; readonly p99: number };
+}
+
+const plans = /* @__PURE__ */ new Map<string, Plan>();
+
+/** Every policy with a name, with its live state. The latest of a name is the one that is listed. */
+export function policies(): PolicyState[] {
+  return [...plans].map(([name, plan]) => stateOf(name, plan));
+}
+
+/** The breaker of a named policy, to be forced open or closed by a person; undefined when there is none. */
+export function breakerOf(policy: string, target?: string) {
+  const plan = plans.get(policy);
+  const found = plan?.everyTarget && [...plan.everyTarget()].find(({ name }) => name === target);
+  return found?.breaker;
+}
+
+/** All breakers of a named policy, of the runs that name no target and of each target; none when there is no such policy. */
+export function breakersOf(policy: string): Breaker[] {
+  const targets = plans.get(policy)?.everyTarget?.() ?? [];
+  return [...targets].flatMap(({ breaker }) => breaker ?? []);
+}
+
+/** Lists policies that have a name in `policies`. */
+export const registry = /* @__PURE__ */ definePart({
+  key: 'registry',
+  // A document that another part refuses must not be listed.
+  order: 1,
+  fields: {},
+  create(_settings, plan) {
+    const { name } = plan;
+    if (name === undefined) return;
+    plans.set(name, plan);
+    plan.handOver.push(() => {
+      // One that has been given another name, or none, is no longer listed under this one.
+      if (plans.get(name) === plan) plans.delete(name);
+    });
+  },
+});
+
+function stateOf(name: string, plan: Plan): PolicyState {
+  const now = plan.clock.now();
+  const targets = [...(plan.everyTarget?.() ?? [])].map((target): TargetState => {
+    const { breaker, budget, bulkhead, latency, inFlight } = target;
+    return {
+      target: target.name ?? null,
+      inFlight,
+      ...(bulkhead && { queued: bulkhead.queued }),
+      ...(breaker && { breaker: breaker.state(now), admitsInMs: finite(breaker.reopensAt(now) - now) }),
+      ...(budget && { tokens: budget.tokens(now) }),
+      ...(latency?.samples && { latencyMs: { p50: latency.quantile(0.5), p99: latency.quantile(0.99) } }),
+    };
+  });
+  const { counters, killSwitch } = plan;
+  const { loadMultiplication } = counters;
+  return {
+    name,
+    counters: structuredClone({ ...counters, loadMultiplication }),
+    killSwitch: killSwitch.isOn,
+    targets,
+  };
+}
+
+/** Infinity is not in JSON. */
+function finite(ms: number): number | null {
+  return ms < Infinity ? ms : null;
+}

@@ -1,0 +1,66 @@
+import { readDuration } from '../policy/duration.ts';
+import type { Plan, RunOptions } from '../policy/plan.ts';
+import { Alarm, type Clock } from '../time/clock.ts';
+import { leaveWith, stay } from './abort-listeners.ts';
+import { surroundings } from './ambient-context.ts';
+
+/** How long a caller waits. */
+export interface Limits {
+  readonly startedAt: number;
+  readonly endsAt: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** What holds for a run that starts now: what it asks for, within what surrounds it. */
+export function limitsOf(
+  { clock, patienceMs }: Pick<Plan, 'clock' | 'patienceMs'>,
+  { patience, signal }: RunOptions,
+): Limits {
+  const around = surroundings();
+  const startedAt = clock.now();
+  const askedMs = readDuration(patience ?? patienceMs);
+  const endsAt = Math.min(startedAt + askedMs, around?.patienceEndsAt ?? Infinity);
+  return { startedAt, endsAt, signal: signal ?? around?.signal };
+}
+
+type EarlyStop = 'cancelled' | 'patience_too_short';
+
+/** What `promise` gives; or, when the caller leaves or patience ends before that, what `instead` makes of it. */
+export function patiently<T>(
+  promise: Promise<T>,
+  clock: Clock,
+  { endsAt, signal }: Limits,
+  instead: (stop: EarlyStop, reason: unknown) => T,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const patience = new Patience((stop, reason) => {
+      rest();
+      resolve(instead(stop, reason));
+    });
+    const rest = () => {
+      clock.clear(patience);
+      if (signal) stay(signal, patience);
+    };
+    promise.then(resolve, reject).then(rest);
+    if (signal?.aborted) return patience.leave(signal.reason);
+    if (signal) leaveWith(signal, patience);
+    if (endsAt < Infinity) clock.set(patience, endsAt);
+  });
+}
+
+class Patience extends Alarm {
+  readonly end: (stop: EarlyStop, reason: unknown) => void;
+
+  constructor(end: (stop: EarlyStop, reason: unknown) => void) {
+    super();
+    this.end = end;
+  }
+
+  ring(): void {
+    this.end('patience_too_short', undefined);
+  }
+
+  leave(reason: unknown): void {
+    this.end('cancelled', reason);
+  }
+}

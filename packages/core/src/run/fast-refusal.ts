@@ -1,0 +1,72 @@
+import type { Plan, RunOptions } from '../policy/plan.ts';
+import { refusedQuickly } from '../report/errors.ts';
+import { nextMoment, type RunEnding, recordEnding, type Story } from '../report/story.ts';
+import type { Failure } from './promise-driver.ts';
+
+/**
+ * The short way of an open breaker: a refusal must cost less than the work it refuses, so no machine is built for it. Undefined
+ * where the long way has to find out.
+ */
+export function refuseSwiftly(plan: Plan, options: RunOptions | undefined): Refused | undefined {
+  if (plan.waitsForBreaker || plan.reporter?.isHeard() || (options && isDemanding(options))) return undefined;
+  const now = plan.clock.now();
+  const { breaker, budget, name } = plan.targetOf!(options, now);
+  if (!breaker || breaker.isClosed) return undefined;
+  const admitsAt = breaker.reopensAt(now);
+  if (admitsAt <= now) return undefined;
+  const { counters } = plan;
+  breaker.turnAway();
+  budget?.firstTry(now);
+  counters.operations++;
+  counters.failed++;
+  counters.stops.breaker_open = (counters.stops.breaker_open ?? 0) + 1;
+  return new Refused(plan.name, name, admitsAt - now);
+}
+
+/** Whether a run asks for what only the machine can do: to be left, to hurry, to choose, to tell those inside. */
+export function isDemanding({ signal, patience, targets, ambient }: RunOptions): boolean {
+  return (signal ?? patience ?? targets ?? ambient) !== undefined;
+}
+
+/** A failure whose error and story are made when they are read; the error remembers it, and not a story that few will read. */
+export class Refused implements Failure<never>, RunEnding {
+  readonly ok = false;
+  readonly thrown = true;
+  readonly value = undefined;
+  readonly #policy: string | undefined;
+  readonly #target: string | undefined;
+  readonly #afterMs: number;
+  readonly #born: number;
+  #error: unknown;
+
+  constructor(policy: string | undefined, target: string | undefined, afterMs: number) {
+    this.#policy = policy;
+    this.#target = target;
+    this.#afterMs = afterMs;
+    this.#born = nextMoment();
+  }
+
+  get error(): unknown {
+    if (!this.#error) {
+      const afterMs = this.#afterMs;
+      this.#error = refusedQuickly('breaker_open', this.#target, afterMs < Infinity ? afterMs : undefined);
+      recordEnding(this.#error, this);
+    }
+    return this.#error;
+  }
+
+  get born(): number {
+    return this.#born;
+  }
+
+  get story(): Story {
+    return {
+      policy: this.#policy,
+      attempts: 0,
+      tookMs: 0,
+      stop: 'breaker_open',
+      log: [],
+      inner: undefined,
+    };
+  }
+}

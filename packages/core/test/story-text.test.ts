@@ -1,0 +1,141 @@
+import { describe, expect, test } from 'vitest';
+import { stopSentences, tellStory } from '../src/explain.ts';
+import { type PolicySpec, policy, type Story, stopReasons, transient } from '../src/index.ts';
+import { after, scripted, seededRandom, virtualClock } from '../src/testing.ts';
+
+const down = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+
+describe('a story in words', () => {
+  async function tell(spec: PolicySpec, ...beats: unknown[]) {
+    const clock = virtualClock();
+    const made = policy(
+      { attemptTimeout: 'none', backoff: { base: '100ms', jitter: 'none' }, ...spec },
+      { clock, random: seededRandom('story') },
+    );
+    const running = made.try(scripted(clock, ...beats));
+    await clock.runAll();
+    return tellStory((await running).story).split('\n');
+  }
+
+  test('says after each attempt why it was tried again, and at last why not', async () => {
+    const busy = Object.assign(new Error('too many'), { status: 429 });
+    expect(
+      await tell({ name: 'orders', attempts: 3 }, after('120ms', down), busy, after('10ms', down)),
+    ).toEqual([
+      'orders failed with 3 attempts in 2.23 s',
+      '  attempt 1 failed 120 ms in: read ECONNRESET (transient); tried again 100 ms later',
+      '  attempt 2 failed 220 ms in: Error: too many (status 429) (throttled); tried again 2 s later',
+      '  attempt 3 failed 2.23 s in: read ECONNRESET (transient); not tried again',
+      '  stopped: attempts_exhausted — all attempts were used up',
+    ]);
+  });
+
+  test('says that it succeeded in the end', async () => {
+    expect(await tell({ backoff: false }, down, 'ok')).toEqual([
+      'the work succeeded with 2 attempts in 0 ms',
+      '  attempt 1 failed 0 ms in: read ECONNRESET (transient); tried again at once',
+      '  attempt 2 succeeded',
+    ]);
+  });
+
+  test('says that a wait would have been too long', async () => {
+    const lines = await tell({ patience: '50ms' }, down);
+    expect(lines.at(-1)).toBe(
+      '  stopped: patience_too_short — the next wait would have ended after the customer gives up',
+    );
+  });
+
+  test('says that a caller left during a wait', async () => {
+    const clock = virtualClock();
+    const caller = new AbortController();
+    const made = policy({ backoff: { base: '1s', jitter: 'none' } }, { clock });
+    const running = made.try(scripted(clock, down), { signal: caller.signal });
+    await clock.advance('10ms');
+    caller.abort();
+    expect(
+      tellStory((await running).story)
+        .split('\n')
+        .slice(1),
+    ).toEqual([
+      '  attempt 1 failed 0 ms in: read ECONNRESET (transient); to be tried again 1 s later',
+      '  stopped: cancelled — the caller left',
+    ]);
+  });
+
+  test('says that nothing was called', async () => {
+    const made = policy({ limiter: { rate: '1/h', burst: 1 }, name: 'narrow' });
+    await made.run(() => 1);
+    expect(tellStory((await made.try(() => 1)).story)).toMatch(
+      /^narrow failed without an attempt in .*\n {2}stopped: rate_limited — /,
+    );
+    const known = policy({ cache: true });
+    await known.run(() => 1, { cacheKey: 'a' });
+    const { story } = await known.try(() => 1, { cacheKey: 'a' });
+    expect(tellStory(story)).toContain('nothing was called: the result was known');
+  });
+
+  test('indents the story of a run inside', async () => {
+    const clock = virtualClock();
+    const inner = policy({ name: 'stock', attempts: 1 }, { clock });
+    const outer = policy({ name: 'order' }, { clock });
+    const running = outer.try(() => inner.run(scripted(clock, down)), { target: 'a' });
+    await clock.runAll();
+    expect(tellStory((await running).story).split('\n')).toEqual([
+      'order failed with 1 attempt in 0 ms',
+      '  attempt 1 at a failed 0 ms in: read ECONNRESET (transient); not tried again',
+      '  inside that attempt:',
+      '    stock failed with 1 attempt in 0 ms',
+      '      attempt 1 failed 0 ms in: read ECONNRESET (transient); not tried again',
+      '      stopped: attempts_exhausted — all attempts were used up',
+      '  stopped: not_owner — another layer is responsible for retries of this work',
+    ]);
+  });
+
+  test('tells of a race', () => {
+    expect(tellStory(storyWith({ verdict: { kind: 'race' } }))).toContain(
+      'another attempt was still in flight',
+    );
+  });
+
+  test.each(stopReasons)('has a sentence for %s', (stop) => {
+    expect(stopSentences[stop].length).toBeGreaterThan(10);
+    expect(tellStory(storyWith({}, stop))).toContain(`stopped: ${stop} — ${stopSentences[stop]}`);
+  });
+
+  test.each<[outcome: unknown, words: string]>([
+    [down, 'read ECONNRESET'],
+    [Object.assign(new Error('slow'), { code: 'ETIMEDOUT' }), 'ETIMEDOUT: slow'],
+    [new TypeError('no'), 'TypeError: no'],
+    [new Error(''), 'Error'],
+    [transient('busy'), 'Error: busy'],
+    [{ status: 503, headers: {} }, 'status 503'],
+    [{ items: [] }, 'a value that was judged a failure'],
+    ['text', 'text'],
+    [null, 'null'],
+    [new Error('two\nlines'), 'Error: two lines'],
+    [new Error('x'.repeat(500)), `Error: ${'x'.repeat(92)}…`],
+    [
+      Object.defineProperty({}, 'code', {
+        get() {
+          throw new Error('hostile');
+        },
+      }),
+      'something that cannot be read',
+    ],
+  ] as [unknown, string][])('tells what an attempt gave in one line: %#', (outcome, words) => {
+    expect(tellStory(storyWith({ outcome }))).toContain(`: ${words} (transient)`);
+  });
+});
+
+function storyWith(told: Partial<Story['log'][number]>, stop?: Story['stop']): Story {
+  const attempt = {
+    attempt: 1,
+    target: undefined,
+    endedAtMs: 5,
+    class: 'transient',
+    outcome: down,
+    verdict: { kind: 'give_up', because: 'attempts_exhausted' },
+    ...told,
+  } as const;
+  return { policy: undefined, attempts: 1, tookMs: 5, stop, log: [attempt], inner: undefined };
+}

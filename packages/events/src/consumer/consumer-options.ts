@@ -1,0 +1,251 @@
+import {
+  type Broker,
+  checkName,
+  type Engine,
+  type Ledger,
+  type Ordering,
+  type TopicSettings,
+  type Triage,
+  timeOrderedId,
+} from '@holdfast/contracts';
+import {
+  type Clock,
+  type Duration,
+  durationMs,
+  OptionsError,
+  type Random,
+  systemClock,
+  systemRandom,
+} from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
+import { checkFormat, type PayloadFormat } from '../publish/payload-format.ts';
+import { checkSchema, type StandardSchema } from '../publish/standard-schema.ts';
+import type { ConsumerPolicySpec } from './consumer-policy.ts';
+import { processSolitude, type Solitude } from './exclusive-run.ts';
+import type { Handler } from './handler.ts';
+
+export interface ConsumerOptions<T = unknown, Tx = unknown> {
+  /** Where events are. Instead of it: `broker`, and what belongs to it. */
+  readonly engine?: Engine<Tx> | undefined;
+  readonly broker?: Broker<Tx> | undefined;
+  readonly ledger?: Ledger<Tx> | undefined;
+  /** Where the parking lot is, if it is not in the store of the broker. */
+  readonly triage?: Triage | undefined;
+  readonly topic: string;
+  readonly handler: Handler<T, Tx>;
+  /** Of the handler, with its version: what is marked as done is marked for this name. The topic unless given. */
+  readonly name?: string | undefined;
+  readonly schema?: StandardSchema<T> | undefined;
+  readonly format?: PayloadFormat | undefined;
+  /** Declares the topic so; as it is, or `none`, unless given. */
+  readonly ordering?: Ordering | undefined;
+  /** Settled events are kept so long, for `rebuild`. */
+  readonly keepSettled?: Duration | undefined;
+  /** Handlers at once; 10 unless given. */
+  readonly concurrency?: number | undefined;
+  readonly policy?: ConsumerPolicySpec | undefined;
+  /** `commit`, unless given: marks what was committed. `once`: looks up and marks every event. */
+  readonly effects?: 'commit' | 'once' | 'off' | undefined;
+  /** Policies without which nothing can be done: while their breakers are open nothing is claimed. */
+  readonly dependsOn?: readonly string[] | undefined;
+  /** The part of a claim that is for retries when both wait, 0–1; 0.25 unless given. */
+  readonly retriesShare?: number | undefined;
+  /** False: patience, key and signal are not handed on to the calls of a handler, which saves a microsecond an event. */
+  readonly ambient?: boolean | undefined;
+  /** Aborts the signal of an attempt that takes longer. */
+  readonly attemptTimeout?: Duration | undefined;
+  /** How long a failing event keeps its key waiting, from when it was first seen; for ever unless given. */
+  readonly holdFor?: Duration | undefined;
+  /** `block`: a parked event keeps its key waiting until it is replayed or unblocked. */
+  readonly parkedKeys?: 'release' | 'block' | undefined;
+  readonly keepParked?: Duration | undefined;
+  readonly lease?: Duration | undefined;
+  readonly deathsMax?: number | undefined;
+  readonly snoozesMax?: number | undefined;
+  /** Names of fields whose values are cut out of stored diagnostics. */
+  readonly redact?: readonly string[] | undefined;
+  readonly grace?: Duration | undefined;
+  /** The most that is leased, or settled, at once. */
+  readonly batchMax?: number | undefined;
+  /** Payloads in hand, in bytes together; the last lease may be one event above it. 32 MiB unless given. */
+  readonly bytesMax?: number | undefined;
+  /** Settlements wait at most so long for others to share a write with. */
+  readonly settleWithin?: Duration | undefined;
+  /** Looks at least so often, whether or not the doorbell rings. */
+  readonly poll?: Duration | undefined;
+  /** Who is in the same process, and dies with it; all consumers of this one unless given. For tests that play several. */
+  readonly solitude?: Solitude | undefined;
+  readonly clock?: Clock | undefined;
+  readonly random?: Random | undefined;
+}
+
+/** What a consumer's parts read: everything said, in numbers. */
+export interface ConsumerSettings<T, Tx> {
+  readonly name: string;
+  readonly topic: string;
+  /** One name a start, never used again. */
+  readonly owner: string;
+  readonly broker: Broker<Tx>;
+  readonly ledger: Ledger<Tx> | undefined;
+  /** The ledger is asked about every event before its handler is. */
+  readonly looksUp: boolean;
+  readonly marks: {
+    readonly ofCommits: readonly string[] | undefined;
+    readonly ofAll: readonly string[] | undefined;
+  };
+  readonly marksApart: Ledger<Tx> | undefined;
+  readonly triageApart: Triage | undefined;
+  readonly handler: Handler<T, Tx>;
+  readonly schema: StandardSchema<T> | undefined;
+  readonly format: PayloadFormat;
+  readonly declared: Partial<TopicSettings>;
+  readonly concurrency: number;
+  readonly policy: ConsumerPolicySpec;
+  readonly dependsOn: readonly string[];
+  readonly retriesShare: number;
+  readonly ambient: boolean;
+  readonly attemptTimeoutMs: number;
+  readonly holdForMs: number;
+  readonly parkedKeys: 'release' | 'block';
+  readonly keepParkedMs: number | undefined;
+  readonly leaseMs: number;
+  readonly deathsMax: number;
+  readonly snoozesMax: number;
+  readonly redact: readonly string[];
+  readonly graceMs: number;
+  readonly batchMax: number;
+  readonly bytesMax: number;
+  readonly settleWithinMs: number;
+  readonly pollMs: number;
+  readonly hasDoorbell: boolean;
+  readonly solitude: Solitude;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSettings<T, Tx> {
+  refuseUnknown(known, options);
+  const { engine, topic, clock = systemClock, random = systemRandom } = options;
+  const broker = options.broker ?? engine?.broker;
+  const ledger = options.ledger ?? engine?.ledger;
+  if (!broker) throw new OptionsError('broker', broker, 'a broker, or an engine that has one');
+  if (typeof topic !== 'string' || topic === '')
+    throw new OptionsError('topic', topic, 'the name of a topic');
+  if (typeof options.handler !== 'function') throw new OptionsError('handler', options.handler, 'a function');
+  const name = options.name ?? topic;
+  if (typeof name !== 'string' || name === '') throw new OptionsError('name', name, 'a name for the handler');
+  checkName('name', name);
+  const effects = oneOf('effects', options.effects ?? 'commit', ['commit', 'once', 'off']);
+  if (effects === 'once' && !ledger)
+    throw new OptionsError('ledger', ledger, 'a ledger, because effects are once');
+  const { keepSettled, keepParked, ordering } = options;
+  const ms = (path: string, value: Duration, least = 0) => atLeast(path, durationMs(value, path), least);
+  const named = [name];
+  return {
+    name,
+    topic,
+    owner: `${name}/${timeOrderedId(clock, random)()}`,
+    broker,
+    ledger,
+    looksUp: effects === 'once',
+    marks: {
+      ofCommits: effects === 'off' ? undefined : named,
+      ofAll: effects === 'once' ? named : undefined,
+    },
+    marksApart: engine && engine.features.marksWithSettlement !== true ? ledger : undefined,
+    triageApart:
+      options.triage ?? (engine && engine.features.parksInTriage !== true ? engine.triage : undefined),
+    handler: options.handler,
+    schema: checkSchema(options.schema),
+    format: checkFormat(options.format ?? 'json'),
+    declared: {
+      ...(ordering !== undefined && { ordering: oneOf('ordering', ordering, ['none', 'key']) }),
+      ...(keepSettled !== undefined && { keepSettledMs: ms('keepSettled', keepSettled) }),
+    },
+    concurrency: whole('concurrency', options.concurrency ?? 10, 1),
+    policy: options.policy ?? {},
+    dependsOn: names('dependsOn', options.dependsOn ?? []),
+    retriesShare: ratio('retriesShare', options.retriesShare ?? 0.25),
+    ambient: options.ambient ?? true,
+    attemptTimeoutMs: ms('attemptTimeout', options.attemptTimeout ?? Infinity, 1),
+    holdForMs: ms('holdFor', options.holdFor ?? Infinity),
+    parkedKeys: oneOf('parkedKeys', options.parkedKeys ?? 'release', ['release', 'block']),
+    keepParkedMs: keepParked === undefined ? undefined : ms('keepParked', keepParked, 1),
+    leaseMs: ms('lease', options.lease ?? '30s', 1),
+    deathsMax: whole('deathsMax', options.deathsMax ?? 3, 1),
+    snoozesMax: whole('snoozesMax', options.snoozesMax ?? 100, 0),
+    redact: names('redact', options.redact ?? []),
+    graceMs: ms('grace', options.grace ?? '20s'),
+    batchMax: whole('batchMax', options.batchMax ?? 1000, 1),
+    bytesMax: whole('bytesMax', options.bytesMax ?? 32 * 1024 * 1024, 1),
+    settleWithinMs: ms('settleWithin', options.settleWithin ?? '5ms'),
+    hasDoorbell: engine === undefined || engine.features.doorbell === true,
+    pollMs: ms('poll', options.poll ?? '1s', 1),
+    solitude: options.solitude ?? processSolitude,
+    clock,
+    random,
+  };
+}
+
+const known: Readonly<Record<keyof ConsumerOptions, true>> = {
+  engine: true,
+  broker: true,
+  ledger: true,
+  triage: true,
+  topic: true,
+  handler: true,
+  name: true,
+  schema: true,
+  format: true,
+  ordering: true,
+  keepSettled: true,
+  concurrency: true,
+  policy: true,
+  effects: true,
+  dependsOn: true,
+  retriesShare: true,
+  ambient: true,
+  attemptTimeout: true,
+  holdFor: true,
+  parkedKeys: true,
+  keepParked: true,
+  lease: true,
+  deathsMax: true,
+  snoozesMax: true,
+  redact: true,
+  grace: true,
+  batchMax: true,
+  bytesMax: true,
+  settleWithin: true,
+  poll: true,
+  solitude: true,
+  clock: true,
+  random: true,
+};
+
+/** A single text is a list of its letters, too: it must not pass for one. */
+function names(path: string, value: readonly string[]): readonly string[] {
+  if (Array.isArray(value) && value.every((each) => typeof each === 'string' && each !== ''))
+    return [...value];
+  throw new OptionsError(path, value, 'a list of names');
+}
+
+function whole(path: string, value: number, least: number): number {
+  if (Number.isInteger(value) && value >= least) return value;
+  throw new OptionsError(path, value, `a whole number from ${least}`);
+}
+
+function ratio(path: string, value: number): number {
+  if (typeof value === 'number' && value >= 0 && value <= 1) return value;
+  throw new OptionsError(path, value, 'a number from 0 to 1');
+}
+
+function atLeast(path: string, ms: number, least: number): number {
+  if (ms >= least) return ms;
+  throw new OptionsError(path, ms, `at least ${least} ms`);
+}
+
+function oneOf<W extends string>(path: string, value: W, words: readonly W[]): W {
+  if (words.includes(value)) return value;
+  throw new OptionsError(path, value, words.join(' or '));
+}

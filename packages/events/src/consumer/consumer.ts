@@ -1,0 +1,253 @@
+import 'holdfast/ambient';
+import type { Settlement, SettlementKind, TopicCounts } from '@holdfast/contracts';
+import { type Duration, detached, durationMs, type Policy } from 'holdfast';
+import { Blame } from './blame.ts';
+import { Tally } from './consumer-counters.ts';
+import { type ConsumerOptions, readOptions } from './consumer-options.ts';
+import { consumerPolicy, storePolicy } from './consumer-policy.ts';
+import { Brake } from './dependency-gate.ts';
+import { ConsumerStoppedError, LeaseLostError } from './event-errors.ts';
+import { type ConsumerStatus, isHeard, tell } from './event-notices.ts';
+import { Feed } from './fetcher.ts';
+import { Heartbeat } from './heartbeat.ts';
+import { Judge } from './judge.ts';
+import { noticeOf } from './settlement-notice.ts';
+import { Settler } from './settler.ts';
+import { OVER, SETTLING, type Task } from './task.ts';
+import { StandingOrders } from './topic-control-state.ts';
+import { Crew } from './worker-pool.ts';
+
+export interface Consumer {
+  readonly name: string;
+  readonly topic: string;
+  /** Takes another document with `update`, and stops all retries with `kill`. */
+  readonly policy: Policy;
+  /** Declares the topic and begins, once; a start that failed may be tried again. To go on after `stop`, make another consumer. */
+  start(): Promise<void>;
+  /** Claims nothing more, and resolves when nothing is in hand. What takes longer than `grace` is given back. */
+  stop(options?: { readonly grace?: Duration }): Promise<void>;
+  state(): ConsumerState;
+  /** What waits in the store, by state; how long the oldest has been due; when the next one is. */
+  lag(): Promise<TopicCounts>;
+}
+
+/** A consumer as it stands, for a person or a console to read. Plain JSON. */
+export interface ConsumerState {
+  readonly name: string;
+  readonly topic: string;
+  readonly status: ConsumerStatus;
+  readonly concurrency: number;
+  readonly running: number;
+  /** Leased and not begun. */
+  readonly queued: number;
+  /** Handled, and not yet answered for by the store. */
+  readonly settling: number;
+  readonly suspects: number;
+  /** Known when the store had nothing more to give. */
+  readonly nextDueInMs: number | null;
+  readonly dependsOn: readonly string[];
+  readonly counters: Readonly<Record<(typeof counted)[number], number>> & {
+    readonly parkedBecause: Readonly<Record<string, number>>;
+  };
+}
+
+const counted = [
+  'attempts',
+  'succeeded',
+  'successAfterRetry',
+  'retryAttempts',
+  'snoozed',
+  'parked',
+  'discarded',
+  'rerouted',
+  'returned',
+  'leasesLost',
+  'repeated',
+  'dlqRate',
+] as const satisfies readonly (keyof Tally)[];
+
+/** After these an event is still in the topic. */
+const comesBack: ReadonlySet<SettlementKind> = new Set(['retry', 'snooze', 'return']);
+
+/** How long a handler that was told to come to its end may take for it. */
+const lastMomentMs = 1000;
+
+/** Has the events of a topic handled. One consumer a topic and process is enough: it runs many handlers at once. */
+export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, Tx>): Consumer {
+  const settings = readOptions(options);
+  const { name, topic, broker, clock, random, leaseMs, solitude } = settings;
+  const policy = consumerPolicy(settings.policy, { clock, random });
+  const store = storePolicy(
+    { attempts: 'unlimited', patience: leaseMs, retryOn: 'any', backoff: { base: '20ms', cap: '2s' } },
+    { clock, random },
+  );
+  const tally = new Tally();
+  const brake = new Brake(settings.dependsOn);
+  const blame = new Blame(brake);
+  const orders = new StandingOrders(broker.controls, topic);
+  const judge = new Judge<Tx>({ ...settings, policy, brake, blame, orders });
+  const concurrency = () => Math.max(0, orders.concurrencyMax ?? settings.concurrency);
+  const heading = (at = clock.now()) => ({ consumer: name, topic, at });
+  let status: ConsumerStatus = 'idle';
+  let finished = 0;
+
+  function onStatus(to: ConsumerStatus): void {
+    if (to === status) return;
+    if (isHeard()) tell({ ...heading(), type: 'status', from: status, to });
+    status = to;
+  }
+
+  function onFailure(what: string, delayMs: number): void {
+    if (isHeard()) tell({ ...heading(), type: 'store_failed', what, delayMs });
+  }
+
+  function onDecided(task: Task, settlement: Settlement<Tx>): void {
+    if (isHeard()) tell(noticeOf(name, task, settlement, clock.now()));
+    if (settlement.kind === 'ack') blame.succeeded(task);
+    if (!comesBack.has(settlement.kind)) blame.forget(task.id);
+    settler.add(task, settlement);
+  }
+
+  function onLost(task: Task): void {
+    // One that is being settled hears it from the store.
+    if (task.phase === SETTLING || task.phase === OVER) return;
+    task.abort(new LeaseLostError(task.id));
+    crew.takeAway(task as Task<T>);
+    task.end(OVER);
+    task.batch.open -= 1;
+    tally.leasesLost += 1;
+    if (isHeard()) tell({ ...heading(), ...idOf(task), type: 'lease_lost' });
+    crew.hire();
+    feed.goOn();
+  }
+
+  const settler = new Settler<Tx>({
+    ...settings,
+    judge,
+    store,
+    onFailure,
+    onSettled(task, settlement, settled) {
+      finished += 1;
+      if (settled.took) tally.count(settlement, task.attempt, settled.repeated || task.isRepeated);
+      else {
+        tally.leasesLost += 1;
+        if (isHeard()) tell({ ...heading(), ...idOf(task), type: 'lease_lost' });
+      }
+    },
+    onBatch(type, count) {
+      if (isHeard()) tell({ ...heading(), type, count });
+      if (type === 'settling') return;
+      // What waited behind a settled event may be due now.
+      feed.ring();
+      if (feed.isEmptyHanded) solitude.emptied();
+    },
+  });
+  const heartbeat = new Heartbeat({ broker, clock, leaseMs, onLost, onFailure });
+  const crew = new Crew<T, Tx>({
+    ...settings,
+    judge,
+    brake,
+    concurrency,
+    onBegin(task, now) {
+      tally.attempts += 1;
+      blame.begin(task);
+      if (isHeard()) tell({ ...heading(now), ...idOf(task), type: 'begun', mode: task.mode });
+    },
+    onDecided,
+    onRoom: () => feed.goOn(),
+    onRest: () => void settler.flush(),
+  });
+  const feed = new Feed<T, Tx>({
+    ...settings,
+    crew,
+    settler,
+    heartbeat,
+    brake,
+    blame,
+    orders,
+    store,
+    ledger: settings.looksUp ? settings.ledger : undefined,
+    concurrency,
+    finished: () => finished,
+    onStatus,
+    onFailure,
+    onLeased({ deliveries, suspects }) {
+      if (isHeard()) tell({ ...heading(), type: 'leased', count: deliveries.length, suspects });
+    },
+  });
+
+  async function stop(graceMs: number): Promise<void> {
+    onStatus('stopping');
+    await feed.end();
+    const running = () => [...heartbeat.inHand()].filter((task) => task.isRunning);
+    if (!(await crew.close(graceMs))) {
+      for (const task of running()) task.abort(new ConsumerStoppedError(name));
+      await crew.close(lastMomentMs);
+      for (const task of running()) onDecided(task, { lease: task.delivery.lease, kind: 'return' });
+    }
+    while (settler.unsettled > 0) await settler.flush();
+    heartbeat.stop();
+    solitude.leave(feed);
+    onStatus('stopped');
+  }
+
+  async function begin(): Promise<void> {
+    const { ordering } = await broker.declare(topic, settings.declared);
+    if (stopped) return;
+    onStatus('running');
+    feed.begin(ordering);
+  }
+
+  let started: Promise<void> | undefined;
+  let stopped: Promise<void> | undefined;
+  return {
+    name,
+    topic,
+    policy,
+
+    start() {
+      // Nothing would be handled, and nobody would know why.
+      if (started && stopped) return Promise.reject(new ConsumerStoppedError(name));
+      started ??= begin().catch((error) => {
+        started = undefined;
+        throw error;
+      });
+      return started;
+    },
+
+    stop({ grace } = {}) {
+      const graceMs = grace === undefined ? settings.graceMs : durationMs(grace, 'grace');
+      // A handler may ask for it: its own end, or that of its event, must not keep the store from being told.
+      const isBegun = () => (status === 'idle' ? onStatus('stopped') : detached(() => stop(graceMs)));
+      // A start that failed has told its caller; there is nothing to stop.
+      stopped ??= started ? started.then(isBegun, isBegun) : Promise.resolve(isBegun());
+      return stopped;
+    },
+
+    state: () => ({
+      name,
+      topic,
+      status,
+      concurrency: concurrency(),
+      running: crew.running,
+      queued: crew.queued,
+      settling: settler.unsettled,
+      suspects: feed.suspects,
+      nextDueInMs: feed.nextDueInMs ?? null,
+      dependsOn: brake.names,
+      counters: {
+        ...(Object.fromEntries(counted.map((each) => [each, tally[each]])) as Record<
+          (typeof counted)[number],
+          number
+        >),
+        parkedBecause: { ...tally.parkedBecause },
+      },
+    }),
+
+    lag: () => broker.counts(topic),
+  };
+}
+
+function idOf({ id, key, attempt }: Task): { id: string; key: string | undefined; attempt: number } {
+  return { id, key, attempt };
+}

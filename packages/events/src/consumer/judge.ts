@@ -1,0 +1,274 @@
+import {
+  type AttemptNote,
+  continueStory,
+  type ErrorNote,
+  errorNote,
+  messageMax,
+  type Settlement,
+} from '@holdfast/contracts';
+import { type Clock, decide, type History, type Judgement, markOf, type Policy } from 'holdfast';
+import { isAnswer } from './answer.ts';
+import { type Blame, type Fault, outageMaxMs } from './blame.ts';
+import { isRefusal } from './consumer-policy.ts';
+import type { Brake } from './dependency-gate.ts';
+import { CrashedError, PoisonError } from './event-errors.ts';
+import { redaction } from './redaction.ts';
+import type { Task } from './task.ts';
+import type { StandingOrders } from './topic-control-state.ts';
+
+export interface JudgeSettings {
+  readonly policy: Policy;
+  readonly clock: Clock;
+  readonly brake: Brake;
+  readonly blame: Blame;
+  readonly orders: StandingOrders;
+  /** Of the process: it is in the story. */
+  readonly owner: string;
+  /** What an event that is done is marked with; `undefined`: it is not. */
+  readonly marks: {
+    readonly ofCommits: readonly string[] | undefined;
+    readonly ofAll: readonly string[] | undefined;
+  };
+  readonly redact: readonly string[];
+  readonly deathsMax: number;
+  readonly snoozesMax: number;
+  readonly holdForMs: number;
+  readonly parkedKeys: 'release' | 'block';
+  readonly keepParkedMs: number | undefined;
+}
+
+/** The longest that a handler may ask to be left alone. */
+const snoozeMaxMs = 24 * 60 * 60 * 1000;
+
+/**
+ * Says what is to become of an event. Whether and when it is tried again is core's `decide`; here it is only asked, with what
+ * the delivery says of the past, and its verdict is written down as a settlement.
+ */
+export class Judge<Tx> {
+  readonly #settings: JudgeSettings;
+
+  constructor(settings: JudgeSettings) {
+    this.#settings = settings;
+  }
+
+  /** What becomes of an event that is not to be handled at all; `undefined`: it is. */
+  beforehand(task: Task, now: number): Settlement<Tx> | undefined {
+    const { orders, deathsMax } = this.#settings;
+    const { delivery } = task;
+    if (task.isRepeated) return { lease: delivery.lease, kind: 'ack' };
+    if (!orders.areSilent) {
+      if (orders.skips(delivery.id)) return this.#park(task, 'skipped', delivery.lastError);
+      const to = orders.destinationOf(delivery.type);
+      if (to !== undefined) return { lease: delivery.lease, kind: 'reroute', to };
+    }
+    if (delivery.deaths >= deathsMax) {
+      return this.#park(task, 'crashed', errorNote(new CrashedError(delivery.deaths)));
+    }
+    // The customer has gone: nobody waits for this any more. What was wrong before stays on record.
+    if (now >= task.patienceEndsAt) return this.#park(task, 'patience_too_short', delivery.lastError);
+    return undefined;
+  }
+
+  /** What becomes of an event whose handler has returned. */
+  answered(task: Task, given: unknown): Settlement<Tx> {
+    const { lease } = task.delivery;
+    const { ofAll, ofCommits } = this.#settings.marks;
+    if (given === undefined || !isAnswer(given))
+      return ofAll ? { lease, kind: 'ack', marks: ofAll } : { lease, kind: 'ack' };
+    switch (given.kind) {
+      case 'done':
+        return this.answered(task, undefined);
+      case 'commit': {
+        const acked = { lease, kind: 'ack', commit: given.commit as (tx: Tx) => void } as const;
+        return ofCommits ? { ...acked, marks: ofCommits } : acked;
+      }
+      case 'retry':
+        return this.failed(task, given.error, true);
+      case 'retry_after':
+        return this.#snoozed(task, given.delayMs);
+      case 'park': {
+        const error = given.error === undefined ? undefined : this.#noteOf(task, given.error);
+        const note = this.#attempt(task, this.#settings.clock.now(), 'fatal', error, 'park', given.because);
+        return this.#park(task, given.because, error, note);
+      }
+      case 'discard':
+        return { lease, kind: 'discard', because: given.because };
+      case 'reroute':
+        return { lease, kind: 'reroute', to: given.to };
+    }
+  }
+
+  /** What becomes of an event whose handler, or commit, has thrown. `insisted`: the handler wants it to be tried again. */
+  failed(task: Task, error: unknown, insisted = false): Settlement<Tx> {
+    const { policy, blame, brake, clock } = this.#settings;
+    const now = clock.now();
+    const { plan } = policy;
+    const { delivery } = task;
+    const { judged, isRefused } = this.#look(error, insisted);
+    const barred = plan.killSwitch.isOn ? 'kill_switch' : undefined;
+    const fault = blame.of(task, now, this.#aloneMaxMs(task));
+    const isUncalled = isRefused && fault.places.length === 0 && brake.room(now) === 0;
+    const isFree = isUncalled || (!fault.isOwn && fault.isBraked);
+    if (isFree && isPassing(judged) && !barred) {
+      return this.#giveBack(task, now, error, judged, fault);
+    }
+    blame.remember(task, now, fault);
+    const attempt = task.attempt + fault.owed;
+    const isSpared = isRefused || (!fault.isOwn && plan.attempts > 1 && attempt >= plan.attempts);
+    const isPutOff = isSpared && delivery.snoozes < this.#settings.snoozesMax;
+    const history: History = {
+      // Where nothing was called, or nothing succeeds for anybody, the last attempt is still to come.
+      attempt: isPutOff ? Math.min(attempt, plan.attempts - 1) : attempt,
+      previousDelayMs: delivery.nextDelayMs ?? 0,
+      patienceEndsAt: task.patienceEndsAt,
+      idempotent: true,
+      barred,
+    };
+    const reopensAt = brake.reopensAt(now);
+    const verdict = decide(plan, history, judged, {
+      now,
+      roll: plan.random(),
+      tokens: 1,
+      expectedAttemptMs: 0,
+      // A breaker that is held open ends no event: it is looked at again when this one is due.
+      admitsAt: reopensAt < Infinity ? reopensAt : now,
+    });
+    if (verdict.kind === 'retry') {
+      if (isPutOff) return { lease: delivery.lease, kind: 'snooze', delayMs: verdict.delayMs };
+      return this.#retry(task, error, now, judged, verdict.delayMs, fault);
+    }
+    const stop =
+      judged === poison ? 'poison' : verdict.kind === 'give_up' ? verdict.because : 'not_retryable';
+    const note = this.#noteOf(task, error);
+    return this.#park(
+      task,
+      stop,
+      note,
+      this.#attempt(task, now, judged.class, note, 'park', stop, fault),
+      fault,
+    );
+  }
+
+  /** A probe that failed because of the dependency: neither an attempt nor a snooze is counted, and the key goes on waiting. */
+  #giveBack(task: Task, now: number, error: unknown, judged: Judgement, fault: Fault): Settlement<Tx> {
+    const note = this.#noteOf(task, error);
+    task.returnedFor = note;
+    const unpaid = this.#attempt(task, now, judged.class, note, 'retry', judged.class, fault);
+    this.#settings.blame.remember(task, now, fault, unpaid);
+    return { lease: task.delivery.lease, kind: 'return' };
+  }
+
+  /** One that has an attempt left may lose it to let its key go when `holdFor` is over, but is not parked for that. */
+  #aloneMaxMs({ key, attempt }: Task): number {
+    const { policy, holdForMs } = this.#settings;
+    const mayLetGo = key !== undefined && attempt < policy.plan.attempts - 1;
+    return mayLetGo ? Math.min(holdForMs, outageMaxMs) : outageMaxMs;
+  }
+
+  #look(error: unknown, insisted: boolean): { readonly judged: Judgement; readonly isRefused: boolean } {
+    try {
+      const judged = error instanceof PoisonError ? poison : this.#judgement(error, insisted);
+      return { judged, isRefused: isRefusal(error) };
+    } catch {
+      // It cannot be looked at without throwing anew: nobody knows it. The attempt must have an end all the same.
+      return { judged: { class: insisted ? 'transient' : 'fatal' }, isRefused: false };
+    }
+  }
+
+  #judgement(error: unknown, insisted: boolean): Judgement {
+    const { plan } = this.#settings.policy;
+    const answer = plan.classify({ ok: false, error }, plan.clock.epochMs) ?? 'fatal';
+    const judged = typeof answer === 'object' ? answer : { class: answer };
+    const isOverruled = insisted && judged.class === 'fatal' && markOf(error) === undefined;
+    return isOverruled ? { ...judged, class: 'transient' } : judged;
+  }
+
+  #retry(
+    task: Task,
+    error: unknown,
+    now: number,
+    judged: Judgement,
+    delayMs: number,
+    fault: Fault,
+  ): Settlement<Tx> {
+    const { clock, holdForMs } = this.#settings;
+    const { delivery } = task;
+    const note = this.#noteOf(task, error);
+    const attempt = this.#attempt(task, now, judged.class, note, 'retry', judged.class, fault, delayMs);
+    const story = continueStory(storyWith(task, fault), attempt);
+    const settlement = { lease: delivery.lease, kind: 'retry', delayMs, error: note, story } as const;
+    const lets = delivery.key !== undefined && clock.epochMs() - delivery.firstSeenAt + delayMs > holdForMs;
+    return lets ? { ...settlement, holdsKey: false } : settlement;
+  }
+
+  #snoozed(task: Task, delayMs: number): Settlement<Tx> {
+    const { lease, snoozes } = task.delivery;
+    if (snoozes < this.#settings.snoozesMax) {
+      return { lease, kind: 'snooze', delayMs: Math.min(delayMs, snoozeMaxMs) };
+    }
+    return this.failed(task, new Error(`it was put off ${snoozes} times, and again`), true);
+  }
+
+  #park(
+    task: Task,
+    stop: string,
+    error: ErrorNote | undefined,
+    attempt?: AttemptNote,
+    fault?: Fault,
+  ): Settlement<Tx> {
+    const { keepParkedMs, parkedKeys } = this.#settings;
+    const { lease, key } = task.delivery;
+    const story = storyWith(task, fault);
+    return {
+      lease,
+      kind: 'park',
+      // A handler's own word may be a page long: it is what events are grouped by.
+      stop: stop.slice(0, messageMax),
+      story: attempt ? continueStory(story, attempt) : story,
+      ...(error && { error }),
+      ...(keepParkedMs !== undefined && { keepMs: keepParkedMs }),
+      ...(parkedKeys === 'block' && key !== undefined && { holdsKey: true }),
+    };
+  }
+
+  #noteOf(task: Task, error: unknown): ErrorNote {
+    return errorNote(error, redaction(this.#settings.redact, task.delivery));
+  }
+
+  #attempt(
+    task: Task,
+    now: number,
+    its: AttemptNote['class'],
+    error: ErrorNote | undefined,
+    verdict: AttemptNote['verdict'],
+    because: string,
+    fault?: Fault,
+    delayMs?: number,
+  ): AttemptNote {
+    const { clock, owner } = this.#settings;
+    return {
+      attempt: task.attempt + (fault?.owed ?? 0),
+      at: clock.epochMs(),
+      tookMs: Math.round(now - task.startedAt),
+      class: its,
+      errorType: error?.type ?? because,
+      errorMessage: error?.message ?? '',
+      verdict,
+      because: because.slice(0, messageMax),
+      ...(delayMs !== undefined && { delayMs }),
+      owner,
+    };
+  }
+}
+
+const poison: Judgement = { class: 'fatal' };
+
+/** It may be otherwise another time. */
+function isPassing({ class: its, retryNever }: Judgement): boolean {
+  return (its === 'transient' || its === 'throttled') && !retryNever;
+}
+
+/** What is stored of its attempts, and the failed probe that counts from now on. */
+function storyWith({ delivery }: Task, fault: Fault | undefined): readonly AttemptNote[] {
+  return fault?.unpaid ? continueStory(delivery.story, fault.unpaid) : delivery.story;
+}

@@ -1,0 +1,33 @@
+import type { Payload } from '@holdfast/contracts';
+import { OptionsError } from 'holdfast';
+import { PoisonError } from '../consumer/event-errors.ts';
+
+/** How payloads are stored: as JSON, or as they are. */
+export type PayloadFormat = 'json' | 'raw';
+
+export function checkFormat(format: PayloadFormat): PayloadFormat {
+  if (format !== 'json' && format !== 'raw') throw new OptionsError('format', format, 'json or raw');
+  return format;
+}
+
+export function encode(format: PayloadFormat, payload: unknown): Payload {
+  if (format === 'json') {
+    const text = JSON.stringify(payload);
+    if (text === undefined) throw new OptionsError('payload', typeof payload, 'something that JSON can hold');
+    return text;
+  }
+  if (typeof payload === 'string' || payload instanceof Uint8Array) return payload;
+  throw new OptionsError('payload', payload, 'text or bytes, because the format is raw');
+}
+
+/** Throws a `PoisonError`: what is not JSON now never will be. */
+export function decode(format: PayloadFormat, payload: Payload): unknown {
+  if (format === 'raw') return payload;
+  try {
+    return JSON.parse(typeof payload === 'string' ? payload : decoder.decode(payload));
+  } catch (cause) {
+    throw new PoisonError([`the payload is not JSON: ${(cause as Error).message}`], { cause });
+  }
+}
+
+const decoder = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true });

@@ -1,0 +1,193 @@
+import { type Engine, type Hold, type SettledEvent, timeOrderedId } from '@holdfast/contracts';
+import {
+  type Clock,
+  type Duration,
+  durationMs,
+  OptionsError,
+  type Random,
+  systemClock,
+  systemRandom,
+} from 'holdfast';
+import { refuseUnknown } from 'holdfast/fields';
+import { isAnswer } from '../consumer/answer.ts';
+import { Bell } from '../consumer/bell.ts';
+import { LeaseLostError, RebuildError } from '../consumer/event-errors.ts';
+import type { Handler } from '../consumer/handler.ts';
+import { pause } from '../consumer/pause.ts';
+import { Task } from '../consumer/task.ts';
+import { checkFormat, type PayloadFormat } from '../publish/payload-format.ts';
+import { checkSchema, type StandardSchema, validated } from '../publish/standard-schema.ts';
+
+export interface RebuildOptions<T = unknown, Tx = unknown> {
+  readonly engine: Engine<Tx>;
+  readonly topic: string;
+  /** Of the handler, with its version. */
+  readonly name: string;
+  readonly handler: Handler<T, Tx>;
+  readonly schema?: StandardSchema<T> | undefined;
+  readonly format?: PayloadFormat | undefined;
+  /** First seen at or after, epoch ms; from the beginning unless given. */
+  readonly from?: number | undefined;
+  /** First seen before, epoch ms; to the end unless given. */
+  readonly to?: number | undefined;
+  /** Names this rebuild: one that was stopped goes on under the same name, and makes no effect twice. A new one unless given. */
+  readonly run?: string | undefined;
+  /** How long that is remembered. */
+  readonly keep?: Duration | undefined;
+  readonly onProgress?: ((progress: RebuildProgress) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly clock?: Clock | undefined;
+  readonly random?: Random | undefined;
+}
+
+const known: Readonly<Record<keyof RebuildOptions, true>> = {
+  engine: true,
+  topic: true,
+  name: true,
+  handler: true,
+  schema: true,
+  format: true,
+  from: true,
+  to: true,
+  run: true,
+  keep: true,
+  onProgress: true,
+  signal: true,
+  clock: true,
+  random: true,
+};
+
+export interface RebuildProgress {
+  readonly run: string;
+  readonly handled: number;
+  /** Done before, by the same run. */
+  readonly skipped: number;
+}
+
+const pageMax = 500;
+const leaseMs = 60_000;
+
+/**
+ * Runs a handler over kept history, in the order of publication, one event after the other, with the mode `replay`. What it
+ * commits is committed with the note that it was, so that a rebuild can be stopped and taken up anywhere. The first error ends
+ * it; answers other than `done` and `commit` make no sense here, and end it, too.
+ */
+export async function rebuild<T = unknown, Tx = unknown>(
+  options: RebuildOptions<T, Tx>,
+): Promise<RebuildProgress> {
+  refuseUnknown(known, options);
+  const { engine, topic, name, clock = systemClock, random = systemRandom } = options;
+  const { broker, ledger } = engine;
+  if (!broker || !ledger)
+    throw new OptionsError('engine', engine.name, 'an engine with a broker and a ledger');
+  const { from, to, onProgress, signal } = options;
+  const schema = checkSchema(options.schema);
+  if (typeof options.handler !== 'function') throw new OptionsError('handler', options.handler, 'a function');
+  const run = options.run ?? timeOrderedId(clock, random)();
+  const keepMs = durationMs(options.keep ?? '7d', 'keep');
+  const scope = `rebuild/${name}/${run}`;
+  const settings = { clock, format: checkFormat(options.format ?? 'json'), attemptTimeoutMs: Infinity };
+  let progress: RebuildProgress = { run, handled: 0, skipped: 0 };
+  let cursor: string | undefined;
+
+  async function handle(event: SettledEvent, hold: Hold): Promise<void> {
+    const task = taskOf<T>(event, settings, clock);
+    if (schema) task.payload = await validated(schema, task.payload);
+    const given = await options.handler(task);
+    const answer = isAnswer(given) ? given : undefined;
+    if (answer && answer.kind !== 'done' && answer.kind !== 'commit') {
+      throw new OptionsError(`the answer for event ${event.id}`, answer.kind, 'done or commit, in a rebuild');
+    }
+    const commit = answer?.kind === 'commit' ? answer.commit : undefined;
+    const [completed] = await ledger!.complete([
+      {
+        hold,
+        record: undefined,
+        keepMs,
+        ...(commit && { commit: (tx: Tx) => nothingOf(commit(tx)) }),
+      },
+    ]);
+    if (completed?.because === 'commit_failed') throw completed.error;
+    // The store was away for longer than a lease: another may have it, and nothing was committed here.
+    if (!completed?.took) throw new LeaseLostError(event.id);
+  }
+
+  /** False: this run has done it before. */
+  async function handleOnce(event: SettledEvent): Promise<boolean> {
+    const claim = { scope, key: event.id, fingerprint: '', leaseMs, keepMs, whenLost: 'takeOver' as const };
+    for (;;) {
+      signal?.throwIfAborted();
+      const [begun] = await ledger!.begin([claim]);
+      if (begun?.kind === 'acquired') {
+        const { hold } = begun;
+        const beat = new Bell(clock, () => {
+          beat.within(leaseMs / 3);
+          ledger!.extend([hold], leaseMs).catch(() => {});
+        });
+        beat.within(leaseMs / 3);
+        try {
+          await handle(event, hold);
+        } catch (error) {
+          // So that it can be taken up at once. If that fails, too, its lease ends.
+          await ledger!.release([hold]).catch(() => {});
+          throw error;
+        } finally {
+          beat.clear();
+        }
+        return true;
+      }
+      if (begun?.kind === 'done') return false;
+      // Passed over, it would be missing in the end, and nobody would know.
+      if (begun?.kind !== 'running') throw new RebuildError(event.id, begun?.kind);
+      // Another has it in hand, or died with it: what comes after it waits for it.
+      await pause(clock, begun.retryAfterMs, signal);
+    }
+  }
+
+  do {
+    const page = await broker.history(topic, {
+      limit: pageMax,
+      ...(from !== undefined && { from }),
+      ...(to !== undefined && { to }),
+      ...(cursor !== undefined && { cursor }),
+    });
+    for (const event of page.items) {
+      if (event.how === 'discard') continue;
+      if (await handleOnce(event)) progress = { ...progress, handled: progress.handled + 1 };
+      else progress = { ...progress, skipped: progress.skipped + 1 };
+    }
+    ({ cursor } = page);
+    onProgress?.(progress);
+  } while (cursor !== undefined);
+  return progress;
+}
+
+/** A promise only where there is one: some transactions cannot wait. */
+function nothingOf(given: unknown): undefined | Promise<undefined> {
+  return given instanceof Promise ? given.then(() => undefined) : undefined;
+}
+
+function taskOf<T>(
+  event: SettledEvent,
+  settings: { clock: Clock; format: PayloadFormat; attemptTimeoutMs: number },
+  clock: Clock,
+): Task<T> {
+  const { how: _, settledAt: __, ...envelope } = event;
+  const delivery = {
+    ...envelope,
+    replay: 'rebuild',
+    attempts: 0,
+    attempt: 1,
+    snoozes: 0,
+    deaths: 0,
+    nextDelayMs: undefined,
+    lastError: undefined,
+    story: [],
+    lease: { topic: event.topic, id: event.id, token: '' },
+    patienceLeftMs: Infinity,
+    suspect: false,
+    diagnosis: undefined,
+  };
+  const batch = { tasks: [], leaseEndsAt: Infinity, open: 0, bytes: 0 };
+  return new Task<T>(delivery, settings, batch, clock.now());
+}

@@ -1,0 +1,24 @@
+import { hash } from 'node:crypto';
+import type { Exchange } from '../exchange.ts';
+
+/** What makes two requests the same: method, path, sorted query, content type and body, as one hash. */
+export function requestFingerprint(exchange: Exchange, body: string | Uint8Array): string {
+  const { method, url } = exchange;
+  const query = url.indexOf('?');
+  const place = query < 0 ? url : `${url.slice(0, query)}?${sorted(url.slice(query + 1))}`;
+  const head = `${method}\n${place}\n${exchange.header('content-type') ?? ''}\n`;
+  if (typeof body === 'string') return hash('sha256', head + body, 'base64url');
+  const all = Buffer.allocUnsafe(Buffer.byteLength(head) + body.length);
+  all.set(body, all.write(head));
+  return hash('sha256', all, 'base64url');
+}
+
+function sorted(query: string): string {
+  return query.includes('&') ? query.split('&').sort().join('&') : query;
+}
+
+/** Under what a key is kept: those of two tenants, methods or routes never meet, nor can the key be read from it. */
+export function storeKey(scope: string, exchange: Exchange, key: string): string {
+  const route = exchange.route ?? exchange.path;
+  return hash('sha256', `${scope.length}:${scope}\n${exchange.method} ${route}\n${key}`, 'base64url');
+}

@@ -1,0 +1,55 @@
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { count, duration, readTable, type SpecOf } from 'holdfast/fields';
+import { addressKey } from '../address.ts';
+
+/** For `http.createServer`, where Node's own defaults leave a slow client minutes and any number of connections. */
+export const hardenedServer: ServerOptions = {
+  headersTimeout: 10_000,
+  requestTimeout: 60_000,
+  connectionsCheckingInterval: 2_000,
+  // Longer than that of balancers, so that they close first and never meet a connection that just went.
+  keepAliveTimeout: 65_000,
+  maxHeaderSize: 16_384,
+};
+
+const fields = {
+  connectionsPerAddressMax: count(256, 1),
+  requestsPerSocketMax: count(1_000, 0),
+  headersMax: count(100, 1),
+  writeIdle: duration('30s'),
+};
+
+export type HardenOptions = SpecOf<typeof fields>;
+
+/** Caps the connections of one address, and ends those that nothing moves on. */
+export function harden(server: Server, options: HardenOptions = {}): void {
+  const settings = readTable(fields, options, 'harden.');
+  const connections = new Map<string, number>();
+  server.maxHeadersCount = settings.headersMax;
+  server.maxRequestsPerSocket = settings.requestsPerSocketMax;
+  server.on('connection', (socket: Socket) => {
+    const address = addressKey(socket.remoteAddress ?? '');
+    const open = (connections.get(address) ?? 0) + 1;
+    if (open > settings.connectionsPerAddressMax) {
+      socket.destroy();
+      return;
+    }
+    connections.set(address, open);
+    socket.once('close', () => {
+      const left = connections.get(address)! - 1;
+      if (left > 0) connections.set(address, left);
+      else connections.delete(address);
+    });
+  });
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    const { socket } = request;
+    // A client that stops reading keeps an answer in memory. Idle here means that not a byte moved.
+    socket.setTimeout(settings.writeIdle);
+    // Where nothing is there to be read it is the handler that is slow, and that is its own business.
+    response.on('timeout', () => {
+      if (!request.complete || response.writableLength > 0) socket.destroy();
+    });
+    response.once('close', () => socket.setTimeout(server.keepAliveTimeout));
+  });
+}
