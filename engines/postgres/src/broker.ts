@@ -1,7 +1,7 @@
 import {
   type Broker,
-  boundedMs,
   checkTopic,
+  clampMs,
   type Lease,
   numberIn,
   type Page,
@@ -60,7 +60,7 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
     async declare(name, settings = {}): Promise<TopicSettings> {
       checkTopic(name, settings);
       const { ordering, keepSettledMs } = settings;
-      const keepMs = keepSettledMs === undefined ? null : boundedMs(keepSettledMs);
+      const keepMs = keepSettledMs === undefined ? null : clampMs(keepSettledMs);
       const [row] = await database.rows(declareText, [name, ordering ?? null, keepMs]);
       if (row) return { ordering: row[0] as TopicSettings['ordering'], keepSettledMs: row[1] as number };
       throw new TopicError(name, `is ordered by ${ordering === 'key' ? 'none' : 'key'}, and holds events`);
@@ -150,8 +150,8 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
       const values = [
         topic,
         numberIn(cursor),
-        from === undefined ? null : Math.ceil(boundedMs(from)),
-        to === undefined ? null : Math.ceil(boundedMs(to)),
+        from === undefined ? null : Math.ceil(clampMs(from)),
+        to === undefined ? null : Math.ceil(clampMs(to)),
       ];
       const rows = await database.rows(historyText, [...values, limit + 1]);
       return pageOf(rows, limit, (row) => settledOf(topic, row));
@@ -162,7 +162,7 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
   async function extendOf(topic: string, leases: readonly Lease[], leaseMs: number): Promise<string[]> {
     const hands = handsOf(leases);
     if (hands.seqs.length === 0) return [];
-    const values = [...valuesOf(topic, hands), boundedMs(leaseMs)];
+    const values = [...valuesOf(topic, hands), clampMs(leaseMs)];
     try {
       const [row] = await database.rows('SELECT {schema}.extend($1, $2, $3, $4, $5)', values);
       const isGood = row![0] as boolean[];

@@ -1,9 +1,9 @@
 import {
   type Act,
-  boundedMs,
   type Control,
   type Controls,
   checkControl,
+  clampMs,
   controlId,
   demandReason,
   type StandingControl,
@@ -31,7 +31,7 @@ export function postgresControls(database: Database, wake: (topic: string) => vo
       const { tenant = null, key = null } = control as { tenant?: string; key?: string };
       const [row] = await database.rows(imposeText, [
         ...[controlId(control), control.topic, JSON.stringify(control), control.kind, tenant, key],
-        ...[act.who, act.why, forMs === undefined ? null : boundedMs(forMs)],
+        ...[act.who, act.why, forMs === undefined ? null : clampMs(forMs)],
       ]);
       wake(control.topic);
       return standingOf(row!);

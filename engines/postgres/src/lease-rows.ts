@@ -1,4 +1,4 @@
-import { boundedMs, type Delivery, type Leased, type LeaseRequest } from '@holdfast/contracts';
+import { clampMs, type Delivery, type Leased, type LeaseRequest } from '@holdfast/contracts';
 import type { Row } from './database.ts';
 import { envelopeOf, numberOf } from './envelope-columns.ts';
 
@@ -12,7 +12,7 @@ const envelopeFrom = 2;
 export function leaseValues(topic: string, request: LeaseRequest, since: number): unknown[] {
   const { owner, limit, leaseMs, runMax = 1, retriesShare = null, suspects = false, bytesMax } = request;
   const bytes = bytesMax === undefined ? null : Math.floor(bytesMax);
-  return [topic, owner, limit, boundedMs(leaseMs), runMax, retriesShare, suspects, since, bytes];
+  return [topic, owner, limit, clampMs(leaseMs), runMax, retriesShare, suspects, since, bytes];
 }
 
 /** What was leased, and when the first of it was due. */

@@ -1,7 +1,7 @@
 import {
   type Begun,
-  boundedMs,
   type Completion,
+  clampMs,
   commitFailed,
   type Hold,
   LEASE_LOST,
@@ -79,9 +79,9 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
         claims.map(({ scope }) => comparableText(scope)),
         claims.map(({ key }) => comparableText(key)),
         claims.map(({ fingerprint }) => comparableText(fingerprint)),
-        claims.map(({ leaseMs }) => boundedMs(leaseMs)),
+        claims.map(({ leaseMs }) => clampMs(leaseMs)),
         claims.map(({ whenLost }) => whenLost === 'takeOver'),
-        claims.map(({ keepMs = dayMs }) => boundedMs(keepMs)),
+        claims.map(({ keepMs = dayMs }) => clampMs(keepMs)),
         claims.map(({ liveMax = Infinity }) => (liveMax === Infinity ? null : liveMax)),
       ]);
       const begun: Begun[] = [];
@@ -106,7 +106,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
     },
 
     async extend(holds, leaseMs) {
-      const rows = await database.rows(extendText, [...holdColumns(holds), boundedMs(leaseMs)]);
+      const rows = await database.rows(extendText, [...holdColumns(holds), clampMs(leaseMs)]);
       const extended = tokensOf(rows);
       return holds.map((hold) => extended.has(tokenOf(hold)));
     },
@@ -155,7 +155,7 @@ function completionColumns(completions: readonly Completion<PostgresTransaction>
     ...holdColumns(completions.map(({ hold }) => hold)),
     records.map(([record]) => record),
     records.map(([, bytes]) => bytes),
-    completions.map(({ keepMs }) => boundedMs(keepMs)),
+    completions.map(({ keepMs }) => clampMs(keepMs)),
   ];
 }
 

@@ -1,5 +1,5 @@
 import {
-  boundedMs,
+  clampMs,
   type EditNote,
   fingerprintOf,
   type NewlyParked,
@@ -38,7 +38,7 @@ export function parkValues(events: readonly NewlyParked[]): unknown[] {
   const of = <T>(read: (event: NewlyParked) => T | null | undefined) => columnOf(events.map(read));
   return [
     of(({ id }) => id),
-    of(({ keepMs }) => keepMs && boundedMs(keepMs)),
+    of(({ keepMs }) => keepMs && clampMs(keepMs)),
     of(({ topic }) => topic),
     of(({ firstSeenAt }) => Math.floor(firstSeenAt)),
     of(({ expiresAt }) => expiresAt && Math.floor(expiresAt)),

@@ -1,4 +1,4 @@
-import { boundedMs, type ParkedFilter, type ParkedStatus } from '@holdfast/contracts';
+import { clampMs, type ParkedFilter, type ParkedStatus } from '@holdfast/contracts';
 
 /** A condition with its values, numbered from `$1` on. */
 export interface ParkedQuery {
@@ -25,8 +25,8 @@ export function parkedQuery(filter: ParkedFilter): ParkedQuery {
   for (const name of plain) if (filter[name] !== undefined) add(`${name} = ?`, filter[name]);
   if (filter.isFree) conditions.push('operation IS NULL');
   if (ids) add('id = ANY (?)', ids);
-  if (from !== undefined) add('parked_at >= ?', Math.ceil(boundedMs(from)));
-  if (to !== undefined) add('parked_at < ?', Math.ceil(boundedMs(to)));
+  if (from !== undefined) add('parked_at >= ?', Math.ceil(clampMs(from)));
+  if (to !== undefined) add('parked_at < ?', Math.ceil(clampMs(to)));
   if (text !== undefined) {
     const [operator, pattern] = containing(text);
     add(`(message ${operator} ? OR key ${operator} ? OR body ${operator} ?)`, pattern);

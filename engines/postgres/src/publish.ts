@@ -1,4 +1,4 @@
-import { boundedMs, checkEvents, type NewEvent, type Published, type SizeLimits } from '@holdfast/contracts';
+import { checkEvents, clampMs, type NewEvent, type Published, type SizeLimits } from '@holdfast/contracts';
 import type { Row } from './database.ts';
 import { extrasOf } from './envelope-columns.ts';
 import { payloadColumns } from './payload-columns.ts';
@@ -57,11 +57,11 @@ export function publicationOf(
     put('tenant', event.tenant);
     put('extras', extrasOf(event, id));
     put('origin', past?.originTopic === topic ? undefined : past?.originTopic);
-    put('firstSeenAt', past && Math.floor(boundedMs(past.firstSeenAt)));
+    put('firstSeenAt', past && Math.floor(clampMs(past.firstSeenAt)));
     put('replay', past?.replay);
-    put('delayMs', delayMs ? boundedMs(delayMs) : undefined);
-    put('dueAt', dueAt === undefined ? undefined : boundedMs(dueAt));
-    put('patienceMs', patienceMs === undefined ? undefined : boundedMs(patienceMs));
+    put('delayMs', delayMs ? clampMs(delayMs) : undefined);
+    put('dueAt', dueAt === undefined ? undefined : clampMs(dueAt));
+    put('patienceMs', patienceMs === undefined ? undefined : clampMs(patienceMs));
     ids.push(id);
   }
   return { ids, values: [topic, ids, ...columns.map((column) => filled[column] ?? null)] };

@@ -1,8 +1,8 @@
 import {
-  demandNarrow,
+  assertFilterNotEmpty,
   demandReason,
-  firstMemo,
-  limitlessJson,
+  initialReplayState,
+  jsonWithInfinity,
   numberIn,
   type ReplayOperation,
   type ReplayStage,
@@ -38,11 +38,11 @@ const releasedText = `WITH told AS (
 export function postgresReplays({ database, writeAudit, newId }: TriageParts): Replays {
   return {
     async begin(request, act) {
-      demandNarrow(request.filter);
+      assertFilterNotEmpty(request.filter);
       demandReason(act);
       return database.transaction(async (tx) => {
         const id = newId();
-        const values = [id, limitlessJson(request), act.who, act.why, JSON.stringify(firstMemo)];
+        const values = [id, jsonWithInfinity(request), act.who, act.why, JSON.stringify(initialReplayState)];
         const [row] = await database.rowsWithin(tx, beginText, values);
         await writeAudit(tx, 'replay', [id], act);
         return operationOf(row!);

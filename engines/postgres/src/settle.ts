@@ -1,5 +1,5 @@
 import {
-  boundedMs,
+  clampMs,
   commitFailed,
   LEASE_LOST,
   REPEATED,
@@ -77,7 +77,7 @@ async function settlePlain(
     : await database.rows(settleText, [
         ...valuesOf(topic, hands),
         ...columnsOf(items),
-        boundedMs(keepParkedMs),
+        clampMs(keepParkedMs),
       ]);
   answer(settled, hands, row, TOOK);
   wake(topic, row![1] === true);
@@ -204,7 +204,7 @@ function columnsOf(items: readonly AnySettlement[]): unknown[] {
   );
   return [
     items.map(({ kind }) => kind),
-    of((item) => ('delayMs' in item ? boundedMs(item.delayMs) : null)),
+    of((item) => ('delayMs' in item ? clampMs(item.delayMs) : null)),
     of((item) => ('error' in item && item.error ? storableJson(item.error) : null)),
     of((item) => ('story' in item ? JSON.stringify(item.story) : null)),
     // A retry holds its key unless it says otherwise, a parked event does not.
@@ -213,7 +213,7 @@ function columnsOf(items: readonly AnySettlement[]): unknown[] {
     ),
     of(targetOf),
     of((item) => (item.kind === 'park' ? storableText(item.stop) : null)),
-    of((item) => (item.kind === 'park' && item.keepMs !== undefined ? boundedMs(item.keepMs) : null)),
+    of((item) => (item.kind === 'park' && item.keepMs !== undefined ? clampMs(item.keepMs) : null)),
     marks.map(({ place }) => place),
     marks.map(({ handler }) => handler),
   ];

@@ -1,13 +1,13 @@
 import {
   type Act,
   type AuditEntry,
-  boundedMs,
   checkEdit,
   checkFilter,
   checkSpan,
+  clampMs,
   demandReason,
   editDiff,
-  limitlessJson,
+  jsonWithInfinity,
   numberIn,
   type ParkedGroup,
   placeIn,
@@ -83,7 +83,7 @@ export function postgresTriage(parts: TriageParts): Triage {
           ids,
           once.map(({ replay }) => replay ?? null),
         ]);
-        return database.rowsWithin(tx, parkText, [boundedMs(keepParkedMs), ...parkValues(once)]);
+        return database.rowsWithin(tx, parkText, [clampMs(keepParkedMs), ...parkValues(once)]);
       });
       const changed = new Set(put.map(([id]) => id as string));
       return events.map(({ id }) => changed.delete(id));
@@ -173,7 +173,7 @@ export function postgresTriage(parts: TriageParts): Triage {
     async keep(ids, keepMs, act) {
       checkSpan('keepMs', keepMs);
       const update = 'removed_at = {schema}.now_ms() + ceil($3::double precision)::bigint';
-      return change('keep', ids, act, 'parked', update, boundedMs(keepMs));
+      return change('keep', ids, act, 'parked', update, clampMs(keepMs));
     },
 
     async resolve(replayed) {
@@ -198,7 +198,7 @@ export function postgresTriage(parts: TriageParts): Triage {
       await database.transaction(async (tx) => {
         const text = `INSERT INTO {schema}.triage_rule (name, rule) VALUES ($1, $2)
           ON CONFLICT (name) DO UPDATE SET rule = excluded.rule`;
-        await database.rowsWithin(tx, text, [rule.name, limitlessJson(rule)]);
+        await database.rowsWithin(tx, text, [rule.name, jsonWithInfinity(rule)]);
         await writeAudit(tx, 'rule_set', [rule.name], act);
       });
     },

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import {
   type Begun,
-  boundedMs,
+  clampMs,
   FeatureMissingError,
   type Hold,
   LEASE_LOST,
@@ -59,7 +59,7 @@ export function redisLedger(
         return {
           keys: keysOf(claim),
           args: [
-            ...[fingerprint, tokens[index]!, boundedMs(leaseMs), boundedMs(keepMs), cap],
+            ...[fingerprint, tokens[index]!, clampMs(leaseMs), clampMs(keepMs), cap],
             whenLost === 'takeOver' ? 1 : 0,
           ],
         };
@@ -76,7 +76,7 @@ export function redisLedger(
         throw new FeatureMissingError('sharedTransaction', noTransaction);
       }
       const items = completions.map(({ hold, record, keepMs }): Item => {
-        const args = [hold.token, boundedMs(keepMs), record === undefined ? 2 : 1, encode(record)];
+        const args = [hold.token, clampMs(keepMs), record === undefined ? 2 : 1, encode(record)];
         return { keys: keysOf(hold), args };
       });
       const replies = await runBatch<number>(client, complete, items);
@@ -89,7 +89,7 @@ export function redisLedger(
     },
 
     async extend(holds, leaseMs) {
-      const replies = await runBatch<number>(client, extend, holds.map(itemOf), [boundedMs(leaseMs)]);
+      const replies = await runBatch<number>(client, extend, holds.map(itemOf), [clampMs(leaseMs)]);
       return replies.map((kept) => kept === 1);
     },
 
@@ -108,7 +108,7 @@ export function redisLedger(
 
     async mark(marks) {
       const items = marks.map((each): Item => ({ keys: [markKey(each)], args: [] }));
-      const replies = await runBatch<number>(client, mark, items, [boundedMs(keepMarksMs)]);
+      const replies = await runBatch<number>(client, mark, items, [clampMs(keepMarksMs)]);
       return replies.map((first) => first === 1);
     },
 

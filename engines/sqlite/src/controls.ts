@@ -22,7 +22,7 @@ export interface Orders {
 export interface Look {
   readonly version: number;
   /** There is something to write before the controls are as they should be. */
-  readonly isBehind: boolean;
+  readonly needsCatchUp: boolean;
 }
 
 /** Events that one transaction takes out of quarantine. */
@@ -91,8 +91,8 @@ export class ControlBoard implements Controls {
   }
 
   async standing(): Promise<{ version: number; controls: readonly StandingControl[] }> {
-    const { isBehind } = this.#store.look((now) => this.look(now));
-    if (isBehind) await this.#store.write((now) => this.catchUp(now));
+    const { needsCatchUp } = this.#store.look((now) => this.look(now));
+    if (needsCatchUp) await this.#store.write((now) => this.catchUp(now));
     return this.#store.look((now, wall) => {
       const { version, controls } = this.#read(this.look(now).version);
       return { version, controls: controls.map((control) => shown(control, wall - now)) };
@@ -102,7 +102,7 @@ export class ControlBoard implements Controls {
   look(now: number): Look {
     const { controls_version, controls_end_at, is_releasing } = this.#room.get()!;
     const hasEnded = controls_end_at !== null && Number(controls_end_at) <= now;
-    return { version: Number(controls_version), isBehind: hasEnded || is_releasing === 1 };
+    return { version: Number(controls_version), needsCatchUp: hasEnded || is_releasing === 1 };
   }
 
   /** Within a transaction: ends what has outlived its time, and takes a part of what it held back. */

@@ -272,9 +272,9 @@ export function leases(
   return {
     /** Ends what time has ended, leases and controls: what is read after that need not think of it. */
     async catchUp(): Promise<void> {
-      const isBehind = (now: number, wall: number) =>
-        isOverdue.get(now) !== undefined || appointments.haveCome(wall) || board.look(now).isBehind;
-      while (store.look(isBehind)) await store.write((now, wall) => catchUp({ now, wall }));
+      const needsCatchUp = (now: number, wall: number) =>
+        isOverdue.get(now) !== undefined || appointments.haveCome(wall) || board.look(now).needsCatchUp;
+      while (store.look(needsCatchUp)) await store.write((now, wall) => catchUp({ now, wall }));
     },
 
     async lease(name: string, request: LeaseRequest): Promise<Leased> {

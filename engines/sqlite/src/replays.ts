@@ -1,9 +1,9 @@
 import {
   type Act,
-  demandNarrow,
+  assertFilterNotEmpty,
   demandReason,
-  firstMemo,
-  limitlessJson,
+  initialReplayState,
+  jsonWithInfinity,
   numberIn,
   type ParkedFilter,
   type ReplayMemo,
@@ -70,12 +70,12 @@ export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearc
 
   return {
     async begin(request, act) {
-      demandNarrow(request.filter);
+      assertFilterNotEmpty(request.filter);
       demandReason(act);
       return store.write((now, wall) => {
         const id = store.newId();
-        const memo = shifted(firstMemo, now - wall);
-        add.run(id, limitlessJson(request), act.who, act.why, wall, JSON.stringify(memo));
+        const memo = shifted(initialReplayState, now - wall);
+        add.run(id, jsonWithInfinity(request), act.who, act.why, wall, JSON.stringify(memo));
         lot.audit('replay', [id], act, wall);
         return get(id, wall - now)!;
       });

@@ -6,7 +6,7 @@ import {
   checkSpan,
   demandReason,
   editDiff,
-  limitlessJson,
+  jsonWithInfinity,
   numberIn,
   type PageRequest,
   type ParkedFilter,
@@ -155,7 +155,7 @@ export function sqliteTriage(
       checkFilter(rule.filter);
       demandReason(act);
       await store.write((_, wall) => {
-        setRule.run(rule.name, limitlessJson(rule));
+        setRule.run(rule.name, jsonWithInfinity(rule));
         lot.audit('rule_set', [rule.name], act, wall);
       });
     },

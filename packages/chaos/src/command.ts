@@ -31,7 +31,7 @@ const flags = {
 type Values = Partial<Record<keyof typeof flags, string | boolean>>;
 
 /** A flag or a value that cannot be used: exit code 2. */
-class WrongQuestion extends Error {}
+class UsageError extends Error {}
 
 /** `holdfast-chaos`: runs until the shell ends it. Resolves to the exit code: 0 good, 2 wrong question, 3 could not start. */
 export async function run(args: readonly string[], shell: Shell): Promise<number> {
@@ -42,7 +42,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
       shell.out(help());
       return 0;
     }
-    if (values.upstream === undefined) throw new WrongQuestion('--upstream is needed: say "host:port".');
+    if (values.upstream === undefined) throw new UsageError('--upstream is needed: say "host:port".');
     const proxy = await startProxy(values, shell);
     closing = [() => proxy.close()];
     const token = text(values.token) ?? shell.env.HOLDFAST_CHAOS_TOKEN;
@@ -58,7 +58,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
     await shell.ended;
     return 0;
   } catch (error) {
-    if (error instanceof WrongQuestion || error instanceof OptionsError) {
+    if (error instanceof UsageError || error instanceof OptionsError) {
       shell.err(`holdfast-chaos: ${asFlag(error)}`);
       return 2;
     }
@@ -83,12 +83,12 @@ async function readSpec(path: string, shell: Shell): Promise<ChaosSpec> {
   try {
     content = await shell.readFile(path);
   } catch (error) {
-    throw new WrongQuestion(`--spec ${path} cannot be read: ${(error as Error).message}`);
+    throw new UsageError(`--spec ${path} cannot be read: ${(error as Error).message}`);
   }
   try {
     return JSON.parse(content);
   } catch (error) {
-    throw new WrongQuestion(`--spec ${path} is not JSON: ${(error as Error).message}`);
+    throw new UsageError(`--spec ${path} is not JSON: ${(error as Error).message}`);
   }
 }
 
@@ -106,24 +106,24 @@ function readFlags(args: readonly string[]): Values {
     tokens: true,
   });
   for (const token of tokens) {
-    if (token.kind === 'positional') throw new WrongQuestion(`"${token.value}" is not a flag; try --help.`);
+    if (token.kind === 'positional') throw new UsageError(`"${token.value}" is not a flag; try --help.`);
     if (token.kind !== 'option') continue;
     if (!Object.hasOwn(flags, token.name)) {
-      throw new WrongQuestion(`${token.rawName} is not a flag; try --help.`);
+      throw new UsageError(`${token.rawName} is not a flag; try --help.`);
     }
     const flag = flags[token.name as keyof typeof flags];
     if ('value' in flag && (token.value ?? '') === '') {
-      throw new WrongQuestion(`${token.rawName} needs a value, ${flag.value}.`);
+      throw new UsageError(`${token.rawName} needs a value, ${flag.value}.`);
     }
     if (!('value' in flag) && token.value !== undefined) {
-      throw new WrongQuestion(`${token.rawName} takes no value, got "${token.value}".`);
+      throw new UsageError(`${token.rawName} takes no value, got "${token.value}".`);
     }
   }
   return values as Values;
 }
 
 /** Whose field is not a flag comes from the document. */
-function asFlag(error: WrongQuestion | OptionsError): string {
+function asFlag(error: UsageError | OptionsError): string {
   if (!(error instanceof OptionsError)) return error.message;
   return ['upstream', 'listen', 'control', 'token', 'spec'].includes(error.path)
     ? `--${error.message}.`

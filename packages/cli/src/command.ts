@@ -30,10 +30,10 @@ export interface Given {
 }
 
 /** A flag or a value that cannot be used: exit code 2. */
-export class WrongQuestion extends Error {}
+export class UsageError extends Error {}
 
 /** The store, or a file, cannot be had: exit code 3. */
-export class CannotAsk extends Error {}
+export class StoreUnavailable extends Error {}
 
 const everywhere: Record<string, Flag> = {
   json: { says: 'print one JSON object a line' },
@@ -68,7 +68,7 @@ export async function runCommand(
 
 /** Refusals of ours mean that the question was wrong; anything else, that nobody could answer it. */
 function exitCodeOf(error: unknown): number {
-  if (error instanceof WrongQuestion) return 2;
+  if (error instanceof UsageError) return 2;
   const code = String((Object(error) as { code?: unknown }).code);
   return /^HOLDFAST_(OPTIONS|CONFIG|TOPIC|TRIAGE)/.test(code) ? 2 : 3;
 }
@@ -117,13 +117,13 @@ function read(command: Command, args: readonly string[]): Given {
     if (token.kind !== 'option') continue;
     const flag = Object.hasOwn(flags, token.name) ? flags[token.name] : undefined;
     const wrong = (what: string) =>
-      new WrongQuestion(`${token.rawName} ${what}; try "holdfast ${command.name} --help".`);
+      new UsageError(`${token.rawName} ${what}; try "holdfast ${command.name} --help".`);
     if (!flag) throw wrong('is not a flag');
     if (flag.value && (token.value ?? '') === '') throw wrong(`needs a value, ${flag.value}`);
     if (!flag.value && token.value !== undefined) throw wrong(`takes no value, got "${token.value}"`);
   }
   if (positionals.length > 0 && !command.operands) {
-    throw new WrongQuestion(`"${positionals[0]}" means nothing to "holdfast ${command.name}".`);
+    throw new UsageError(`"${positionals[0]}" means nothing to "holdfast ${command.name}".`);
   }
   const lists: Record<string, string[]> = {};
   for (const token of tokens) {

@@ -1,12 +1,12 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { CannotAsk } from './command.ts';
+import { StoreUnavailable } from './command.ts';
 
 /** The text of a file, without the mark of its encoding that some editors begin it with. */
 export async function readText(file: string): Promise<string> {
   try {
     return (await readFile(file, 'utf8')).replace(/^\uFEFF/, '');
   } catch (error) {
-    throw new CannotAsk(`${file} cannot be read: ${(error as Error).message}.`);
+    throw new StoreUnavailable(`${file} cannot be read: ${(error as Error).message}.`);
   }
 }
 
@@ -14,6 +14,6 @@ export async function writeText(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text);
   } catch (error) {
-    throw new CannotAsk(`${file} cannot be written: ${(error as Error).message}.`);
+    throw new StoreUnavailable(`${file} cannot be written: ${(error as Error).message}.`);
   }
 }

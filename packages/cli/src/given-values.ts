@@ -1,5 +1,5 @@
 import { type Duration, durationMs, OptionsError, systemClock } from 'holdfast';
-import { type Given, WrongQuestion } from './command.ts';
+import { type Given, UsageError } from './command.ts';
 
 /** The value of a flag, if it was given. */
 export function textOf({ flags }: Given, name: string): string | undefined {
@@ -12,7 +12,7 @@ export function numberOf(given: Given, name: string): number | undefined {
   if (text === undefined) return undefined;
   const value = Number(text);
   if (text.trim() === '' || Number.isNaN(value))
-    throw new WrongQuestion(`--${name}: expected a number, got "${text}".`);
+    throw new UsageError(`--${name}: expected a number, got "${text}".`);
   return value;
 }
 
@@ -20,9 +20,7 @@ export function numberOf(given: Given, name: string): number | undefined {
 export function countOf(given: Given, name: string, least: number): number | undefined {
   const value = numberOf(given, name);
   if (value === undefined || (Number.isInteger(value) && value >= least)) return value;
-  throw new WrongQuestion(
-    `--${name}: expected a whole number from ${least} on, got "${textOf(given, name)}".`,
-  );
+  throw new UsageError(`--${name}: expected a whole number from ${least} on, got "${textOf(given, name)}".`);
 }
 
 export function msOf(given: Given, name: string): number | undefined {
@@ -31,7 +29,7 @@ export function msOf(given: Given, name: string): number | undefined {
   try {
     return durationMs(text as Duration, `--${name}`);
   } catch (error) {
-    if (error instanceof OptionsError) throw new WrongQuestion(`${error.message}.`);
+    if (error instanceof OptionsError) throw new UsageError(`${error.message}.`);
     throw error;
   }
 }
@@ -43,15 +41,15 @@ export function momentOf(given: Given, name: string): number | undefined {
   if (/^[\d.]+(ms|[smhd])$/.test(text)) return systemClock.epochMs() - msOf(given, name)!;
   const moment = Date.parse(text);
   if (Number.isNaN(moment))
-    throw new WrongQuestion(`--${name}: expected a date or an age such as "2h", got "${text}".`);
+    throw new UsageError(`--${name}: expected a date or an age such as "2h", got "${text}".`);
   return moment;
 }
 
 /** The only operand. */
 export function onlyOperand({ operands }: Given, what: string): string {
   const [only] = operands;
-  if (only === undefined) throw new WrongQuestion(`${what} is needed.`);
-  if (operands.length > 1) throw new WrongQuestion(`${what} is needed and no more, got ${operands.length}.`);
+  if (only === undefined) throw new UsageError(`${what} is needed.`);
+  if (operands.length > 1) throw new UsageError(`${what} is needed and no more, got ${operands.length}.`);
   return only;
 }
 
@@ -64,6 +62,6 @@ export function actOf(
 ): { who: string; why: string } {
   const why = textOf(given, flag) ?? otherwise;
   if (why === undefined || why.trim() === '')
-    throw new WrongQuestion(`--${flag} is needed: it is kept in the audit log.`);
+    throw new UsageError(`--${flag} is needed: it is kept in the audit log.`);
   return { who: textOf(given, 'who') ?? user, why };
 }

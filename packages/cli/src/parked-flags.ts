@@ -1,5 +1,5 @@
 import type { ParkedFilter, ParkedStatus } from '@holdfast/contracts';
-import { type Flag, type Given, WrongQuestion } from './command.ts';
+import { type Flag, type Given, UsageError } from './command.ts';
 import { momentOf, textOf } from './given-values.ts';
 
 /** What narrows a list of parked events. */
@@ -28,7 +28,7 @@ export function filterOf(given: Given): ParkedFilter {
   const to = momentOf(given, 'until');
   const status = textOf(given, 'status') as ParkedStatus | undefined;
   if (status !== undefined && !statuses.includes(status)) {
-    throw new WrongQuestion(`--status: expected one of ${statuses.join(', ')}, got "${status}".`);
+    throw new UsageError(`--status: expected one of ${statuses.join(', ')}, got "${status}".`);
   }
   const texts = ['topic', 'type', 'key', 'tenant', 'reason', 'stop', 'text'].map((name) => [
     name,

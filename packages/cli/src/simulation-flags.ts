@@ -12,7 +12,7 @@ import {
 } from '@holdfast/config';
 import { comparedIn, median, stormNames, stormPolicies, stormText } from '@holdfast/simulator';
 import { OptionsError, type PolicySpec } from 'holdfast';
-import { type Flag, type Given, WrongQuestion } from './command.ts';
+import { type Flag, type Given, UsageError } from './command.ts';
 import { readText } from './files.ts';
 import { numberOf } from './given-values.ts';
 import type { Shell } from './shell.ts';
@@ -38,15 +38,13 @@ const fileLike = /[/\\]|\.[a-z]+$/i;
 export async function scenarioText(given: Given): Promise<{ text: string; file: string }> {
   const [name, ...more] = given.operands;
   if (name === undefined) {
-    throw new WrongQuestion(
-      `a scenario is needed: a file, or one of the suite (${stormNames().join(', ')}).`,
-    );
+    throw new UsageError(`a scenario is needed: a file, or one of the suite (${stormNames().join(', ')}).`);
   }
-  if (more.length > 0) throw new WrongQuestion(`one scenario is enough, got ${given.operands.length}.`);
+  if (more.length > 0) throw new UsageError(`one scenario is enough, got ${given.operands.length}.`);
   const storm = stormNames().find((each) => each.toLowerCase() === name.toLowerCase());
   if (storm !== undefined) return { text: stormText(storm), file: `${storm}.yaml` };
   if (!fileLike.test(name) && !existsSync(name)) {
-    throw new WrongQuestion(
+    throw new UsageError(
       `there is no file and no storm "${name}"; the suite has ${stormNames().join(', ')}.`,
     );
   }
@@ -68,11 +66,11 @@ export async function policiesOf(
         names.push(name);
       }
     } else if (Object.hasOwn(scenario.policies, each) || policies.has(each)) names.push(each);
-    else throw new WrongQuestion(`--policy: ${noPolicy(each, scenario, policies)}, or say a file.`);
+    else throw new UsageError(`--policy: ${noPolicy(each, scenario, policies)}, or say a file.`);
   }
   for (const [place, name] of namedIn(scenario, names)) {
     if (name !== underTest && !Object.hasOwn(scenario.policies, name) && !policies.has(name))
-      throw new WrongQuestion(`${scenario.id}: ${place}: ${noPolicy(name, scenario, policies)}.`);
+      throw new UsageError(`${scenario.id}: ${place}: ${noPolicy(name, scenario, policies)}.`);
   }
   const chosen = names.length > 0 ? names : comparedIn(scenario);
   return { names: chosen.length > 0 ? [...new Set(chosen)] : ['holdfast'], policies };
@@ -108,14 +106,14 @@ function noPolicy(
 export function seedCount(given: Given, fallback: number): number {
   const count = numberOf(given, 'seeds') ?? fallback;
   if (Number.isInteger(count) && count >= 1 && count <= 1000) return count;
-  throw new WrongQuestion(`--seeds: expected a whole number from 1 to 1000, got "${given.flags.seeds}".`);
+  throw new UsageError(`--seeds: expected a whole number from 1 to 1000, got "${given.flags.seeds}".`);
 }
 
 export function assertionsOf(given: Given): Assertion[] {
   return (given.lists.assert ?? []).map((text) => {
     const assertion = asked(() => parseAssertion(text, '--assert'));
     if (assertion.failing === undefined) return assertion;
-    throw new WrongQuestion(
+    throw new UsageError(
       `--assert: "${text}" is a goal of "holdfast tune"; a scenario says itself how much of it is failing.`,
     );
   });
@@ -125,7 +123,7 @@ export function assertionsOf(given: Given): Assertion[] {
 export function mustHave(scenario: Scenario, flag: string, bounds: readonly Bound[]): void {
   for (const bound of bounds) {
     const message = strangerIn(scenario, bound);
-    if (message) throw new WrongQuestion(`${flag}: ${message}.`);
+    if (message) throw new UsageError(`${flag}: ${message}.`);
   }
 }
 
@@ -134,7 +132,7 @@ export function asked<R>(read: () => R): R {
   try {
     return read();
   } catch (error) {
-    if (error instanceof OptionsError) throw new WrongQuestion(`${error.message}.`);
+    if (error instanceof OptionsError) throw new UsageError(`${error.message}.`);
     throw error;
   }
 }

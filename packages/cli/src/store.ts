@@ -1,5 +1,5 @@
 import type { Broker, Engine, Triage } from '@holdfast/contracts';
-import { CannotAsk, type Flag, type Given, WrongQuestion } from './command.ts';
+import { type Flag, type Given, StoreUnavailable, UsageError } from './command.ts';
 import { textOf } from './given-values.ts';
 import type { Shell } from './shell.ts';
 
@@ -27,7 +27,7 @@ export async function withStore<T>(
 /** What is not there is not made: a new store would answer every question with nothing. */
 async function openStore(where: string | undefined): Promise<OpenStore> {
   if (where === undefined || where === '') {
-    throw new WrongQuestion('which store? Say --store <file or postgres URL>, or set HOLDFAST_STORE.');
+    throw new UsageError('which store? Say --store <file or postgres URL>, or set HOLDFAST_STORE.');
   }
   try {
     if (/^postgres(ql)?:\/\//.test(where)) {
@@ -37,7 +37,7 @@ async function openStore(where: string | undefined): Promise<OpenStore> {
     const { openSqlite } = await import('@holdfast/sqlite');
     return (await openSqlite({ file: where, mustExist: true })) as unknown as OpenStore;
   } catch (error) {
-    throw new CannotAsk(`${withoutSecrets(where)} cannot be opened: ${(error as Error).message}`, {
+    throw new StoreUnavailable(`${withoutSecrets(where)} cannot be opened: ${(error as Error).message}`, {
       cause: error,
     });
   }

@@ -22,7 +22,7 @@ export const defaultReplay: Omit<ReplayRequest, 'filter'> = {
   stopAbove: 0.5,
 };
 
-export const firstMemo: ReplayMemo = {
+export const initialReplayState: ReplayMemo = {
   paidUntil: 0,
   canarySince: 0,
   judged: { succeeded: 0, failedAgain: 0 },

@@ -1,7 +1,7 @@
 export {
   advanceReplay,
   defaultReplay,
-  firstMemo,
+  initialReplayState,
   type ReplayStep,
   replayed,
   stopReplay,
@@ -26,7 +26,7 @@ export {
 export { checkName } from './check-name.ts';
 export { checkSpan } from './check-span.ts';
 export { checkTopic } from './check-topic.ts';
-export { boundedMs } from './clamp-ms.ts';
+export { clampMs } from './clamp-ms.ts';
 export {
   EngineFullError,
   FeatureMissingError,
@@ -68,12 +68,12 @@ export {
   whyMissing,
 } from './features.ts';
 export { fingerprint, normalizeStack } from './fingerprint.ts';
-export { limitlessJson } from './json-with-infinity.ts';
+export { jsonWithInfinity } from './json-with-infinity.ts';
 export type { Begun, Claim, Completion, Hold, Ledger, Mark } from './ledger.ts';
 export { numberIn, type Page, type PageRequest, type Place, placeIn } from './page.ts';
 export {
+  assertFilterNotEmpty,
   checkFilter,
-  demandNarrow,
   demandReason,
   fingerprintOf,
   isEmptyFilter,

@@ -97,7 +97,7 @@ export function checkFilter(filter: ParkedFilter): void {
 }
 
 /** For engines: refuses what would touch everything. */
-export function demandNarrow(filter: ParkedFilter): void {
+export function assertFilterNotEmpty(filter: ParkedFilter): void {
   checkFilter(filter);
   if (isEmptyFilter(filter))
     throw new TriageError('EMPTY_FILTER', 'a filter that names nothing would match everything');

@@ -1,24 +1,24 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Operation } from './policy/plan.ts';
 import {
-  keepSurroundingsIn,
-  type Surroundings,
+  type AmbientContext,
   type SurroundingsStore,
-  surroundedBy,
+  setAmbientStore,
+  withAmbient,
 } from './run/ambient-context.ts';
 import type { Work } from './run/work.ts';
 
-export { detached, type Surroundings, surroundedBy, surroundings } from './run/ambient-context.ts';
+export { type AmbientContext, ambientContext, withAmbient, withoutAmbient } from './run/ambient-context.ts';
 
-class AmbientStore extends AsyncLocalStorage<Surroundings | undefined> implements SurroundingsStore {
+class AmbientStore extends AsyncLocalStorage<AmbientContext | undefined> implements SurroundingsStore {
   ambient<T>({ patienceEndsAt, options }: Work, operation: Operation<T>): Operation<T> {
-    const asked: Surroundings = options?.priority
+    const asked: AmbientContext = options?.priority
       ? { patienceEndsAt, priority: options.priority }
       : { patienceEndsAt };
     return (context) => {
       // The signal of the attempt, not of the customer: what is done for it ends with it.
       const { attempt, signal } = context;
-      return surroundedBy({ ...asked, attempt, signal }, () => operation(context));
+      return withAmbient({ ...asked, attempt, signal }, () => operation(context));
     };
   }
 }
@@ -28,4 +28,4 @@ class AmbientStore extends AsyncLocalStorage<Surroundings | undefined> implement
  * are written only at the edges (a server request, a consumed event, `run` with `ambient: true`)
  * and read everywhere: a write costs more than a whole call, a read next to nothing.
  */
-keepSurroundingsIn(new AmbientStore());
+setAmbientStore(new AmbientStore());

@@ -5,7 +5,7 @@ import { sayMs } from './explain/format-duration.ts';
 import { type WorstLoad, type WorstTime, worstLoad, worstTime } from './explain/limits.ts';
 import { attemptRing, operationRing, type Place } from './explain/rings.ts';
 import type { Table } from './fields.ts';
-import type { AllSettings } from './policy/part-settings.ts';
+import type { PartSettings } from './policy/part-settings.ts';
 import type { Policy } from './policy/policy.ts';
 import { GuardedWork } from './run/guarded-work.ts';
 
@@ -51,7 +51,7 @@ export interface ExplainOptions {
 /** Says what a policy does, from the tables and the code that do it. Nothing is called, and nothing changes. */
 export function explain(policy: Policy, { within = [] }: ExplainOptions = {}): Explanation {
   const { plan, parts, spec } = policy;
-  const settings = policy.settings as AllSettings;
+  const settings = policy.settings as PartSettings;
   const isGuarded = plan.work(undefined, 0, Infinity) instanceof GuardedWork;
   const fields: Table = Object.assign({}, ...parts.map((part) => part.fields));
   const said = saidSettings(fields, spec);

@@ -47,7 +47,7 @@ export {
 } from './report/errors.ts';
 export { type Around, type Listener, type Notice, notices, type Sent, subscribe } from './report/notices.ts';
 export { type Story, type StoryAttempt, storyOf } from './report/story.ts';
-export { detached, type Surroundings, surroundedBy, surroundings } from './run/ambient-context.ts';
+export { type AmbientContext, ambientContext, withAmbient, withoutAmbient } from './run/ambient-context.ts';
 export type { Ending, Failure, Success } from './run/promise-driver.ts';
 export { Alarm, type Clock, type Random } from './time/clock.ts';
 export { later, systemClock, systemRandom } from './time/system-clock.ts';

@@ -6,7 +6,7 @@ import { retryRules } from './lint/retry-rules.ts';
 import type { Flaw, LintFacts, Rule, Severity } from './lint/rule.ts';
 import { timeRules } from './lint/time-rules.ts';
 import { type PolicySpec, policy } from './policy/default-policy.ts';
-import type { AllSettings } from './policy/part-settings.ts';
+import type { PartSettings } from './policy/part-settings.ts';
 import type { Policy } from './policy/policy.ts';
 
 export type { Flaw, LintCase, LintFacts, Rule, Severity, Subject } from './lint/rule.ts';
@@ -48,7 +48,7 @@ export function lint(subject: Policy | PolicySpec, facts: LintFacts = {}): Findi
   refuseUnknown(knownFacts, facts);
   const { plan, settings } = isPolicy(subject) ? subject : unnamed(subject);
   return rules.flatMap(({ id, severity, sentence, fix, check }) => {
-    const flaw = check({ plan, settings: settings as AllSettings, facts });
+    const flaw = check({ plan, settings: settings as PartSettings, facts });
     return flaw ? [{ rule: id, severity, ...flaw, sentence, fix }] : [];
   });
 }

@@ -18,7 +18,17 @@ export { OVERFLOW, Targets, type TargetsSettings } from './machines/targets.ts';
 export { Throttle, type ThrottleSettings } from './machines/throttle.ts';
 export type { Plan } from './policy/plan.ts';
 export { recordEnding } from './report/story.ts';
-export { Attempt, Flight } from './run/attempt.ts';
-export { landAtOnce, launch } from './run/guarded-attempt.ts';
+export { Attempt, GuardedAttempt } from './run/attempt.ts';
+export { settleSuccess, startAttempt } from './run/guarded-attempt.ts';
 export { GuardedWork } from './run/guarded-work.ts';
-export { beginPlainly, DONE, type Driver, SEND, STOP, type Step, takeOver, WAIT, Work } from './run/work.ts';
+export {
+  DONE,
+  type Driver,
+  SEND,
+  STOP,
+  type Step,
+  startPlainAttempt,
+  takeOver,
+  WAIT,
+  Work,
+} from './run/work.ts';

@@ -8,7 +8,12 @@ import { timeout } from '../src/parts/timeout.ts';
 import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
 import type { Context } from '../src/policy/plan.ts';
 import { definePolicy } from '../src/policy/policy.ts';
-import { detached, type Surroundings, surroundedBy, surroundings } from '../src/run/ambient-context.ts';
+import {
+  type AmbientContext,
+  ambientContext,
+  withAmbient,
+  withoutAmbient,
+} from '../src/run/ambient-context.ts';
 import { after, type Beat, heeding, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 function setup(spec: PolicySpec = {}) {
@@ -21,62 +26,62 @@ function setup(spec: PolicySpec = {}) {
   return { clock, policy: made, failing, call: (...beats: Beat[]) => scripted(clock, ...beats) };
 }
 
-describe('surroundings', () => {
+describe('ambientContext', () => {
   test('reach through asynchronous calls, and end with them', async () => {
-    const seen = await surroundedBy({ attempt: 2 }, async () => {
+    const seen = await withAmbient({ attempt: 2 }, async () => {
       await Promise.resolve();
-      return surroundings();
+      return ambientContext();
     });
     expect(seen).toEqual({ attempt: 2 });
-    expect(surroundings()).toBe(undefined);
+    expect(ambientContext()).toBe(undefined);
   });
 
   test('an edge makes its signal when it is asked for, also from further inside', () => {
     let made = 0;
-    class Edge implements Surroundings {
+    class Edge implements AmbientContext {
       readonly attempt = 2;
       get signal() {
         made += 1;
         return AbortSignal.abort('gone');
       }
     }
-    surroundedBy(new Edge(), () => {
-      expect(surroundings()).toMatchObject({ attempt: 2 });
+    withAmbient(new Edge(), () => {
+      expect(ambientContext()).toMatchObject({ attempt: 2 });
       expect(made).toBe(0);
-      surroundedBy({ priority: 'critical' }, () => expect(surroundings()?.signal?.reason).toBe('gone'));
+      withAmbient({ priority: 'critical' }, () => expect(ambientContext()?.signal?.reason).toBe('gone'));
     });
   });
 
   test('shrink through nesting, and keep what is not said anew', () => {
     const signal = new AbortController().signal;
-    surroundedBy({ patienceEndsAt: 100, ownedUpstream: true, signal }, () => {
-      surroundedBy({ patienceEndsAt: 500, attempt: 3 }, () => {
-        expect(surroundings()).toEqual({ patienceEndsAt: 100, ownedUpstream: true, signal, attempt: 3 });
+    withAmbient({ patienceEndsAt: 100, ownedUpstream: true, signal }, () => {
+      withAmbient({ patienceEndsAt: 500, attempt: 3 }, () => {
+        expect(ambientContext()).toEqual({ patienceEndsAt: 100, ownedUpstream: true, signal, attempt: 3 });
       });
-      surroundedBy({ patienceEndsAt: 50 }, () => expect(surroundings()?.patienceEndsAt).toBe(50));
-      expect(surroundings()?.patienceEndsAt).toBe(100);
+      withAmbient({ patienceEndsAt: 50 }, () => expect(ambientContext()?.patienceEndsAt).toBe(50));
+      expect(ambientContext()?.patienceEndsAt).toBe(100);
     });
   });
 
   test('can be left', () => {
-    surroundedBy({ attempt: 2 }, () => {
-      expect(detached(surroundings)).toBe(undefined);
-      expect(surroundings()).toMatchObject({ attempt: 2 });
+    withAmbient({ attempt: 2 }, () => {
+      expect(withoutAmbient(ambientContext)).toBe(undefined);
+      expect(ambientContext()).toMatchObject({ attempt: 2 });
     });
-    expect(detached(() => 1)).toBe(1);
+    expect(withoutAmbient(() => 1)).toBe(1);
   });
 });
 
 describe('a run inside them', () => {
   test('has no more patience than they have', async () => {
     const { clock, policy: made, call } = setup({ attemptTimeout: 'none' });
-    const ending = surroundedBy({ patienceEndsAt: 1000 }, () => made.try(call('hang'), { patience: '1h' }));
+    const ending = withAmbient({ patienceEndsAt: 1000 }, () => made.try(call('hang'), { patience: '1h' }));
     await clock.advance('1s');
     expect(await ending).toMatchObject({
       error: { code: 'HOLDFAST_PATIENCE_SPENT' },
       story: { tookMs: 1000 },
     });
-    const left = await surroundedBy({ patienceEndsAt: 5000 }, () =>
+    const left = await withAmbient({ patienceEndsAt: 5000 }, () =>
       made.run(({ patienceLeft }) => patienceLeft),
     );
     expect(left).toBe(4000);
@@ -86,7 +91,7 @@ describe('a run inside them', () => {
     const { policy: made, call, clock } = setup();
     await clock.advance('1s');
     const operation = call('never');
-    const ending = await surroundedBy({ patienceEndsAt: 900 }, () => made.try(operation));
+    const ending = await withAmbient({ patienceEndsAt: 900 }, () => made.try(operation));
     expect(ending).toMatchObject({ ok: false, story: { stop: 'patience_too_short' } });
     expect(operation.calls).toEqual([]);
   });
@@ -98,9 +103,9 @@ describe('a run inside them', () => {
     const clock = virtualClock();
     const made = define({ retryOn: 'any', backoff: false }, { clock });
     const operation = scripted(clock, () => Promise.reject(new Error('down')));
-    const caught = surroundedBy({ ownedUpstream: true }, () => made.try(operation));
+    const caught = withAmbient({ ownedUpstream: true }, () => made.try(operation));
     expect(await caught).toMatchObject({ ok: false, story: { stop: 'not_owner', attempts: 1 } });
-    const ran = surroundedBy({ ownedUpstream: true }, () => made.run(operation));
+    const ran = withAmbient({ ownedUpstream: true }, () => made.run(operation));
     await expect(ran).rejects.toThrow('down');
     expect(operation.calls.length).toBe(2);
   });
@@ -108,7 +113,7 @@ describe('a run inside them', () => {
   test('ends when the customer leaves', async () => {
     const { clock, policy: made, call } = setup();
     const customer = new AbortController();
-    const ending = surroundedBy({ signal: customer.signal }, () => made.try(call('hang')));
+    const ending = withAmbient({ signal: customer.signal }, () => made.try(call('hang')));
     await clock.advance('10ms');
     customer.abort('gone');
     expect(await ending).toMatchObject({ error: 'gone', story: { stop: 'cancelled' } });
@@ -120,8 +125,8 @@ describe('a run inside them', () => {
     const named = (name: string) => () => {
       order.push(name);
     };
-    const critical: Surroundings = { priority: 'critical' };
-    surroundedBy(
+    const critical: AmbientContext = { priority: 'critical' };
+    withAmbient(
       critical,
       () => void made.run(call(() => Promise.reject(new Error('down')), named('retried'))),
     );
@@ -129,7 +134,7 @@ describe('a run inside them', () => {
     void made.run(call(after('100ms', 'holds the permit')));
     void made.run(named('default'));
     await clock.advance('10ms');
-    surroundedBy(critical, () => {
+    withAmbient(critical, () => {
       void made.run(named('critical'));
       void made.run(named('sheddable'), { priority: 'sheddable' });
     });
@@ -141,11 +146,11 @@ describe('a run inside them', () => {
 describe('run with `ambient: true`', () => {
   test('is what surrounds the runs inside it', async () => {
     const { clock, policy: made } = setup({ attempts: 2, attemptTimeout: 'none' });
-    const seen: (Surroundings | undefined)[] = [];
+    const seen: (AmbientContext | undefined)[] = [];
     const running = made.run(
       async ({ attempt }) => {
         await Promise.resolve();
-        seen.push(surroundings());
+        seen.push(ambientContext());
         if (attempt === 1) throw new Error('down');
       },
       { ambient: true, patience: '3s', priority: 'sheddable' },
@@ -157,13 +162,13 @@ describe('run with `ambient: true`', () => {
       { ...inner, attempt: 1 },
       { ...inner, attempt: 2 },
     ]);
-    expect(surroundings()).toBe(undefined);
+    expect(ambientContext()).toBe(undefined);
   });
 
   test('shrinks what surrounds itself, and passes on who owns the retries', async () => {
     const { policy: made } = setup();
-    const inside = () => made.run(surroundings, { ambient: true, patience: '1h' });
-    const seen = await surroundedBy(
+    const inside = () => made.run(ambientContext, { ambient: true, patience: '1h' });
+    const seen = await withAmbient(
       { patienceEndsAt: 700, ownedUpstream: true, priority: 'critical', idempotencyKey: 'k' },
       inside,
     );
@@ -193,12 +198,12 @@ describe('run with `ambient: true`', () => {
 
   test('without it a run is not seen by those inside', async () => {
     const { policy: made } = setup();
-    await expect(made.run(surroundings)).resolves.toBe(undefined);
+    await expect(made.run(ambientContext)).resolves.toBe(undefined);
   });
 
   test('of a policy that only observes surrounds nothing with its own limits', async () => {
     const { policy: made } = setup({ mode: 'observe', patience: '1s' });
-    await expect(made.run(surroundings, { ambient: true })).resolves.toBe(undefined);
+    await expect(made.run(ambientContext, { ambient: true })).resolves.toBe(undefined);
   });
 });
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
-import { keepSurroundingsIn, type Surroundings, surroundings } from '../src/run/ambient-context.ts';
+import { type AmbientContext, ambientContext, setAmbientStore } from '../src/run/ambient-context.ts';
 import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const down = new Error('down');
@@ -16,7 +16,7 @@ function setup(spec: PolicySpec = {}, ...beats: Beat[]) {
   return { clock, policy: made, operation, get, run: made.run };
 }
 
-afterEach(() => keepSurroundingsIn(undefined));
+afterEach(() => setAmbientStore(undefined));
 
 describe('fresh', () => {
   test('a result spares the call for as long as it is fresh', async () => {
@@ -184,9 +184,9 @@ describe('single flight', () => {
     expect(operation.calls).toEqual([]);
   });
 
-  test('runs detached: what surrounds the first caller is not everybody’s', async () => {
-    let around: Surroundings | undefined;
-    keepSurroundingsIn({
+  test('runs withoutAmbient: what surrounds the first caller is not everybody’s', async () => {
+    let around: AmbientContext | undefined;
+    setAmbientStore({
       getStore: () => around,
       run(inner, fn) {
         const before = around;
@@ -199,8 +199,8 @@ describe('single flight', () => {
       },
     });
     const { clock, policy: made } = setup({ attemptTimeout: 'none' });
-    const seen: (Surroundings | undefined)[] = [];
-    const operation = scripted(clock, () => seen.push(surroundings()), after('2s', 'late'));
+    const seen: (AmbientContext | undefined)[] = [];
+    const operation = scripted(clock, () => seen.push(ambientContext()), after('2s', 'late'));
     around = { patienceEndsAt: 1000, ownedUpstream: true };
     await made.try(operation, { cacheKey: 'a' });
     const waiting = made.try(operation, { cacheKey: 'b' });

@@ -10,7 +10,7 @@ const history: History = {
   previousDelayMs: 0,
   patienceEndsAt: 10_000,
   idempotent: true,
-  barred: undefined,
+  retryVeto: undefined,
 };
 const facts: Facts = { now: 1000, roll: 0.5, tokens: 1, expectedAttemptMs: 0, admitsAt: 1000 };
 
@@ -35,7 +35,7 @@ describe('stops', () => {
     ['when the caller left', { judged: { class: 'ignored' } }, 'cancelled'],
     ['when the target will say the same again', { judged: { class: 'fatal' } }, 'not_retryable'],
     ['when the server says never', { judged: { retryNever: true } }, 'server_said_stop'],
-    ['when another layer owns the retries', { history: { barred: 'not_owner' } }, 'not_owner'],
+    ['when another layer owns the retries', { history: { retryVeto: 'not_owner' } }, 'not_owner'],
     [
       'when it may have been processed and must not be twice',
       { history: { idempotent: false } },

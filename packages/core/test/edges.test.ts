@@ -317,7 +317,7 @@ describe('an alarm', () => {
   test.each([
     ['plain', definePolicy([retry, any])],
     ['guarded', definePolicy([retry, any, breaker])],
-  ])('rings once: an attempt that takes its time gets no rival (%s)', async (_kind, define) => {
+  ])('rings once: an attempt that takes its time gets no hedgeTwin (%s)', async (_kind, define) => {
     const clock = virtualClock();
     const operation = scripted(clock, down, after('1s', 'slow'));
     const running = define({ retryOn: 'any' }, { clock }).run(operation);
@@ -561,7 +561,7 @@ describe('a hint', () => {
 });
 
 describe('a hint of a classifier that is no number', () => {
-  test('leaves the next attempt to the backoff, and a hint of its rival as it is', async () => {
+  test('leaves the next attempt to the backoff, and a hint of its hedgeTwin as it is', async () => {
     const hints = [5000, Number.NaN];
     const {
       clock,
@@ -590,7 +590,7 @@ describe('a caller who leaves while it is decided how to go on', () => {
     [where: string, (leave: Leave) => { spec?: PolicySpec; options?: RunOptions; stop?: () => void }]
   >([
     ['a classifier', (classify) => ({ options: { classify } })],
-    ['what bars a repetition', (barred) => ({ options: { barred } })],
+    ['what bars a repetition', (retryVeto) => ({ options: { retryVeto } })],
     ['a backoff', (leave) => ({ spec: { backoff: () => leave() ?? 100 } })],
     ['a backoff without a delay', (leave) => ({ spec: { backoff: () => leave() ?? 0 } })],
     ['the notice of an attempt', (leave) => ({ stop: hear('attempt', leave) })],

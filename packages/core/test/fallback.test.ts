@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
 import { OptionsError } from '../src/report/errors.ts';
-import { keepSurroundingsIn } from '../src/run/ambient-context.ts';
+import { setAmbientStore } from '../src/run/ambient-context.ts';
 import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const down = new Error('down');
@@ -13,7 +13,7 @@ function setup(spec: PolicySpec, ...beats: Beat[]) {
   return { clock, policy: made, operation, attempt: (options = {}) => made.try(operation, options) };
 }
 
-afterEach(() => keepSurroundingsIn(undefined));
+afterEach(() => setAmbientStore(undefined));
 
 describe('answers instead of a failure', () => {
   test('with a value', async () => {
@@ -147,8 +147,8 @@ describe('patience', () => {
     expect(operation.calls.length).toBe(2);
   });
 
-  test('also where it is what the surroundings allow', async () => {
-    keepSurroundingsIn({ getStore: () => ({ patienceEndsAt: 3000 }), run: (_, fn) => fn() });
+  test('also where it is what the ambientContext allow', async () => {
+    setAmbientStore({ getStore: () => ({ patienceEndsAt: 3000 }), run: (_, fn) => fn() });
     const { attempt, clock } = setup(
       { patience: '5s', attemptTimeout: 'none', fallback: { to: 'in time', reserve: '1s' } },
       'hang',

@@ -464,7 +464,7 @@ describe('hedge', () => {
     for (let n = 0; n < 20; n++) await policy.run(call(n));
   }
 
-  test('a slow first attempt gets a rival; the faster answer counts and the other is cancelled', async () => {
+  test('a slow first attempt gets a hedgeTwin; the faster answer counts and the other is cancelled', async () => {
     const made = setup(hedged);
     await earn(made);
     const operation = made.call(heeding(after('1s', 'slow')), after('10ms', 'fast'));

@@ -347,7 +347,7 @@ test('what forbids a repetition is asked when it matters', async () => {
     read = true;
     throw down;
   });
-  await expect(run(once, { barred: () => (read ? 'not_replayable' : undefined) })).rejects.toBe(down);
+  await expect(run(once, { retryVeto: () => (read ? 'not_replayable' : undefined) })).rejects.toBe(down);
   expect(storyOf(down)?.stop).toBe('not_replayable');
 });
 

@@ -27,7 +27,7 @@ export {
   type EventNotice,
   subscribeEvents,
 } from './consumer/event-notices.ts';
-export { Solitude } from './consumer/exclusive-run.ts';
+export { ExclusiveRun } from './consumer/exclusive-run.ts';
 export type { Handler } from './consumer/handler.ts';
 export type { HandledEvent } from './consumer/task.ts';
 export type { DraftOptions, EventDraft } from './publish/draft.ts';

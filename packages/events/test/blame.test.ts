@@ -1,4 +1,4 @@
-import { consumer, type EventNotice, Solitude, subscribeEvents } from '@holdfast/events';
+import { consumer, type EventNotice, ExclusiveRun, subscribeEvents } from '@holdfast/events';
 import fc from 'fast-check';
 import { breakerOf, policy, transient } from 'holdfast';
 import { after, scripted } from 'holdfast/testing';
@@ -383,7 +383,7 @@ describe('in an outage', () => {
     await pass('1s');
     dead.die();
     service.isDown = true;
-    const solitude = new Solitude();
+    const solitude = new ExclusiveRun();
     const orders = await start({ solitude });
     await orders.openBreaker();
     const mails: string[] = [];

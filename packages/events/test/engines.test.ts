@@ -1,4 +1,4 @@
-import { type Consumer, commit, consumer, producer, replayer, Solitude } from '@holdfast/events';
+import { type Consumer, commit, consumer, ExclusiveRun, producer, replayer } from '@holdfast/events';
 import { policy } from 'holdfast';
 import { seededRandom } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
@@ -25,7 +25,7 @@ function engines(name: string, isMissing: boolean, ground: () => Promise<Ground>
         const chance = seededRandom('chance', number);
         const made = consumer<number>({
           ...{ engine: await open(), topic: 'orders', name: 'effects@1', ordering: 'key', concurrency: 8 },
-          solitude: new Solitude(),
+          solitude: new ExclusiveRun(),
           policy: { attempts: 50, backoff: { base: '1ms', cap: '5ms' } },
           handler: async ({ id, key = '', payload }) => {
             if (payload % 100 === 7) throw new TypeError('a bad order');
@@ -123,7 +123,7 @@ function engines(name: string, isMissing: boolean, ground: () => Promise<Ground>
       let isDown = true;
       let calls = 0;
       const made = consumer<number>({
-        ...{ engine, topic: 'orders', name: 'effects@1', dependsOn: [name], solitude: new Solitude() },
+        ...{ engine, topic: 'orders', name: 'effects@1', dependsOn: [name], solitude: new ExclusiveRun() },
         policy: { attempts: 3, backoff: { base: '1ms', cap: '5ms' } },
         handler: async ({ id, key = '' }) => {
           calls += 1;

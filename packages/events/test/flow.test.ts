@@ -12,7 +12,7 @@ import {
   subscribeEvents,
   topicControls,
 } from '@holdfast/events';
-import { breakerOf, policy, surroundings } from 'holdfast';
+import { ambientContext, breakerOf, policy } from 'holdfast';
 import { after, scripted } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { act, down, stage } from './stage.ts';
@@ -528,7 +528,7 @@ describe('a handler', () => {
     await open({
       handler: async ({ signal }) => {
         await Promise.resolve();
-        const around = surroundings();
+        const around = ambientContext();
         seen.push([around?.idempotencyKey, around?.patienceEndsAt, around?.signal === signal]);
       },
     });
@@ -538,7 +538,7 @@ describe('a handler', () => {
       ['key of a', 5000, true],
       ['b', Infinity, true],
     ]);
-    expect(surroundings()).toBe(undefined);
+    expect(ambientContext()).toBe(undefined);
   });
 
   test('knows how long the customer will wait', async () => {
@@ -662,7 +662,7 @@ describe('what a handler does to consumers is done in nobody’s name', () => {
       topic: 'mails',
       clock,
       ambient: false,
-      handler: () => void seen.push(surroundings()),
+      handler: () => void seen.push(ambientContext()),
     });
     await mails.start();
     await clock.advance('1s');

@@ -1,5 +1,5 @@
 import { type MemoryEngine, MemoryStorage, memoryEngine } from '@holdfast/contracts/memory';
-import { type ConsumerOptions, commit, consumer, park, Solitude } from '@holdfast/events';
+import { type ConsumerOptions, commit, consumer, ExclusiveRun, park } from '@holdfast/events';
 import { after, scripted, seededRandom, type VirtualClock, virtualClock } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
 import { down } from './stage.ts';
@@ -29,7 +29,7 @@ function world() {
     });
     const made = consumer({
       ...{ engine, topic: 'orders', lease: '3s', clock, random },
-      solitude: new Solitude(),
+      solitude: new ExclusiveRun(),
       ...options,
     } as ConsumerOptions);
     return {
@@ -271,7 +271,7 @@ describe('4. an event that took the process down is not run together with others
 
     let mailsInHand = 0;
     const company: number[] = [];
-    const solitude = new Solitude();
+    const solitude = new ExclusiveRun();
     const mails = boot({
       solitude,
       topic: 'mails',

@@ -1,5 +1,5 @@
 import { MemoryStorage, type MemoryTransaction, memoryEngine } from '@holdfast/contracts/memory';
-import { type Answer, commit, consumer, discard, park, retryAfter, Solitude } from '@holdfast/events';
+import { type Answer, commit, consumer, discard, ExclusiveRun, park, retryAfter } from '@holdfast/events';
 import fc from 'fast-check';
 import { after, scripted, seededRandom, virtualClock } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
@@ -90,7 +90,7 @@ async function play({ lives, ordering, parkedKeys, concurrency, processes, seed 
       ...{ engine, topic: 'orders', clock, random, ordering, parkedKeys, concurrency },
       lease: '3s',
       policy: { attempts: 4, backoff: { base: '100ms' } },
-      solitude: new Solitude(),
+      solitude: new ExclusiveRun(),
       handler: ({ id, key }) => handle(id, key ?? ''),
     }).start();
   }

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { type Engine, missing } from '@holdfast/contracts';
 import { MemoryStorage, memoryEngine } from '@holdfast/contracts/memory';
-import { type ConsumerOptions, consumer, type HandledEvent, Solitude } from '@holdfast/events';
+import { type ConsumerOptions, consumer, ExclusiveRun, type HandledEvent } from '@holdfast/events';
 import { openSqlite } from '@holdfast/sqlite';
 import { breakerOf, type Duration, durationMs, policy } from 'holdfast';
 import { seededRandom, type VirtualClock, virtualClock } from 'holdfast/testing';
@@ -111,7 +111,7 @@ export async function outageStage(store: Store = 'memory') {
       clock,
       random: seededRandom('consumer', started),
       dependsOn: [`${name}${process}`],
-      solitude: new Solitude(),
+      solitude: new ExclusiveRun(),
       handler: async (event) => {
         calls.push(event.id);
         const pay = () =>

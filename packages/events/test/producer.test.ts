@@ -1,5 +1,5 @@
 import { commit, consumer, outbox, producer } from '@holdfast/events';
-import { OptionsError, policy, surroundedBy } from 'holdfast';
+import { OptionsError, policy, withAmbient } from 'holdfast';
 import { seededRandom } from 'holdfast/testing';
 import { describe, expect, expectTypeOf, test, vi } from 'vitest';
 import { z } from 'zod';
@@ -63,7 +63,7 @@ describe('a producer', () => {
     const orders = producer({ engine, topic: 'orders', clock, policy: again });
     const late = { patienceEndsAt: clock.now() - 1, signal: AbortSignal.abort(new Error('gone')) };
     const answers = await Promise.allSettled([
-      surroundedBy(late, () => orders.publish({ id: 'a', payload: 1 })),
+      withAmbient(late, () => orders.publish({ id: 'a', payload: 1 })),
       orders.publish({ id: 'b', payload: 2 }),
     ]);
     expect(answers[1]).toMatchObject({ status: 'fulfilled', value: { id: 'b' } });
@@ -182,7 +182,7 @@ describe('a producer', () => {
   test('hands the patience of the surrounding work on when it is to be inherited', async () => {
     const { engine, clock, broker } = stage();
     const orders = producer({ engine, topic: 'orders', clock, patience: 'inherit' });
-    await surroundedBy({ patienceEndsAt: clock.now() + 2000 }, () => orders.publish({ id: 'a', payload: 1 }));
+    await withAmbient({ patienceEndsAt: clock.now() + 2000 }, () => orders.publish({ id: 'a', payload: 1 }));
     await orders.publish({ id: 'b', payload: 1 });
     const { deliveries } = await broker.lease('orders', { owner: 'o', limit: 9, leaseMs: 1000 });
     expect(deliveries.map(({ patienceLeftMs }) => patienceLeftMs)).toEqual([2000, Infinity]);

@@ -1,5 +1,5 @@
 import { Alarm } from 'holdfast';
-import type { Flight } from 'holdfast/machines';
+import type { GuardedAttempt } from 'holdfast/machines';
 import type { Dispatcher } from 'undici';
 import type { Answer } from './classify-response.ts';
 import type { Exchange } from './exchange.ts';
@@ -19,7 +19,7 @@ const DROPPED = 3;
 
 /** One attempt of an exchange, as undici sees it. */
 export class Sending implements Dispatcher.DispatchHandler {
-  declare readonly flight: Flight;
+  declare readonly flight: GuardedAttempt;
   declare private readonly exchange: Exchange;
   declare controller: Dispatcher.DispatchController | undefined;
   /** Where redirects have led from so far, if an interceptor below follows them; it grows meanwhile. */
@@ -36,7 +36,7 @@ export class Sending implements Dispatcher.DispatchHandler {
   /** Ends what is read over when that takes too long. */
   declare private limit: Limit | undefined;
 
-  constructor(exchange: Exchange, flight: Flight) {
+  constructor(exchange: Exchange, flight: GuardedAttempt) {
     this.exchange = exchange;
     this.flight = flight;
     this.controller = undefined;

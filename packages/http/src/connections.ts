@@ -142,7 +142,7 @@ class Line {
     if (this.said !== undefined && options.origin === this.origin)
       (options.headers as Record<string, string>).holdfast = this.said;
     this.hasMoved = this.handler !== undefined;
-    const watched = isWatched(handler) ? handler : new OnLine(wrapHandler(handler));
+    const watched = isWatched(handler) ? handler : new WatchedHandler(wrapHandler(handler));
     this.handler = watched;
     if (this.reason) this.abort(this.reason);
     return this.agent.dispatch(isOlder(handler) ? overHttp1(options) : options, watched);
@@ -195,7 +195,7 @@ function isOurs(context: Context): context is Context & { controller: unknown } 
 
 type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2];
 
-class OnLine implements Watched {
+class WatchedHandler implements Watched {
   declare readonly handler: Dispatcher.DispatchHandler;
   declare abort: ((reason: Error) => void) | null;
 

@@ -1,25 +1,25 @@
 import {
   Alarm,
+  type AmbientContext,
   type Classifier,
   type Judgement,
   type Outcome,
   type Plan,
   type RunOptions,
   type Story,
-  type Surroundings,
   type Wait,
 } from 'holdfast';
 import {
   DONE,
   type Driver,
-  Flight,
+  GuardedAttempt,
   type GuardedWork,
-  landAtOnce,
-  launch,
   recordEnding,
   SEND,
   STOP,
   type Step,
+  settleSuccess,
+  startAttempt,
   WAIT,
   type Work,
 } from 'holdfast/machines';
@@ -28,7 +28,7 @@ import { type AbortFollower, follow, unfollow } from './abort-listeners.ts';
 import { Sending } from './attempt-handler.ts';
 import { type Answer, noteFailed } from './classify-response.ts';
 import type { Runner } from './fetch.ts';
-import type { Announcement } from './holdfast-header.ts';
+import type { HoldfastHeader } from './holdfast-header.ts';
 import type { KeyMaker } from './idempotency-key.ts';
 import { announcedOf, canSendAgain, givenKeyOf, originNameOf, outgoing } from './outgoing-request.ts';
 import { isRepeatable } from './repeatable.ts';
@@ -37,7 +37,7 @@ import { isRepeatable } from './repeatable.ts';
 export interface ExchangeSettings {
   readonly policy: Runner;
   readonly makeKey: KeyMaker | undefined;
-  readonly announces: (origin: string, around: Surroundings | undefined) => boolean;
+  readonly announces: (origin: string, around: AmbientContext | undefined) => boolean;
   /** A status below 400 is good whatever the headers say: nobody has to be asked. */
   readonly trustsStatus: boolean;
   /** Without a key, and with one. */
@@ -55,17 +55,17 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
   declare private readonly request: Dispatcher.DispatchOptions;
   declare private readonly settings: ExchangeSettings;
   declare readonly plan: Plan;
-  declare private readonly around: Surroundings | undefined;
+  declare private readonly around: AmbientContext | undefined;
   declare private readonly origin: string;
   /** The machine, once there is need of it: a first attempt that succeeds does without. */
   declare private made: Work | undefined;
   /** The attempt that was begun without it. */
-  declare private first: Flight | undefined;
-  declare private announcement: Announcement | undefined;
+  declare private first: GuardedAttempt | undefined;
+  declare private announcement: HoldfastHeader | undefined;
   declare private key: string | undefined;
   /** The latest attempt, and the one before it, which it may race. */
   declare private latest: Sending | undefined;
-  declare private rival: Sending | undefined;
+  declare private hedgeTwin: Sending | undefined;
   /** The attempt whose response the caller has. */
   declare private committed: Sending | undefined;
   declare private hasStarted: boolean;
@@ -80,7 +80,7 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
     dispatch: Dispatcher.Dispatch,
     request: Dispatcher.DispatchOptions,
     handler: Dispatcher.DispatchHandler,
-    around: Surroundings | undefined,
+    around: AmbientContext | undefined,
   ) {
     super();
     this.settings = settings;
@@ -95,7 +95,7 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
     this.made = undefined;
     this.first = undefined;
     this.latest = undefined;
-    this.rival = undefined;
+    this.hedgeTwin = undefined;
     this.committed = undefined;
     this.hasStarted = false;
     this.isListening = false;
@@ -112,7 +112,7 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
       this.key = makeKey({ method, url: `${origin}${path}` }, around, plan.random);
     }
     if (announces(origin, around)) this.announcement = announcedOf(request, plan, this.key, around);
-    if (!around && this.beginSwiftly()) return;
+    if (!around && this.beginFast()) return;
     const signal = around?.signal;
     if (signal?.aborted) this.leave(signal.reason);
     else {
@@ -122,16 +122,23 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
   }
 
   /** The short way, when every guard is open: as the shell does it, with the machine built only when something fails. */
-  private beginSwiftly(): boolean {
+  private beginFast(): boolean {
     const { plan } = this;
-    const target = plan.swift && plan.targetOf?.({ target: this.origin }, 0);
+    const target = plan.fastPath && plan.targetOf?.({ target: this.origin }, 0);
     if (!target || plan.reporter?.isHeard()) return false;
     const { breaker, bulkhead, budget } = target;
     if ((breaker && !breaker.isClosed) || (bulkhead && !bulkhead.tryEnter())) return false;
     const now = plan.clock.now();
     plan.counters.operations++;
     budget?.firstTry(now);
-    const flight = launch(Flight, plan, target, 1, now, now + plan.patienceMs) as Flight;
+    const flight = startAttempt(
+      GuardedAttempt,
+      plan,
+      target,
+      1,
+      now,
+      now + plan.patienceMs,
+    ) as GuardedAttempt;
     this.first = flight;
     this.send(flight);
     if (!this.isOver && !this.made && flight.endsAt < Infinity) plan.clock.set(this, flight.endsAt);
@@ -149,7 +156,7 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
     const options: RunOptions = {
       target: this.origin,
       idempotent: isRepeatable(request.method) || keyed,
-      barred: canSendAgain(request) ? undefined : () => 'not_replayable',
+      retryVeto: canSendAgain(request) ? undefined : () => 'not_replayable',
       classify: settings.judges[keyed ? 1 : 0](plan),
       priority: around?.priority,
       onWait: settings.onWait,
@@ -158,7 +165,7 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
     const patienceEndsAt = Math.min(now + plan.patienceMs, around?.patienceEndsAt ?? Infinity);
     const work = plan.work(options, now, patienceEndsAt);
     if (first) (work as GuardedWork).adopt(first, first.on.budget);
-    if (around?.ownedUpstream) work.barred = 'not_owner';
+    if (around?.ownedUpstream) work.retryVeto = 'not_owner';
     work.driver = this;
     return work;
   }
@@ -166,7 +173,7 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
   perform(step: Step): void {
     const work = this.work;
     const { clock } = work.plan;
-    if (step === SEND) this.send(work.current as Flight);
+    if (step === SEND) this.send(work.current as GuardedAttempt);
     // Whatever was sent may have failed at once, or the caller may have left meanwhile.
     if (this.isOver || step === DONE) return;
     if (step === STOP) {
@@ -203,7 +210,7 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
     if (!first || this.made || status >= 400 || plan.judgesValues >= 2 || !this.settings.trustsStatus)
       return false;
     sending.isInFlight = false;
-    landAtOnce(first, okay);
+    settleSuccess(first, okay);
     this.commit(sending);
     return true;
   }
@@ -276,13 +283,13 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
     return this.committed?.controller?.rawTrailers ?? null;
   }
 
-  private send(flight: Flight): void {
+  private send(flight: GuardedAttempt): void {
     const before = this.latest;
     const sending = new Sending(this, flight);
     // What was held for the case that nothing follows is not needed any more.
     if (before) this.discardSettled();
     if (this.isListening) this.unlisten();
-    this.rival = before;
+    this.hedgeTwin = before;
     this.latest = sending;
     const { reporter } = this.plan;
     try {
@@ -330,14 +337,14 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
   /** Ends what is in flight although nobody waits for it any more. */
   private sweep(): void {
     if (this.latest?.flight.over) this.latest.leave();
-    if (this.rival?.flight.over) this.rival.leave();
+    if (this.hedgeTwin?.flight.over) this.hedgeTwin.leave();
   }
 
   private commit(sending: Sending): void {
     const { made } = this;
     this.finish();
     this.committed = sending;
-    if (this.rival) this.discardSettled();
+    if (this.hedgeTwin) this.discardSettled();
     if (this.isPaused) sending.controller?.pause();
     if (made?.stop) recordEnding(made.given, { story: made.story, born: made.born });
   }
@@ -387,7 +394,7 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
 
   /** Responses that are held and will not be the caller's. */
   private discardSettled(): void {
-    for (const sending of [this.latest, this.rival]) {
+    for (const sending of [this.latest, this.hedgeTwin]) {
       if (sending && sending !== this.committed && !sending.isInFlight) sending.discard();
     }
   }

@@ -1,4 +1,6 @@
 import {
+  type AmbientContext,
+  ambientContext,
   type Context,
   type Duration,
   type Judgement,
@@ -11,8 +13,6 @@ import {
   type Priority,
   type RunOptions,
   type StopReason,
-  type Surroundings,
-  surroundings,
   type Wait,
 } from 'holdfast';
 import { anything, callback, duration, flag, list, number, readTable, word } from 'holdfast/fields';
@@ -21,10 +21,10 @@ import { judgeOf, status } from './classify-response.ts';
 import { type Endpoints, endpointsOf } from './endpoints.ts';
 import {
   type Announce,
-  type Announcement,
   announce,
   announcementOf,
   announcesTo,
+  type HoldfastHeader,
 } from './holdfast-header.ts';
 import { type Idempotency, keyField, keyMaker } from './idempotency-key.ts';
 import { headerIn, type OutgoingHeaders, pairsOf, withHeaders } from './outgoing-headers.ts';
@@ -129,7 +129,7 @@ interface Call {
   readonly request: Request | undefined;
   readonly headers: OutgoingHeaders;
   readonly key: string | undefined;
-  readonly announcement: Announcement | undefined;
+  readonly announcement: HoldfastHeader | undefined;
   readonly caller: AbortSignal | undefined;
   /** Where it goes: undefined leaves it to `input`. */
   readonly endpoints: Endpoints | undefined;
@@ -158,7 +158,7 @@ export function fetchOver(
   const mayAnnounce = announcesTo(options.announce ?? ownOrigin === undefined, ownOrigin);
   const judges = [judgeOf(options, false), judgeOf(options, true)] as const;
   async function fetchBuffered(request: Request, init: HoldfastRequestInit | undefined): Promise<Response> {
-    const caller = callerOf(init, request, surroundings());
+    const caller = callerOf(init, request, ambientContext());
     const first = await firstBytes(request.body as ReadableStream<Uint8Array>, bodyBufferMax, caller);
     return start(request, init, 'whole' in first ? first.whole : first.rest);
   }
@@ -191,7 +191,7 @@ export function fetchOver(
       return sender.send(input, init as RequestInit, nowhere, undefined, undefined, false, unchanged);
 
     const { plan } = policy;
-    const around = surroundings();
+    const around = ambientContext();
     const headers = (init?.headers ?? request?.headers) as OutgoingHeaders;
     const safe = isRepeatable(method);
     const ownKey = headerIn(headers, 'idempotency-key');
@@ -231,7 +231,7 @@ export function fetchOver(
       target: isShared ? undefined : (origin ?? ownOrigin),
       targets: isShared ? endpoints.targets : undefined,
       idempotent,
-      barred: replayable ? undefined : () => notReplayable(call),
+      retryVeto: replayable ? undefined : () => notReplayable(call),
       classify: judges[keyed ? 1 : 0](plan),
       priority: said?.priority ?? around?.priority,
       onWait: waiting(call, plan, said?.onWait ?? options.onWait),
@@ -338,7 +338,7 @@ function discardLast(call: Call, plan: Plan): void {
 function callerOf(
   init: HoldfastRequestInit | undefined,
   request: Request | undefined,
-  around: Surroundings | undefined,
+  around: AmbientContext | undefined,
 ): AbortSignal | undefined {
   // To `fetch`, a signal of null is none, whatever the Request has.
   const own = init?.signal === undefined ? request?.signal : (init.signal ?? undefined);

@@ -1,11 +1,11 @@
-import { OptionsError, type Plan, type Priority, type Surroundings } from 'holdfast';
+import { type AmbientContext, OptionsError, type Plan, type Priority } from 'holdfast';
 import { writeRequest } from 'holdfast/wire';
 
 /** Whom the `Holdfast` header is sent to: everybody, nobody, or some origins. */
 export type Announce = boolean | readonly string[];
 
 /** What is the same for all attempts of one request. */
-export interface Announcement {
+export interface HoldfastHeader {
   readonly owner: true | undefined;
   readonly priority: Priority | undefined;
 }
@@ -14,14 +14,14 @@ export interface Announcement {
 export function announcementOf(
   plan: Plan,
   mayRepeat: boolean,
-  around: Surroundings | undefined,
+  around: AmbientContext | undefined,
   priority: Priority | undefined,
-): Announcement {
+): HoldfastHeader {
   const owns = around?.ownedUpstream || (mayRepeat && plan.attempts > 1 && !plan.killSwitch.isOn);
   return { owner: owns ? true : undefined, priority: priority ?? around?.priority };
 }
 
-export function announce({ owner, priority }: Announcement, attempt: number, patienceMs: number): string {
+export function announce({ owner, priority }: HoldfastHeader, attempt: number, patienceMs: number): string {
   return writeRequest({ patienceMs, attempt, owner, priority }) as string;
 }
 

@@ -1,4 +1,4 @@
-import { OptionsError, type Random, type Surroundings } from 'holdfast';
+import { type AmbientContext, OptionsError, type Random } from 'holdfast';
 import { type Field, text } from 'holdfast/fields';
 
 /** What a key is asked for. */
@@ -17,7 +17,7 @@ export type Idempotency = 'off' | 'auto' | 'derive' | ((request: Keyed) => strin
 /** Makes the key of one operation, if it is to have one. */
 export type KeyMaker = (
   request: Keyed,
-  around: Surroundings | undefined,
+  around: AmbientContext | undefined,
   random: Random,
 ) => string | undefined;
 
@@ -38,13 +38,13 @@ function demandKey(key: string | undefined): string | undefined {
 }
 
 /** How often each kind of call was made inside one piece of work. */
-const calls = new WeakMap<Surroundings, Map<string, number>>();
+const calls = new WeakMap<AmbientContext, Map<string, number>>();
 
 /**
  * The same work, run again, makes the same calls in the same order: the n-th call to one place gets the same key. Two calls
  * never share one.
  */
-function derive({ method, url }: Keyed, around: Surroundings | undefined): string | undefined {
+function derive({ method, url }: Keyed, around: AmbientContext | undefined): string | undefined {
   if (around?.idempotencyKey === undefined) return undefined;
   let counts = calls.get(around);
   if (!counts) {

@@ -1,4 +1,4 @@
-import { OptionsError, type PolicySpec, surroundings, type Wait } from 'holdfast';
+import { ambientContext, OptionsError, type PolicySpec, type Wait } from 'holdfast';
 import { anything, callback, list, readTable } from 'holdfast/fields';
 import type { Dispatcher } from 'undici';
 import { type Answer, type JudgementOptions, judgeOf, status } from './classify-response.ts';
@@ -51,7 +51,7 @@ export function retryInterceptor(
       if (isOlder(handler)) return retrying(overHttp1(request), wrapHandler(handler));
       // A tunnel is not an exchange of messages.
       if (request.upgrade || request.method === 'CONNECT') return dispatch(request, handler);
-      new Exchange(settings, dispatch, lasting(request), handler, surroundings()).begin();
+      new Exchange(settings, dispatch, lasting(request), handler, ambientContext()).begin();
       return true;
     };
 }

@@ -1,9 +1,9 @@
-import type { Plan, Surroundings } from 'holdfast';
-import type { Flight } from 'holdfast/machines';
+import type { AmbientContext, Plan } from 'holdfast';
+import type { GuardedAttempt } from 'holdfast/machines';
 import type { Dispatcher } from 'undici';
 import { isReplayable, madeBy } from './body.ts';
 import { originOf } from './fetch.ts';
-import { type Announcement, announce, announcementOf } from './holdfast-header.ts';
+import { announce, announcementOf, type HoldfastHeader } from './holdfast-header.ts';
 import { headerIn, isPairs, type OutgoingHeaders, pairsOf, withHeaders } from './outgoing-headers.ts';
 import { isRepeatable } from './repeatable.ts';
 
@@ -30,8 +30,8 @@ export function announcedOf(
   request: Request,
   plan: Plan,
   key: string | undefined,
-  around: Surroundings | undefined,
-): Announcement | undefined {
+  around: AmbientContext | undefined,
+): HoldfastHeader | undefined {
   if (headerIn(request.headers as OutgoingHeaders, 'holdfast') !== undefined) return undefined;
   const mayRepeat = (key || givenKeyOf(request) || isRepeatable(request.method)) && canSendAgain(request);
   return announcementOf(plan, Boolean(mayRepeat), around, undefined);
@@ -41,8 +41,8 @@ export function announcedOf(
 export function outgoing(
   request: Request,
   key: string | undefined,
-  announcement: Announcement | undefined,
-  { attempt, patienceEndsAt, startedAt }: Flight,
+  announcement: HoldfastHeader | undefined,
+  { attempt, patienceEndsAt, startedAt }: GuardedAttempt,
 ): Request {
   const isMade = typeof request.body === 'function';
   if (key === undefined && !announcement && !isMade) return request;

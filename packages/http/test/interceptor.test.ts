@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import diagnosticsChannel from 'node:diagnostics_channel';
 import { getEventListeners } from 'node:events';
 import { Readable } from 'node:stream';
-import { policy, storyOf, subscribe, surroundedBy, systemClock } from 'holdfast';
+import { policy, storyOf, subscribe, systemClock, withAmbient } from 'holdfast';
 import 'holdfast/ambient';
 import { readRequest } from 'holdfast/wire';
 import { Agent, Client, type Dispatcher, fetch, interceptors, request, stream } from 'undici';
@@ -405,12 +405,12 @@ describe('time', () => {
   });
 });
 
-describe('surroundings', () => {
+describe('ambientContext', () => {
   test('what is inherited is handed on; otherwise nothing is said unless asked', async () => {
     const server = await serve(200);
     const { get } = setup();
     await get(server.url);
-    await surroundedBy({ patienceEndsAt: systemClock.now() + 700, priority: 'critical' }, () =>
+    await withAmbient({ patienceEndsAt: systemClock.now() + 700, priority: 'critical' }, () =>
       get(server.url),
     );
     await setup({}, { announce: true }).get(server.url, { headers: { 'x-told': 'yes' } });
@@ -427,7 +427,7 @@ describe('surroundings', () => {
       get,
       policy: { counters },
     } = setup();
-    await expect(surroundedBy({ ownedUpstream: true }, () => get(server.url))).resolves.toEqual([
+    await expect(withAmbient({ ownedUpstream: true }, () => get(server.url))).resolves.toEqual([
       503,
       'hello',
     ]);
@@ -437,11 +437,11 @@ describe('surroundings', () => {
   test('a customer who has gone ends it', async () => {
     const server = await serve(() => {});
     const customer = new AbortController();
-    const running = surroundedBy({ signal: customer.signal }, () => setup().get(server.url));
+    const running = withAmbient({ signal: customer.signal }, () => setup().get(server.url));
     await vi.waitFor(() => expect(server.seen).toHaveLength(1));
     customer.abort(new Error('gone'));
     await expect(running).rejects.toThrow('gone');
-    await expect(surroundedBy({ signal: customer.signal }, () => setup().get(server.url))).rejects.toThrow(
+    await expect(withAmbient({ signal: customer.signal }, () => setup().get(server.url))).rejects.toThrow(
       'gone',
     );
   });
@@ -453,9 +453,9 @@ describe('surroundings', () => {
     });
     const { get, dispatcher } = setup();
     const customer = new AbortController();
-    await surroundedBy({ signal: customer.signal }, () => get(server.url));
+    await withAmbient({ signal: customer.signal }, () => get(server.url));
     expect(getEventListeners(customer.signal, 'abort')).toEqual([]);
-    const { body } = await surroundedBy({ signal: customer.signal }, () =>
+    const { body } = await withAmbient({ signal: customer.signal }, () =>
       request(server.url, { dispatcher }),
     );
     customer.abort(new Error('gone'));
@@ -473,7 +473,7 @@ test('the signal of the surrounding work has one listener for 20 requests at onc
     response.end('hello');
   });
   const { get } = setup();
-  await surroundedBy({ signal }, () => Promise.all(Array.from({ length: 20 }, () => get(server.url))));
+  await withAmbient({ signal }, () => Promise.all(Array.from({ length: 20 }, () => get(server.url))));
   expect([Math.max(...counts), count()]).toEqual([1, 0]);
 });
 

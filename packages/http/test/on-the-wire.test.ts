@@ -1,4 +1,4 @@
-import { storyOf, surroundedBy, systemClock } from 'holdfast';
+import { storyOf, systemClock, withAmbient } from 'holdfast';
 import 'holdfast/ambient';
 import { readRequest } from 'holdfast/wire';
 import { Agent, request } from 'undici';
@@ -113,7 +113,7 @@ describe('idempotency keys', () => {
       const server = await serve(200);
       const fetch = setup({ idempotency: 'derive' });
       for (const path of ['/pay', '/pay', '/ship']) {
-        await surroundedBy({ idempotencyKey }, () => fetch(server.url + path, { method: 'POST' }));
+        await withAmbient({ idempotencyKey }, () => fetch(server.url + path, { method: 'POST' }));
       }
       const [first, again, other] = keysOf(server);
       expect(first).toMatch(/^[!#-+\--[\]-~]{1,255}$/);
@@ -126,7 +126,7 @@ describe('idempotency keys', () => {
     const server = await serve(200);
     const fetch = setup({ idempotency: 'derive' });
     const work = () =>
-      surroundedBy({ idempotencyKey: 'order-17' }, async () => {
+      withAmbient({ idempotencyKey: 'order-17' }, async () => {
         await fetch(`${server.url}/pay`, { method: 'POST' });
         await fetch(`${server.url}/pay`, { method: 'POST' });
         await fetch(`${server.url}/ship`, { method: 'POST' });
@@ -210,14 +210,14 @@ describe('inside other work', () => {
     const server = await serve(200);
     const fetch = setup();
     const patienceEndsAt = systemClock.now() + 700;
-    await surroundedBy({ patienceEndsAt, priority: 'sheddable' }, () => fetch(server.url));
+    await withAmbient({ patienceEndsAt, priority: 'sheddable' }, () => fetch(server.url));
     expect(saidTo(server)[0]).toMatchObject({ priority: 'sheddable' });
     expect(saidTo(server)[0]?.patienceMs).toBeLessThanOrEqual(700);
   });
 
   test('where an owner upstream retries, a call is attempted once and its failure is passed up', async () => {
     const server = await serve(503, 200);
-    const response = await surroundedBy({ ownedUpstream: true }, () => setup()(server.url));
+    const response = await withAmbient({ ownedUpstream: true }, () => setup()(server.url));
     expect(response.status).toBe(503);
     expect(storyOf(response)?.stop).toBe('not_owner');
     expect(server.seen).toHaveLength(1);
@@ -231,7 +231,7 @@ describe('inside other work', () => {
   ])('a customer who has gone ends a call with %s, too', async (_name, call) => {
     const left = new AbortController();
     const server = await serve(() => left.abort(new Error('gone')));
-    const running = surroundedBy({ signal: left.signal }, () => setup()(...call(server.url)));
+    const running = withAmbient({ signal: left.signal }, () => setup()(...call(server.url)));
     await expect(running).rejects.toThrow('gone');
   });
 
@@ -241,7 +241,7 @@ describe('inside other work', () => {
       response.writeHead(200);
       response.write('some');
     });
-    const response = await surroundedBy({ signal: left.signal }, () => setup()(server.url));
+    const response = await withAmbient({ signal: left.signal }, () => setup()(server.url));
     left.abort(new Error('gone'));
     await expect(response.text()).rejects.toThrow('gone');
   });

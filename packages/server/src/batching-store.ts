@@ -22,7 +22,7 @@ const writtenOffMs = 1000;
  * than the timeout; and while a call is overdue, or just after one was refused, nobody waits at all: the store is taken
  * to be away until that call ends, or a new one is answered.
  */
-export class StoreLine<Ask, Answer> {
+export class BatchingStore<Ask, Answer> {
   /** Asks that the store did not answer in time. */
   missed = 0;
   /** What it refused with last. */

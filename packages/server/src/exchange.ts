@@ -1,4 +1,4 @@
-import { type Clock, later, type Priority, type Surroundings, surroundedBy, surroundings } from 'holdfast';
+import { type AmbientContext, ambientContext, type Clock, later, type Priority, withAmbient } from 'holdfast';
 import type { HeaderSource } from 'holdfast/wire';
 import type { HeaderNames } from './header-names.ts';
 import type { IdempotentRequest } from './idempotency/held-key.ts';
@@ -34,7 +34,7 @@ export type RequestBody = string | Uint8Array | typeof tooLarge;
  * One request with its answer, as the parts see it, whatever server it came in by. A part never meets a framework's
  * objects, and an adapter never decides anything.
  */
-export abstract class Exchange implements RequestContext, Surroundings {
+export abstract class Exchange implements RequestContext, AmbientContext {
   declare readonly clock: Clock;
   /** The framework's request, for functions of the user's: an IncomingMessage, a FastifyRequest, a Hono context. */
   abstract readonly native: unknown;
@@ -216,11 +216,11 @@ export abstract class Exchange implements RequestContext, Surroundings {
   /** Calls `next` inside of what this request gives on. */
   around<T>(next: () => T): T {
     if (!this.isAmbient) return next();
-    const outer = surroundings();
+    const outer = ambientContext();
     if (outer === this) return next();
-    if (!outer) return surroundedBy(this, next);
+    if (!outer) return withAmbient(this, next);
     const { patienceEndsAt, signal, ownedUpstream, attempt, priority, idempotencyKey } = this;
-    return surroundedBy({ patienceEndsAt, signal, ownedUpstream, attempt, priority, idempotencyKey }, next);
+    return withAmbient({ patienceEndsAt, signal, ownedUpstream, attempt, priority, idempotencyKey }, next);
   }
 
   /**

@@ -21,17 +21,17 @@ export type WebHandler<Tx = unknown> = (
   context: RequestContext<Tx>,
 ) => Response | Promise<Response>;
 
-/** A handler behind parts: `(request, surroundings?) → response`, for any server that speaks `fetch`. */
+/** A handler behind parts: `(request, ambientContext?) → response`, for any server that speaks `fetch`. */
 export function guardWeb<Tx = unknown>(
   parts: readonly Part[],
   handler: WebHandler<Tx>,
   environment: { readonly clock?: Clock | undefined } = {},
-): (request: Request, surroundings?: WebSurroundings) => Promise<Response> {
+): (request: Request, ambientContext?: WebSurroundings) => Promise<Response> {
   const ordered = inOrder(parts);
   refuseUnknown({ clock: true }, environment, 'guardWeb.');
   const { clock = systemClock } = environment;
-  return (request, surroundings = {}) => {
-    const exchange = new WebExchange(request, surroundings, clock);
+  return (request, ambientContext = {}) => {
+    const exchange = new WebExchange(request, ambientContext, clock);
     return serveWeb(ordered, exchange, () =>
       handler(exchange.request, exchange as RequestContext as RequestContext<Tx>),
     );

@@ -3,7 +3,7 @@ import { virtualClock } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
 import { bulkhead, deadline, type Part, peers, shed } from '../src/index.ts';
 import { Pressure } from '../src/overload/pressure.ts';
-import { Cohorts } from '../src/overload/tenant-levels.ts';
+import { TenantLevels } from '../src/overload/tenant-levels.ts';
 import { WebExchange } from '../src/web.ts';
 import { frameworks, plain, reply } from './frameworks.ts';
 
@@ -164,7 +164,7 @@ test('requests that their clients cancel are no answers: they do not move the li
 describe('who is shed', () => {
   function setup() {
     const clock = virtualClock();
-    return { clock, cohorts: new Cohorts(clock, () => 0.5) };
+    return { clock, cohorts: new TenantLevels(clock, () => 0.5) };
   }
   const tenants = Array.from({ length: 300 }, (_, number) => `tenant ${number}`);
 

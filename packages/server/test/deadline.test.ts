@@ -1,4 +1,4 @@
-import { surroundings } from 'holdfast';
+import { ambientContext } from 'holdfast';
 import { describe, expect, test } from 'vitest';
 import { deadline, degrade, peers, type RequestContext } from '../src/index.ts';
 import { frameworks, plain, reply } from './frameworks.ts';
@@ -8,11 +8,11 @@ const inside = peers('127.0.0.1');
 describe.each(frameworks)('a deadline on $name', ({ serve }) => {
   test('is what the request says, and what is called for it inherits it', async () => {
     let seen: RequestContext | undefined;
-    let inherited: ReturnType<typeof surroundings>;
+    let inherited: ReturnType<typeof ambientContext>;
     await using server = await serve([deadline({ inside })], async ({ context }) => {
       seen = context;
       await null;
-      inherited = surroundings();
+      inherited = ambientContext();
       return reply(200);
     });
     await fetch(server.origin, {

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Debts } from '../src/rate-limit/bounded-tats.ts';
+import { BoundedTats } from '../src/rate-limit/bounded-tats.ts';
 import { LocalLimits } from '../src/rate-limit/local-limits.ts';
 
 /** After everything that nobody needs is gone. */
@@ -56,7 +56,7 @@ describe('12. how many keys a limiter remembers', () => {
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 300 }), fc.integer({ min: 2, max: 20 }), (steps, keysMax) => {
-        const debts = new Debts(keysMax);
+        const debts = new BoundedTats(keysMax);
         const truth = new Map<string, number>();
         let now = 0;
         for (const { key, owesMs, passMs } of steps) {

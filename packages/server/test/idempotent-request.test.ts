@@ -1,5 +1,5 @@
 import { memoryEngine } from '@holdfast/contracts/memory';
-import { surroundings } from 'holdfast';
+import { ambientContext } from 'holdfast';
 import { describe, expect, test } from 'vitest';
 import { type IdempotencyOptions, idempotency } from '../src/index.ts';
 import { frameworks, type Handler, plain, reply } from './frameworks.ts';
@@ -66,7 +66,7 @@ describe.each(frameworks)('phases on $name', ({ serve }) => {
         const idempotent = context.idempotent!;
         const charged = await idempotent.phase('charge', async () => {
           done.push('charge');
-          keys.push(surroundings()?.idempotencyKey);
+          keys.push(ambientContext()?.idempotencyKey);
           return { id: 17 };
         });
         // The first process is never heard of again.
@@ -98,9 +98,9 @@ describe.each(frameworks)('phases on $name', ({ serve }) => {
     await using it = await setup(
       { scope: ({ url }) => url },
       async ({ context }) => {
-        keys.push(surroundings()?.idempotencyKey);
+        keys.push(ambientContext()?.idempotencyKey);
         await context.idempotent!.phase('charge the card, once', async () => {
-          keys.push(surroundings()?.idempotencyKey);
+          keys.push(ambientContext()?.idempotencyKey);
         });
         return reply(200, 'done');
       },

@@ -1,6 +1,6 @@
 import { virtualClock } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
-import { StoreLine } from '../src/batching-store.ts';
+import { BatchingStore } from '../src/batching-store.ts';
 
 interface Call {
   readonly asks: readonly string[];
@@ -12,7 +12,7 @@ function setup({ callsMax = 1, batchMax = 10 } = {}) {
   const clock = virtualClock();
   const calls: Call[] = [];
   const late: string[] = [];
-  const line = new StoreLine<string, string>(
+  const line = new BatchingStore<string, string>(
     (asks) => new Promise((resolve, reject) => calls.push({ asks, resolve, reject })),
     { timeoutMs: 25, callsMax, batchMax },
     clock,

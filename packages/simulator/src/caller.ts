@@ -1,12 +1,12 @@
 import { Alarm, type Policy, type Priority, type RunOptions, type StopReason, storyOf } from 'holdfast';
 import {
   type Attempt,
-  beginPlainly,
   DONE,
   type Driver,
-  type Flight,
+  type GuardedAttempt,
   SEND,
   type Step,
+  startPlainAttempt,
   takeOver,
   type Work,
 } from 'holdfast/machines';
@@ -76,7 +76,7 @@ export class Caller {
     this.isPlain = !isSpecial && policy.plan.isPlain;
     // Layers speak in promises.
     this.#isPromised = world.isPromised;
-    if (policy.plan.throughLayers && !this.#isPromised) {
+    if (policy.plan.runLayers && !this.#isPromised) {
       throw new TypeError(
         `cache, fallback and mode need the async driver, and ${policy.name ?? 'a policy'} has one.`,
       );
@@ -113,7 +113,7 @@ export class Caller {
     return new Joined(this, origin, client, (this.settings.id << 20) + this.#serial++, nowUs);
   }
 
-  send(call: Call, attempt: Attempt | Flight): Job {
+  send(call: Call, attempt: Attempt | GuardedAttempt): Job {
     const { world, tally } = this;
     const { nowUs } = world.timeline;
     call.attempts++;
@@ -153,7 +153,7 @@ function optionsOf({ service, patienceMs, priority, isOwner }: CallerSettings): 
     ...(patienceMs !== undefined && { patience: patienceMs }),
     ...(targets && { targets }),
     ...(special && { priority }),
-    ...(isOwner === false && { barred: notOwner }),
+    ...(isOwner === false && { retryVeto: notOwner }),
   };
 }
 
@@ -280,7 +280,7 @@ class DirectCall extends Alarm implements Call, Driver {
     const { plan } = policy;
     const now = timeline.now();
     if (caller.isPlain) {
-      this.send(beginPlainly(plan, now + plan.patienceMs));
+      this.send(startPlainAttempt(plan, now + plan.patienceMs));
       return;
     }
     const patienceMs = patienceOf(this, now);

@@ -1,5 +1,5 @@
 import { Alarm } from 'holdfast';
-import type { Attempt, Flight } from 'holdfast/machines';
+import type { Attempt, GuardedAttempt } from 'holdfast/machines';
 import type { Call, Origin } from './caller.ts';
 import type { Queued } from './job-queue.ts';
 import type { Instance } from './service.ts';
@@ -14,7 +14,7 @@ const DELIVERED = 3;
 /** One attempt on its way through a service: to it, in its queue, at work, and back. */
 export class Job extends Alarm implements Queued, Delivery, Origin {
   declare readonly call: Call;
-  declare readonly attempt: Attempt | Flight;
+  declare readonly attempt: Attempt | GuardedAttempt;
   declare ahead: Queued | undefined;
   declare behind: Queued | undefined;
   declare instance: Instance;
@@ -33,7 +33,7 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
   declare given: unknown;
   declare promise: { resolve(value: unknown): void; reject(error: unknown): void } | undefined;
 
-  constructor(call: Call, attempt: Attempt | Flight) {
+  constructor(call: Call, attempt: Attempt | GuardedAttempt) {
     super();
     this.call = call;
     this.attempt = attempt;
@@ -71,7 +71,7 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
 
   /** Nobody waits for it any more. */
   get isOrphan(): boolean {
-    return this.call.isOver || (this.attempt as Flight).over === true;
+    return this.call.isOver || (this.attempt as GuardedAttempt).over === true;
   }
 
   travel(delayUs: number): void {

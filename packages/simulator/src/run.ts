@@ -53,6 +53,6 @@ function needsPromises({ scenario, policy: tested, policies }: RunRequest): bool
     const spec = scenario.policies[name] ?? policies?.get(name);
     if (!spec?.cache && !spec?.fallback && !spec?.mode) return false;
     const { name: _, ...fields } = spec;
-    return policy(fields).plan.throughLayers !== undefined;
+    return policy(fields).plan.runLayers !== undefined;
   });
 }

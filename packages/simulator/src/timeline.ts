@@ -101,7 +101,7 @@ export class Timeline implements Clock {
       const us = this.#queue.firstAt;
       if (!(us <= untilUs && goesOn())) return;
       this.#ringFirst(us);
-      if (this.#deliveriesLeft > 0) this.#handOver();
+      if (this.#deliveriesLeft > 0) this.#carryOver();
     }
   }
 
@@ -141,7 +141,7 @@ export class Timeline implements Clock {
     } else (alarm as CrowdAlarm).ringFor(this.#entities[slot]!);
   }
 
-  #handOver(): void {
+  #carryOver(): void {
     // A list that grows while it is walked.
     for (let index = 0; index < this.#deliveriesLeft; index++) this.#deliveries[index]!.deliver();
     this.#deliveriesLeft = 0;

@@ -1,4 +1,4 @@
-import { type Command, WrongQuestion } from '../command.ts';
+import { type Command, UsageError } from '../command.ts';
 import { actOf } from '../given-values.ts';
 import { storeFlag, withStore } from '../store.ts';
 
@@ -15,7 +15,7 @@ export const dlqDiscard: Command = {
   run: (given, shell) =>
     withStore(given, shell, async ({ triage }) => {
       const { operands: ids } = given;
-      if (ids.length === 0) throw new WrongQuestion('the id of an event is needed.');
+      if (ids.length === 0) throw new UsageError('the id of an event is needed.');
       const act = actOf(given, shell.user, 'reason');
       const changed = given.flags.undo ? await triage.restore(ids, act) : await triage.discard(ids, act);
       const verb = given.flags.undo ? 'restored' : 'discarded';

@@ -6,7 +6,7 @@ import {
 } from '@holdfast/contracts';
 import { type Replayer, replayer } from '@holdfast/events';
 import { systemClock } from 'holdfast';
-import { type Command, type Given, WrongQuestion } from '../command.ts';
+import { type Command, type Given, UsageError } from '../command.ts';
 import { actOf, countOf, msOf, numberOf, textOf } from '../given-values.ts';
 import { filterFlags, filterOf } from '../parked-flags.ts';
 import type { Shell } from '../shell.ts';
@@ -62,14 +62,14 @@ function wanted(given: Given): ParkedFilter {
   const filter = filterOf(given);
   if (ids.length > 0) {
     if (!isEmptyFilter(filter) || flags.all)
-      throw new WrongQuestion('say ids, or a filter, or --all: not several of them.');
+      throw new UsageError('say ids, or a filter, or --all: not several of them.');
     return { ids };
   }
   if (!isEmptyFilter(filter)) {
-    if (flags.all) throw new WrongQuestion('say a filter, or --all: not both.');
+    if (flags.all) throw new UsageError('say a filter, or --all: not both.');
     return filter;
   }
-  if (!flags.all) throw new WrongQuestion('which events? Say ids, a filter such as --topic, or --all.');
+  if (!flags.all) throw new UsageError('which events? Say ids, a filter such as --topic, or --all.');
   return { from: 0 };
 }
 
@@ -91,7 +91,7 @@ async function cancel(
   given: Given,
   shell: Shell,
 ): Promise<number> {
-  if (!(await triage.replays.get(id))) throw new WrongQuestion(`there is no replay "${id}" here.`);
+  if (!(await triage.replays.get(id))) throw new UsageError(`there is no replay "${id}" here.`);
   const isStopping = await replays.stop(id, actOf(given, shell.user));
   shell.out(
     given.flags.json

@@ -1,7 +1,7 @@
 import { parsePolicies } from '@holdfast/config';
 import { policy } from 'holdfast';
 import { explain } from 'holdfast/explain';
-import { type Command, WrongQuestion } from '../command.ts';
+import { type Command, UsageError } from '../command.ts';
 import { readText } from '../files.ts';
 import { onlyOperand, textOf } from '../given-values.ts';
 
@@ -24,13 +24,13 @@ export const explainPolicy: Command = {
       const spec = policies.get(name);
       if (spec) return policy({ ...spec, name });
       const has = [...policies.keys()].join(', ');
-      throw new WrongQuestion(`--${flag}: ${file} has no policy "${name}"; it has ${has}.`);
+      throw new UsageError(`--${flag}: ${file} has no policy "${name}"; it has ${has}.`);
     };
     const within = (given.lists.within ?? []).map((name) => named('within', name));
     const only = textOf(given, 'name');
     const others = [...policies.keys()].filter((name) => !given.lists.within?.includes(name));
     if (only === undefined && others.length === 0 && within.length > 0)
-      throw new WrongQuestion(`--within: ${file} has no other policy to explain; say it with --name.`);
+      throw new UsageError(`--within: ${file} has no other policy to explain; say it with --name.`);
     for (const [index, name] of (only === undefined ? others : [only]).entries()) {
       const explanation = explain(named('name', name), { within });
       if (given.flags.json) shell.out(JSON.stringify(explanation));

@@ -1,6 +1,6 @@
 import { parseAssertion, readDocument } from '@holdfast/config';
 import { heatHtml, heatText, parseAxis, RunPool, sweep } from '@holdfast/simulator';
-import { type Command, WrongQuestion } from '../command.ts';
+import { type Command, UsageError } from '../command.ts';
 import { writeText } from '../files.ts';
 import { textOf } from '../given-values.ts';
 import {
@@ -30,7 +30,7 @@ export const simulateSweep: Command = {
   async run(given, shell) {
     const axes = (given.lists.vary ?? []).map((text) => asked(() => parseAxis(text, '--vary')));
     if (axes.length < 1 || axes.length > 2)
-      throw new WrongQuestion(`--vary is needed once or twice, got ${axes.length}.`);
+      throw new UsageError(`--vary is needed once or twice, got ${axes.length}.`);
     const { bound } = asked(() => parseAssertion(`${textOf(given, 'metric') ?? 'goodput'} >= 0`, '--metric'));
     const source = await scenarioText(given);
     const scenario = readScenario(source);

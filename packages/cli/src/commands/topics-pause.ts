@@ -1,5 +1,5 @@
 import { type TopicControls, topicControls } from '@holdfast/events';
-import { type Command, type Flag, type Given, WrongQuestion } from '../command.ts';
+import { type Command, type Flag, type Given, UsageError } from '../command.ts';
 import { actOf, msOf, onlyOperand } from '../given-values.ts';
 import type { Shell } from '../shell.ts';
 import { storeFlag, withStore } from '../store.ts';
@@ -43,9 +43,7 @@ function steer(
     const topic = onlyOperand(given, 'the name of a topic');
     const topics = await broker.topics();
     if (!topics.includes(topic)) {
-      throw new WrongQuestion(
-        `there is no topic "${topic}" here; there are: ${topics.join(', ') || 'none'}.`,
-      );
+      throw new UsageError(`there is no topic "${topic}" here; there are: ${topics.join(', ') || 'none'}.`);
     }
     const said = await act(topicControls(broker, topic), topic);
     shell.out(given.flags.json ? JSON.stringify({ topic, said }) : said);

@@ -11,7 +11,7 @@ import {
   unseenStorms,
 } from '@holdfast/simulator';
 import type { PolicySpec } from 'holdfast';
-import { type Command, type Given, WrongQuestion } from '../command.ts';
+import { type Command, type Given, UsageError } from '../command.ts';
 import { readText } from '../files.ts';
 import { numberOf, textOf } from '../given-values.ts';
 import { asked, progress, seedCount } from '../simulation-flags.ts';
@@ -32,7 +32,7 @@ export const tunePolicy: Command = {
   },
   async run(given, shell) {
     const text = textOf(given, 'goal');
-    if (text === undefined) throw new WrongQuestion(`--goal is needed, such as "${example}".`);
+    if (text === undefined) throw new UsageError(`--goal is needed, such as "${example}".`);
     const goal = asked(() => parseGoal(text, '--goal'));
     const base = await startOf(given);
     const shares = [...new Set(goal.assertions.flatMap(({ failing }) => failing ?? []))];
@@ -46,7 +46,7 @@ export const tunePolicy: Command = {
     const unseen = [...shares.map((share) => failingStorm(share, 160)), ...unseenStorms()];
     const trials = numberOf(given, 'trials') ?? 64;
     if (!(Number.isInteger(trials) && trials > 0))
-      throw new WrongQuestion(`--trials: expected a whole number above zero, got "${given.flags.trials}".`);
+      throw new UsageError(`--trials: expected a whole number above zero, got "${given.flags.trials}".`);
     const draw = progress(shell, given, 'policies');
     await using pool = new RunPool(undefined, shell.signal);
     const best = await tune(
@@ -98,7 +98,7 @@ async function startOf(given: Given): Promise<PolicySpec> {
   if (file === undefined) return {};
   const found = [...parsePolicies(await readText(file), file).values()];
   if (found.length !== 1)
-    throw new WrongQuestion(`--policy: ${file} holds ${found.length} policies; a search starts from one.`);
+    throw new UsageError(`--policy: ${file} holds ${found.length} policies; a search starts from one.`);
   const { name: _, ...spec } = found[0]!;
   return spec;
 }

@@ -4,7 +4,7 @@ import type { KeyEntry } from './storage.ts';
 const looks = 2;
 
 /** Keys of all scopes, and how many they are. */
-export class KeyRing {
+export class KeyStore {
   /** Of all scopes. */
   size = 0;
   readonly #scopes = new Map<string, Scope>();

@@ -1,5 +1,5 @@
-import { firstMemo, replayed } from '../advance-replay.ts';
-import { demandNarrow, demandReason, matches } from '../parked-filter.ts';
+import { initialReplayState, replayed } from '../advance-replay.ts';
+import { assertFilterNotEmpty, demandReason, matches } from '../parked-filter.ts';
 import type { ParkedEvent, Replays } from '../triage.ts';
 import { latestFirst, pageOf, type Room } from './room.ts';
 import { count, writeAudit } from './triage.ts';
@@ -16,7 +16,7 @@ export function memoryReplays(room: Room): Replays {
 
   return {
     async begin(request, act) {
-      demandNarrow(request.filter);
+      assertFilterNotEmpty(request.filter);
       demandReason(act);
       return room.write((startedAt) => {
         const id = room.newId();
@@ -30,7 +30,7 @@ export function memoryReplays(room: Room): Replays {
             version: 1,
             startedAt,
             counts,
-            memo: firstMemo,
+            memo: initialReplayState,
           },
           endedAt: undefined,
           stopped: undefined,

@@ -4,7 +4,7 @@ import type { StandingControl } from '../controls.ts';
 import type { Diagnosis, Envelope, Payload } from '../envelope.ts';
 import type { ErrorNote } from '../error-note.ts';
 import type { AuditEntry, ParkedEvent, ReplayOperation, TriageRule } from '../triage.ts';
-import { KeyRing } from './key-ring.ts';
+import { KeyStore } from './key-ring.ts';
 
 /** An event that is not settled. */
 export interface Row {
@@ -55,7 +55,7 @@ export class MemoryStorage {
   controlsVersion = 1;
   readonly bells = new Map<string, Set<() => void>>();
 
-  readonly keys = new KeyRing();
+  readonly keys = new KeyStore();
   /** Handler and event id, to when the mark is removed. */
   readonly marks = new Map<string, number>();
 

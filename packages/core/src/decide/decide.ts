@@ -19,7 +19,7 @@ export interface History {
   /** False: only what was provably not processed may be sent again. */
   readonly idempotent: boolean;
   /** What forbids any repetition of this work, if something does. */
-  readonly barred: StopReason | undefined;
+  readonly retryVeto: StopReason | undefined;
 }
 
 /** What is true at this moment: the half of the question that changes. */
@@ -49,7 +49,7 @@ export function decide(rules: Rules, history: History, judged: Judgement, facts:
   if (judged.class === 'ignored') return stop('cancelled');
   if (judged.class === 'fatal') return stop('not_retryable');
   if (judged.retryNever) return stop('server_said_stop');
-  if (history.barred) return stop(history.barred);
+  if (history.retryVeto) return stop(history.retryVeto);
   if (!history.idempotent && !judged.unprocessed) return stop('not_idempotent');
   if (history.attempt >= rules.attempts) return stop('attempts_exhausted');
 

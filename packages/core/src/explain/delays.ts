@@ -46,7 +46,7 @@ export function waitsOf(plan: Plan, roll: number, rows: number, after: OutcomeCl
       previousDelayMs: waits.at(-1) ?? 0,
       patienceEndsAt: Infinity,
       idempotent: true,
-      barred: undefined,
+      retryVeto: undefined,
     };
     const facts = { now: 0, roll, tokens: 1, expectedAttemptMs: 0, admitsAt: 0 };
     const verdict = decide(plan, history, { class: after }, facts);

@@ -1,4 +1,4 @@
-import type { AllSettings } from '../policy/part-settings.ts';
+import type { PartSettings } from '../policy/part-settings.ts';
 import type { Plan } from '../policy/plan.ts';
 import type { Policy } from '../policy/policy.ts';
 import { MOST, TYPICAL, waitsOf } from './delays.ts';
@@ -58,7 +58,7 @@ export function worstTime(plan: Plan, isGuarded: boolean): WorstTime {
 }
 
 /** How much a caller multiplies its own traffic when nothing succeeds; with what the layers around it add. */
-export function worstLoad(plan: Plan, settings: AllSettings, within: readonly Policy[]): WorstLoad {
+export function worstLoad(plan: Plan, settings: PartSettings, within: readonly Policy[]): WorstLoad {
   const { calls, longRun, says } = ownLoad(plan, settings);
   if (within.length === 0) return { calls, longRun, callsInAll: calls, says };
   const factors = [...within.map(({ plan: each, settings: its }) => callsOf(each, its)), calls ?? Infinity];
@@ -76,11 +76,11 @@ export function worstLoad(plan: Plan, settings: AllSettings, within: readonly Po
 }
 
 /** What a layer multiplies by when everything fails. */
-function callsOf({ attempts, killSwitch }: Plan, { mode }: AllSettings): number {
+function callsOf({ attempts, killSwitch }: Plan, { mode }: PartSettings): number {
   return killSwitch.isOn || mode === 'observe' ? 1 : attempts;
 }
 
-function ownLoad(plan: Plan, settings: AllSettings): Omit<WorstLoad, 'callsInAll'> {
+function ownLoad(plan: Plan, settings: PartSettings): Omit<WorstLoad, 'callsInAll'> {
   const { budget, hedge } = settings;
   const most = callsOf(plan, settings);
   if (most === 1) return { calls: 1, longRun: 1, says: ['Each piece of work is called once.'] };

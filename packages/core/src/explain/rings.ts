@@ -1,4 +1,4 @@
-import type { AllSettings } from '../policy/part-settings.ts';
+import type { PartSettings } from '../policy/part-settings.ts';
 import type { Plan } from '../policy/plan.ts';
 import { round, sayMs } from './format-duration.ts';
 
@@ -12,7 +12,7 @@ export interface Place {
 }
 
 /** Around the whole work, outermost first. */
-export function operationRing(plan: Plan, settings: AllSettings, isGuarded: boolean): Place[] {
+export function operationRing(plan: Plan, settings: PartSettings, isGuarded: boolean): Place[] {
   const place = placer(settings);
   const { fallback, cache, mode, hedge, budget } = settings;
   const observed = typeof mode === 'object' ? 1 - mode.enforce : mode === 'observe' ? 1 : 0;
@@ -29,7 +29,7 @@ export function operationRing(plan: Plan, settings: AllSettings, isGuarded: bool
 }
 
 /** Around each attempt, outermost first. */
-export function attemptRing(plan: Plan, settings: AllSettings, isGuarded: boolean): Place[] {
+export function attemptRing(plan: Plan, settings: PartSettings, isGuarded: boolean): Place[] {
   const place = placer(settings);
   const { choice, throttle, breaker, limiter, bulkhead } = settings;
   return [
@@ -51,7 +51,7 @@ export function attemptRing(plan: Plan, settings: AllSettings, isGuarded: boolea
 const retryFields = ['attempts', 'backoff', 'retryOn', 'retryOnly', 'neverOn', 'respectServer'];
 
 /** Makes places, and tells a part that is off from one that this kind of policy does not have. */
-function placer(settings: AllSettings) {
+function placer(settings: PartSettings) {
   return (part: string, on: unknown, says: string | null | undefined, fields = [part]): Place => {
     const off = (fields[0] ?? 'breaker') in settings ? 'off' : 'not a part of this policy';
     return { part, on: Boolean(on), says: says ?? off, fields };
@@ -90,13 +90,13 @@ function sayOwnership(killSwitch: boolean): string {
     : 'Retries, unless a layer upstream does, or a run inside has given up on the same error.';
 }
 
-function sayRetry(attempts: number, backoff: AllSettings['backoff']): string {
+function sayRetry(attempts: number, backoff: PartSettings['backoff']): string {
   if (attempts === 1) return 'One attempt, never repeated.';
   const times = attempts < Infinity ? `Up to ${attempts} attempts` : 'Any number of attempts';
   return `${times}, ${sayBackoff(backoff)}`;
 }
 
-function sayBackoff(backoff: AllSettings['backoff']): string {
+function sayBackoff(backoff: PartSettings['backoff']): string {
   if (!backoff) return 'without waiting in between.';
   if (typeof backoff === 'function') return 'with waits from a function.';
   const { strategy, base, factor, cap, jitter } = backoff;
@@ -120,7 +120,7 @@ function sayJitter(jitter: string | number | { readonly plusMinus: number }): st
     : `${round(100 * Number(jitter))} % of it left to chance`;
 }
 
-function sayHedge(hedge: NonNullable<AllSettings['hedge']>, attempts: number): string {
+function sayHedge(hedge: NonNullable<PartSettings['hedge']>, attempts: number): string {
   if (attempts === 1) return 'Never: a hedge is an attempt, and there is only one.';
   const { after, percentile, extraLoad } = hedge;
   const when =
@@ -135,13 +135,13 @@ function sayBudget(ratio: number): string {
   return `Each success pays for ${round(ratio)} of a retry. Without successes there are soon no retries.`;
 }
 
-function sayTarget({ targetOf, choose }: Plan, choice: AllSettings['choice']): string {
+function sayTarget({ targetOf, choose }: Plan, choice: PartSettings['choice']): string {
   if (!targetOf) return 'no state is kept';
   const chosen = choose && choice ? ' Of several, one with less latency and calls in flight is chosen.' : '';
   return `State is kept for each target by itself.${chosen}`;
 }
 
-function sayBreaker(breaker: NonNullable<AllSettings['breaker']>, waits: boolean): string {
+function sayBreaker(breaker: NonNullable<PartSettings['breaker']>, waits: boolean): string {
   const { window, minimum, failureRatio, consecutive, slow, openFor } = breaker;
   const [least, most = least] = openFor as readonly [number, number?];
   const back = typeof window === 'number' ? sayMs(window) : `${window.calls} calls`;
@@ -158,7 +158,7 @@ function sayProbes(probes: number): string {
   return `Half-open, it lets ${probes} through at a time; so many successes in a row close it.`;
 }
 
-function sayLimiter({ rate, burst, wait }: NonNullable<AllSettings['limiter']>): string {
+function sayLimiter({ rate, burst, wait }: NonNullable<PartSettings['limiter']>): string {
   const late =
     wait > 0
       ? `waits for its turn, at most ${wait < Infinity ? sayMs(wait) : 'as long as patience allows'}`
@@ -166,12 +166,12 @@ function sayLimiter({ rate, burst, wait }: NonNullable<AllSettings['limiter']>):
   return `${round(rate * 1000)} attempts a second, ${burst} at once after a rest; one that comes too early ${late}.`;
 }
 
-function sayBulkhead({ concurrent, queue }: NonNullable<AllSettings['bulkhead']>): string {
+function sayBulkhead({ concurrent, queue }: NonNullable<PartSettings['bulkhead']>): string {
   const more = queue > 0 ? `${queue} more wait, and the others are refused` : 'the others are refused';
   return `At most ${concurrent} attempts in flight; ${more}.`;
 }
 
-function sayTimeout(plan: Plan, { attemptTimeout }: AllSettings, isGuarded: boolean): string {
+function sayTimeout(plan: Plan, { attemptTimeout }: PartSettings, isGuarded: boolean): string {
   if (!isGuarded) return 'off';
   if (attemptTimeout === undefined || attemptTimeout === Infinity)
     return 'Nothing but patience ends an attempt.';

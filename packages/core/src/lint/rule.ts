@@ -1,5 +1,5 @@
 import type { PolicySpec } from '../policy/default-policy.ts';
-import type { AllSettings } from '../policy/part-settings.ts';
+import type { PartSettings } from '../policy/part-settings.ts';
 import type { Plan } from '../policy/plan.ts';
 
 /** `error`: it will hurt somebody. `warning`: it will when things go wrong. `advice`: worth a look. */
@@ -23,7 +23,7 @@ export interface LintFacts {
 
 /** What rules look at. */
 export interface Subject {
-  readonly settings: AllSettings;
+  readonly settings: PartSettings;
   readonly plan: Plan;
   readonly facts: LintFacts;
 }

@@ -53,7 +53,7 @@ export const breaker = definePart({
       openForMs: span('breaker.openFor', openFor),
     };
     guard(plan);
-    plan.isTimed ||= machine.slowOverMs < Infinity;
+    plan.needsClock ||= machine.slowOverMs < Infinity;
     // Work that goes on until its patience ends is not ended by an open breaker, unless that is asked for.
     const said = (spec.breaker as { whenOpen?: string } | undefined)?.whenOpen;
     plan.waitsForBreaker = settings.whenOpen === 'wait' || (plan.attempts === Infinity && said === undefined);

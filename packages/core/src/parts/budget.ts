@@ -10,7 +10,7 @@ export const budget = definePart({
   create({ budget: settings }, plan) {
     if (!settings) return;
     const { ratio, window: windowMs } = settings;
-    plan.isTimed = true;
+    plan.needsClock = true;
     keep(plan, 'pool', (target) => {
       target.budget = new RetryBudget({ ratio, windowMs, attempts: plan.attempts });
     });

@@ -4,7 +4,7 @@ import { definePart } from '../policy/part.ts';
 import type { Operation, RunOptions, Wait } from '../policy/plan.ts';
 import { ExpiredError } from '../report/errors.ts';
 import type { Story } from '../report/story.ts';
-import { detached } from '../run/ambient-context.ts';
+import { withoutAmbient } from '../run/ambient-context.ts';
 import { limitsOf, patiently } from '../run/deadline.ts';
 import type { Ending } from '../run/promise-driver.ts';
 import { addLayer, failure, type Next } from './layer.ts';
@@ -40,7 +40,7 @@ export const cache = definePart({
     const { clock, name } = plan;
     plan.results = { entries: new Map(), flights: new Map() };
     // A new document for a whole fleet must not send everybody to the origin at once.
-    plan.handOver.push((next) => {
+    plan.carryOver.push((next) => {
       if (next.results) next.results = plan.results;
     });
 
@@ -81,7 +81,9 @@ export const cache = definePart({
           }
         };
         // The flight is everybody's: neither the patience nor the leaving of the one who starts it may cut it short.
-        const flight = detached(() => next({ ...options, signal: undefined, patience: undefined, onWait }))
+        const flight = withoutAmbient(() =>
+          next({ ...options, signal: undefined, patience: undefined, onWait }),
+        )
           .then((ending) => {
             if (ending.ok) keep(key, ending.value);
             return ending;

@@ -41,7 +41,7 @@ export const hedge = definePart({
     plan.hedge = {
       at(work, target, now) {
         work.target?.hedgeBudget?.firstTry(now);
-        if (!work.idempotent || work.barred || plan.killSwitch.isOn || work.attempt >= plan.attempts)
+        if (!work.idempotent || work.retryVeto || plan.killSwitch.isOn || work.attempt >= plan.attempts)
           return Infinity;
         if (after !== undefined) return now + after;
         const { latency } = target;

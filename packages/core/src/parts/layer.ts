@@ -34,7 +34,7 @@ export function runLayers<T>(
 export function addLayer(plan: Plan, layer: Layer): void {
   plan.layers.push(layer);
   plan.layers.sort((a, b) => a.order - b.order);
-  plan.throughLayers = runLayers;
+  plan.runLayers = runLayers;
 }
 
 /** The ending of a run that a layer cuts short. */

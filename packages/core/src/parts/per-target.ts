@@ -1,8 +1,8 @@
 import { Target } from '../machines/target.ts';
 import { Targets } from '../machines/targets.ts';
 import type { Plan, RunOptions } from '../policy/plan.ts';
-import { runSwiftly } from '../run/fast-path.ts';
-import { refuseSwiftly } from '../run/fast-refusal.ts';
+import { runFast } from '../run/fast-path.ts';
+import { refuseFast } from '../run/fast-refusal.ts';
 import { GuardedWork } from '../run/guarded-work.ts';
 import { outside } from '../run/no-context.ts';
 
@@ -13,9 +13,9 @@ const targetsMax = 1000;
 export function guard(plan: Plan, isSwift = true): void {
   plan.work = (options, now, patienceEndsAt) => new GuardedWork(plan, options, now, patienceEndsAt);
   plan.outside = outside;
-  plan.isIntricate ||= !isSwift;
-  plan.swift = plan.isIntricate ? undefined : runSwiftly;
-  plan.refuse = plan.isIntricate ? undefined : refuseSwiftly;
+  plan.needsMachine ||= !isSwift;
+  plan.fastPath = plan.needsMachine ? undefined : runFast;
+  plan.fastRefusal = plan.needsMachine ? undefined : refuseFast;
 }
 
 /**
@@ -50,7 +50,7 @@ export function keep(plan: Plan, scope: 'member' | 'pool', equip: (target: Targe
     for (const [, target] of targets) yield target;
     for (const [, pool] of pools) yield pool;
   };
-  plan.handOver.push((next) => {
+  plan.carryOver.push((next) => {
     const now = plan.clock.now();
     const give = (target: Target, to: RunOptions | undefined) => {
       const heir = next.targetOf?.(to, now);

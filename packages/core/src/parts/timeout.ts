@@ -21,7 +21,7 @@ export const timeout = definePart({
       throw new OptionsError('attemptTimeout', limitMs, `less than the patience of ${plan.patienceMs} ms`);
     }
     guard(plan);
-    plan.isTimed ||= limitMs < Infinity;
+    plan.needsClock ||= limitMs < Infinity;
     plan.attemptTimeoutMs = Math.max(0, limitMs);
     keep(plan, 'member', (target) => {
       if (limitMs !== AUTO) return;

@@ -13,7 +13,7 @@ import type { throttle } from '../parts/throttle.ts';
 import type { timeout } from '../parts/timeout.ts';
 
 /** What the parts of a policy were given. Undefined: it has no such part, or nothing switched it on; null: switched off. */
-export type AllSettings = Partial<
+export type PartSettings = Partial<
   SettingsOf<
     typeof retry.fields &
       typeof timeout.fields &

@@ -7,7 +7,7 @@ import type { Target } from '../machines/target.ts';
 import type { Targets } from '../machines/targets.ts';
 import type { Results } from '../parts/cache.ts';
 import type { Layer, runLayers } from '../parts/layer.ts';
-import type { Attempt, Flight } from '../run/attempt.ts';
+import type { Attempt, GuardedAttempt } from '../run/attempt.ts';
 import type { GuardedWork } from '../run/guarded-work.ts';
 import type { Failure } from '../run/promise-driver.ts';
 import type { Work } from '../run/work.ts';
@@ -21,7 +21,7 @@ export interface Context {
   readonly attempt: number;
   /** The target chosen for this attempt; undefined when the run named none. */
   readonly target: string | undefined;
-  /** Aborts when the attempt is over: timed out, cancelled, or beaten by its rival. Made when first read. */
+  /** Aborts when the attempt is over: timed out, cancelled, or beaten by its hedgeTwin. Made when first read. */
   readonly signal: AbortSignal;
   /** Ms the customer will still wait; Infinity without a limit. */
   readonly patienceLeft: number;
@@ -32,7 +32,7 @@ export type Operation<T> = (context: Context) => PromiseLike<T> | T;
 
 /** What a caller may say about one run. */
 export interface RunOptions {
-  /** At most this long for everything, waits included. It can shorten what the surroundings allow, never extend it. */
+  /** At most this long for everything, waits included. It can shorten what the ambientContext allow, never extend it. */
   readonly patience?: Duration | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Whose state (breaker, budget, bulkhead, latency) this call belongs to: a shard, a host. */
@@ -42,7 +42,7 @@ export interface RunOptions {
   /** False: repeat only what was provably not processed. */
   readonly idempotent?: boolean | undefined;
   /** Asked before each repetition: what forbids it, if something does, such as a body that can be read only once. */
-  readonly barred?: (() => StopReason | undefined) | undefined;
+  readonly retryVeto?: (() => StopReason | undefined) | undefined;
   /** Asked of every outcome of this run before the policy's classifiers, which judge what it declines. If it throws, nothing is repeated. */
   readonly classify?: Classifier | undefined;
   /** Under load the least important waits and is refused first. */
@@ -97,7 +97,7 @@ export interface Plan extends Rules {
     | ((work: GuardedWork, now: number, refused: ReadonlySet<Target> | undefined) => Target | undefined)
     | undefined;
   /** Each gives something that is kept to the plan that takes over. */
-  readonly handOver: ((next: Plan) => void)[];
+  readonly carryOver: ((next: Plan) => void)[];
   /** What each part keeps for a target. */
   readonly equip: ((target: Target, pooled: boolean) => void)[];
   /** Runs `fn` in nobody's async context; absent where no attempt can follow one that has not settled. */
@@ -109,7 +109,7 @@ export interface Plan extends Rules {
   /** Results by key, and the calls that will give one; absent where none are kept. */
   results: Results | undefined;
   /** Runs through the layers; absent where there are none. */
-  throughLayers: typeof runLayers | undefined;
+  runLayers: typeof runLayers | undefined;
   /** Above 0: every attempt's limit. 0: what the target's measurements say, or a share of what is left. */
   attemptTimeoutMs: number;
   /** True: an open breaker is waited for if patience allows, instead of ending the work. */
@@ -118,19 +118,19 @@ export interface Plan extends Rules {
   limiterWaitMs: number;
   hedge: HedgeRules | undefined;
   /** A shorter way for runs that ask for nothing special; undefined when it cannot be gone now. */
-  swift:
+  fastPath:
     | (<T>(plan: Plan, operation: Operation<T>, options: RunOptions | undefined) => Promise<T> | undefined)
     | undefined;
   /** The same for a refusal: undefined when the long way has to find out. */
-  refuse: ((plan: Plan, options: RunOptions | undefined) => Failure<never> | undefined) | undefined;
+  fastRefusal: ((plan: Plan, options: RunOptions | undefined) => Failure<never> | undefined) | undefined;
   /** What a success passes through on that way, where nothing stands around the attempts. */
   onSuccess: (value: unknown) => unknown;
   /** Nothing stands around its attempts: a run that asks for nothing needs no machine until it fails. */
   isPlain: boolean;
   /** A part must know when an attempt started. */
-  isTimed: boolean;
+  needsClock: boolean;
   /** A part may let an attempt wait or race. */
-  isIntricate: boolean;
+  needsMachine: boolean;
   /** No retries and no hedges while set: one attempt for each piece of work. */
   readonly killSwitch: { isOn: boolean };
 }
@@ -155,10 +155,10 @@ export interface Reporter {
   attempt(work: Work, attempt: Attempt, now: number, judged: Judgement, verdict: Verdict): void;
   ended(work: Work, now: number): void;
   refused(work: Work, now: number, target: string | undefined, because: StopReason): void;
-  hedged(work: Work, attempt: Flight, now: number): void;
+  hedged(work: Work, attempt: GuardedAttempt, now: number): void;
   /** A layer answered in the place of the work. */
   served(target: string | undefined, now: number, by: 'fallback' | 'fresh' | 'stale'): void;
-  zombie(attempt: Flight, now: number): void;
+  zombie(attempt: GuardedAttempt, now: number): void;
   breaker(
     target: string | undefined,
     now: number,

@@ -1,10 +1,10 @@
 import type { Pack } from '../decide/outcome.ts';
 import { isDocument, readTable, type Table } from '../fields.ts';
 import { OptionsError } from '../report/errors.ts';
-import { surroundings } from '../run/ambient-context.ts';
+import { ambientContext } from '../run/ambient-context.ts';
 import { attemptRun, type Ending, rescue, run } from '../run/promise-driver.ts';
-import { wrongIn } from '../run/run-options.ts';
-import { beginPlainly, Work } from '../run/work.ts';
+import { runOptionsError } from '../run/run-options.ts';
+import { startPlainAttempt, Work } from '../run/work.ts';
 import type { Clock, Random } from '../time/clock.ts';
 import { systemClock, systemRandom } from '../time/system-clock.ts';
 import { Counters } from './counters.ts';
@@ -77,8 +77,8 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
     function compile({ name, fields, settings }: Said): Pick<Policy, 'name' | 'plan' | 'settings'> {
       const plan = emptyPlan(name, packs, environment, counters, killSwitch);
       for (const part of parts) part.create(settings, plan, fields);
-      plan.isTimed ||= plan.patienceMs < Infinity;
-      if (plan.layers[0]) plan.swift = plan.refuse = undefined;
+      plan.needsClock ||= plan.patienceMs < Infinity;
+      if (plan.layers[0]) plan.fastPath = plan.fastRefusal = undefined;
       else plan.isPlain = !(plan.targetOf || plan.reporter || plan.judgesValues);
       return { name, plan, settings };
     }
@@ -92,15 +92,15 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       counters,
       run<T>(operation: Operation<T>, options?: RunOptions) {
         const { plan } = made;
-        const wrong = options && wrongIn(options);
+        const wrong = options && runOptionsError(options);
         // Whoever gets a promise looks for errors there.
         if (wrong) return Promise.reject(wrong);
-        const { isPlain, swift, throughLayers } = plan;
-        if (isPlain && !options && !surroundings()) {
+        const { isPlain, fastPath, runLayers } = plan;
+        if (isPlain && !options && !ambientContext()) {
           // The short way, where nothing stands around the attempts: the promise of the operation is passed on, and the
           // machinery is built only when it fails. Written out here, where few frames stand before the operation.
-          const now = plan.isTimed ? plan.clock.now() : 0;
-          const attempt = beginPlainly(plan, now + plan.patienceMs);
+          const now = plan.needsClock ? plan.clock.now() : 0;
+          const attempt = startPlainAttempt(plan, now + plan.patienceMs);
           let answer: PromiseLike<T> | T;
           try {
             answer = operation(attempt);
@@ -112,18 +112,17 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
             (rescue<T>).bind(attempt, operation, now),
           );
         }
-        if (swift && !surroundings()) return swift(plan, operation, options) ?? run(plan, operation, options);
-        if (throughLayers) return throughLayers(plan, operation, options).then(unwrap);
+        if (fastPath && !ambientContext())
+          return fastPath(plan, operation, options) ?? run(plan, operation, options);
+        if (runLayers) return runLayers(plan, operation, options).then(unwrap);
         return run(plan, operation, options);
       },
       try(operation, options) {
         const { plan } = made;
-        const wrong = options && wrongIn(options);
+        const wrong = options && runOptionsError(options);
         if (wrong) return Promise.reject(wrong);
-        const refused = surroundings() ? undefined : plan.refuse?.(plan, options);
-        return refused
-          ? Promise.resolve(refused)
-          : (plan.throughLayers ?? attemptRun)(plan, operation, options);
+        const refused = ambientContext() ? undefined : plan.fastRefusal?.(plan, options);
+        return refused ? Promise.resolve(refused) : (plan.runLayers ?? attemptRun)(plan, operation, options);
       },
       wrap(fn) {
         return function (this: unknown, ...args) {
@@ -144,7 +143,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
         const nextSaid = read(document);
         const next = compile(nextSaid);
         said = nextSaid;
-        for (const give of plan.handOver) give(next.plan);
+        for (const give of plan.carryOver) give(next.plan);
         Object.assign(made, next, { spec: document });
       },
       kill(on = true) {
@@ -194,14 +193,14 @@ function emptyPlan(
     judgesValues: 0,
     waitsForBreaker: false,
     killSwitch,
-    isTimed: false,
+    needsClock: false,
     isPlain: false,
-    isIntricate: false,
+    needsMachine: false,
     delay: () => 0,
     classify: () => undefined,
     work: (options, now, patienceEndsAt) => new Work(plan, options, now, patienceEndsAt),
-    swift: undefined,
-    refuse: undefined,
+    fastPath: undefined,
+    fastRefusal: undefined,
     onSuccess(value) {
       counters.succeeded++;
       return value;
@@ -214,10 +213,10 @@ function emptyPlan(
     hedge: undefined,
     outside: undefined,
     reporter: undefined,
-    throughLayers: undefined,
+    runLayers: undefined,
     results: undefined,
     equip: [],
-    handOver: [],
+    carryOver: [],
     layers: [],
   };
   return plan;

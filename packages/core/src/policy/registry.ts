@@ -54,7 +54,7 @@ export const registry = /* @__PURE__ */ definePart({
     const { name } = plan;
     if (name === undefined) return;
     plans.set(name, plan);
-    plan.handOver.push(() => {
+    plan.carryOver.push(() => {
       // One that has been given another name, or none, is no longer listed under this one.
       if (plans.get(name) === plan) plans.delete(name);
     });

@@ -4,7 +4,7 @@ import type { BreakerState } from '../machines/breaker.ts';
 import type { RetryBudget } from '../machines/budget.ts';
 import { definePart } from '../policy/part.ts';
 import type { Plan, Reporter } from '../policy/plan.ts';
-import type { Attempt, Flight } from '../run/attempt.ts';
+import type { Attempt, GuardedAttempt } from '../run/attempt.ts';
 import type { Work } from '../run/work.ts';
 
 interface Heading {
@@ -186,7 +186,7 @@ function reporter(plan: Plan): Reporter {
       if (work.options?.observed) return inner();
       for (const { around } of subscriptions) {
         if (!around) continue;
-        const at = (attempt as Partial<Flight>).startedAt ?? plan.clock.now();
+        const at = (attempt as Partial<GuardedAttempt>).startedAt ?? plan.clock.now();
         const sent = { ...heading(work, at, attempt), attempt: attempt.attempt };
         const next = inner;
         inner = () => around(sent, next);
@@ -202,7 +202,7 @@ function reporter(plan: Plan): Reporter {
       const { attempt: number } = attempt;
       const { given: outcome } = work;
       const last = verdict.kind === 'done' || verdict.kind === 'give_up';
-      const tookMs = now - ((attempt as Partial<Flight>).startedAt ?? startOf(work, number));
+      const tookMs = now - ((attempt as Partial<GuardedAttempt>).startedAt ?? startOf(work, number));
       publish({ ...from, type: 'attempt', attempt: number, class: judged.class, tookMs, outcome, last });
       if (judged.unreadableHint !== undefined) {
         publish({ ...from, type: 'unreadable_hint', attempt: number, hint: judged.unreadableHint });

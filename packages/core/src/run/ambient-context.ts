@@ -2,7 +2,7 @@ import type { Operation, Priority } from '../policy/plan.ts';
 import type { Work } from './work.ts';
 
 /** What work inherits from the request, event or step that it serves. */
-export interface Surroundings {
+export interface AmbientContext {
   /** When the customer gives up, on the scale of `Clock.now`. */
   readonly patienceEndsAt?: number | undefined;
   /** Aborts when the customer has gone. */
@@ -16,10 +16,10 @@ export interface Surroundings {
   readonly idempotencyKey?: string | undefined;
 }
 
-/** Where surroundings are kept: AsyncLocalStorage, or anything of its shape. */
+/** Where ambientContext are kept: AsyncLocalStorage, or anything of its shape. */
 export interface SurroundingsStore {
-  getStore(): Surroundings | undefined;
-  run<T>(surroundings: Surroundings | undefined, fn: () => T): T;
+  getStore(): AmbientContext | undefined;
+  run<T>(ambientContext: AmbientContext | undefined, fn: () => T): T;
   /** `operation` inside the limits of its own work, for the runs that it makes. */
   ambient?<T>(work: Work, operation: Operation<T>): Operation<T>;
 }
@@ -27,12 +27,12 @@ export interface SurroundingsStore {
 let store: SurroundingsStore | undefined;
 
 /** Lets `holdfast/ambient` bring the store: core itself imports nothing of the platform's. */
-export function keepSurroundingsIn(given: SurroundingsStore | undefined): void {
+export function setAmbientStore(given: SurroundingsStore | undefined): void {
   store = given;
 }
 
 /** What surrounds the running code; `undefined` unless `holdfast/ambient` is loaded and an edge has written. */
-export function surroundings(): Surroundings | undefined {
+export function ambientContext(): AmbientContext | undefined {
   return store?.getStore();
 }
 
@@ -40,7 +40,7 @@ export function surroundings(): Surroundings | undefined {
  * Runs `fn` inside `inner`. Time only shrinks: a later end than the one that already holds is cut to it.
  * Without `holdfast/ambient` this runs `fn` and nothing else.
  */
-export function surroundedBy<T>(inner: Surroundings, fn: () => T): T {
+export function withAmbient<T>(inner: AmbientContext, fn: () => T): T {
   if (!store) return fn();
   const outer = store.getStore();
   // As it is: an edge may make its signal only when somebody asks for it, and it is met here once an event.
@@ -55,6 +55,6 @@ export function ambient<T>(work: Work, operation: Operation<T>): Operation<T> {
 }
 
 /** Runs `fn` outside of whatever surrounds it: shared flights, pools and intervals serve nobody in particular. */
-export function detached<T>(fn: () => T): T {
+export function withoutAmbient<T>(fn: () => T): T {
   return store?.getStore() ? store.run(undefined, fn) : fn();
 }

@@ -55,7 +55,7 @@ export class Attempt implements Context {
  * An attempt at a target: what the guards keep of it. It is its own alarm, which rings when its time is up and, where
  * nobody waits for it any more, when its permit has been held for too long.
  */
-export class Flight extends Alarm implements Context {
+export class GuardedAttempt extends Alarm implements Context {
   declare readonly plan: Plan;
   declare readonly attempt: number;
   declare readonly patienceEndsAt: number;

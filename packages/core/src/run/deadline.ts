@@ -1,8 +1,8 @@
 import { readDuration } from '../policy/duration.ts';
 import type { Plan, RunOptions } from '../policy/plan.ts';
 import { Alarm, type Clock } from '../time/clock.ts';
-import { leaveWith, stay } from './abort-listeners.ts';
-import { surroundings } from './ambient-context.ts';
+import { onAbort, stay } from './abort-listeners.ts';
+import { ambientContext } from './ambient-context.ts';
 
 /** How long a caller waits. */
 export interface Limits {
@@ -16,7 +16,7 @@ export function limitsOf(
   { clock, patienceMs }: Pick<Plan, 'clock' | 'patienceMs'>,
   { patience, signal }: RunOptions,
 ): Limits {
-  const around = surroundings();
+  const around = ambientContext();
   const startedAt = clock.now();
   const askedMs = readDuration(patience ?? patienceMs);
   const endsAt = Math.min(startedAt + askedMs, around?.patienceEndsAt ?? Infinity);
@@ -43,7 +43,7 @@ export function patiently<T>(
     };
     promise.then(resolve, reject).then(rest);
     if (signal?.aborted) return patience.leave(signal.reason);
-    if (signal) leaveWith(signal, patience);
+    if (signal) onAbort(signal, patience);
     if (endsAt < Infinity) clock.set(patience, endsAt);
   });
 }

@@ -1,8 +1,8 @@
 import type { Judgement, Outcome } from '../decide/outcome.ts';
 import type { Operation, Plan, RunOptions } from '../policy/plan.ts';
-import { Flight } from './attempt.ts';
-import { isDemanding, type Refused, refuseSwiftly } from './fast-refusal.ts';
-import { landAtOnce, launch } from './guarded-attempt.ts';
+import { GuardedAttempt } from './attempt.ts';
+import { needsMachineFor, type Refused, refuseFast } from './fast-refusal.ts';
+import { settleSuccess, startAttempt } from './guarded-attempt.ts';
 import type { GuardedWork } from './guarded-work.ts';
 import { follow, type Run, returnOrThrow, soon } from './promise-driver.ts';
 import { DONE, isJudged, judge } from './work.ts';
@@ -13,17 +13,17 @@ const okay: Judgement = { class: 'ok' };
  * The short way through the guards, for a run that asks for nothing that needs the machine from its beginning, and finds all
  * of them open. A success needs no machine: it is built when an attempt fails or its time is up, and takes over from there.
  */
-export function runSwiftly<T>(
+export function runFast<T>(
   plan: Plan,
   operation: Operation<T>,
   options: RunOptions | undefined,
 ): Promise<T> | undefined {
-  if (options && isDemanding(options)) return undefined;
-  const now = plan.isTimed || options?.target !== undefined ? plan.clock.now() : 0;
+  if (options && needsMachineFor(options)) return undefined;
+  const now = plan.needsClock || options?.target !== undefined ? plan.clock.now() : 0;
   const target = plan.targetOf!(options, now);
   const { breaker, bulkhead, budget } = target;
   if (breaker && !breaker.isClosed) {
-    const refused = refuseSwiftly(plan, options);
+    const refused = refuseFast(plan, options);
     return refused && later(refused);
   }
   // One that strangers share does not go by the name that was asked for.
@@ -31,7 +31,7 @@ export function runSwiftly<T>(
   if (bulkhead && !bulkhead.tryEnter()) return undefined;
   plan.counters.operations++;
   budget?.firstTry(now);
-  const flight = launch<SwiftFlight<T>>(SwiftFlight, plan, target, 1, now, now + plan.patienceMs)!;
+  const flight = startAttempt<FastAttempt<T>>(FastAttempt, plan, target, 1, now, now + plan.patienceMs)!;
   const promise = flight.endsAt < Infinity ? flight.promise(operation, options) : undefined;
   // Called from here: each frame that stands before the operation makes its errors dearer.
   let answer: PromiseLike<T> | T;
@@ -63,7 +63,7 @@ function take(resolve: (value: never) => void): void {
 
 /** Without a limit in time, the promise of the operation is passed on. */
 function passOn<T>(
-  flight: Flight,
+  flight: GuardedAttempt,
   operation: Operation<T>,
   options: RunOptions | undefined,
   answer: PromiseLike<T> | T,
@@ -75,7 +75,7 @@ function passOn<T>(
 }
 
 function arrive<T>(
-  flight: Flight,
+  flight: GuardedAttempt,
   operation: Operation<T>,
   options: RunOptions | undefined,
   value: T,
@@ -83,12 +83,12 @@ function arrive<T>(
   const { plan } = flight;
   const judged = judgeValue(plan, options, value);
   if (judged.class !== 'ok') return goOn(flight, operation, options, { ok: true, value }, judged);
-  landAtOnce(flight, judged);
+  settleSuccess(flight, judged);
   return value;
 }
 
 function goOn<T>(
-  flight: Flight,
+  flight: GuardedAttempt,
   operation: Operation<T>,
   options: RunOptions | undefined,
   outcome: Outcome,
@@ -103,7 +103,7 @@ function goOn<T>(
 }
 
 /** With one, nobody waits longer than that, whatever the operation does. */
-class SwiftFlight<T> extends Flight {
+class FastAttempt<T> extends GuardedAttempt {
   declare operation: Operation<T>;
   declare options: RunOptions | undefined;
   declare resolve: (value: T | Promise<T>) => void;
@@ -137,7 +137,7 @@ class SwiftFlight<T> extends Flight {
     const judged = run ? undefined : judgeValue(plan, options, value);
     if (judged?.class === 'ok') {
       plan.clock.clear(this);
-      landAtOnce(this, judged);
+      settleSuccess(this, judged);
       this.resolve(value);
     } else this.settled({ ok: true, value }, judged);
   }
@@ -172,9 +172,13 @@ function judgeValue(plan: Plan, options: RunOptions | undefined, value: unknown)
   return isJudged(plan, options, value) ? judge(plan, options, { ok: true, value }) : okay;
 }
 
-function takeOver(flight: Flight, options: RunOptions | undefined): GuardedWork {
+function takeOver(flight: GuardedAttempt, options: RunOptions | undefined): GuardedWork {
   const { plan, on, startedAt, patienceEndsAt } = flight;
-  const work = plan.work(options, plan.isTimed ? startedAt : plan.clock.now(), patienceEndsAt) as GuardedWork;
+  const work = plan.work(
+    options,
+    plan.needsClock ? startedAt : plan.clock.now(),
+    patienceEndsAt,
+  ) as GuardedWork;
   work.adopt(flight, on.budget);
   return work;
 }

@@ -7,8 +7,9 @@ import type { Failure } from './promise-driver.ts';
  * The short way of an open breaker: a refusal must cost less than the work it refuses, so no machine is built for it. Undefined
  * where the long way has to find out.
  */
-export function refuseSwiftly(plan: Plan, options: RunOptions | undefined): Refused | undefined {
-  if (plan.waitsForBreaker || plan.reporter?.isHeard() || (options && isDemanding(options))) return undefined;
+export function refuseFast(plan: Plan, options: RunOptions | undefined): Refused | undefined {
+  if (plan.waitsForBreaker || plan.reporter?.isHeard() || (options && needsMachineFor(options)))
+    return undefined;
   const now = plan.clock.now();
   const { breaker, budget, name } = plan.targetOf!(options, now);
   if (!breaker || breaker.isClosed) return undefined;
@@ -24,7 +25,7 @@ export function refuseSwiftly(plan: Plan, options: RunOptions | undefined): Refu
 }
 
 /** Whether a run asks for what only the machine can do: to be left, to hurry, to choose, to tell those inside. */
-export function isDemanding({ signal, patience, targets, ambient }: RunOptions): boolean {
+export function needsMachineFor({ signal, patience, targets, ambient }: RunOptions): boolean {
   return (signal ?? patience ?? targets ?? ambient) !== undefined;
 }
 

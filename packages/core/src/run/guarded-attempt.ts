@@ -2,7 +2,7 @@ import type { Judgement } from '../decide/outcome.ts';
 import type { Target } from '../machines/target.ts';
 import type { Plan } from '../policy/plan.ts';
 import { ExpiredError, isExpired } from '../report/errors.ts';
-import type { Flight } from './attempt.ts';
+import type { GuardedAttempt } from './attempt.ts';
 
 /** A breaker's ticket lives a second longer than its attempt. */
 const ticketGraceMs = 1000;
@@ -17,8 +17,8 @@ const shareMinMs = 1;
  * Starts an attempt that has passed all guards but the last: half-open, a breaker admits only so many at once, whoever
  * passed its first look. Undefined: it refuses; a permit that was taken is still to be returned.
  */
-export function launch<F extends Flight>(
-  Kind: new (...args: ConstructorParameters<typeof Flight>) => F,
+export function startAttempt<F extends GuardedAttempt>(
+  Kind: new (...args: ConstructorParameters<typeof GuardedAttempt>) => F,
   plan: Plan,
   target: Target,
   attempt: number,
@@ -68,7 +68,7 @@ function sharesLeft(plan: Plan, attempt: number): number {
  * When an attempt whose time is up really ends. Cutting it short would only turn a late answer into a failure where
  * nothing could follow it, or where the limit itself seems too short: then it has all its patience.
  */
-export function extendedEnd(flight: Flight, mayRetry: boolean): number {
+export function extendedEnd(flight: GuardedAttempt, mayRetry: boolean): number {
   const { plan, on, attempt, startedAt, endsAt, patienceEndsAt } = flight;
   const { autoTimeout } = on;
   if (plan.attemptTimeoutMs > 0 || !autoTimeout) return endsAt;
@@ -89,7 +89,7 @@ const timedEvery = 8;
  * success needs. Where nothing depends on how long attempts take, and none can be slow because it is given up before, only
  * the counts of a closed breaker are left, and in those a few successes may stand where the last one was counted that was timed.
  */
-export function isEndTimed({ plan, on: target }: Flight): boolean {
+export function isEndTimed({ plan, on: target }: GuardedAttempt): boolean {
   const { breaker, bulkhead, latency, standing, throttle } = target;
   if (latency || standing || throttle || bulkhead?.queued) return true;
   if (breaker && (!breaker.isClosed || breaker.slowOverMs < (plan.attemptTimeoutMs || Infinity))) return true;
@@ -98,7 +98,7 @@ export function isEndTimed({ plan, on: target }: Flight): boolean {
 }
 
 /** Takes in what an attempt says of its target: `ok` and `fatal` are answers, `ignored` is nothing, the rest failures. */
-export function land(flight: Flight, now: number, judged: Judgement): void {
+export function settleAttempt(flight: GuardedAttempt, now: number, judged: Judgement): void {
   const { on: target, ticket } = flight;
   const { breaker, autoTimeout, standing, latency, throttle } = target;
   const { class: outcome } = judged;
@@ -120,9 +120,9 @@ export function land(flight: Flight, now: number, judged: Judgement): void {
 }
 
 /** The end of work whose first attempt went well, before there was need of a machine. */
-export function landAtOnce(flight: Flight, judged: Judgement): void {
+export function settleSuccess(flight: GuardedAttempt, judged: Judgement): void {
   const { plan, on, startedAt } = flight;
-  land(flight, isEndTimed(flight) ? plan.clock.now() : startedAt, judged);
+  settleAttempt(flight, isEndTimed(flight) ? plan.clock.now() : startedAt, judged);
   plan.counters.succeeded++;
   on.budget?.success();
 }
@@ -131,7 +131,12 @@ export function landAtOnce(flight: Flight, judged: Judgement): void {
  * The error of an attempt whose time is up: its own limit, or the end of all patience. Its cause is the last real error,
  * past any of ours: one on top of the other they would grow with the attempts.
  */
-export function expiryOf(flight: Flight, now: number, startedAt: number, given: unknown): ExpiredError {
+export function expiryOf(
+  flight: GuardedAttempt,
+  now: number,
+  startedAt: number,
+  given: unknown,
+): ExpiredError {
   const cause = isExpired(given) ? given.cause : given;
   return flight.endsAt < flight.patienceEndsAt
     ? new ExpiredError('HOLDFAST_ATTEMPT_TIMEOUT', `attempt ${flight.attempt}`, now - flight.startedAt, cause)

@@ -15,9 +15,9 @@ import {
   type RefusalReason,
   refusedQuickly,
 } from '../report/errors.ts';
-import { type Attempt, Flight } from './attempt.ts';
+import { type Attempt, GuardedAttempt } from './attempt.ts';
 import { ask } from './call-user.ts';
-import { expiryOf, extendedEnd, isEndTimed, land, launch } from './guarded-attempt.ts';
+import { expiryOf, extendedEnd, isEndTimed, settleAttempt, startAttempt } from './guarded-attempt.ts';
 import { ranks } from './run-options.ts';
 import { type Payment, PREPAID_TIMEOUT, REFUNDED, SEND, STOP, type Step, WAIT, Work } from './work.ts';
 
@@ -42,7 +42,7 @@ type Admission = Step | typeof REFUSED;
  */
 export class GuardedWork extends Work {
   /** The older of two attempts that are raced; `current` is the newer. */
-  declare rival: Flight | undefined;
+  declare hedgeTwin: GuardedAttempt | undefined;
   /** When a second attempt may be started beside the first. */
   declare hedgeAt: number;
   /** No attempt before this: a server said so. */
@@ -57,7 +57,7 @@ export class GuardedWork extends Work {
 
   constructor(plan: Plan, options: RunOptions | undefined, now: number, patienceEndsAt: number) {
     super(plan, options, now, patienceEndsAt);
-    this.rival = undefined;
+    this.hedgeTwin = undefined;
     this.hedgeAt = Infinity;
     this.hintedUntil = -Infinity;
     this.paused = undefined;
@@ -85,13 +85,13 @@ export class GuardedWork extends Work {
       return paused.resume(now);
     }
     if (this.backingOff) return super.alarm(now);
-    const { rival } = this;
-    const current = this.current as Flight | undefined;
+    const { hedgeTwin } = this;
+    const current = this.current as GuardedAttempt | undefined;
     if (now >= this.hedgeAt) {
       this.hedgeAt = Infinity;
       if (now < current!.endsAt && plan.hedge!.may(this, now)) {
         if (this.send(now) === SEND) {
-          const flight = this.current as Flight;
+          const flight = this.current as GuardedAttempt;
           plan.counters.hedges++;
           plan.reporter?.hedged(this, flight, now);
           // Who hears of it may make the caller leave: then it is not sent.
@@ -101,14 +101,14 @@ export class GuardedWork extends Work {
       }
     }
     let step: Step = WAIT;
-    if (rival && this.isTimeUp(now, rival)) step = this.expire(now, rival);
+    if (hedgeTwin && this.isTimeUp(now, hedgeTwin)) step = this.expire(now, hedgeTwin);
     if (current && this.isTimeUp(now, current)) step = this.expire(now, current);
     if (step === WAIT && this.current) this.wakeAt = this.nextAlarm();
     return step;
   }
 
   /** Takes over an attempt that began without this machine. */
-  adopt(flight: Flight, budget: RetryBudget | undefined): void {
+  adopt(flight: GuardedAttempt, budget: RetryBudget | undefined): void {
     this.attempt = flight.attempt;
     this.born = flight.since;
     this.target = flight.on;
@@ -129,17 +129,17 @@ export class GuardedWork extends Work {
     this.endedAt = now;
     if (this.current) this.abandonAll(now, 'another attempt was faster');
     this.target?.hedgeBudget?.success();
-    if (this.payment === PREPAID_TIMEOUT && isQuick(attempt as Flight, now)) this.payment = REFUNDED;
+    if (this.payment === PREPAID_TIMEOUT && isQuick(attempt as GuardedAttempt, now)) this.payment = REFUNDED;
     return super.finish(now, attempt, judged);
   }
 
   override learn(now: number, attempt: Attempt, judged: Judgement): void {
-    const flight = attempt as Flight;
+    const flight = attempt as GuardedAttempt;
     this.forget(flight);
     // Whoever comes with no patience must not close the door on the others.
     const isFair = !flight.over || !isPatience(this.given) || now - flight.startedAt >= fairMs;
     const at = judged.class !== 'ok' || isEndTimed(flight) ? now : flight.startedAt;
-    land(flight, at, isFair ? judged : { class: 'ignored' });
+    settleAttempt(flight, at, isFair ? judged : { class: 'ignored' });
   }
 
   /** Time that ran out is a failure of the target that may well pass. */
@@ -148,14 +148,14 @@ export class GuardedWork extends Work {
   }
 
   override isLate(now: number, attempt: Attempt): boolean {
-    const flight = attempt as Flight;
+    const flight = attempt as GuardedAttempt;
     if (flight.over) flight.release(now);
     return flight.over;
   }
 
   override decide(now: number, judged: Judgement, payment: Payment): Verdict {
     const retryAfterMs = within(Infinity, judged.retryAfterMs ?? 0);
-    // What a rival was told holds for this one as well.
+    // What a hedgeTwin was told holds for this one as well.
     this.hintedUntil = Math.max(this.hintedUntil, now + retryAfterMs);
     const hintMs = this.hintedUntil - now;
     if (this.current) return race;
@@ -221,7 +221,16 @@ export class GuardedWork extends Work {
     const { plan, current } = this;
     const hasTime = now < this.patienceEndsAt;
     const flight =
-      hasTime && launch(Flight, plan, target, this.attempt + 1, now, this.patienceEndsAt, this.attemptMinMs);
+      hasTime &&
+      startAttempt(
+        GuardedAttempt,
+        plan,
+        target,
+        this.attempt + 1,
+        now,
+        this.patienceEndsAt,
+        this.attemptMinMs,
+      );
     if (!flight) {
       target.bulkhead?.leave(now);
       return hasTime
@@ -230,7 +239,7 @@ export class GuardedWork extends Work {
     }
     this.backingOff = false;
     this.attempt++;
-    this.rival = current as Flight | undefined;
+    this.hedgeTwin = current as GuardedAttempt | undefined;
     this.current = flight;
     if (this.options?.targets) {
       this.tried ??= new Set();
@@ -243,7 +252,7 @@ export class GuardedWork extends Work {
   }
 
   /** Strangers share a target, but an attempt is for the one that was asked for. */
-  private rename(flight: Flight, now: number): void {
+  private rename(flight: GuardedAttempt, now: number): void {
     const { plan, options } = this;
     const strangers = options?.targets?.filter((name) => plan.targets!.get(name, now) === flight.on);
     const value = options?.target ?? strangers?.[Math.floor(plan.random() * strangers.length)];
@@ -290,28 +299,28 @@ export class GuardedWork extends Work {
   }
 
   private nextAlarm(): number {
-    const current = this.current as Flight | undefined;
-    return Math.min(this.hedgeAt, current?.endsAt ?? Infinity, this.rival?.endsAt ?? Infinity);
+    const current = this.current as GuardedAttempt | undefined;
+    return Math.min(this.hedgeAt, current?.endsAt ?? Infinity, this.hedgeTwin?.endsAt ?? Infinity);
   }
 
   /** Whether to give an attempt up now. Where it may go on for longer, its end is moved. */
-  private isTimeUp(now: number, flight: Flight): boolean {
+  private isTimeUp(now: number, flight: GuardedAttempt): boolean {
     if (flight.endsAt > now) return false;
     if (now < this.patienceEndsAt) flight.at = extendedEnd(flight, this.mayRetry(now, flight));
     return flight.endsAt <= now;
   }
 
   /** Whether a retry may follow an attempt that is given up now. */
-  private mayRetry(now: number, flight: Flight): boolean {
+  private mayRetry(now: number, flight: GuardedAttempt): boolean {
     const { plan, options, budget } = this;
-    if (!this.idempotent || this.barred || plan.killSwitch.isOn || this.attempt >= plan.attempts)
+    if (!this.idempotent || this.retryVeto || plan.killSwitch.isOn || this.attempt >= plan.attempts)
       return false;
-    if (options?.barred && ask(options.barred, 'not_replayable')) return false;
+    if (options?.retryVeto && ask(options.retryVeto, 'not_replayable')) return false;
     return !budget || flight.on.autoTimeout?.isLearnt === true || !budget.isScarce(now);
   }
 
   /** The attempt's time is up. Its call may go on: the permit stays taken until it settles or the lease ends. */
-  private expire(now: number, flight: Flight): Step {
+  private expire(now: number, flight: GuardedAttempt): Step {
     const error = expiryOf(flight, now, this.startedAt, this.given);
     this.plan.counters.timeouts++;
     const isUnlearnt = flight.on.autoTimeout?.isLearnt === false;
@@ -324,7 +333,7 @@ export class GuardedWork extends Work {
 
   private abandonAll(now: number, reason: unknown): void {
     while (this.current) {
-      const flight = this.current as Flight;
+      const flight = this.current as GuardedAttempt;
       this.forget(flight);
       flight.on.inFlight--;
       flight.on.breaker?.cancel(now, flight.ticket);
@@ -333,9 +342,9 @@ export class GuardedWork extends Work {
   }
 
   /** Takes an attempt out of those that the work waits for. */
-  private forget(flight: Flight): void {
-    if (this.current === flight) this.current = this.rival;
-    this.rival = undefined;
+  private forget(flight: GuardedAttempt): void {
+    if (this.current === flight) this.current = this.hedgeTwin;
+    this.hedgeTwin = undefined;
   }
 
   private admitsAt(now: number): number {
@@ -387,7 +396,7 @@ interface Refusal {
 }
 
 /** A quick answer after a timeout: a message was lost, and the target does not have too much to do. */
-function isQuick({ on, startedAt }: Flight, now: number): boolean {
+function isQuick({ on, startedAt }: GuardedAttempt, now: number): boolean {
   return now - startedAt <= quickFactor * (on.latency?.quantile(0.5) ?? 0);
 }
 

@@ -3,8 +3,8 @@ import { readDuration } from '../policy/duration.ts';
 import type { Operation, Plan, RunOptions } from '../policy/plan.ts';
 import { recordEnding, type Story } from '../report/story.ts';
 import { Alarm } from '../time/clock.ts';
-import { leaveWith, stay } from './abort-listeners.ts';
-import { ambient, surroundings } from './ambient-context.ts';
+import { onAbort, stay } from './abort-listeners.ts';
+import { ambient, ambientContext } from './ambient-context.ts';
 import type { Attempt } from './attempt.ts';
 import { DONE, SEND, STOP, type Step, takeOver, WAIT, type Work } from './work.ts';
 
@@ -49,7 +49,7 @@ export class Run<T> extends Alarm {
     this.settle = settle;
     this.enter = undefined;
     work.driver = this;
-    if (signal) leaveWith(signal, this);
+    if (signal) onAbort(signal, this);
   }
 
   /**
@@ -196,7 +196,7 @@ function start<T, R>(
   options: RunOptions | undefined,
   read: (work: Work) => R,
 ): Promise<R> {
-  const around = surroundings();
+  const around = ambientContext();
   const now = plan.clock.now();
   const patienceMs = readDuration(options?.patience ?? plan.patienceMs);
   const priority = around?.priority;
@@ -206,7 +206,7 @@ function start<T, R>(
     Math.min(now + patienceMs, around?.patienceEndsAt ?? Infinity),
   );
   const signal = options?.signal ?? around?.signal;
-  if (around?.ownedUpstream) work.barred = 'not_owner';
+  if (around?.ownedUpstream) work.retryVeto = 'not_owner';
   const step = work.begin(now, signal);
   // A refusal is thrown a microtask later, when somebody listens: a rejection that nobody hears yet costs
   // half as much again.
@@ -265,7 +265,7 @@ export function rescue<T>(
 ): T | Promise<T> {
   const { plan } = this;
   const now = plan.clock.now();
-  const work = takeOver(this, plan.isTimed ? startedAt : now);
+  const work = takeOver(this, plan.needsClock ? startedAt : now);
   const step = work.settled(now, this, { ok: false, error });
   if (step >= DONE) return returnOrThrow<T>(work);
   const { run, promise } = follow(work, operation, undefined, returnOrThrow<T>);

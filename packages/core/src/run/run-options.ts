@@ -23,7 +23,7 @@ const fields: Readonly<Record<keyof RunOptions, Field>> = {
     read: (value) => (Array.isArray(value) && value.every((each) => name.read(each, '')) ? value : undefined),
   },
   idempotent: choice,
-  barred: fn,
+  retryVeto: fn,
   classify: fn,
   priority: /* @__PURE__ */ word(undefined, ...(Object.keys(ranks) as Priority[])),
   cacheKey: name,
@@ -37,7 +37,7 @@ const fields: Readonly<Record<keyof RunOptions, Field>> = {
  * unnoticed repeats what must not be, or makes a customer wait who asked not to. No settings are made of them, as of a
  * document: a run must not pay for that.
  */
-export function wrongIn(options: RunOptions): OptionsError | undefined {
+export function runOptionsError(options: RunOptions): OptionsError | undefined {
   for (const key in options) {
     const value = options[key as keyof RunOptions] ?? undefined;
     if (value === undefined) continue;

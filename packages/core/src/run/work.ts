@@ -40,7 +40,7 @@ export class Work implements History {
   declare attempt: number;
   declare previousDelayMs: number;
   /** What forbids any repetition, if something does. */
-  declare barred: StopReason | undefined;
+  declare retryVeto: StopReason | undefined;
   /** Whose state the run belongs to, where guards stand around its attempts. */
   declare target: Target | undefined;
   declare budget: RetryBudget | undefined;
@@ -71,7 +71,7 @@ export class Work implements History {
     this.patienceEndsAt = patienceEndsAt;
     this.attempt = 0;
     this.previousDelayMs = 0;
-    this.barred = undefined;
+    this.retryVeto = undefined;
     this.target = undefined;
     this.budget = undefined;
     this.payment = NONE;
@@ -150,10 +150,10 @@ export class Work implements History {
     this.isValue = outcome.ok;
     this.inner = endedInside(given, attempt.since);
     // Of one that was over by our own limit, a run inside has not given up: it was told to leave.
-    if (this.inner && !attempt.over) this.barred ??= 'not_owner';
-    if (plan.killSwitch.isOn) this.barred ??= 'kill_switch';
-    const asked = this.options?.barred;
-    if (asked) this.barred ??= ask(asked, 'not_replayable');
+    if (this.inner && !attempt.over) this.retryVeto ??= 'not_owner';
+    if (plan.killSwitch.isOn) this.retryVeto ??= 'kill_switch';
+    const asked = this.options?.retryVeto;
+    if (asked) this.retryVeto ??= ask(asked, 'not_replayable');
     const payment = paymentFor(judged, given, plan.hintCapMs);
     const verdict = this.decide(now, judged, payment);
     const told: StoryAttempt = {
@@ -254,7 +254,7 @@ export class Work implements History {
 }
 
 /** The first attempt where nothing stands around attempts. If it succeeds, `plan.onSuccess` is all that is left to do. */
-export function beginPlainly(plan: Plan, patienceEndsAt: number): Attempt {
+export function startPlainAttempt(plan: Plan, patienceEndsAt: number): Attempt {
   plan.counters.operations++;
   plan.counters.attempts++;
   return new Attempt(plan, 1, patienceEndsAt);

@@ -21,7 +21,7 @@ import { refuseUnknown } from 'holdfast/fields';
 import { checkFormat, type PayloadFormat } from '../publish/payload-format.ts';
 import { checkSchema, type StandardSchema } from '../publish/standard-schema.ts';
 import type { ConsumerPolicySpec } from './consumer-policy.ts';
-import { processSolitude, type Solitude } from './exclusive-run.ts';
+import { type ExclusiveRun, processSolitude } from './exclusive-run.ts';
 import type { Handler } from './handler.ts';
 
 export interface ConsumerOptions<T = unknown, Tx = unknown> {
@@ -74,7 +74,7 @@ export interface ConsumerOptions<T = unknown, Tx = unknown> {
   /** Looks at least so often, whether or not the doorbell rings. */
   readonly poll?: Duration | undefined;
   /** Who is in the same process, and dies with it; all consumers of this one unless given. For tests that play several. */
-  readonly solitude?: Solitude | undefined;
+  readonly solitude?: ExclusiveRun | undefined;
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
 }
@@ -118,7 +118,7 @@ export interface ConsumerSettings<T, Tx> {
   readonly settleWithinMs: number;
   readonly pollMs: number;
   readonly hasDoorbell: boolean;
-  readonly solitude: Solitude;
+  readonly solitude: ExclusiveRun;
   readonly clock: Clock;
   readonly random: Random;
 }

@@ -1,6 +1,6 @@
 import 'holdfast/ambient';
 import type { Settlement, SettlementKind, TopicCounts } from '@holdfast/contracts';
-import { type Duration, detached, durationMs, type Policy } from 'holdfast';
+import { type Duration, durationMs, type Policy, withoutAmbient } from 'holdfast';
 import { Blame } from './blame.ts';
 import { Tally } from './consumer-counters.ts';
 import { type ConsumerOptions, readOptions } from './consumer-options.ts';
@@ -8,14 +8,14 @@ import { consumerPolicy, storePolicy } from './consumer-policy.ts';
 import { Brake } from './dependency-gate.ts';
 import { ConsumerStoppedError, LeaseLostError } from './event-errors.ts';
 import { type ConsumerStatus, isHeard, tell } from './event-notices.ts';
-import { Feed } from './fetcher.ts';
+import { Fetcher } from './fetcher.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { Judge } from './judge.ts';
 import { noticeOf } from './settlement-notice.ts';
 import { Settler } from './settler.ts';
 import { OVER, SETTLING, type Task } from './task.ts';
-import { StandingOrders } from './topic-control-state.ts';
-import { Crew } from './worker-pool.ts';
+import { TopicControlState } from './topic-control-state.ts';
+import { WorkerPool } from './worker-pool.ts';
 
 export interface Consumer {
   readonly name: string;
@@ -84,7 +84,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
   const tally = new Tally();
   const brake = new Brake(settings.dependsOn);
   const blame = new Blame(brake);
-  const orders = new StandingOrders(broker.controls, topic);
+  const orders = new TopicControlState(broker.controls, topic);
   const judge = new Judge<Tx>({ ...settings, policy, brake, blame, orders });
   const concurrency = () => Math.max(0, orders.concurrencyMax ?? settings.concurrency);
   const heading = (at = clock.now()) => ({ consumer: name, topic, at });
@@ -139,11 +139,11 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
       if (type === 'settling') return;
       // What waited behind a settled event may be due now.
       feed.ring();
-      if (feed.isEmptyHanded) solitude.emptied();
+      if (feed.isIdle) solitude.release();
     },
   });
   const heartbeat = new Heartbeat({ broker, clock, leaseMs, onLost, onFailure });
-  const crew = new Crew<T, Tx>({
+  const crew = new WorkerPool<T, Tx>({
     ...settings,
     judge,
     brake,
@@ -157,7 +157,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     onRoom: () => feed.goOn(),
     onRest: () => void settler.flush(),
   });
-  const feed = new Feed<T, Tx>({
+  const feed = new Fetcher<T, Tx>({
     ...settings,
     crew,
     settler,
@@ -218,7 +218,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     stop({ grace } = {}) {
       const graceMs = grace === undefined ? settings.graceMs : durationMs(grace, 'grace');
       // A handler may ask for it: its own end, or that of its event, must not keep the store from being told.
-      const isBegun = () => (status === 'idle' ? onStatus('stopped') : detached(() => stop(graceMs)));
+      const isBegun = () => (status === 'idle' ? onStatus('stopped') : withoutAmbient(() => stop(graceMs)));
       // A start that failed has told its caller; there is nothing to stop.
       stopped ??= started ? started.then(isBegun, isBegun) : Promise.resolve(isBegun());
       return stopped;

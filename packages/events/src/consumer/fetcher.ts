@@ -1,16 +1,16 @@
 import type { Broker, Leased, LeaseRequest, Ledger, Ordering } from '@holdfast/contracts';
-import { type Clock, detached, type Policy } from 'holdfast';
+import { type Clock, type Policy, withoutAmbient } from 'holdfast';
 import { BatchSize } from './batch-size.ts';
 import { Bell } from './bell.ts';
 import type { Blame } from './blame.ts';
 import type { Brake } from './dependency-gate.ts';
 import type { ConsumerStatus } from './event-notices.ts';
-import type { Inhabitant, Solitude } from './exclusive-run.ts';
+import type { ExclusiveRun, Participant } from './exclusive-run.ts';
 import type { Heartbeat } from './heartbeat.ts';
 import type { Settler } from './settler.ts';
 import { type Batch, Task, type TaskSettings } from './task.ts';
-import type { StandingOrders } from './topic-control-state.ts';
-import type { Crew } from './worker-pool.ts';
+import type { TopicControlState } from './topic-control-state.ts';
+import type { WorkerPool } from './worker-pool.ts';
 
 export interface FeedSettings<T, Tx> extends TaskSettings {
   readonly name: string;
@@ -18,13 +18,13 @@ export interface FeedSettings<T, Tx> extends TaskSettings {
   readonly owner: string;
   readonly clock: Clock;
   readonly broker: Broker<Tx>;
-  readonly crew: Crew<T, Tx>;
+  readonly crew: WorkerPool<T, Tx>;
   readonly settler: Settler<Tx>;
   readonly heartbeat: Heartbeat;
   readonly brake: Brake;
   readonly blame: Blame;
-  readonly orders: StandingOrders;
-  readonly solitude: Solitude;
+  readonly orders: TopicControlState;
+  readonly solitude: ExclusiveRun;
   /** Asks the store again, for as long as a lease lasts. */
   readonly store: Policy;
   /** Asked before the handler is, where every event is handled once. */
@@ -60,7 +60,7 @@ const suspectsTurnMs = 1000;
  * Takes events in hand, as many as suit. Everything is driven by `look`, which may be called at any time and for any
  * reason: it sees what is in hand, and does what can be done.
  */
-export class Feed<T, Tx> implements Inhabitant {
+export class Fetcher<T, Tx> implements Participant {
   readonly #settings: FeedSettings<T, Tx>;
   readonly #size: BatchSize;
   readonly #wake: Bell;
@@ -68,7 +68,7 @@ export class Feed<T, Tx> implements Inhabitant {
   #ordering: Ordering = 'none';
   #silence: (() => void) | undefined;
   /** There may be something to lease. */
-  #isHungry = true;
+  #mayHaveWork = true;
   #leasing: Promise<void> | undefined;
   /** Lanes of the latest lease. */
   #lanes = 0;
@@ -83,7 +83,7 @@ export class Feed<T, Tx> implements Inhabitant {
   #hasSuspect = false;
   #waitingSince: number | undefined;
   #aloneSince: number | undefined;
-  /** Solitude was waited for in vain: until then suspects are left to others. */
+  /** ExclusiveRun was waited for in vain: until then suspects are left to others. */
   #soloNotBefore = -Infinity;
   suspects = 0;
   nextDueInMs: number | undefined;
@@ -97,7 +97,7 @@ export class Feed<T, Tx> implements Inhabitant {
     });
   }
 
-  get isEmptyHanded(): boolean {
+  get isIdle(): boolean {
     const { crew, settler } = this.#settings;
     return !this.#leasing && crew.isGone && settler.unsettled === 0;
   }
@@ -107,8 +107,8 @@ export class Feed<T, Tx> implements Inhabitant {
     this.#ordering = ordering;
     solitude.enter(this);
     // Nobody's patience but that of the events counts here: a handler may start a consumer, or ring by what it publishes.
-    this.#silence = broker.doorbell(topic, () => detached(() => this.ring()));
-    detached(() => this.goOn());
+    this.#silence = broker.doorbell(topic, () => withoutAmbient(() => this.ring()));
+    withoutAmbient(() => this.goOn());
   }
 
   /** Takes nothing more; what a lease still brings is given back. */
@@ -126,7 +126,7 @@ export class Feed<T, Tx> implements Inhabitant {
 
   /** Something may be due. It may be rung for nothing. */
   ring(): void {
-    this.#isHungry = true;
+    this.#mayHaveWork = true;
     this.goOn();
   }
 
@@ -134,7 +134,7 @@ export class Feed<T, Tx> implements Inhabitant {
     const { clock, solitude } = this.#settings;
     if (this.#leasing || this.#isLeaving || solitude.isWantedBeside(this)) return;
     const isSolo = this.suspects > 0;
-    if (!isSolo && !this.#isHungry) return;
+    if (!isSolo && !this.#mayHaveWork) return;
     const now = clock.now();
     if (isSolo && now >= this.#soloNotBefore) {
       if (!this.#isBraked(now)) this.#goOnAlone(now);
@@ -146,7 +146,7 @@ export class Feed<T, Tx> implements Inhabitant {
       return;
     }
     if (isSolo) this.#wake.within(this.#soloNotBefore - now);
-    if (this.#isHungry) {
+    if (this.#mayHaveWork) {
       const limit = this.#room(now);
       const bytesMax = this.#settings.bytesMax - this.#settings.heartbeat.bytesInHand;
       // What is in hand ends, and that rings.
@@ -188,9 +188,9 @@ export class Feed<T, Tx> implements Inhabitant {
   #goOnAlone(now: number): void {
     const { solitude, onStatus } = this.#settings;
     // However long it takes: what settles it rings.
-    if (this.#hasSuspect && !this.isEmptyHanded) return;
+    if (this.#hasSuspect && !this.isIdle) return;
     onStatus('alone');
-    if (!solitude.tryBeAlone(this)) {
+    if (!solitude.tryAcquire(this)) {
       this.#awaitSolitude(now);
       return;
     }
@@ -219,20 +219,20 @@ export class Feed<T, Tx> implements Inhabitant {
     this.suspects = 0;
     this.#waitingSince = undefined;
     this.#aloneSince = undefined;
-    this.#isHungry = true;
+    this.#mayHaveWork = true;
     this.#settings.onStatus('running');
     this.#settings.solitude.giveBack(this);
   }
 
   #lease(request: Wanted, now: number): void {
     const { crew, solitude } = this.#settings;
-    this.#isHungry = false;
+    this.#mayHaveWork = false;
     this.#measure(now);
     this.#leasing = this.#leaseOnce(request, now).finally(() => {
       this.#leasing = undefined;
       crew.hire();
       this.goOn();
-      if (this.isEmptyHanded) solitude.emptied();
+      if (this.isIdle) solitude.release();
     });
   }
 
@@ -253,7 +253,7 @@ export class Feed<T, Tx> implements Inhabitant {
     this.suspects = this.#hasSuspect ? Math.max(suspects, 1) : suspects;
     this.nextDueInMs = nextDueInMs;
     if (request.suspects && deliveries.length === 0) this.#leaveSuspects();
-    else if (deliveries.length === limit) this.#isHungry = true;
+    else if (deliveries.length === limit) this.#mayHaveWork = true;
     else this.#wake.within(Math.min(this.#patienceMs(deliveries.length > 0), nextDueInMs ?? Infinity));
     if (deliveries.length === 0) this.#measured = undefined;
   }
@@ -334,7 +334,7 @@ export class Feed<T, Tx> implements Inhabitant {
     const { store, onFailure } = this.#settings;
     const ending = await store.try(question, {
       // Not cut off: a lease that is on its way would be held by nobody.
-      barred: () => (this.#isLeaving ? 'cancelled' : undefined),
+      retryVeto: () => (this.#isLeaving ? 'cancelled' : undefined),
       onWait: ({ delayMs }) => onFailure(what, delayMs),
     });
     return ending.ok ? (ending.value as R) : undefined;

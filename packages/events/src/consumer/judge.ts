@@ -14,14 +14,14 @@ import type { Brake } from './dependency-gate.ts';
 import { CrashedError, PoisonError } from './event-errors.ts';
 import { redaction } from './redaction.ts';
 import type { Task } from './task.ts';
-import type { StandingOrders } from './topic-control-state.ts';
+import type { TopicControlState } from './topic-control-state.ts';
 
 export interface JudgeSettings {
   readonly policy: Policy;
   readonly clock: Clock;
   readonly brake: Brake;
   readonly blame: Blame;
-  readonly orders: StandingOrders;
+  readonly orders: TopicControlState;
   /** Of the process: it is in the story. */
   readonly owner: string;
   /** What an event that is done is marked with; `undefined`: it is not. */
@@ -52,11 +52,11 @@ export class Judge<Tx> {
   }
 
   /** What becomes of an event that is not to be handled at all; `undefined`: it is. */
-  beforehand(task: Task, now: number): Settlement<Tx> | undefined {
+  beforeHandler(task: Task, now: number): Settlement<Tx> | undefined {
     const { orders, deathsMax } = this.#settings;
     const { delivery } = task;
     if (task.isRepeated) return { lease: delivery.lease, kind: 'ack' };
-    if (!orders.areSilent) {
+    if (!orders.isEmpty) {
       if (orders.skips(delivery.id)) return this.#park(task, 'skipped', delivery.lastError);
       const to = orders.destinationOf(delivery.type);
       if (to !== undefined) return { lease: delivery.lease, kind: 'reroute', to };
@@ -105,11 +105,11 @@ export class Judge<Tx> {
     const { plan } = policy;
     const { delivery } = task;
     const { judged, isRefused } = this.#look(error, insisted);
-    const barred = plan.killSwitch.isOn ? 'kill_switch' : undefined;
+    const retryVeto = plan.killSwitch.isOn ? 'kill_switch' : undefined;
     const fault = blame.of(task, now, this.#aloneMaxMs(task));
     const isUncalled = isRefused && fault.places.length === 0 && brake.room(now) === 0;
     const isFree = isUncalled || (!fault.isOwn && fault.isBraked);
-    if (isFree && isPassing(judged) && !barred) {
+    if (isFree && isPassing(judged) && !retryVeto) {
       return this.#giveBack(task, now, error, judged, fault);
     }
     blame.remember(task, now, fault);
@@ -122,7 +122,7 @@ export class Judge<Tx> {
       previousDelayMs: delivery.nextDelayMs ?? 0,
       patienceEndsAt: task.patienceEndsAt,
       idempotent: true,
-      barred,
+      retryVeto,
     };
     const reopensAt = brake.reopensAt(now);
     const verdict = decide(plan, history, judged, {

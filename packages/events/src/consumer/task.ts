@@ -1,5 +1,5 @@
 import type { Delivery, ErrorNote, Headers } from '@holdfast/contracts';
-import { Alarm, type Clock, ExpiredError, type Surroundings } from 'holdfast';
+import { Alarm, type AmbientContext, type Clock, ExpiredError } from 'holdfast';
 import { decode, type PayloadFormat } from '../publish/payload-format.ts';
 import type { Count } from './blame.ts';
 
@@ -60,10 +60,10 @@ export const SETTLING = 2;
 export const OVER = 3;
 
 /**
- * One event in hand: what its handler gets, the surroundings of what that does, and the alarm that ends its time, all in
+ * One event in hand: what its handler gets, the ambientContext of what that does, and the alarm that ends its time, all in
  * one object, because there may be a hundred thousand a second.
  */
-export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Surroundings {
+export class Task<T = unknown> extends Alarm implements HandledEvent<T>, AmbientContext {
   declare readonly delivery: Delivery;
   declare readonly attempt: number;
   declare readonly idempotencyKey: string;

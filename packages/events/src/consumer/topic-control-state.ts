@@ -1,7 +1,7 @@
 import type { Controls } from '@holdfast/contracts';
 
 /** What operators have imposed on the consumers of one topic, as far as those obey it: the engine does the rest. */
-export class StandingOrders {
+export class TopicControlState {
   readonly #controls: Controls;
   readonly #topic: string;
   #version: number | undefined;
@@ -37,7 +37,7 @@ export class StandingOrders {
   }
 
   /** None at all: the usual case, and the one that must cost nothing. */
-  get areSilent(): boolean {
+  get isEmpty(): boolean {
     return this.#skipped.size === 0 && this.#reroutes.size === 0;
   }
 

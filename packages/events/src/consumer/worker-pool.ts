@@ -1,5 +1,5 @@
 import type { Ordering, Settlement } from '@holdfast/contracts';
-import { type Clock, surroundedBy, systemClock } from 'holdfast';
+import { type Clock, systemClock, withAmbient } from 'holdfast';
 import { type StandardSchema, validated } from '../publish/standard-schema.ts';
 import { Bell } from './bell.ts';
 import type { Brake } from './dependency-gate.ts';
@@ -32,7 +32,7 @@ export interface CrewSettings<T, Tx> {
  * Runs handlers: so many workers, each with one lane at a time. Nothing is allocated for an event but its task and what the
  * handler makes; where a handler answers in the same tick no promise is, either.
  */
-export class Crew<T, Tx> {
+export class WorkerPool<T, Tx> {
   readonly #settings: CrewSettings<T, Tx>;
   readonly #breath: Breath | undefined;
   /** Heads of lanes that no worker has begun; those before `#head` are gone. */
@@ -158,7 +158,7 @@ export class Crew<T, Tx> {
         task = this.#next();
         continue;
       }
-      let settlement = judge.beforehand(task, now);
+      let settlement = judge.beforeHandler(task, now);
       if (!settlement) {
         task.begin(now);
         this.#running += 1;
@@ -208,7 +208,7 @@ export class Crew<T, Tx> {
 
   #handle(task: Task<T>): unknown {
     const { ambient, handler } = this.#settings;
-    return ambient ? surroundedBy(task, () => handler(task)) : handler(task);
+    return ambient ? withAmbient(task, () => handler(task)) : handler(task);
   }
 
   /** Whether the next event of the key may be handled now. */

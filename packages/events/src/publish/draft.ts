@@ -1,11 +1,11 @@
 import { type Broker, type Engine, type NewEvent, timeOrderedId } from '@holdfast/contracts';
 import {
+  ambientContext,
   type Clock,
   type Duration,
   durationMs,
   OptionsError,
   type Random,
-  surroundings,
   systemClock,
   systemRandom,
 } from 'holdfast';
@@ -80,7 +80,7 @@ export function drafting<T, Tx>(
   function patienceMs(said: Duration | 'inherit' | undefined): number {
     if (said === undefined) return Infinity;
     if (said !== 'inherit') return durationMs(said, 'patience');
-    return Math.max(0, (surroundings()?.patienceEndsAt ?? Infinity) - clock.now());
+    return Math.max(0, (ambientContext()?.patienceEndsAt ?? Infinity) - clock.now());
   }
 
   return {

@@ -1,5 +1,5 @@
 import { checkEvents, type NewEvent, type Ordering, type Published } from '@holdfast/contracts';
-import { detached, type Policy } from 'holdfast';
+import { type Policy, withoutAmbient } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
 import { type DraftOptions, drafting, draftOptions, type EventDraft } from './draft.ts';
 
@@ -97,7 +97,7 @@ export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, 
       if (isSending) return;
       isSending = true;
       // Others share this write: the patience of who is first is not theirs.
-      queueMicrotask(() => detached(() => void send()));
+      queueMicrotask(() => withoutAmbient(() => void send()));
     });
   }
 

@@ -1,9 +1,9 @@
 import {
   type Act,
   advanceReplay,
+  assertFilterNotEmpty,
   type Broker,
   defaultReplay,
-  demandNarrow,
   type Engine,
   type ParkedFilter,
   type PublishReplay,
@@ -66,13 +66,13 @@ export function replayer(options: ReplayerOptions): Replayer {
 
   return {
     async dryRun(filter) {
-      demandNarrow(filter);
+      assertFilterNotEmpty(filter);
       return triage.count({ ...filter, isFree: true });
     },
 
     async begin(request, act) {
       const whole = checked({ ...defaultReplay, ...request });
-      demandNarrow(whole.filter);
+      assertFilterNotEmpty(whole.filter);
       // Asked with nothing: a topic that is not there would keep all that is selected, and take none of it.
       if (whole.to !== undefined) await publish(whole.to, []);
       return triage.replays.begin(whole, act);

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Claim, Hold, Ledger, Payload, Settled } from '@holdfast/contracts';
-import { Alarm, type Clock, HoldfastError, surroundedBy } from 'holdfast';
+import { Alarm, type Clock, HoldfastError, withAmbient } from 'holdfast';
 import type { Exchange } from '../exchange.ts';
 import type { Answer } from '../response.ts';
 import { opened, type Sealing, sealed } from './record-encryption.ts';
@@ -103,7 +103,7 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
   async phase<T>(name: string, step: () => Promise<T>): Promise<T> {
     const begun = await this.#begin<T>(name);
     if ('result' in begun) return begun.result;
-    const result = await surroundedBy({ idempotencyKey: begun.key }, step);
+    const result = await withAmbient({ idempotencyKey: begun.key }, step);
     const record = this.#sealed(JSON.stringify(result) ?? '');
     const [settled] = await this.#ledger.complete([
       { hold: begun.hold, record, keepMs: this.#settings.keepMs },

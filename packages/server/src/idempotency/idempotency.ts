@@ -3,7 +3,7 @@ import type { Begun, Claim, Completion, Hold, Ledger, Settled } from '@holdfast/
 import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
 import { anything, count, duration, flag, list, readTable, type SpecOf, text, word } from 'holdfast/fields';
 import { readResponse } from 'holdfast/wire';
-import { defaultLine, StoreLine } from '../batching-store.ts';
+import { BatchingStore, defaultLine } from '../batching-store.ts';
 import { type Exchange, tooLarge } from '../exchange.ts';
 import { able, method } from '../option-fields.ts';
 import type { Part } from '../part.ts';
@@ -114,7 +114,7 @@ export function idempotency(
   const waiters = new Map<string, number>();
 
   const line = { ...defaultLine, timeoutMs };
-  const begins = new StoreLine<Claim, Begun>(
+  const begins = new BatchingStore<Claim, Begun>(
     (claims) => ledger.begin(claims),
     line,
     clock,
@@ -123,11 +123,11 @@ export function idempotency(
       if (begun.kind === 'acquired') giveBack(begun);
     },
   );
-  const completions = new StoreLine<Completion, Settled>((all) => ledger.complete(all), line, clock);
-  const releases = new StoreLine<Hold, boolean>((holds) => ledger.release(holds), line, clock);
+  const completions = new BatchingStore<Completion, Settled>((all) => ledger.complete(all), line, clock);
+  const releases = new BatchingStore<Hold, boolean>((holds) => ledger.release(holds), line, clock);
 
   /** Goes on asking until the lease is over: what was done is worth more than one try. */
-  async function settleLater<Ask, Result>(to: StoreLine<Ask, Result>, ask: Ask): Promise<void> {
+  async function settleLater<Ask, Result>(to: BatchingStore<Ask, Result>, ask: Ask): Promise<void> {
     const until = clock.now() + leaseMs;
     while ((await to.ask(ask)) === undefined) {
       if (clock.now() >= until) {

@@ -16,7 +16,7 @@ const codelSettings = { targetMs: 5, intervalMs: 100 };
  * refused: those would be answered too late to matter. Who has left, or whose patience is over, is gone from it at
  * once. The critical are never refused for having waited.
  */
-export class Gate {
+export class AdmissionQueue {
   readonly bulkhead: Bulkhead;
   /** Refused because the queue was full, or after having waited. */
   dropped = 0;

@@ -3,7 +3,7 @@ import { count, duration, readTable, type SpecOf } from 'holdfast/fields';
 import type { EndListener, Exchange } from '../exchange.ts';
 import type { Part } from '../part.ts';
 import { noCapacity } from '../refusals.ts';
-import { Gate } from './admission-queue.ts';
+import { AdmissionQueue } from './admission-queue.ts';
 
 const fields = {
   concurrent: count(100, 1),
@@ -28,7 +28,7 @@ export function bulkhead(
 ): BulkheadPart {
   const { queueTimeout, ...settings } = readTable(fields, options, 'bulkhead.');
   const { clock = systemClock, random = systemRandom } = environment;
-  const gate = new Gate({ ...settings, queueTimeoutMs: queueTimeout }, clock);
+  const gate = new AdmissionQueue({ ...settings, queueTimeoutMs: queueTimeout }, clock);
 
   const leave: EndListener = (now) => gate.leave(now);
 

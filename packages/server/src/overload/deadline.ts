@@ -32,7 +32,7 @@ const latelyMs = 5;
 
 /**
  * How long the client waits, and that it is still there. What a request says can only shorten `timeout`. Handlers run
- * inside it: `@holdfast/http`, consumers and whoever reads `surroundings()` inherit patience, ownership, attempt and signal.
+ * inside it: `@holdfast/http`, consumers and whoever reads `ambientContext()` inherit patience, ownership, attempt and signal.
  */
 export function deadline(
   options: DeadlineOptions = {},

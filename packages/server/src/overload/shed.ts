@@ -8,9 +8,9 @@ import { trusted } from '../option-fields.ts';
 import type { Part } from '../part.ts';
 import { noCapacity } from '../refusals.ts';
 import type { Answer } from '../response.ts';
-import { Gate } from './admission-queue.ts';
+import { AdmissionQueue } from './admission-queue.ts';
 import { Pressure, type Readings } from './pressure.ts';
-import { Cohorts } from './tenant-levels.ts';
+import { TenantLevels } from './tenant-levels.ts';
 
 const fields = {
   initial: count(20, 1),
@@ -64,8 +64,8 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
   const { clock = systemClock, random = systemRandom, readings } = environment;
   const { priority: priorityOf, tenant: tenantOf, inside, proxies, queueMax } = settings;
   const adaptive = new AdaptiveLimit(settings);
-  const gate = new Gate({ ...sizes(), queueTimeoutMs: settings.queueTimeout }, clock);
-  const cohorts = new Cohorts(clock, random);
+  const gate = new AdmissionQueue({ ...sizes(), queueTimeoutMs: settings.queueTimeout }, clock);
+  const cohorts = new TenantLevels(clock, random);
   const pressure = new Pressure(readings);
   /** In this turn of the loop. */
   let arrived: Arrival[] = [];

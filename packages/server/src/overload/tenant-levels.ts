@@ -18,7 +18,7 @@ const raiseBy = 0.01 * levels;
  * goes down a twentieth in each window in which somebody had to be dropped, and up a hundredth in others. The
  * critical are never above it.
  */
-export class Cohorts {
+export class TenantLevels {
   threshold: number = levels;
   readonly #random: Random;
   readonly #clock: Clock;

@@ -9,7 +9,7 @@ export interface Debt {
  * same as one that never came, so nobody gains by making others forgotten. When every place is taken by a debtor, new keys
  * share one debt.
  */
-export class Debts {
+export class BoundedTats {
   readonly #generationMax: number;
   readonly #ofStrangers: Debt = { until: 0 };
   #young = new Map<string, Debt>();

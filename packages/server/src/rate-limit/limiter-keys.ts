@@ -6,7 +6,7 @@ const callerMax = 96;
  * The name under which a caller's use of a route is counted. To join the two, and to hash what comes of it, costs more than
  * all the rest of a limiter, and the same few pairs come again and again: those of late are remembered.
  */
-export class CallerNames {
+export class LimiterKeys {
   readonly #make: (caller: string, route: string | undefined) => string;
   readonly #byRoute: Map<string | undefined, Map<string, string>> = new Map();
   #size = 0;

@@ -1,15 +1,15 @@
 import { gcraTake, gcraWait } from 'holdfast/machines';
-import { Debts } from './bounded-tats.ts';
+import { BoundedTats } from './bounded-tats.ts';
 import type { RatePolicy, Taken } from './rate-policy.ts';
 
 /** The limits of one process: one number a key and limit, in bounded memory. */
 export class LocalLimits {
   readonly #policies: readonly RatePolicy[];
-  readonly #debts: readonly Debts[];
+  readonly #debts: readonly BoundedTats[];
 
   constructor(policies: readonly RatePolicy[], keysMax: number) {
     this.#policies = policies;
-    this.#debts = policies.map(() => new Debts(keysMax));
+    this.#debts = policies.map(() => new BoundedTats(keysMax));
   }
 
   /** Keys that are remembered now. */

@@ -24,7 +24,7 @@ import { able, trusted } from '../option-fields.ts';
 import type { Part, Visit } from '../part.ts';
 import { problem, retryAfter } from '../problem.ts';
 import type { Answer } from '../response.ts';
-import { CallerNames } from './limiter-keys.ts';
+import { LimiterKeys } from './limiter-keys.ts';
 import { LocalLimits } from './local-limits.ts';
 import { legacyFields, RateFields, type RatePolicy, type Taken } from './rate-policy.ts';
 import { SharedLimits } from './shared-limits.ts';
@@ -108,8 +108,8 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
   const toldBelow = { low: policies[0]!.burst / 2, always: Infinity, refused: -0.5 }[settings.fields];
   const counts: RateLimitCounts = { allowed: 0, refused: 0, wouldRefuse: 0 };
 
-  const names = new CallerNames(nameOf);
-  const namesOfPeers = new CallerNames((peer, route) => nameOf(addressKey(peer), route));
+  const names = new LimiterKeys(nameOf);
+  const namesOfPeers = new LimiterKeys((peer, route) => nameOf(addressKey(peer), route));
 
   function keyFor(exchange: Exchange): string {
     const route = perRoute ? exchange.route : undefined;

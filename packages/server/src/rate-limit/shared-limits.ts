@@ -1,7 +1,7 @@
 import type { Counters, RateAnswer, RateRequest } from '@holdfast/contracts';
 import type { Clock } from 'holdfast';
-import { defaultLine, StoreLine } from '../batching-store.ts';
-import { Debts } from './bounded-tats.ts';
+import { BatchingStore, defaultLine } from '../batching-store.ts';
+import { BoundedTats } from './bounded-tats.ts';
 import { LocalLimits } from './local-limits.ts';
 import type { RatePolicy, Taken } from './rate-policy.ts';
 
@@ -35,11 +35,11 @@ const closedWaitMs = 1000;
  * up to `forMs` late.
  */
 export class SharedLimits {
-  readonly line: StoreLine<RateRequest, RateAnswer>;
+  readonly line: BatchingStore<RateRequest, RateAnswer>;
   readonly #policies: readonly RatePolicy[];
   readonly #settings: SharedLimitsSettings;
   readonly #share: LocalLimits;
-  readonly #blocked: Debts;
+  readonly #blocked: BoundedTats;
   readonly #leases: Map<string, Lease> = new Map();
 
   constructor(
@@ -57,8 +57,12 @@ export class SharedLimits {
       burst: Math.max(1, burst / nodes),
     }));
     this.#share = new LocalLimits(shares, keysMax);
-    this.#blocked = new Debts(keysMax);
-    this.line = new StoreLine((requests) => counters.take(requests), { ...defaultLine, timeoutMs }, clock);
+    this.#blocked = new BoundedTats(keysMax);
+    this.line = new BatchingStore(
+      (requests) => counters.take(requests),
+      { ...defaultLine, timeoutMs },
+      clock,
+    );
   }
 
   take(key: string, cost: number, now: number): Taken | Promise<Taken> {
