@@ -36,9 +36,9 @@ export async function drill({ times = 1 }: Partial<DrillOptions>): Promise<Recor
 export async function outages(size: RedisOutageSize): Promise<Record<string, number>> {
   const redis = await ownService('redis');
   if (redis.missing !== undefined) throw new Error(`The drill needs Redis: ${redis.missing}.`);
-  const { counters, ledger, close } = openRedis({ url: redis.url });
+  const { rateLimits, ledger, close } = openRedis({ url: redis.url });
   const waits: number[] = [];
-  const limit = rateLimit({ counters, limits: { rate: '60/m', burst: 10_000 } });
+  const limit = rateLimit({ rateLimits, limits: { rate: '60/m', burst: 10_000 } });
   const keys = idempotency({ ledger, scope: 'public' });
   const parts = [limit, keys].map((part) => timed(part, waits));
   const executed = new Map<string, number>();
@@ -65,7 +65,7 @@ export async function outages(size: RedisOutageSize): Promise<Record<string, num
   // A busy machine may keep us waiting for Redis, too.
   const few = (0.02 * size.perSecond * size.calmMs) / 1000;
   // Connected, and with its scripts.
-  await counters.take([[{ key: 'warm', ratePerMs: 1, burst: 1 }]]);
+  await rateLimits.take([[{ key: 'warm', ratePerMs: 1, burst: 1 }]]);
   const timer = setInterval(() => {
     const sending = send().finally(() => pending.delete(sending));
     pending.add(sending);
@@ -100,7 +100,7 @@ export async function outages(size: RedisOutageSize): Promise<Record<string, num
     must(afterHang <= few, `all is well after a hang, ${afterHang} were refused`);
     must(afterDeath <= few, `all is well after a death, ${afterDeath} were refused`);
     must(![...executed.values()].some((times) => times > 1), 'nothing is executed twice');
-    const [look] = await counters.take([
+    const [look] = await rateLimits.take([
       [{ key: '{127.0.0.1}default', ratePerMs: 0.001, burst: 10_000, cost: 0 }],
     ]);
     must(look!.left[0]!.tokens < 10_000, 'the shared limit is used again');

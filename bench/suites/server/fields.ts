@@ -141,7 +141,7 @@ function redisFields(url: string): Field[] {
       name: 'redis limiter',
       bars: [],
       floor: bare,
-      ours: guarded(() => [rateLimit({ limits, counters: openRedis({ url }).counters, ...patient })]),
+      ours: guarded(() => [rateLimit({ limits, rateLimits: openRedis({ url }).rateLimits, ...patient })]),
       peers: {
         '@fastify/rate-limit': () =>
           fastifyServer((app) =>

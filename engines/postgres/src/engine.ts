@@ -1,9 +1,9 @@
 import {
   type Broker,
-  type Counters,
   type Engine,
   type Features,
   type Ledger,
+  type RateLimits,
   readLimits,
   type SizeLimits,
   type Triage,
@@ -19,7 +19,7 @@ import { Doorbell } from './doorbell.ts';
 import { postgresLedger } from './ledger.ts';
 import { dropBuckets, makeBuckets } from './mark-partitions.ts';
 import { migrate } from './migrate.ts';
-import { postgresCounters } from './rate-limits.ts';
+import { postgresRateLimits } from './rate-limits.ts';
 import { migrations } from './schema/migrations.ts';
 import { sweepRows } from './sweep.ts';
 import { postgresTriage } from './triage.ts';
@@ -83,7 +83,7 @@ export interface PostgresEngine extends Engine<PostgresTransaction> {
   readonly broker: Broker<PostgresTransaction>;
   readonly ledger: Ledger<PostgresTransaction>;
   readonly triage: Triage;
-  readonly counters: Counters;
+  readonly rateLimits: RateLimits;
 }
 
 export const postgresFeatures: Features = {
@@ -145,7 +145,7 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresEn
     broker: postgresBroker({ database, doorbell, channel, limits, keepParkedMs, newId }),
     ledger: postgresLedger(database),
     triage: postgresTriage({ database, limits, keepParkedMs, writeAudit, newId }),
-    counters: postgresCounters(database),
+    rateLimits: postgresRateLimits(database),
 
     async sweep(limit) {
       await watchVacuum();

@@ -1,11 +1,11 @@
-import type { Counters } from '@holdfast/contracts';
+import type { RateLimits } from '@holdfast/contracts';
 import { comparableText } from './column-values.ts';
 import type { Database } from './database.ts';
 
 const takeText = 'SELECT allowed, wait_ms, tokens, full_in_ms FROM {schema}.take($1, $2, $3, $4, $5)';
 
 /** Rate limits by the server's clock: a batch of requests is one call. */
-export function postgresCounters(database: Database): Counters {
+export function postgresRateLimits(database: Database): RateLimits {
   return {
     async take(requests) {
       const takes = requests.flatMap((request, index) =>

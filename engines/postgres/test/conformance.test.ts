@@ -23,7 +23,7 @@ describe.skipIf(postgres.missing)(titled('conformance', postgres), () => {
 
   conformance({
     name: 'postgres',
-    contracts: ['broker', 'ledger', 'triage', 'counters'],
+    contracts: ['broker', 'ledger', 'triage', 'rateLimits'],
     features: postgresFeatures,
     means: ['reopen', 'dieAfterWrites', 'effect'],
     create: () => postgresHarness(ground, unitMs),

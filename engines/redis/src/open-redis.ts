@@ -1,10 +1,10 @@
-import type { Counters, Engine, Ledger } from '@holdfast/contracts';
+import type { Engine, Ledger, RateLimits } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
 import { Redis } from 'ioredis';
 import { redisFeatures } from './features.ts';
 import { redisLedger } from './ledger.ts';
-import { redisCounters } from './rate-limits.ts';
+import { redisRateLimits } from './rate-limits.ts';
 import type { RedisClient } from './script-runner.ts';
 
 export interface RedisOptions {
@@ -30,7 +30,7 @@ const known: Readonly<Record<keyof RedisOptions, true>> = {
 
 export interface RedisEngine extends Engine<never> {
   readonly ledger: Ledger<never>;
-  readonly counters: Counters;
+  readonly rateLimits: RateLimits;
   readonly client: RedisClient;
 }
 
@@ -52,7 +52,7 @@ export function openRedis(options: RedisOptions): RedisEngine {
     features: redisFeatures,
     client,
     ledger: redisLedger(client, { prefix, keepMarksMs: options.keepMarksMs ?? keepMarksMs }),
-    counters: redisCounters(client, { prefix }),
+    rateLimits: redisRateLimits(client, { prefix }),
 
     /** Redis removes by itself what has outlived its time. */
     async sweep() {

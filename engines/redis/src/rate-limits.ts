@@ -1,11 +1,11 @@
-import type { Counters, RateAnswer, RateRequest } from '@holdfast/contracts';
+import type { RateAnswer, RateLimits, RateRequest } from '@holdfast/contracts';
 import { type Item, type RedisClient, runBatch, scriptOf } from './script-runner.ts';
 import * as scripts from './scripts.ts';
 
 type TakeReply = [waitMs: string, ...debtsMs: string[]];
 
 /** One number a key, which is gone when nothing is owed any more. In a cluster, keys of one request need one hash tag. */
-export function redisCounters(client: RedisClient, { prefix }: { readonly prefix: string }): Counters {
+export function redisRateLimits(client: RedisClient, { prefix }: { readonly prefix: string }): RateLimits {
   const take = scriptOf(client, 'take', scripts.take);
   const nameOf = (key: string) => `${prefix}rate:${key}`;
 

@@ -33,7 +33,7 @@ async function harness(): Promise<Harness<never>> {
 describe.skipIf(redis.missing)(titled('Redis', redis), () => {
   conformance({
     name: 'redis',
-    contracts: ['ledger', 'counters'],
+    contracts: ['ledger', 'rateLimits'],
     features: redisFeatures,
     means: ['reopen'],
     create: harness,

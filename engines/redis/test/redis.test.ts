@@ -29,7 +29,7 @@ const claim = { scope: 'tenant', key: 'k', fingerprint: 'body', leaseMs: 10_000 
 describe.skipIf(redis.missing)(titled('Redis', redis), () => {
   test('every key has a time to live', async () => {
     await using engine = open();
-    const { ledger, counters, client } = engine;
+    const { ledger, rateLimits, client } = engine;
     const [begun] = await ledger.begin([
       { ...claim, liveMax: 5 },
       { ...claim, key: 'other' },
@@ -37,7 +37,7 @@ describe.skipIf(redis.missing)(titled('Redis', redis), () => {
     if (begun?.kind !== 'acquired') throw new Error(`The key was to be had, got ${begun?.kind}.`);
     await ledger.complete([{ hold: begun.hold, record: 'done', keepMs: 5_000 }]);
     await ledger.mark([{ handler: 'h', eventId: 'e' }]);
-    await counters.take([[{ key: 'rate', ratePerMs: 0.001, burst: 5 }]]);
+    await rateLimits.take([[{ key: 'rate', ratePerMs: 0.001, burst: 5 }]]);
     const keys = await client.keys(`redis-${process.pid}-${number - 1}:*`);
     expect(keys).toHaveLength(6);
     for (const key of keys) expect(await client.pttl(key)).toBeGreaterThan(0);
@@ -100,7 +100,7 @@ describe.skipIf(cluster.missing)(titled('A cluster of Redis', cluster), () => {
     const client = new Cluster([{ host: hostname, port: Number(port) }]);
     onTestFinished(() => client.disconnect());
 
-    const { ledger, counters } = openRedis({ client });
+    const { ledger, rateLimits } = openRedis({ client });
     const claims = ['a', 'b', 'c'].map((scope) => ({ ...claim, scope, liveMax: 2 }));
     expect((await ledger.begin(claims)).map(({ kind }) => kind)).toEqual([
       'acquired',
@@ -109,7 +109,7 @@ describe.skipIf(cluster.missing)(titled('A cluster of Redis', cluster), () => {
     ]);
     const limits = (key: string) =>
       ['minute', 'hour'].map((name) => ({ key: `{${key}}${name}`, ratePerMs: 1e-3, burst: 1 }));
-    const answers = await counters.take([limits('x'), limits('y'), limits('x')]);
+    const answers = await rateLimits.take([limits('x'), limits('y'), limits('x')]);
     expect(answers.map(({ allowed }) => allowed)).toEqual([true, true, false]);
   });
 });

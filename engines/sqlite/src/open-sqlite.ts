@@ -22,7 +22,7 @@ import { openDatabase } from './numbered-parameters.ts';
 import { ParkedSearch } from './parked-search.ts';
 import { ParkingLot } from './parking-lot.ts';
 import { waitingRoom } from './queue-inspection.ts';
-import { SqliteCounters } from './rate-limits.ts';
+import { SqliteRateLimits } from './rate-limits.ts';
 import { migrate, versionOf } from './schema.ts';
 import { Settlements } from './settlements.ts';
 import { SqliteError, told } from './sqlite-errors.ts';
@@ -149,7 +149,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
   const settlements = new Settlements({ store, topics: declared, leases: given, marks, lot, lanes, bells });
   const room = waitingRoom(store, declared, board, appointments, lanes, bells);
   const ledger = new SqliteLedger(store, marks);
-  const counters = new SqliteCounters(store);
+  const rateLimits = new SqliteRateLimits(store);
   const removeSettled = store.prepare(`
     DELETE FROM holdfast_settled WHERE seq IN (SELECT seq FROM holdfast_settled WHERE removed_at <= ? LIMIT ? + 0)`);
 
@@ -160,14 +160,14 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
     broker: sqliteBroker({ store, limits, topics: declared, board, bells, leases: given, settlements, room }),
     ledger,
     triage: sqliteTriage(store, lot, new ParkedSearch(store), limits),
-    counters,
+    rateLimits,
 
     async sweep(limit) {
       const sweeps: ((now: number, left: number, wall: number) => number)[] = [
         (now, left) => Number(removeSettled.run(now, left).changes),
         (now, left) => ledger.sweep(now, left),
         (now, left) => marks.sweep(now, left),
-        (now, left) => counters.sweep(now, left),
+        (now, left) => rateLimits.sweep(now, left),
         (now, left, wall) => lot.sweep(now, wall, left),
         // Entries have the time of day: one is removed when both clocks say so.
         (now, left, wall) => lot.sweepAudit(Math.min(now, wall) - keepAuditMs, left),

@@ -1,4 +1,4 @@
-import type { Counters, RateAnswer, RateRequest } from '@holdfast/contracts';
+import type { RateAnswer, RateLimits, RateRequest } from '@holdfast/contracts';
 import { gcraTake, gcraWait } from 'holdfast/machines';
 import type { Store } from './store.ts';
 
@@ -6,7 +6,7 @@ import type { Store } from './store.ts';
 const looksForEach = 10;
 
 /** One number a key. */
-export class SqliteCounters implements Counters {
+export class SqliteRateLimits implements RateLimits {
   readonly #store: Store;
   readonly #tat;
   readonly #put;

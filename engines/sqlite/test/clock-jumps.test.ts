@@ -173,13 +173,13 @@ describe.each(jumps)('when the wall clock of $who jumps by $hours h', ({ hours, 
   test('a rate limit neither fills up nor closes', async () => {
     const { one, other, pass, ...rest } = await setup();
     const request = [{ key: 'k', ratePerMs: 1 / 100, burst: 1 }];
-    expect(await one.counters.take([request])).toMatchObject([{ allowed: true }]);
+    expect(await one.rateLimits.take([request])).toMatchObject([{ allowed: true }]);
     jump({ one, other, ...rest });
-    for (const { counters } of [one, other]) {
-      expect(await counters.take([request])).toMatchObject([{ allowed: false, waitMs: 100 }]);
+    for (const { rateLimits } of [one, other]) {
+      expect(await rateLimits.take([request])).toMatchObject([{ allowed: false, waitMs: 100 }]);
     }
     await pass(100);
-    expect(await one.counters.take([request])).toMatchObject([{ allowed: true }]);
+    expect(await one.rateLimits.take([request])).toMatchObject([{ allowed: true }]);
   });
 
   test('a control ends by itself after its time, and is shown with the time of day', async () => {

@@ -5,7 +5,7 @@ import { sqliteHarness } from './sqlite-harness.ts';
 
 conformance({
   name: 'sqlite',
-  contracts: ['broker', 'ledger', 'triage', 'counters'],
+  contracts: ['broker', 'ledger', 'triage', 'rateLimits'],
   features: sqliteFeatures,
   means: ['reopen', 'dieAfterWrites', 'effect'],
   create: sqliteHarness,

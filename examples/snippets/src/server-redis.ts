@@ -5,12 +5,12 @@ import { guard, sendAnswer } from '@holdfast/server/node';
 
 /** One of four processes that share keys and limits. What it does is somewhere else, so it is done in phases. */
 export function payments(url: string): Server {
-  const { ledger, counters } = openRedis({ url });
+  const { ledger, rateLimits } = openRedis({ url });
   const server = createServer(
     hardenedServer,
     guard(
       [
-        rateLimit({ counters, nodes: 4, lease: true, limits: { rate: '50/s' } }),
+        rateLimit({ rateLimits, nodes: 4, lease: true, limits: { rate: '50/s' } }),
         idempotency({ ledger, scope: 'public', whenLost: 'reexecute' }),
       ],
       async (request, response) => {

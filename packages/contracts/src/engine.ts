@@ -1,7 +1,7 @@
 import type { Broker } from './broker.ts';
 import type { Features } from './features.ts';
 import type { Ledger } from './ledger.ts';
-import type { Counters } from './rate-limits.ts';
+import type { RateLimits } from './rate-limits.ts';
 import type { Triage } from './triage.ts';
 
 /** What one store offers. It has the contracts that suit it; those it has work together where the features say so. */
@@ -14,7 +14,7 @@ export interface Engine<Tx = unknown> {
   readonly broker?: Broker<Tx>;
   readonly ledger?: Ledger<Tx>;
   readonly triage?: Triage;
-  readonly counters?: Counters;
+  readonly rateLimits?: RateLimits;
   /**
    * Removes what has outlived its time: settled events, keys, marks, parked events. At most so many, so that it never takes
    * long; says how many. To be called now and then by those who have the engine open.

@@ -81,7 +81,7 @@ export {
   type ParkedFilter,
   ruleFor,
 } from './parked-filter.ts';
-export type { Counters, RateAnswer, RateLeft, RateRequest, RateTake } from './rate-limits.ts';
+export type { RateAnswer, RateLeft, RateLimits, RateRequest, RateTake } from './rate-limits.ts';
 export {
   commitFailed,
   LEASE_LOST,

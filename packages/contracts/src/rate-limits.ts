@@ -1,5 +1,5 @@
 /** Rate limits that many processes share: one number a key, the time at which all that passed will have been paid for. */
-export interface Counters {
+export interface RateLimits {
   /** One answer for each request, in the order given; a request sees what those before it took. */
   take(requests: readonly RateRequest[]): Promise<readonly RateAnswer[]>;
   /** As if never used. */

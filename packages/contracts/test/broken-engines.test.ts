@@ -16,7 +16,7 @@ import { features, memoryHarness } from './memory-harness.ts';
 describe.each([
   ['brokers', brokenBrokers],
   ['ledgers', brokenLedgers],
-  ['triages and counters', brokenTriages],
+  ['triages and rate limits', brokenTriages],
 ])('broken %s', (_, engines) => {
   test.each(engines)('are found: $fault', async (broken) => {
     expect(await failures(broken)).toContain(broken.found);

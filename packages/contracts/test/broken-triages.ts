@@ -126,12 +126,12 @@ export const brokenTriages: readonly BrokenEngine[] = [
     found: 'takes from all limits of a request or from none',
     alter: (engine) => ({
       ...engine,
-      counters: {
-        ...engine.counters,
+      rateLimits: {
+        ...engine.rateLimits,
         async take(requests) {
           const answers = [];
           for (const request of requests) {
-            const parts = await engine.counters.take(request.map((take) => [take]));
+            const parts = await engine.rateLimits.take(request.map((take) => [take]));
             const allowed = parts.every((part) => part.allowed);
             const waitMs = Math.max(...parts.map((part) => part.waitMs));
             answers.push({ allowed, waitMs, left: parts.flatMap(({ left }) => left) });

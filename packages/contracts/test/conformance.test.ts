@@ -4,7 +4,7 @@ import { features, memoryHarness } from './memory-harness.ts';
 
 conformance({
   name: 'memory',
-  contracts: ['broker', 'ledger', 'triage', 'counters'],
+  contracts: ['broker', 'ledger', 'triage', 'rateLimits'],
   features,
   means: ['reopen', 'dieAfterWrites', 'effect'],
   create: memoryHarness,

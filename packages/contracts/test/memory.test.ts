@@ -40,10 +40,10 @@ describe('memory is bounded', () => {
   });
 
   test('in rate limits: strangers share one, and no debt is forgiven', async () => {
-    const { counters, clock } = setup({ countersMax: 2 });
+    const { rateLimits, clock } = setup({ rateLimitsMax: 2 });
     const take = (key: string) => [{ key, ratePerMs: 0.001, burst: 1 }];
     const allowed = async (...keys: string[]) =>
-      (await counters.take(keys.map(take))).map((answer) => answer.allowed);
+      (await rateLimits.take(keys.map(take))).map((answer) => answer.allowed);
     expect(await allowed('a', 'b', 'c', 'd', 'a')).toEqual([true, true, true, false, false]);
     await clock.advance('1s');
     expect(await allowed('d', 'e')).toEqual([true, true]);
@@ -206,14 +206,14 @@ describe('options of a memory engine', () => {
   });
 
   test('that are undefined leave the defaults in force', async () => {
-    const { counters } = setup({
-      countersMax: undefined,
+    const { rateLimits } = setup({
+      rateLimitsMax: undefined,
       limits: undefined,
       storage: undefined,
       beforeWrite: undefined,
     });
     const take = (key: string) => [{ key, ratePerMs: 0.001, burst: 1 }];
-    const answers = await counters.take(['a', 'b'].map(take));
+    const answers = await rateLimits.take(['a', 'b'].map(take));
     expect(answers.map(({ allowed }) => allowed)).toEqual([true, true]);
   });
 });

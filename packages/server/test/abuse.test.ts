@@ -264,8 +264,8 @@ describe('7. a store that is away', () => {
     ['open', [200, 200]],
     ['closed', [429, 429]],
   ] as const)('a limit goes on: %s', async (whenAway, statuses) => {
-    const counters = { take: hung, forget: async () => {} };
-    const limit = rateLimit({ counters, limits: { rate: '4/m' }, nodes: 4, whenAway });
+    const rateLimits = { take: hung, forget: async () => {} };
+    const limit = rateLimit({ rateLimits, limits: { rate: '4/m' }, nodes: 4, whenAway });
     await using server = await plain.serve([limit], () => reply(200));
     const answers = [await fetch(server.origin), await fetch(server.origin)];
     expect(answers.map(({ status }) => status)).toEqual(statuses);

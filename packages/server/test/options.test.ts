@@ -25,7 +25,7 @@ const handler = () => new Response();
 describe('an option that would be of no use is refused by its name', () => {
   test.each<[said: string, () => unknown]>([
     ['rateLimit.proxies: expected what peers("10.0.0.0/8") gives', () => rateLimit({ proxies: networks })],
-    ['rateLimit.counters: expected Counters', () => rateLimit({ counters: {} as never })],
+    ['rateLimit.rateLimits: expected RateLimits', () => rateLimit({ rateLimits: {} as never })],
     ['rateLimit.limits: expected at least one limit', () => rateLimit({ limits: [] })],
     [
       'rateLimit.limits[1].name: expected a name of its own, got "a"',

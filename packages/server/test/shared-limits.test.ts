@@ -1,4 +1,4 @@
-import type { Counters, RateRequest } from '@holdfast/contracts';
+import type { RateLimits, RateRequest } from '@holdfast/contracts';
 import { memoryEngine } from '@holdfast/contracts/memory';
 import { virtualClock } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
@@ -8,13 +8,13 @@ const policy = { name: 'default', ratePerMs: 0.1, burst: 10 };
 
 function setup(settings: Partial<SharedLimitsSettings> = {}, nodes = 1) {
   const clock = virtualClock();
-  const { counters } = memoryEngine({ clock });
+  const { rateLimits } = memoryEngine({ clock });
   let asked = 0;
-  const counted: Counters = {
-    ...counters,
+  const counted: RateLimits = {
+    ...rateLimits,
     take(requests: readonly RateRequest[]) {
       asked += requests.length;
-      return counters.take(requests);
+      return rateLimits.take(requests);
     },
   };
   const all = { timeoutMs: 25, whenAway: 'share', nodes, keysMax: 100, lease: null, ...settings } as const;

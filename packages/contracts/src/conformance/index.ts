@@ -1,11 +1,11 @@
 import { type Features, whyMissing } from '../features.ts';
-import { countersChecks } from './counters-checks.ts';
 import { effectChecks } from './effect-checks.ts';
 import { flowChecks } from './flow-checks.ts';
 import type { Harness } from './harness.ts';
 import { leaseChecks } from './lease-checks.ts';
 import { ledgerChecks } from './ledger-checks.ts';
 import { publishChecks } from './publish-checks.ts';
+import { rateLimitChecks } from './rate-limit-checks.ts';
 import { replayChecks, settledReplayChecks } from './replay-checks.ts';
 import { type Check, type Contract, type Means, Stage } from './stage.ts';
 import { triageChecks } from './triage-checks.ts';
@@ -24,7 +24,7 @@ export const conformanceChecks: readonly Check[] = [
   ...triageChecks,
   ...replayChecks,
   ...settledReplayChecks,
-  ...countersChecks,
+  ...rateLimitChecks,
 ];
 
 /** The few functions of a test runner that are used: those of Vitest, Jest and `node:test` will do. */
@@ -50,7 +50,7 @@ export interface ConformanceOptions<Tx> extends Runner {
 /** Declares one test for each check; those an engine cannot pass are skipped by name, with the reason. */
 export function conformance<Tx>(options: ConformanceOptions<Tx>): void {
   const { describe, test } = options;
-  for (const contract of ['broker', 'ledger', 'triage', 'counters'] as const) {
+  for (const contract of ['broker', 'ledger', 'triage', 'rateLimits'] as const) {
     const checks = conformanceChecks.filter(({ contracts }) => contracts[0] === contract);
     describe(`${options.name}: ${contract}`, () => {
       for (const check of checks) {

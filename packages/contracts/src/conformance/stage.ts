@@ -5,13 +5,13 @@ import { type Delivery, type Diagnosis, type Envelope, type NewEvent, parkedTopi
 import { type ErrorNote, errorNote } from '../error-note.ts';
 import type { FeatureName } from '../features.ts';
 import type { Ledger } from '../ledger.ts';
-import type { Counters } from '../rate-limits.ts';
+import type { RateLimits } from '../rate-limits.ts';
 import { LEASE_LOST, TOOK } from '../settlement-result.ts';
 import type { NewlyParked, Triage } from '../triage.ts';
 import { ensure, expectLike } from './assertions.ts';
 import type { Harness } from './harness.ts';
 
-export type Contract = 'broker' | 'ledger' | 'triage' | 'counters';
+export type Contract = 'broker' | 'ledger' | 'triage' | 'rateLimits';
 export type Means = 'reopen' | 'dieAfterWrites' | 'effect';
 
 /** One thing that an engine must do. Its name completes "the engine …". */
@@ -74,9 +74,9 @@ export class Stage {
     return this.engine.triage;
   }
 
-  get counters(): Counters {
-    ensure(this.engine.counters, 'the engine has counters');
-    return this.engine.counters;
+  get rateLimits(): RateLimits {
+    ensure(this.engine.rateLimits, 'the engine has rate limits');
+    return this.engine.rateLimits;
   }
 
   name(what: string): string {

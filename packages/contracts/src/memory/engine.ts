@@ -4,8 +4,8 @@ import type { Engine } from '../engine.ts';
 import { type Features, missing } from '../features.ts';
 import { defaultSizeLimits, type SizeLimits } from '../size-limits.ts';
 import { memoryBroker } from './broker.ts';
-import { memoryCounters } from './counters.ts';
 import { memoryLedger } from './ledger.ts';
+import { memoryRateLimits } from './rate-limits.ts';
 import { defaultBounds, type MemoryBounds, Room, removeExpired } from './room.ts';
 import { MemoryStorage, type MemoryTransaction } from './storage.ts';
 import { memoryTriage, writeAudit } from './triage.ts';
@@ -69,7 +69,7 @@ export function memoryEngine(options: MemoryOptions = {}): MemoryEngine {
     broker: memoryBroker(room),
     ledger: memoryLedger(room),
     triage: memoryTriage(room),
-    counters: memoryCounters(room),
+    rateLimits: memoryRateLimits(room),
 
     async sweep(limit) {
       return room.write((now) => sweep(room, now, limit));

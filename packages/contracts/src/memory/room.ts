@@ -13,7 +13,7 @@ export interface MemoryBounds {
   readonly marksMax: number;
   readonly parkedMax: number;
   readonly auditMax: number;
-  readonly countersMax: number;
+  readonly rateLimitsMax: number;
   /** How long marks are kept: longer than the longest retry and the parking lot together. */
   readonly keepMarksMs: number;
   readonly keepParkedMs: number;
@@ -28,7 +28,7 @@ export const defaultBounds: MemoryBounds = {
   marksMax: 1_000_000,
   parkedMax: 100_000,
   auditMax: 10_000,
-  countersMax: 100_000,
+  rateLimitsMax: 100_000,
   keepMarksMs: 60 * dayMs,
   keepParkedMs: 30 * dayMs,
 };

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Counters } from '@holdfast/contracts';
+import type { RateLimits } from '@holdfast/contracts';
 import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
 import {
   callback,
@@ -48,7 +48,7 @@ const fields = {
   perRoute: flag(),
   cost: callback<(exchange: Exchange) => number>(),
   proxies: trusted,
-  counters: able<Counters>('Counters', 'take'),
+  rateLimits: able<RateLimits>('RateLimits', 'take'),
   whenAway: word('share', 'share', 'open', 'closed'),
   nodes: count(1, 1),
   timeout: duration('25ms'),
@@ -84,17 +84,17 @@ const keyLengthMax = 96;
 export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvironment = {}): RateLimitPart {
   const settings = readTable(fields, options, 'rateLimit.');
   const { clock = systemClock, random = systemRandom } = environment;
-  const { key: keyOf, cost: costOf, proxies, counters, keysMax, reportOnly, legacy } = settings;
+  const { key: keyOf, cost: costOf, proxies, rateLimits, keysMax, reportOnly, legacy } = settings;
   const perRoute = settings.perRoute ?? true;
   const policies = settings.limits.map(toPolicy);
   demandLimits(policies);
   const texts = new RateFields(policies);
   const local = new LocalLimits(policies, keysMax);
   const shared =
-    counters &&
+    rateLimits &&
     new SharedLimits(
       policies,
-      counters,
+      rateLimits,
       {
         timeoutMs: settings.timeout,
         whenAway: settings.whenAway,

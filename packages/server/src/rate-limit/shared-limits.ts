@@ -1,4 +1,4 @@
-import type { Counters, RateAnswer, RateRequest } from '@holdfast/contracts';
+import type { RateAnswer, RateLimits, RateRequest } from '@holdfast/contracts';
 import type { Clock } from 'holdfast';
 import { BatchingStore, defaultLine } from '../batching-store.ts';
 import { BoundedTats } from './bounded-tats.ts';
@@ -29,7 +29,7 @@ interface Lease {
 const closedWaitMs = 1000;
 
 /**
- * Limits that many processes share, on Counters. A key that was refused is refused here until the time that the store
+ * Limits that many processes share, on RateLimits. A key that was refused is refused here until the time that the store
  * said, so that those who do not listen cost the store nothing. With a lease, a busy key borrows several tokens at once:
  * all of them were taken from the shared limit, so no more passes in the long run; at most `nodes × tokensMax` may pass
  * up to `forMs` late.
@@ -44,7 +44,7 @@ export class SharedLimits {
 
   constructor(
     policies: readonly RatePolicy[],
-    counters: Counters,
+    rateLimits: RateLimits,
     settings: SharedLimitsSettings,
     clock: Clock,
   ) {
@@ -59,7 +59,7 @@ export class SharedLimits {
     this.#share = new LocalLimits(shares, keysMax);
     this.#blocked = new BoundedTats(keysMax);
     this.line = new BatchingStore(
-      (requests) => counters.take(requests),
+      (requests) => rateLimits.take(requests),
       { ...defaultLine, timeoutMs },
       clock,
     );
