@@ -1,5 +1,6 @@
 export { any } from './classify/any.ts';
 export { aws } from './classify/aws.ts';
+export { causesOf, type UnknownObject } from './classify/causes-of.ts';
 export type { RetryOn } from './classify/classifier.ts';
 export { grpc } from './classify/grpc.ts';
 export { http } from './classify/http.ts';
@@ -27,6 +28,7 @@ export { timeout } from './parts/timeout.ts';
 export type { Counters } from './policy/counters.ts';
 export { type PolicySpec, policy } from './policy/default-policy.ts';
 export { type Duration, durationMs } from './policy/duration.ts';
+export { fnv1a } from './policy/fnv1a.ts';
 export { definePart, type Part, type SpecOfParts } from './policy/part.ts';
 export type { Context, Operation, Plan, Priority, RunOptions, Wait } from './policy/plan.ts';
 export { definePolicy, type Environment, type Policy } from './policy/policy.ts';
@@ -49,5 +51,7 @@ export { type Around, type Listener, type Notice, notices, type Sent, subscribe 
 export { type Story, type StoryAttempt, storyOf } from './report/story.ts';
 export { type AmbientContext, ambientContext, withAmbient, withoutAmbient } from './run/ambient-context.ts';
 export type { Ending, Failure, Success } from './run/promise-driver.ts';
+export { priorityRank } from './run/run-options.ts';
 export { Alarm, type Clock, type Random } from './time/clock.ts';
 export { later, systemClock, systemRandom } from './time/system-clock.ts';
+export { sleep, Timer } from './time/timer.ts';

@@ -32,3 +32,4 @@ export {
   WAIT,
   Work,
 } from './run/work.ts';
+export { type AbortListener, offAbort, onAbort } from './time/abort-listeners.ts';

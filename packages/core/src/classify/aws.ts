@@ -1,6 +1,7 @@
 import { readHint } from '../decide/hints.ts';
 import type { Pack } from '../decide/outcome.ts';
-import { definePack, isObject } from './pack.ts';
+import { isObject } from './is-object.ts';
+import { definePack } from './pack.ts';
 
 /** As AWS's own clients have it. `Throttl` covers six names. */
 const throttledNames =

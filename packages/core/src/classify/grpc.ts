@@ -1,6 +1,7 @@
 import { headerReader } from '../decide/hints.ts';
 import type { OutcomeClass, Pack } from '../decide/outcome.ts';
-import { definePack, isObject } from './pack.ts';
+import { isObject } from './is-object.ts';
+import { definePack } from './pack.ts';
 
 /** By status; what is not here was answered for good. A deadline is transient as every timeout is: it proves nothing. */
 const classes: Readonly<Record<number, OutcomeClass>> = {

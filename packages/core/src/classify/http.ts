@@ -1,6 +1,7 @@
 import { headerReader, readHint } from '../decide/hints.ts';
 import type { Pack } from '../decide/outcome.ts';
-import { definePack, isObject } from './pack.ts';
+import { isObject } from './is-object.ts';
+import { definePack } from './pack.ts';
 
 /**
  * Responses by their status, returned or thrown. 408, 425, 429 and 5xx are worth another try, but not 501 and 505–519,

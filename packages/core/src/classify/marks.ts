@@ -1,11 +1,9 @@
 import type { Judgement } from '../decide/outcome.ts';
 import { type Duration, durationMs } from '../policy/duration.ts';
+import { causesOf } from './causes-of.ts';
 
 /** An error that can carry a mark: itself, or where a primitive was thrown, an Error with that as its cause. */
 export type Marked<E> = E extends object ? E : Error;
-
-/** A chain of causes is followed this far; it may be a circle. */
-const causesMax = 8;
 
 const marks = /* @__PURE__ */ new WeakMap<object, Judgement>();
 
@@ -33,11 +31,9 @@ export function retryAfter<E>(error: E, delay: Duration): Marked<E> {
 
 /** What was last said by hand of `error`, or else of the nearest of its causes. */
 export function markOf(error: unknown): Judgement | undefined {
-  let at = error as { cause?: unknown } | undefined;
-  for (let depth = 0; depth < causesMax && at; depth++) {
-    const marked = marks.get(at);
+  for (const each of causesOf(error)) {
+    const marked = marks.get(each);
     if (marked) return marked;
-    at = at.cause as typeof at;
   }
   return undefined;
 }

@@ -1,5 +1,7 @@
 import type { Pack } from '../decide/outcome.ts';
-import { definePack, isObject, lookedAtMax, type Stranger } from './pack.ts';
+import { causesMax, type UnknownObject } from './causes-of.ts';
+import { isObject } from './is-object.ts';
+import { definePack } from './pack.ts';
 
 /**
  * How a connection that could not be made, broke or took too long is called: by the codes of Node, undici and axios,
@@ -22,14 +24,14 @@ export const network: Pack<'network'> = /* @__PURE__ */ definePack(
     if (!isKnown(error)) return undefined;
     // Proof takes all of them: where two addresses were tried, either may have got the request. An error around others
     // says nothing of its own, and where there are too many to look at there is no proof.
-    const isProof = (each: Stranger) => isUnsent(each) || (isWrapper(each) && !isKnown(each));
-    return { class: 'transient', unprocessed: all.length < lookedAtMax && all.every(isProof) };
+    const isProof = (each: UnknownObject) => isUnsent(each) || (isWrapper(each) && !isKnown(each));
+    return { class: 'transient', unprocessed: all.length < causesMax && all.every(isProof) };
   },
   false,
   true,
 );
 
-function isKnown(error: Stranger): boolean {
+function isKnown(error: UnknownObject): boolean {
   // An aggregate repeats the code of one of its parts. And what has a cause is as good or bad as that:
   // `fetch failed` may be a certificate that has expired.
   return (
@@ -38,7 +40,7 @@ function isKnown(error: Stranger): boolean {
   );
 }
 
-function isUnsent({ code, message, syscall, socket }: Stranger): boolean {
+function isUnsent({ code, message, syscall, socket }: UnknownObject): boolean {
   return (
     unsent.test(`${code} ${message}`) ||
     syscall === 'connect' ||
@@ -46,6 +48,6 @@ function isUnsent({ code, message, syscall, socket }: Stranger): boolean {
   );
 }
 
-function isWrapper({ cause, errors }: Stranger): boolean {
+function isWrapper({ cause, errors }: UnknownObject): boolean {
   return isObject(cause) || Array.isArray(errors);
 }

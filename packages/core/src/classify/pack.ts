@@ -1,10 +1,6 @@
 import type { Judgement, OutcomeClass, Pack } from '../decide/outcome.ts';
-
-/** An object of which nothing is known: any property may be anything, or throw when it is read. */
-export type Stranger = Readonly<Record<string, unknown>>;
-
-/** How many errors are looked at inside one: a bound on depth, width and circles alike. */
-export const lookedAtMax = 16;
+import { causesOf, type UnknownObject } from './causes-of.ts';
+import { isObject } from './is-object.ts';
 
 /**
  * A pack that judges an error and what is inside it one by one, the outermost first, and with `values` what was returned
@@ -13,9 +9,9 @@ export const lookedAtMax = 16;
 export function definePack<const Name extends string>(
   pack: Name,
   judge: (
-    thing: Stranger,
+    thing: UnknownObject,
     epochMs: () => number,
-    all: readonly Stranger[],
+    all: readonly UnknownObject[],
     ok: boolean,
   ) => Judgement | OutcomeClass | undefined,
   values = false,
@@ -29,7 +25,7 @@ export function definePack<const Name extends string>(
       try {
         if (outcome.ok)
           return values && isObject(outcome.value) ? judge(outcome.value, epochMs, [], true) : undefined;
-        const all = errorsIn(outcome.error);
+        const all = causesOf(outcome.error);
         for (const error of all) {
           const judged = judge(error, epochMs, all, false);
           if (judged) return judged;
@@ -40,23 +36,4 @@ export function definePack<const Name extends string>(
       return undefined;
     },
   };
-}
-
-/** `error`, then what is inside it: the errors of an AggregateError, and causes. */
-function errorsIn(error: unknown): Stranger[] {
-  const found: Stranger[] = [];
-  const add = (each: unknown) => {
-    if (isObject(each) && found.length < lookedAtMax && !found.includes(each)) found.push(each);
-  };
-  add(error);
-  // A list that grows while it is walked.
-  for (const { errors, cause } of found) {
-    if (Array.isArray(errors)) errors.slice(0, lookedAtMax).forEach(add);
-    add(cause);
-  }
-  return found;
-}
-
-export function isObject(value: unknown): value is Stranger {
-  return typeof value === 'object' && value !== null;
 }

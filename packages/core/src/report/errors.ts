@@ -1,4 +1,4 @@
-import { isObject } from '../classify/pack.ts';
+import { isObject } from '../classify/is-object.ts';
 import type { RunEnding } from './story.ts';
 
 /**

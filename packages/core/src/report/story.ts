@@ -1,4 +1,5 @@
-import { isObject } from '../classify/pack.ts';
+import { causesOf } from '../classify/causes-of.ts';
+import { isObject } from '../classify/is-object.ts';
 import type { OutcomeClass } from '../decide/outcome.ts';
 import type { StopReason, Verdict } from '../decide/verdict.ts';
 import { HoldfastError } from './errors.ts';
@@ -79,15 +80,9 @@ function endingOf(error: object): RunEnding | undefined {
  */
 export function endedInside(error: unknown, since: number): Story | undefined {
   if (youngest <= since) return undefined;
-  let cause = error;
-  try {
-    for (let depth = 0; depth < 8 && isObject(cause); depth++) {
-      const ending = endingOf(cause);
-      if (ending && ending.born > since) return ending.story;
-      cause = cause.cause;
-    }
-  } catch {
-    // A getter of somebody else's: it tells no story of ours.
+  for (const cause of causesOf(error)) {
+    const ending = endingOf(cause);
+    if (ending && ending.born > since) return ending.story;
   }
   return undefined;
 }

@@ -1,7 +1,7 @@
 import { readDuration } from '../policy/duration.ts';
 import type { Plan, RunOptions } from '../policy/plan.ts';
+import { offAbort, onAbort } from '../time/abort-listeners.ts';
 import { Alarm, type Clock } from '../time/clock.ts';
-import { onAbort, stay } from './abort-listeners.ts';
 import { ambientContext } from './ambient-context.ts';
 
 /** How long a caller waits. */
@@ -39,10 +39,10 @@ export function patiently<T>(
     });
     const rest = () => {
       clock.clear(patience);
-      if (signal) stay(signal, patience);
+      if (signal) offAbort(signal, patience);
     };
     promise.then(resolve, reject).then(rest);
-    if (signal?.aborted) return patience.leave(signal.reason);
+    if (signal?.aborted) return patience.aborted(signal.reason);
     if (signal) onAbort(signal, patience);
     if (endsAt < Infinity) clock.set(patience, endsAt);
   });
@@ -60,7 +60,7 @@ class Patience extends Alarm {
     this.end('patience_too_short', undefined);
   }
 
-  leave(reason: unknown): void {
+  aborted(reason: unknown): void {
     this.end('cancelled', reason);
   }
 }

@@ -18,7 +18,7 @@ import {
 import { type Attempt, GuardedAttempt } from './attempt.ts';
 import { ask } from './call-user.ts';
 import { expiryOf, extendedEnd, isEndTimed, settleAttempt, startAttempt } from './guarded-attempt.ts';
-import { ranks } from './run-options.ts';
+import { priorityRank } from './run-options.ts';
 import { type Payment, PREPAID_TIMEOUT, REFUNDED, SEND, STOP, type Step, WAIT, Work } from './work.ts';
 
 /** An attempt that patience left less for says nothing of its target. */
@@ -429,7 +429,7 @@ class Queued implements Waiter, Pause {
     this.work = work;
     this.target = target;
     this.bulkhead = bulkhead;
-    this.priority = ranks[work.options?.priority ?? 'default'];
+    this.priority = priorityRank[work.options?.priority ?? 'default'];
     this.expiresAt = work.patienceEndsAt;
     this.waiting = false;
     this.ahead = undefined;

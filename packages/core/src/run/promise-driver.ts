@@ -2,8 +2,8 @@ import type { Outcome } from '../decide/outcome.ts';
 import { readDuration } from '../policy/duration.ts';
 import type { Operation, Plan, RunOptions } from '../policy/plan.ts';
 import { recordEnding, type Story } from '../report/story.ts';
+import { offAbort, onAbort } from '../time/abort-listeners.ts';
 import { Alarm } from '../time/clock.ts';
-import { onAbort, stay } from './abort-listeners.ts';
 import { ambient, ambientContext } from './ambient-context.ts';
 import type { Attempt } from './attempt.ts';
 import { DONE, SEND, STOP, type Step, takeOver, WAIT, type Work } from './work.ts';
@@ -126,7 +126,7 @@ export class Run<T> extends Alarm {
       if (work.wakeAt < Infinity) clock.set(this, work.wakeAt);
     } else {
       clock.clear(this);
-      if (this.signal) stay(this.signal, this);
+      if (this.signal) offAbort(this.signal, this);
       this.settle();
     }
   }
@@ -173,9 +173,9 @@ export class Run<T> extends Alarm {
     this.perform(backingOff ? step : this.told(step));
   }
 
-  leave(reason: unknown): void {
+  aborted(reason: unknown): void {
     const { work } = this;
-    // Who hears that it has ended may leave then: it has ended as it has.
+    // A listener may abort the signal while it is told of the end; the outcome stands.
     if (work.endedAt < 0) this.go(work.cancel(work.plan.clock.now(), reason));
   }
 }
@@ -219,7 +219,7 @@ function start<T, R>(
   );
   run.go(step);
   // One who left on the way here, because of a notice, was not listened to yet.
-  if (signal?.aborted) run.leave(signal.reason);
+  if (signal?.aborted) run.aborted(signal.reason);
   return promise;
 }
 

@@ -4,7 +4,7 @@ import type { Priority, RunOptions } from '../policy/plan.ts';
 import { OptionsError } from '../report/errors.ts';
 
 /** How important each is; the least is first to wait. */
-export const ranks: Readonly<Record<Priority, number>> = { critical: 0, default: 1, sheddable: 2 };
+export const priorityRank: Readonly<Record<Priority, number>> = { critical: 0, default: 1, sheddable: 2 };
 
 const name = /* @__PURE__ */ text();
 const choice = /* @__PURE__ */ flag();
@@ -25,7 +25,7 @@ const fields: Readonly<Record<keyof RunOptions, Field>> = {
   idempotent: choice,
   retryVeto: fn,
   classify: fn,
-  priority: /* @__PURE__ */ word(undefined, ...(Object.keys(ranks) as Priority[])),
+  priority: /* @__PURE__ */ word(undefined, ...(Object.keys(priorityRank) as Priority[])),
   cacheKey: name,
   ambient: choice,
   observed: choice,

@@ -1,0 +1,55 @@
+import { type AbortListener, offAbort, onAbort } from './abort-listeners.ts';
+import { Alarm, type Clock } from './clock.ts';
+
+/** Calls a function at a time that is set, and can be set again. */
+export class Timer extends Alarm {
+  readonly #clock: Clock;
+  readonly #callback: (now: number) => void;
+
+  constructor(clock: Clock, callback: (now: number) => void) {
+    super();
+    this.#clock = clock;
+    this.#callback = callback;
+  }
+
+  get isSet(): boolean {
+    return this.index >= 0;
+  }
+
+  /** On the scale of `Clock.now`. A timer that is set already is moved. */
+  setAt(at: number): void {
+    this.#clock.set(this, at);
+  }
+
+  setIn(ms: number): void {
+    this.#clock.set(this, this.#clock.now() + ms);
+  }
+
+  clear(): void {
+    this.#clock.clear(this);
+  }
+
+  ring(now: number): void {
+    this.#callback(now);
+  }
+}
+
+/** Resolves after `ms`. Rejects with the reason of `signal` as soon as that aborts. */
+export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const timer = new Timer(clock, () => {
+      if (signal) offAbort(signal, listener);
+      resolve();
+    });
+    const listener: AbortListener = {
+      aborted(reason) {
+        timer.clear();
+        offAbort(signal!, listener);
+        reject(reason);
+      },
+    };
+    if (signal) onAbort(signal, listener);
+    timer.setIn(ms);
+  });
+}
