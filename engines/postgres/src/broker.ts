@@ -1,6 +1,6 @@
 import {
+  assertTopic,
   type Broker,
-  checkTopic,
   clampMs,
   type Lease,
   numberIn,
@@ -58,7 +58,7 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
     controls: postgresControls(database, (topic) => wake(topic, true)),
 
     async declare(name, settings = {}): Promise<TopicSettings> {
-      checkTopic(name, settings);
+      assertTopic(name, settings);
       const { ordering, keepSettledMs } = settings;
       const keepMs = keepSettledMs === undefined ? null : clampMs(keepSettledMs);
       const [row] = await database.rows(declareText, [name, ordering ?? null, keepMs]);

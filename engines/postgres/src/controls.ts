@@ -1,12 +1,12 @@
 import {
   type Act,
+  type ActiveControl,
+  assertControl,
+  assertReason,
   type Control,
   type Controls,
-  checkControl,
   clampMs,
   controlId,
-  demandReason,
-  type StandingControl,
 } from '@holdfast/contracts';
 import type { Database, Row } from './database.ts';
 import { numberOf } from './envelope-columns.ts';
@@ -27,7 +27,7 @@ const liftText = `WITH gone AS (DELETE FROM {schema}.control WHERE id = $1 RETUR
 export function postgresControls(database: Database, wake: (topic: string) => void): Controls {
   return {
     async impose(control, act, forMs) {
-      checkControl(control, act, forMs);
+      assertControl(control, act, forMs);
       const { tenant = null, key = null } = control as { tenant?: string; key?: string };
       const [row] = await database.rows(imposeText, [
         ...[controlId(control), control.topic, JSON.stringify(control), control.kind, tenant, key],
@@ -38,14 +38,14 @@ export function postgresControls(database: Database, wake: (topic: string) => vo
     },
 
     async lift(id, act) {
-      demandReason(act);
+      assertReason(act);
       await endControls(database);
       const [row] = await database.rows(liftText, [id]);
       if (row) wake(row[0] as string);
       return row !== undefined;
     },
 
-    async standing() {
+    async active() {
       await endControls(database);
       const rows = await database.rows(
         `SELECT version, ${columns} FROM {schema}.control_sheet LEFT JOIN {schema}.control ON true ORDER BY since, id`,
@@ -60,7 +60,7 @@ async function endControls(database: Database): Promise<void> {
   await database.rows('SELECT {schema}.end_controls({schema}.now_ms())');
 }
 
-function standingOf([id, control, who, why, since, until]: Row): StandingControl {
+function standingOf([id, control, who, why, since, until]: Row): ActiveControl {
   const act: Act = { who: who as string, why: why as string };
   return {
     id: id as string,

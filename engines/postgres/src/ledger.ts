@@ -6,9 +6,9 @@ import {
   type Hold,
   LEASE_LOST,
   type Ledger,
-  type Mark,
   type Payload,
-  type Settled,
+  type ProcessedMark,
+  type SettlementResult,
   TOOK,
 } from '@holdfast/contracts';
 import { comparableText } from './column-values.ts';
@@ -45,7 +45,7 @@ const isMarkedText = `SELECT handler, event_id FROM {schema}.mark WHERE event_id
 const textFlag = 1;
 
 export function postgresLedger(database: Database): Ledger<PostgresTransaction> {
-  async function completeWithCommit(completion: Completion<PostgresTransaction>): Promise<Settled> {
+  async function completeWithCommit(completion: Completion<PostgresTransaction>): Promise<SettlementResult> {
     const { hold, commit } = completion;
     return database.transaction(async (tx) => {
       if ((await database.rowsWithin(tx, lockText, holdColumns([hold]))).length === 0) return LEASE_LOST;
@@ -65,7 +65,9 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
     });
   }
 
-  async function completePlain(completions: readonly Completion<PostgresTransaction>[]): Promise<Settled[]> {
+  async function completePlain(
+    completions: readonly Completion<PostgresTransaction>[],
+  ): Promise<SettlementResult[]> {
     if (completions.length === 0) return [];
     const completed = tokensOf(await database.rows(completeText, [...completionColumns(completions), false]));
     // Named twice, it was completed once.
@@ -91,7 +93,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
 
     async complete(completions) {
       if (!completions.some(({ commit }) => commit)) return completePlain(completions);
-      const settled: Settled[] = [];
+      const settled: SettlementResult[] = [];
       for (const completion of completions) {
         if (completion.commit) settled.push(await completeWithCommit(completion));
         else settled.push(...(await completePlain([completion])));
@@ -189,6 +191,6 @@ function tokensOf(rows: readonly Row[]): Set<unknown> {
   return new Set(rows.map(([token]) => token));
 }
 
-function markColumns(marks: readonly Mark[]): unknown[] {
+function markColumns(marks: readonly ProcessedMark[]): unknown[] {
   return [marks.map(({ handler }) => handler), marks.map(({ eventId }) => eventId)];
 }

@@ -1,4 +1,4 @@
-import { checkEvents, clampMs, type NewEvent, type Published, type SizeLimits } from '@holdfast/contracts';
+import { assertEvents, clampMs, type NewEvent, type Published, type SizeLimits } from '@holdfast/contracts';
 import type { Row } from './database.ts';
 import { extrasOf } from './envelope-columns.ts';
 import { payloadColumns } from './payload-columns.ts';
@@ -36,7 +36,7 @@ export function publicationOf(
   limits: SizeLimits,
   newId: () => string,
 ): Publication {
-  checkEvents(events, limits);
+  assertEvents(events, limits);
   const ids: string[] = [];
   const filled: Partial<Record<Column, unknown[]>> = {};
   const put = (column: Column, value: unknown) => {

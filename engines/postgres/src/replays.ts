@@ -1,6 +1,6 @@
 import {
   assertFilterNotEmpty,
-  demandReason,
+  assertReason,
   initialReplayState,
   jsonWithInfinity,
   numberIn,
@@ -39,7 +39,7 @@ export function postgresReplays({ database, writeAudit, newId }: TriageParts): R
   return {
     async begin(request, act) {
       assertFilterNotEmpty(request.filter);
-      demandReason(act);
+      assertReason(act);
       return database.transaction(async (tx) => {
         const id = newId();
         const values = [id, jsonWithInfinity(request), act.who, act.why, JSON.stringify(initialReplayState)];

@@ -3,8 +3,8 @@ import {
   commitFailed,
   LEASE_LOST,
   REPEATED,
-  type Settled,
   type Settlement,
+  type SettlementResult,
   TOOK,
   TOPIC_UNKNOWN,
   TopicError,
@@ -38,8 +38,8 @@ export async function settle(
   database: Database,
   batch: readonly AnySettlement[],
   options: SettleOptions,
-): Promise<readonly Settled[]> {
-  const settled: Settled[] = batch.map(() => LEASE_LOST);
+): Promise<readonly SettlementResult[]> {
+  const settled: SettlementResult[] = batch.map(() => LEASE_LOST);
   const topics = Map.groupBy(batch.keys(), (place) => batch[place]!.lease.topic);
   for (const [topic, places] of topics) {
     const withCommit = places.filter((place) => hasCommit(batch[place]!));
@@ -60,7 +60,7 @@ async function settlePlain(
   topic: string,
   batch: readonly AnySettlement[],
   places: readonly number[],
-  settled: Settled[],
+  settled: SettlementResult[],
   { keepParkedMs, wake }: SettleOptions,
 ): Promise<void> {
   const known = await withKnownTarget(database, topic, batch, places, settled);
@@ -89,7 +89,7 @@ async function withKnownTarget(
   topic: string,
   batch: readonly AnySettlement[],
   places: readonly number[],
-  settled: Settled[],
+  settled: SettlementResult[],
 ): Promise<readonly number[]> {
   const targets = places.flatMap((place) => targetOf(batch[place]!) ?? []);
   if (targets.length === 0) return places;
@@ -117,7 +117,7 @@ async function settleWithCommit(
   topic: string,
   batch: readonly AnySettlement[],
   places: readonly number[],
-  settled: Settled[],
+  settled: SettlementResult[],
   { wake }: SettleOptions,
 ): Promise<void> {
   const all = handsOf(
@@ -133,7 +133,7 @@ async function settleWithCommit(
       tx,
       good.map((place) => batch[place]!),
     );
-    const failures = new Map<number, Settled>();
+    const failures = new Map<number, SettlementResult>();
     const repeated = new Set<number>();
     await tx.query('SAVEPOINT holdfast_effect');
     for (const place of good) {
@@ -188,7 +188,12 @@ async function markAll(
   return new Set(rows.map(([handler, id]) => markKey(handler as string, id as string)));
 }
 
-function answer(settled: Settled[], { places }: Hands, row: Row | undefined, took: Settled): void {
+function answer(
+  settled: SettlementResult[],
+  { places }: Hands,
+  row: Row | undefined,
+  took: SettlementResult,
+): void {
   const flags = row![0] as boolean[];
   for (const [index, place] of places.entries()) settled[place] = flags[index] ? took : LEASE_LOST;
 }

@@ -1,11 +1,11 @@
 import {
   type Act,
   type AuditEntry,
-  checkEdit,
-  checkFilter,
-  checkSpan,
+  assertDurationMs,
+  assertEdit,
+  assertFilter,
+  assertReason,
   clampMs,
-  demandReason,
   editDiff,
   jsonWithInfinity,
   numberIn,
@@ -56,7 +56,7 @@ export function postgresTriage(parts: TriageParts): Triage {
     update: string,
     ...values: unknown[]
   ): Promise<boolean[]> {
-    demandReason(act);
+    assertReason(act);
     return database.transaction(async (tx) => {
       const text = `UPDATE {schema}.parked SET ${update} WHERE id = ANY ($1) AND status = $2 AND operation IS NULL RETURNING id`;
       const rows = await database.rowsWithin(tx, text, [ids, status, ...values]);
@@ -142,8 +142,8 @@ export function postgresTriage(parts: TriageParts): Triage {
     },
 
     async edit(id, edit, act) {
-      demandReason(act);
-      checkEdit(edit, parts.limits);
+      assertReason(act);
+      assertEdit(edit, parts.limits);
       return database.transaction(async (tx) => {
         const [row] = await database.rowsWithin(tx, `${getText} FOR UPDATE`, [id]);
         if (!row) return undefined;
@@ -171,7 +171,7 @@ export function postgresTriage(parts: TriageParts): Triage {
       change('discard', ids, act, 'parked', `status = 'discarded', discarded = $3`, JSON.stringify(act)),
     restore: (ids, act) => change('restore', ids, act, 'discarded', `status = 'parked', discarded = NULL`),
     async keep(ids, keepMs, act) {
-      checkSpan('keepMs', keepMs);
+      assertDurationMs('keepMs', keepMs);
       const update = 'removed_at = {schema}.now_ms() + ceil($3::double precision)::bigint';
       return change('keep', ids, act, 'parked', update, clampMs(keepMs));
     },
@@ -193,8 +193,8 @@ export function postgresTriage(parts: TriageParts): Triage {
     },
 
     async setRule(rule, act) {
-      checkFilter(rule.filter);
-      demandReason(act);
+      assertFilter(rule.filter);
+      assertReason(act);
       await database.transaction(async (tx) => {
         const text = `INSERT INTO {schema}.triage_rule (name, rule) VALUES ($1, $2)
           ON CONFLICT (name) DO UPDATE SET rule = excluded.rule`;
@@ -204,7 +204,7 @@ export function postgresTriage(parts: TriageParts): Triage {
     },
 
     async removeRule(name, act) {
-      demandReason(act);
+      assertReason(act);
       return database.transaction(async (tx) => {
         const text = 'DELETE FROM {schema}.triage_rule WHERE name = $1 RETURNING 1';
         if ((await database.rowsWithin(tx, text, [name])).length === 0) return false;

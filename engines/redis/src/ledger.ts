@@ -6,8 +6,8 @@ import {
   type Hold,
   LEASE_LOST,
   type Ledger,
-  type Mark,
   type Payload,
+  type ProcessedMark,
   TOOK,
 } from '@holdfast/contracts';
 import { noTransaction } from './features.ts';
@@ -48,7 +48,7 @@ export function redisLedger(
     scopeKey(scope),
   ];
   const itemOf = (hold: Hold): Item => ({ keys: keysOf(hold), args: [hold.token] });
-  const markKey = ({ handler, eventId }: Mark) => `${prefix}mark:{${tagged(eventId)}}:${handler}`;
+  const markKey = ({ handler, eventId }: ProcessedMark) => `${prefix}mark:{${tagged(eventId)}}:${handler}`;
 
   return {
     async begin(claims) {

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { type Broker, checkEvents, checkTopic, type SizeLimits } from '@holdfast/contracts';
+import { type Broker, assertEvents, assertTopic, type SizeLimits } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
 import type { ControlBoard } from './controls.ts';
 import type { Doorbells } from './doorbells.ts';
@@ -35,7 +35,7 @@ export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
     controls: board,
 
     async declare(name, settings = {}) {
-      checkTopic(name, settings);
+      assertTopic(name, settings);
       return store.write(() => topics.declare(name, settings));
     },
 
@@ -44,7 +44,7 @@ export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
     },
 
     async publish(name, events) {
-      checkEvents(events, limits);
+      assertEvents(events, limits);
       return store.write((now, wall) => {
         const published = publisher.publish(name, events, { now, wall });
         bells.ringAfterCommit(name);
@@ -53,7 +53,7 @@ export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
     },
 
     publishWithin(tx, name, events) {
-      checkEvents(events, limits);
+      assertEvents(events, limits);
       if (!tx.isTransaction) throw new OptionsError('tx', 'a connection', 'one with a transaction under way');
       const own = publishers.get(tx) ?? new Publisher(tx, store.newId);
       publishers.set(tx, own);

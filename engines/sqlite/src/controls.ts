@@ -1,10 +1,10 @@
 import {
   type Control,
   type Controls,
-  checkControl,
+  assertControl,
   controlId,
-  demandReason,
-  type StandingControl,
+  assertReason,
+  type ActiveControl,
 } from '@holdfast/contracts';
 import type { Doorbells } from './doorbells.ts';
 import { isHead, lineOf, moment } from './publisher.ts';
@@ -43,7 +43,7 @@ export class ControlBoard implements Controls {
   readonly #setReleasing;
   readonly #orphan;
   /** Of the version they were read at; another version means other controls. */
-  #known: { version: number; controls: StandingControl[]; orders: Map<string, Orders> } | undefined;
+  #known: { version: number; controls: ActiveControl[]; orders: Map<string, Orders> } | undefined;
 
   constructor(store: Store, bells: Doorbells) {
     this.#store = store;
@@ -71,8 +71,8 @@ export class ControlBoard implements Controls {
         AND seq IN (SELECT seq FROM holdfast_held WHERE control = ?1 ORDER BY seq LIMIT ?2 + 0)`);
   }
 
-  async impose(control: Control, act: StandingControl['act'], forMs?: number): Promise<StandingControl> {
-    checkControl(control, act, forMs);
+  async impose(control: Control, act: ActiveControl['act'], forMs?: number): Promise<ActiveControl> {
+    assertControl(control, act, forMs);
     return this.#store.write((now, since) => {
       const until = forMs === undefined ? undefined : moment(now + forMs);
       const standing = { id: controlId(control), control, act, since, until };
@@ -82,15 +82,15 @@ export class ControlBoard implements Controls {
     });
   }
 
-  async lift(id: string, act: StandingControl['act']): Promise<boolean> {
-    demandReason(act);
+  async lift(id: string, act: ActiveControl['act']): Promise<boolean> {
+    assertReason(act);
     return this.#store.write((now) => {
       this.#endOverdue(now);
       return this.#lift(id);
     });
   }
 
-  async standing(): Promise<{ version: number; controls: readonly StandingControl[] }> {
+  async active(): Promise<{ version: number; controls: readonly ActiveControl[] }> {
     const { needsCatchUp } = this.#store.look((now) => this.look(now));
     if (needsCatchUp) await this.#store.write((now) => this.catchUp(now));
     return this.#store.look((now, wall) => {
@@ -152,7 +152,7 @@ export class ControlBoard implements Controls {
   }
 }
 
-function ordersOf(controls: readonly StandingControl[], topic: string): Orders {
+function ordersOf(controls: readonly ActiveControl[], topic: string): Orders {
   const tenants = new Map<string, string>();
   const keys = new Map<string, string>();
   let isPaused = false;
@@ -173,11 +173,11 @@ function ordersOf(controls: readonly StandingControl[], topic: string): Orders {
 }
 
 /** Stored it ends by the store's clock; shown, by the time of day. */
-function shown(control: StandingControl, aheadMs: number): StandingControl {
+function shown(control: ActiveControl, aheadMs: number): ActiveControl {
   return control.until === undefined ? control : { ...control, until: moment(control.until + aheadMs) };
 }
 
-function toStanding(row: Record<string, unknown>): StandingControl {
+function toStanding(row: Record<string, unknown>): ActiveControl {
   return {
     id: String(row.id),
     control: JSON.parse(String(row.control)),

@@ -1,12 +1,12 @@
 import type {
-  AttemptNote,
+  AttemptRecord,
   Delivery,
   Envelope,
   ErrorNote,
   Headers,
   NewEvent,
   Payload,
-  Trials,
+  AttemptState,
 } from '@holdfast/contracts';
 import type { Time } from './store-clock.ts';
 
@@ -71,8 +71,8 @@ type Row = Record<string, unknown>;
 
 const nothing: Rest = Object.freeze({});
 const noHeaders: Headers = Object.freeze({});
-const noStory: readonly AttemptNote[] = Object.freeze([]);
-const untried: Trials = Object.freeze({
+const noStory: readonly AttemptRecord[] = Object.freeze([]);
+const untried: AttemptState = Object.freeze({
   attempts: 0,
   snoozes: 0,
   deaths: 0,
@@ -180,12 +180,12 @@ export function toEnvelope(row: Row, topic: string, aheadMs: number): Envelope {
   };
 }
 
-export function toTrials(row: Row): Trials {
+export function toTrials(row: Row): AttemptState {
   const { lane, attempts, snoozes, deaths, next_delay_ms, last_error, story } = row;
   return readTrials([lane, attempts, snoozes, deaths, next_delay_ms, last_error, story] as TrialRow);
 }
 
-function readTrials([, attempts, snoozes, deaths, nextDelayMs, lastError, story]: TrialRow): Trials {
+function readTrials([, attempts, snoozes, deaths, nextDelayMs, lastError, story]: TrialRow): AttemptState {
   return {
     attempts,
     snoozes,

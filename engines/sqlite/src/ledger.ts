@@ -8,7 +8,7 @@ import {
   LEASE_LOST,
   type Ledger,
   type Payload,
-  type Settled,
+  type SettlementResult,
   TOOK,
 } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
@@ -71,7 +71,7 @@ export class SqliteLedger implements Ledger<DatabaseSync> {
     return this.#store.write((now) => claims.map((claim) => this.#begin(claim, now)));
   }
 
-  async complete(completions: readonly Completion<DatabaseSync>[]): Promise<readonly Settled[]> {
+  async complete(completions: readonly Completion<DatabaseSync>[]): Promise<readonly SettlementResult[]> {
     return this.#store.write((now) => completions.map((completion) => this.#completeOne(completion, now)));
   }
 
@@ -146,7 +146,7 @@ export class SqliteLedger implements Ledger<DatabaseSync> {
     return { kind: 'acquired', hold: { scope, key, token }, attempt };
   }
 
-  #completeOne({ hold, record, keepMs, commit }: Completion<DatabaseSync>, now: number): Settled {
+  #completeOne({ hold, record, keepMs, commit }: Completion<DatabaseSync>, now: number): SettlementResult {
     const number = this.#numberOf(hold, now);
     if (number === undefined) return LEASE_LOST;
     const removedAt = moment(now + keepMs);

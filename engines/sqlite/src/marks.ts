@@ -1,4 +1,4 @@
-import type { Mark } from '@holdfast/contracts';
+import type { ProcessedMark } from '@holdfast/contracts';
 import { moment } from './publisher.ts';
 import type { Store } from './store.ts';
 
@@ -60,7 +60,7 @@ export class Marks {
   }
 
   /** One answer for each; those of one handler, as consumers ask, with one statement. */
-  have(marks: readonly Mark[]): boolean[] {
+  have(marks: readonly ProcessedMark[]): boolean[] {
     const [first] = marks;
     const isUniform = marks.every(
       ({ handler, eventId }) => handler === first?.handler && isTimeOrdered(eventId),
@@ -74,7 +74,7 @@ export class Marks {
     return answers;
   }
 
-  #has({ handler, eventId }: Mark): boolean {
+  #has({ handler, eventId }: ProcessedMark): boolean {
     const id = this.#knownHandler(handler);
     if (id === undefined) return false;
     const find = isTimeOrdered(eventId) ? this.#find : this.#findOdd;
@@ -82,7 +82,7 @@ export class Marks {
   }
 
   /** Within a transaction. True for the first only. */
-  write({ handler, eventId }: Mark, now: number): boolean {
+  write({ handler, eventId }: ProcessedMark, now: number): boolean {
     const id = this.#handlerId(handler);
     if (!isTimeOrdered(eventId)) {
       return this.#putOdd.run(id, eventId, moment(now + this.#keepMs)).changes === 1;

@@ -1,15 +1,15 @@
 import {
   type Act,
   assertFilterNotEmpty,
-  demandReason,
+  assertReason,
   initialReplayState,
   jsonWithInfinity,
   numberIn,
   type ParkedFilter,
-  type ReplayMemo,
   type ReplayOperation,
   type ReplayRequest,
   type ReplayStage,
+  type ReplayState,
   type Replays,
   replayed,
 } from '@holdfast/contracts';
@@ -71,7 +71,7 @@ export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearc
   return {
     async begin(request, act) {
       assertFilterNotEmpty(request.filter);
-      demandReason(act);
+      assertReason(act);
       return store.write((now, wall) => {
         const id = store.newId();
         const memo = shifted(initialReplayState, now - wall);
@@ -150,7 +150,7 @@ function readRequest({ request }: Record<string, unknown>): ReplayRequest {
 }
 
 /** The rate and the canary are timed by whoever moves the replay, in wall time. Stored they are in store time, so that they cannot jump. */
-function shifted(memo: ReplayMemo, byMs: number): ReplayMemo {
+function shifted(memo: ReplayState, byMs: number): ReplayState {
   return { ...memo, paidUntil: memo.paidUntil + byMs, canarySince: memo.canarySince + byMs };
 }
 

@@ -5,7 +5,7 @@ import {
   LEASE_LOST,
   messageMax,
   REPEATED,
-  type Settled,
+  type SettlementResult,
   TOOK,
   TOPIC_UNKNOWN,
 } from '@holdfast/contracts';
@@ -121,9 +121,9 @@ export class Settlements {
       WHERE seq = ?1`);
   }
 
-  settle(settlements: readonly AnySettlement[], time: Time): Settled[] {
+  settle(settlements: readonly AnySettlement[], time: Time): SettlementResult[] {
     const batch = new SettlementBatch(settlements, time, this.#topics, this.#lease);
-    const answers: Settled[] = new Array(settlements.length).fill(LEASE_LOST);
+    const answers: SettlementResult[] = new Array(settlements.length).fill(LEASE_LOST);
     const tokens = settlements.map(({ lease }) => fromToken(lease.token));
     const { groups, others } = sortOut(settlements, tokens);
     for (const group of groups) {
@@ -174,7 +174,7 @@ export class Settlements {
   }
 
   /** What most failures come to, in as few statements as can be. `undefined`: this one is not so plain. */
-  #retryPlainly(settlement: AnySettlement, { n, seq }: Token, batch: SettlementBatch): Settled | undefined {
+  #retryPlainly(settlement: AnySettlement, { n, seq }: Token, batch: SettlementBatch): SettlementResult | undefined {
     if (settlement.kind !== 'retry' || settlement.marks !== undefined) return undefined;
     const { now } = batch;
     const { lease, delayMs, error, story } = settlement;
@@ -199,7 +199,7 @@ export class Settlements {
     return TOOK;
   }
 
-  #settleOne(settlement: AnySettlement, token: Token, batch: SettlementBatch): Settled {
+  #settleOne(settlement: AnySettlement, token: Token, batch: SettlementBatch): SettlementResult {
     const { now } = batch;
     const event = this.#find(settlement, token, batch);
     if (!event) return LEASE_LOST;
@@ -223,7 +223,7 @@ export class Settlements {
     commit: (tx: DatabaseSync) => unknown,
     now: number,
     place: () => void,
-  ): Settled {
+  ): SettlementResult {
     this.#store.prepare('SAVEPOINT holdfast_commit').run();
     let isFirst = true;
     for (const handler of marks) {
@@ -241,7 +241,7 @@ export class Settlements {
     this.#marks.forgetWritten();
   }
 
-  #tryCommit(commit: (tx: DatabaseSync) => unknown): Settled | undefined {
+  #tryCommit(commit: (tx: DatabaseSync) => unknown): SettlementResult | undefined {
     const { database } = this.#store;
     try {
       const answer = commit(database);

@@ -1,10 +1,10 @@
 import {
   type Act,
   type AuditEntry,
-  checkEdit,
-  checkFilter,
-  checkSpan,
-  demandReason,
+  assertEdit,
+  assertFilter,
+  assertDurationMs,
+  assertReason,
   editDiff,
   jsonWithInfinity,
   numberIn,
@@ -53,7 +53,7 @@ export function sqliteTriage(
     act: Act,
     isChanged: (id: string, now: number) => boolean,
   ): Promise<boolean[]> {
-    demandReason(act);
+    assertReason(act);
     return store.write((now, wall) => {
       const changed = ids.map((id) => isChanged(id, now));
       const subjects = ids.filter((_, index) => changed[index]);
@@ -108,8 +108,8 @@ export function sqliteTriage(
     },
 
     async edit(id, changes, act) {
-      demandReason(act);
-      checkEdit(changes, limits);
+      assertReason(act);
+      assertEdit(changes, limits);
       return store.write((now, wall) => {
         const event = lot.find(id, wall - now);
         if (!event) return undefined;
@@ -127,7 +127,7 @@ export function sqliteTriage(
     },
 
     async discard(ids, act) {
-      demandReason(act);
+      assertReason(act);
       const note = JSON.stringify({ who: act.who, why: act.why });
       return change('discard', ids, act, (id) => discard.run(id, note).changes === 1);
     },
@@ -137,7 +137,7 @@ export function sqliteTriage(
     },
 
     async keep(ids, keepMs, act) {
-      checkSpan('keepMs', keepMs);
+      assertDurationMs('keepMs', keepMs);
       return change('keep', ids, act, (id, now) => keep.run(id, moment(now + keepMs)).changes === 1);
     },
 
@@ -152,8 +152,8 @@ export function sqliteTriage(
     },
 
     async setRule(rule, act) {
-      checkFilter(rule.filter);
-      demandReason(act);
+      assertFilter(rule.filter);
+      assertReason(act);
       await store.write((_, wall) => {
         setRule.run(rule.name, jsonWithInfinity(rule));
         lot.audit('rule_set', [rule.name], act, wall);
@@ -161,7 +161,7 @@ export function sqliteTriage(
     },
 
     async removeRule(name, act) {
-      demandReason(act);
+      assertReason(act);
       return store.write((_, wall) => {
         if (removeRule.run(name).changes === 0) return false;
         lot.audit('rule_removed', [name], act, wall);

@@ -189,7 +189,7 @@ describe.each(jumps)('when the wall clock of $who jumps by $hours h', ({ hours, 
     await one.broker.controls.impose(control, act, 1000);
     jump({ one, other, ...rest });
     for (const { broker, clock } of [one, other]) {
-      const { controls } = await broker.controls.standing();
+      const { controls } = await broker.controls.active();
       expect(controls).toMatchObject([{ until: clock.epochMs() + 1000 }]);
     }
     await pass(999);

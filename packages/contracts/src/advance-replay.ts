@@ -1,15 +1,15 @@
 import type { Clock } from 'holdfast';
 import type { Act } from './controls.ts';
 import type { NewEvent } from './envelope.ts';
-import { demandReason } from './parked-filter.ts';
+import { assertReason } from './parked-filter.ts';
 import type {
   ParkedEvent,
   PublishReplay,
   ReplayChange,
-  ReplayMemo,
   ReplayOperation,
   ReplayRequest,
   ReplayStage,
+  ReplayState,
   Triage,
 } from './triage.ts';
 
@@ -22,7 +22,7 @@ export const defaultReplay: Omit<ReplayRequest, 'filter'> = {
   stopAbove: 0.5,
 };
 
-export const initialReplayState: ReplayMemo = {
+export const initialReplayState: ReplayState = {
   paidUntil: 0,
   canarySince: 0,
   judged: { succeeded: 0, failedAgain: 0 },
@@ -62,7 +62,7 @@ export async function advanceReplay(
 
 /** Asks a replay to stop; what is not released goes back to the parking lot. False: it was over. */
 export async function stopReplay(triage: Triage, id: string, act: Act): Promise<boolean> {
-  demandReason(act);
+  assertReason(act);
   for (;;) {
     const operation = await triage.replays.get(id);
     if (!operation || steps[operation.stage] === over || operation.stage === 'stopping') return false;
@@ -177,7 +177,7 @@ function failsTooOften({ counts, memo, request }: ReplayOperation): boolean {
 }
 
 /** The window moves on only when it is full, so that a few failures cannot hide between two looks. */
-function judgedNow({ counts, memo }: ReplayOperation): ReplayMemo['judged'] {
+function judgedNow({ counts, memo }: ReplayOperation): ReplayState['judged'] {
   const heard = counts.succeeded + counts.failedAgain - memo.judged.succeeded - memo.judged.failedAgain;
   return heard < judgedTogether
     ? memo.judged

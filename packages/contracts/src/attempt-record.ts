@@ -1,7 +1,7 @@
 import type { OutcomeClass } from 'holdfast';
 
 /** One attempt of a story that outlives the process: plain data, small. */
-export interface AttemptNote {
+export interface AttemptRecord {
   /** Counted from 1. */
   readonly attempt: number;
   /** When it ended, epoch ms by the consumer's clock: for reading only. */
@@ -25,7 +25,10 @@ export const storyMax = 20;
 const beginningsKept = 5;
 
 /** The story with one attempt more. A long one loses its middle; `attempt` shows the gap. */
-export function continueStory(story: readonly AttemptNote[], note: AttemptNote): readonly AttemptNote[] {
+export function continueStory(
+  story: readonly AttemptRecord[],
+  note: AttemptRecord,
+): readonly AttemptRecord[] {
   if (story.length < storyMax) return [...story, note];
   return [...story.slice(0, beginningsKept), ...story.slice(beginningsKept - storyMax + 1), note];
 }

@@ -1,9 +1,9 @@
-import type { AttemptNote } from './attempt-record.ts';
+import type { AttemptRecord } from './attempt-record.ts';
 import type { Controls } from './controls.ts';
-import type { Delivery, Envelope, Lease, NewEvent, Trials } from './envelope.ts';
+import type { AttemptState, Delivery, Envelope, Lease, NewEvent } from './envelope.ts';
 import type { ErrorNote } from './error-note.ts';
 import type { Page, PageRequest } from './page.ts';
-import type { Settled } from './settlement-result.ts';
+import type { SettlementResult } from './settlement-result.ts';
 import type { SizeLimits } from './size-limits.ts';
 
 /** Events on their way. `Tx` is the transaction that `commit` gets, where the engine shares one. */
@@ -35,7 +35,7 @@ export interface Broker<Tx = unknown> {
    * One answer for each, in the order given. If it rejects, repeat it: what took effect already then answers `lease_lost`. Of two
    * settlements under one lease only one takes effect, and not always the first.
    */
-  settle(batch: readonly Settlement<Tx>[]): Promise<readonly Settled[]>;
+  settle(batch: readonly Settlement<Tx>[]): Promise<readonly SettlementResult[]>;
 
   /** The lease lasts `leaseMs` from now. False: it has ended, and the event may be in other hands: stop working on it. */
   extend(leases: readonly Lease[], leaseMs: number): Promise<readonly boolean[]>;
@@ -113,7 +113,7 @@ export type Settlement<Tx = unknown> = {
       readonly delayMs: number;
       readonly error: ErrorNote;
       /** The whole story so far: `continueStory(delivery.story, …)`. Stored as given. */
-      readonly story: readonly AttemptNote[];
+      readonly story: readonly AttemptRecord[];
       /** False: later events of the key need not wait for it any longer. */
       readonly holdsKey?: boolean;
     }
@@ -124,7 +124,7 @@ export type Settlement<Tx = unknown> = {
       /** A stop reason of core, or a handler's own word. */
       readonly stop: string;
       readonly error?: ErrorNote;
-      readonly story: readonly AttemptNote[];
+      readonly story: readonly AttemptRecord[];
       /** How long the parking lot keeps it; its own default unless given. */
       readonly keepMs?: number;
       /** True: later events of the key wait until it is replayed or unblocked. */
@@ -150,7 +150,9 @@ export type TopicCounts = Readonly<Record<WaitingState, number>> & {
   readonly nextDueInMs: number | undefined;
 };
 
-export interface Waiting extends Pick<Envelope, 'id' | 'type' | 'key' | 'tenant' | 'firstSeenAt'>, Trials {
+export interface Waiting
+  extends Pick<Envelope, 'id' | 'type' | 'key' | 'tenant' | 'firstSeenAt'>,
+    AttemptState {
   readonly state: WaitingState;
   /** Epoch ms by the store's clock. */
   readonly dueAt: number;

@@ -1,6 +1,5 @@
-import { checkName } from './check-name.ts';
-import { checkSpan } from './check-span.ts';
-import { demandReason } from './parked-filter.ts';
+import { assertDurationMs, assertName } from './for-engines.ts';
+import { assertReason } from './parked-filter.ts';
 
 /** Who does something, and why. Kept with what was done. */
 export interface Act {
@@ -23,7 +22,7 @@ export type Control =
   | { readonly kind: 'concurrency'; readonly topic: string; readonly concurrencyMax: number };
 
 /** A control that is in force. */
-export interface StandingControl {
+export interface ActiveControl {
   /** `controlId(control)`: imposing the same thing twice is imposing it once. */
   readonly id: string;
   readonly control: Control;
@@ -37,23 +36,23 @@ export interface StandingControl {
 /** Stored in the engine, so that they reach every process that uses it. */
 export interface Controls {
   /** Imposes it, or replaces the standing one of the same id. `forMs`: lifts itself after so long. */
-  impose(control: Control, act: Act, forMs?: number): Promise<StandingControl>;
+  impose(control: Control, act: Act, forMs?: number): Promise<ActiveControl>;
   /** False: it did not stand. */
   lift(id: string, act: Act): Promise<boolean>;
-  standing(): Promise<ControlSheet>;
+  active(): Promise<ActiveControls>;
 }
 
-export interface ControlSheet {
+export interface ActiveControls {
   /** Grows with every change, never goes back. */
   readonly version: number;
-  readonly controls: readonly StandingControl[];
+  readonly controls: readonly ActiveControl[];
 }
 
 /** For engines, before a control is imposed. */
-export function checkControl(control: Control, act: Act, forMs: number | undefined): void {
-  demandReason(act);
-  for (const [name, value] of Object.entries(control)) if (typeof value === 'string') checkName(name, value);
-  checkSpan('forMs', forMs);
+export function assertControl(control: Control, act: Act, forMs: number | undefined): void {
+  assertReason(act);
+  for (const [name, value] of Object.entries(control)) if (typeof value === 'string') assertName(name, value);
+  assertDurationMs('forMs', forMs);
 }
 
 /** What a control is known by: what it is about, without what it says about it. */

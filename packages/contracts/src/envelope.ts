@@ -1,4 +1,4 @@
-import type { AttemptNote } from './attempt-record.ts';
+import type { AttemptRecord } from './attempt-record.ts';
 import type { ErrorNote } from './error-note.ts';
 
 /** Text comes back as text and bytes as bytes; what is in them is the producer's and the handler's business. */
@@ -62,7 +62,7 @@ export interface Envelope {
 }
 
 /** What has happened to an event so far. */
-export interface Trials {
+export interface AttemptState {
   /** Attempts made and settled as failed. */
   readonly attempts: number;
   readonly snoozes: number;
@@ -71,7 +71,7 @@ export interface Trials {
   /** The delay that was decided last. */
   readonly nextDelayMs: number | undefined;
   readonly lastError: ErrorNote | undefined;
-  readonly story: readonly AttemptNote[];
+  readonly story: readonly AttemptRecord[];
 }
 
 /** The right to settle one event, for a while. Plain data: it may cross threads, and is given back as it came. */
@@ -84,7 +84,7 @@ export interface Lease {
 }
 
 /** An event in hand. */
-export interface Delivery extends Envelope, Trials {
+export interface Delivery extends Envelope, AttemptState {
   readonly lease: Lease;
   /** This attempt, counted from 1. */
   readonly attempt: number;
@@ -106,7 +106,7 @@ export interface Diagnosis {
   readonly stop: string;
   readonly finalAttempt: number;
   readonly error: ErrorNote | undefined;
-  readonly story: readonly AttemptNote[];
+  readonly story: readonly AttemptRecord[];
 }
 
 /** The topic that is the parking lot of `topic`, where there is no Triage in the same store. */

@@ -6,7 +6,7 @@ export {
   replayed,
   stopReplay,
 } from './advance-replay.ts';
-export { type AttemptNote, continueStory, storyMax } from './attempt-record.ts';
+export { type AttemptRecord, continueStory, storyMax } from './attempt-record.ts';
 export {
   type Broker,
   type HistoryRange,
@@ -23,10 +23,6 @@ export {
   type WaitingState,
   waitingStates,
 } from './broker.ts';
-export { checkName } from './check-name.ts';
-export { checkSpan } from './check-span.ts';
-export { checkTopic } from './check-topic.ts';
-export { clampMs } from './clamp-ms.ts';
 export {
   EngineFullError,
   FeatureMissingError,
@@ -36,16 +32,17 @@ export {
 } from './contract-errors.ts';
 export {
   type Act,
+  type ActiveControl,
+  type ActiveControls,
+  assertControl,
   type Control,
-  type ControlSheet,
   type Controls,
-  checkControl,
   controlId,
-  type StandingControl,
 } from './controls.ts';
 export { type EditChange, editDiff } from './edit-diff.ts';
 export type { Engine } from './engine.ts';
 export {
+  type AttemptState,
   type Delivery,
   type Diagnosis,
   type Envelope,
@@ -55,7 +52,6 @@ export {
   type Past,
   type Payload,
   parkedTopic,
-  type Trials,
 } from './envelope.ts';
 export { type CauseNote, type ErrorNote, errorNote, messageMax } from './error-note.ts';
 export {
@@ -68,13 +64,13 @@ export {
   whyMissing,
 } from './features.ts';
 export { fingerprint, normalizeStack } from './fingerprint.ts';
-export { jsonWithInfinity } from './json-with-infinity.ts';
-export type { Begun, Claim, Completion, Hold, Ledger, Mark } from './ledger.ts';
+export { assertDurationMs, assertName, assertTopic, clampMs, jsonWithInfinity } from './for-engines.ts';
+export type { Begun, Claim, Completion, Hold, Ledger, ProcessedMark } from './ledger.ts';
 export { numberIn, type Page, type PageRequest, type Place, placeIn } from './page.ts';
 export {
+  assertFilter,
   assertFilterNotEmpty,
-  checkFilter,
-  demandReason,
+  assertReason,
   fingerprintOf,
   isEmptyFilter,
   matches,
@@ -86,11 +82,11 @@ export {
   commitFailed,
   LEASE_LOST,
   REPEATED,
-  type Settled,
+  type SettlementResult,
   TOOK,
   TOPIC_UNKNOWN,
 } from './settlement-result.ts';
-export { checkEdit, checkEvents, defaultSizeLimits, readLimits, type SizeLimits } from './size-limits.ts';
+export { assertEdit, assertEvents, defaultSizeLimits, readLimits, type SizeLimits } from './size-limits.ts';
 export { timeOfId, timeOrderedId } from './time-ordered-id.ts';
 export type {
   AuditEntry,
@@ -106,10 +102,10 @@ export type {
   ReplayChange,
   ReplayCounts,
   ReplayedEvent,
-  ReplayMemo,
   ReplayOperation,
   ReplayRequest,
   ReplayStage,
+  ReplayState,
   Replays,
   Triage,
   TriageRule,

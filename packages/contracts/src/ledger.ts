@@ -1,5 +1,5 @@
 import type { Payload } from './envelope.ts';
-import type { Settled } from './settlement-result.ts';
+import type { SettlementResult } from './settlement-result.ts';
 
 /**
  * Keyed outcomes that make repeats harmless. Every operation takes a batch and answers item by item, in the order given;
@@ -7,7 +7,7 @@ import type { Settled } from './settlement-result.ts';
  */
 export interface Ledger<Tx = unknown> {
   begin(claims: readonly Claim[]): Promise<readonly Begun[]>;
-  complete(completions: readonly Completion<Tx>[]): Promise<readonly Settled[]>;
+  complete(completions: readonly Completion<Tx>[]): Promise<readonly SettlementResult[]>;
   /** Forgets the key, as if it had never been asked for. */
   release(holds: readonly Hold[]): Promise<readonly boolean[]>;
   /** The lease lasts `leaseMs` from now. False: it has ended. */
@@ -19,8 +19,8 @@ export interface Ledger<Tx = unknown> {
   purge(scope: string): Promise<number>;
 
   /** True for the first only: the one who may make the effect. */
-  mark(marks: readonly Mark[]): Promise<readonly boolean[]>;
-  isMarked(marks: readonly Mark[]): Promise<readonly boolean[]>;
+  mark(marks: readonly ProcessedMark[]): Promise<readonly boolean[]>;
+  isMarked(marks: readonly ProcessedMark[]): Promise<readonly boolean[]>;
 }
 
 export interface Claim {
@@ -68,7 +68,7 @@ export interface Completion<Tx = unknown> {
 }
 
 /** That a handler is done with an event. */
-export interface Mark {
+export interface ProcessedMark {
   readonly handler: string;
   readonly eventId: string;
 }

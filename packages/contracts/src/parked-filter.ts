@@ -85,7 +85,7 @@ const terms: Readonly<
 };
 
 /** For what acts on all that a filter matches: a name that is not known, or no value for it, would narrow nothing. */
-export function checkFilter(filter: ParkedFilter): void {
+export function assertFilter(filter: ParkedFilter): void {
   if (typeof filter !== 'object' || filter === null)
     throw new OptionsError('filter', filter, 'what is to be matched');
   for (const [name, value] of Object.entries(filter)) {
@@ -98,13 +98,13 @@ export function checkFilter(filter: ParkedFilter): void {
 
 /** For engines: refuses what would touch everything. */
 export function assertFilterNotEmpty(filter: ParkedFilter): void {
-  checkFilter(filter);
+  assertFilter(filter);
   if (isEmptyFilter(filter))
     throw new TriageError('EMPTY_FILTER', 'a filter that names nothing would match everything');
 }
 
 /** For engines: refuses an act without a person or a reason. */
-export function demandReason(act: Act): void {
+export function assertReason(act: Act): void {
   if (!isSaid(act?.who) || !isSaid(act?.why)) {
     throw new TriageError('NO_REASON', 'say who does this and why');
   }

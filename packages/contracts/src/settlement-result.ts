@@ -1,5 +1,5 @@
 /** What became of one settlement, completion or release. */
-export interface Settled {
+export interface SettlementResult {
   readonly took: boolean;
   /** The mark was there already, so `commit` was not called: the effect had been made before. */
   readonly repeated: boolean;
@@ -9,16 +9,26 @@ export interface Settled {
   readonly error: unknown;
 }
 
-export const TOOK: Settled = { took: true, repeated: false, because: undefined, error: undefined };
-export const REPEATED: Settled = { took: true, repeated: true, because: undefined, error: undefined };
-export const LEASE_LOST: Settled = { took: false, repeated: false, because: 'lease_lost', error: undefined };
-export const TOPIC_UNKNOWN: Settled = {
+export const TOOK: SettlementResult = { took: true, repeated: false, because: undefined, error: undefined };
+export const REPEATED: SettlementResult = {
+  took: true,
+  repeated: true,
+  because: undefined,
+  error: undefined,
+};
+export const LEASE_LOST: SettlementResult = {
+  took: false,
+  repeated: false,
+  because: 'lease_lost',
+  error: undefined,
+};
+export const TOPIC_UNKNOWN: SettlementResult = {
   took: false,
   repeated: false,
   because: 'topic_unknown',
   error: undefined,
 };
 
-export function commitFailed(error: unknown): Settled {
+export function commitFailed(error: unknown): SettlementResult {
   return { took: false, repeated: false, because: 'commit_failed', error };
 }

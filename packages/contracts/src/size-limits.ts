@@ -1,7 +1,7 @@
 import { OptionsError } from 'holdfast';
-import { checkName } from './check-name.ts';
 import { TooLargeError } from './contract-errors.ts';
 import type { Headers, NewEvent, Past, Payload } from './envelope.ts';
+import { assertName } from './for-engines.ts';
 import type { Edit } from './triage.ts';
 import { reservedHeaders } from './wire-headers.ts';
 
@@ -38,7 +38,7 @@ export function readLimits(
 }
 
 /** Throws for the first thing that cannot be stored; called before anything is. */
-export function checkEvents(events: readonly NewEvent[], limits: SizeLimits): void {
+export function assertEvents(events: readonly NewEvent[], limits: SizeLimits): void {
   if (events.length > limits.batchMax) {
     throw new TooLargeError('the number of events in the batch', events.length, limits.batchMax);
   }
@@ -46,7 +46,7 @@ export function checkEvents(events: readonly NewEvent[], limits: SizeLimits): vo
 }
 
 /** An edit that could not be published would keep its replay from ever going on. */
-export function checkEdit({ payload, headers }: Edit, limits: SizeLimits): void {
+export function assertEdit({ payload, headers }: Edit, limits: SizeLimits): void {
   if (payload !== undefined) checkPayload(payload, 'payload', limits);
   if (headers !== undefined) checkHeaders(headers, 'headers', limits);
 }
@@ -66,7 +66,7 @@ function checkEvent(event: NewEvent, index: number, limits: SizeLimits): void {
     // An engine would make a text of its own of it: not the one that the program knows.
     if (typeof text !== 'string' || text === '')
       throw new OptionsError(`events[${index}].${name}`, text, 'a text, or nothing at all');
-    if (text.includes('\0')) checkName(`events[${index}].${name}`, text);
+    if (text.includes('\0')) assertName(`events[${index}].${name}`, text);
     if (text.length > limits.keyLengthMax)
       checkSize(`events[${index}].${name}.length`, text.length, limits.keyLengthMax);
   }
@@ -86,8 +86,8 @@ function checkEvent(event: NewEvent, index: number, limits: SizeLimits): void {
 function checkPast(past: Past, path: string): void {
   if (!(typeof past?.originTopic === 'string' && isTime(past.firstSeenAt)))
     throw new OptionsError(path, past, 'an originTopic and a firstSeenAt');
-  checkName(`${path}.originTopic`, past.originTopic);
-  checkName(`${path}.replay`, past.replay);
+  assertName(`${path}.originTopic`, past.originTopic);
+  assertName(`${path}.replay`, past.replay);
 }
 
 function checkPayload(payload: Payload, path: string, limits: SizeLimits): void {

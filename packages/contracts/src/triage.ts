@@ -166,7 +166,7 @@ export interface ReplayOperation {
   readonly endedAt: number | undefined;
   readonly stopped: string | undefined;
   readonly counts: ReplayCounts;
-  readonly memo: ReplayMemo;
+  readonly memo: ReplayState;
 }
 
 export interface ReplayCounts {
@@ -177,7 +177,7 @@ export interface ReplayCounts {
 }
 
 /** What `advanceReplay` has to remember; the engine stores it as it is. */
-export interface ReplayMemo {
+export interface ReplayState {
   /** Epoch ms until which what was released has used up the rate. */
   readonly paidUntil: number;
   readonly canarySince: number;
@@ -188,7 +188,7 @@ export interface ReplayMemo {
 export interface ReplayChange {
   readonly stage?: ReplayStage;
   readonly stopped?: string;
-  readonly memo?: ReplayMemo;
+  readonly memo?: ReplayState;
   /** Who does it; for what people do. */
   readonly act?: Act;
 }

@@ -1,4 +1,4 @@
-import type { AttemptNote } from './attempt-record.ts';
+import type { AttemptRecord } from './attempt-record.ts';
 import type { Delivery, Diagnosis, Headers } from './envelope.ts';
 import type { ErrorNote } from './error-note.ts';
 
@@ -23,7 +23,7 @@ export interface WireState {
   readonly deaths: number;
   readonly nextDelayMs: number | undefined;
   readonly lastError: ErrorNote | undefined;
-  readonly story: readonly AttemptNote[];
+  readonly story: readonly AttemptRecord[];
   readonly diagnosis: Diagnosis | undefined;
 }
 
@@ -96,7 +96,7 @@ export function toWire(state: WireState | Delivery): Record<string, string> {
 export function fromWire(wire: Headers): WireState {
   const headers = Object.fromEntries(Object.entries(wire).filter(([name]) => !reservedHeaders.has(name)));
   const lastError = readJson<ErrorNote>(wire[names.lastError], isErrorNote);
-  const story = readJson<AttemptNote[]>(wire[names.story], Array.isArray) ?? [];
+  const story = readJson<AttemptRecord[]>(wire[names.story], Array.isArray) ?? [];
   const stop = wire[names.stop];
   return {
     id: wire[names.id] ?? '',

@@ -1,5 +1,5 @@
 import {
-  type AttemptNote,
+  type AttemptRecord,
   continueStory,
   controlId,
   type Delivery,
@@ -97,8 +97,8 @@ describe('an error, noted', () => {
 });
 
 test('a long story keeps its beginning and its end', () => {
-  const note = (attempt: number) => ({ attempt }) as AttemptNote;
-  let story: readonly AttemptNote[] = [];
+  const note = (attempt: number) => ({ attempt }) as AttemptRecord;
+  let story: readonly AttemptRecord[] = [];
   for (let attempt = 1; attempt <= 100; attempt++) story = continueStory(story, note(attempt));
   expect(story).toHaveLength(storyMax);
   expect(story.map(({ attempt }) => attempt)).toEqual([
@@ -175,7 +175,7 @@ describe('headers on the wire', () => {
 
   test('have the names that people know', () => {
     const error = { type: 'TypeError', message: 'no street', fingerprint: 'f' };
-    const story = [{ attempt: 1 } as AttemptNote];
+    const story = [{ attempt: 1 } as AttemptRecord];
     const diagnosis = {
       reason: 'TypeError',
       message: 'no street',

@@ -481,7 +481,7 @@ describe('controls', () => {
     await publish({ id: 'a' });
     await clock.advance('1m');
     expect(handled).toEqual([]);
-    expect(await controls.standing()).toMatchObject([{ control: { kind: 'pause' }, act }]);
+    expect(await controls.active()).toMatchObject([{ control: { kind: 'pause' }, act }]);
     expect(await controls.resume(act)).toBe(true);
     await clock.advance('1s');
     expect(handled).toEqual(['a']);

@@ -111,7 +111,7 @@ test('a producer, a rebuild, an answer and the controls refuse what they cannot 
   await expect(controls.skip('', by)).rejects.toThrow('eventId: expected a text, got ""');
   await expect(controls.reroute('', by)).rejects.toThrow('to: expected a text, got ""');
   expect(() => topicControls(engine.broker, '')).toThrow('topic: expected a text, got ""');
-  expect(await controls.standing()).toEqual([]);
+  expect(await controls.active()).toEqual([]);
 });
 
 test('the policy is six attempts over half a minute, and a document changes parts of it', () => {

@@ -13,7 +13,7 @@ export const topicsLs: Command = {
       for (const topic of await broker.topics()) {
         const counts = await broker.counts(topic);
         const parked = await triage.count({ topic });
-        const standing = await topicControls(broker, topic).standing();
+        const standing = await topicControls(broker, topic).active();
         const controls = standing.map(({ control }) => control.kind);
         if (given.flags.json) shell.out(JSON.stringify({ topic, ...counts, parked, controls }));
         const { ready, delayed, behind, held, leased, suspect, oldestReadyMs, nextDueInMs } = counts;

@@ -252,7 +252,7 @@ export const flowChecks: readonly Check[] = [
     const standing = await controls.impose({ kind: 'concurrency', topic, concurrencyMax: 2 }, act);
     const during = await ask();
     ensure(during > before, 'imposing is seen');
-    const sheet = await controls.standing();
+    const sheet = await controls.active();
     expectLike(sheet.version, during, 'the sheet has the version that leases tell');
     expectLike(
       sheet.controls.filter(({ control }) => control.topic === topic),
@@ -264,7 +264,7 @@ export const flowChecks: readonly Check[] = [
     ensure(changed > during, 'changing is seen');
     await stage.pass(2);
     ensure((await ask()) > changed, 'ending by itself is seen');
-    const left = (await controls.standing()).controls.filter(({ control }) => control.topic === topic);
+    const left = (await controls.active()).controls.filter(({ control }) => control.topic === topic);
     expectLike(left, [], 'it has ended');
   }),
 

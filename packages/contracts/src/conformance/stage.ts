@@ -1,4 +1,4 @@
-import type { AttemptNote } from '../attempt-record.ts';
+import type { AttemptRecord } from '../attempt-record.ts';
 import type { Broker, LeaseRequest, Settlement, TopicSettings } from '../broker.ts';
 import type { Engine } from '../engine.ts';
 import { type Delivery, type Diagnosis, type Envelope, type NewEvent, parkedTopic } from '../envelope.ts';
@@ -211,7 +211,7 @@ export const note: ErrorNote = errorNote(
   }),
 );
 
-export function storyOf(attempts: number): AttemptNote[] {
+export function storyOf(attempts: number): AttemptRecord[] {
   return Array.from({ length: attempts }, (_, index) => ({
     attempt: index + 1,
     at: 1000 + index,

@@ -8,12 +8,12 @@ import type {
   WaitingState,
 } from '../broker.ts';
 import { waitingStates } from '../broker.ts';
-import { checkTopic } from '../check-topic.ts';
 import { EngineFullError, TopicError } from '../contract-errors.ts';
 import { controlId } from '../controls.ts';
 import type { Delivery, Envelope, Lease, NewEvent } from '../envelope.ts';
-import { LEASE_LOST, type Settled } from '../settlement-result.ts';
-import { checkEvents } from '../size-limits.ts';
+import { assertTopic } from '../for-engines.ts';
+import { LEASE_LOST, type SettlementResult } from '../settlement-result.ts';
+import { assertEvents } from '../size-limits.ts';
 import { memoryControls, quarantineOf } from './controls.ts';
 import { choose, survey } from './lanes.ts';
 import { oldestFirst, pageOf, type Room } from './room.ts';
@@ -63,7 +63,7 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
     return { id, duplicate: false };
   }
 
-  async function settleOne(settlement: Settlement<MemoryTransaction>): Promise<Settled> {
+  async function settleOne(settlement: Settlement<MemoryTransaction>): Promise<SettlementResult> {
     if (!inHand(settlement.lease)) return LEASE_LOST;
     const commit: Commit = await runCommit(storage, settlement);
     return room.write((now) => {
@@ -78,7 +78,7 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
     controls,
 
     async declare(name, settings = {}) {
-      checkTopic(name, settings);
+      assertTopic(name, settings);
       return room.write(() => {
         const topic = storage.topics.get(name);
         const { ordering, keepSettledMs } = { ...defaultSettings, ...topic, ...settings };
@@ -98,7 +98,7 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
     },
 
     async publish(name, events) {
-      checkEvents(events, room.limits);
+      assertEvents(events, room.limits);
       return room.write((now) => {
         const topic = open(name);
         const held = [...storage.topics.values()].reduce((sum, { rows }) => sum + rows.size, 0);
@@ -112,7 +112,7 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
     },
 
     publishWithin(tx, name, events) {
-      checkEvents(events, room.limits);
+      assertEvents(events, room.limits);
       const { rows } = open(name);
       const named = events.map((event) => ({ ...event, id: event.id ?? room.newId() }));
       tx.defer(() => {
@@ -136,7 +136,7 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
     },
 
     async settle(batch) {
-      const settled: Settled[] = [];
+      const settled: SettlementResult[] = [];
       for (const settlement of batch) settled.push(await settleOne(settlement));
       for (const topic of new Set(batch.map(({ lease }) => lease.topic))) storage.ring(topic);
       return settled;
@@ -173,7 +173,7 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
         key: row.envelope.key,
         tenant: row.envelope.tenant,
         firstSeenAt: row.envelope.firstSeenAt,
-        ...trialsOf(row),
+        ...attemptStateOf(row),
         state,
         dueAt: row.dueAt,
         owner: row.lease?.owner,
@@ -227,7 +227,7 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
     const { envelope } = row;
     return {
       ...envelope,
-      ...trialsOf(row),
+      ...attemptStateOf(row),
       lease: { topic: envelope.topic, id: envelope.id, token },
       attempt: row.attempts + 1,
       patienceLeftMs: Math.max(0, (envelope.expiresAt ?? Infinity) - now),
@@ -281,7 +281,7 @@ function rowOf(event: NewEvent, envelope: Envelope, topic: Topic, now: number): 
   };
 }
 
-function trialsOf({ attempts, snoozes, deaths, nextDelayMs, lastError, story }: Row) {
+function attemptStateOf({ attempts, snoozes, deaths, nextDelayMs, lastError, story }: Row) {
   return { attempts, snoozes, deaths, nextDelayMs, lastError, story };
 }
 

@@ -1,5 +1,5 @@
-import { type Controls, checkControl, controlId } from '../controls.ts';
-import { demandReason } from '../parked-filter.ts';
+import { assertControl, type Controls, controlId } from '../controls.ts';
+import { assertReason } from '../parked-filter.ts';
 import type { Room } from './room.ts';
 import type { MemoryStorage, Row } from './storage.ts';
 
@@ -25,7 +25,7 @@ export function memoryControls(room: Room): Controls & { version(now: number): n
     version,
 
     async impose(control, act, forMs) {
-      checkControl(control, act, forMs);
+      assertControl(control, act, forMs);
       return room.write((since) => {
         const until = forMs === undefined ? undefined : since + forMs;
         const standing = { id: controlId(control), control, act, since, until };
@@ -36,7 +36,7 @@ export function memoryControls(room: Room): Controls & { version(now: number): n
     },
 
     async lift(id, act) {
-      demandReason(act);
+      assertReason(act);
       return room.write((now) => {
         version(now);
         const standing = storage.controls.get(id);
@@ -47,7 +47,7 @@ export function memoryControls(room: Room): Controls & { version(now: number): n
       });
     },
 
-    async standing() {
+    async active() {
       return { version: version(room.now()), controls: [...storage.controls.values()] };
     },
   };

@@ -5,9 +5,9 @@ import type { Row, Topic } from './storage.ts';
 export function survey(topic: Topic, now: number, isHeld: (row: Row) => boolean): [Row, WaitingState][] {
   const lanes = new Set<string>();
   return [...topic.rows.values()].map((row) => {
-    const needsCatchUp = row.lane !== undefined && lanes.has(row.lane);
+    const isBehind = row.lane !== undefined && lanes.has(row.lane);
     if (row.lane !== undefined) lanes.add(row.lane);
-    return [row, stateOf(row, now, needsCatchUp, isHeld(row))];
+    return [row, stateOf(row, now, isBehind, isHeld(row))];
   });
 }
 
@@ -43,10 +43,10 @@ function fitting(rows: readonly Row[], bytesMax: number): number {
   return tooMuch < 0 ? rows.length : tooMuch;
 }
 
-function stateOf(row: Row, now: number, needsCatchUp: boolean, isHeld: boolean): WaitingState {
+function stateOf(row: Row, now: number, isBehind: boolean, isHeld: boolean): WaitingState {
   if (row.blocking) return 'blocking';
   if (row.lease) return 'leased';
-  if (needsCatchUp) return 'behind';
+  if (isBehind) return 'behind';
   if (isHeld) return 'held';
   if (row.suspect) return 'suspect';
   return row.dueAt > now ? 'delayed' : 'ready';

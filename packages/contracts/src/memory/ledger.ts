@@ -1,7 +1,7 @@
 import { EngineFullError } from '../contract-errors.ts';
 import type { Payload } from '../envelope.ts';
-import type { Begun, Claim, Completion, Hold, Ledger, Mark } from '../ledger.ts';
-import { commitFailed, LEASE_LOST, type Settled, TOOK } from '../settlement-result.ts';
+import type { Begun, Claim, Completion, Hold, Ledger, ProcessedMark } from '../ledger.ts';
+import { commitFailed, LEASE_LOST, type SettlementResult, TOOK } from '../settlement-result.ts';
 import type { Room } from './room.ts';
 import { beginTransaction, type KeyEntry, type MemoryStorage, type MemoryTransaction } from './storage.ts';
 
@@ -15,7 +15,9 @@ export function memoryLedger(room: Room): Ledger<MemoryTransaction> {
     return entry && !entry.done && entry.token === token && entry.leaseEndsAt > now ? entry : undefined;
   }
 
-  function completeOne(completion: Completion<MemoryTransaction>): Settled | Promise<Settled> {
+  function completeOne(
+    completion: Completion<MemoryTransaction>,
+  ): SettlementResult | Promise<SettlementResult> {
     if (completion.commit) return commitOne(completion, completion.commit);
     const { hold, keepMs, record } = completion;
     return room.write((now) => {
@@ -31,7 +33,7 @@ export function memoryLedger(room: Room): Ledger<MemoryTransaction> {
   async function commitOne(
     { hold, keepMs }: Completion<MemoryTransaction>,
     commit: NonNullable<Completion<MemoryTransaction>['commit']>,
-  ): Promise<Settled> {
+  ): Promise<SettlementResult> {
     if (!held(hold, room.now())) return LEASE_LOST;
     const { tx, apply } = beginTransaction(storage);
     let record: Payload | undefined;
@@ -56,7 +58,7 @@ export function memoryLedger(room: Room): Ledger<MemoryTransaction> {
     },
 
     async complete(completions) {
-      const settled: Settled[] = [];
+      const settled: SettlementResult[] = [];
       for (const completion of completions) {
         const done = completeOne(completion);
         settled.push(done instanceof Promise ? await done : done);
@@ -99,12 +101,12 @@ export function memoryLedger(room: Room): Ledger<MemoryTransaction> {
   };
 }
 
-export function isMarked({ marks }: MemoryStorage, { handler, eventId }: Mark): boolean {
+export function isMarked({ marks }: MemoryStorage, { handler, eventId }: ProcessedMark): boolean {
   return marks.has(`${handler}\0${eventId}`);
 }
 
 /** True for the first only. */
-export function writeMark(room: Room, mark: Mark): boolean {
+export function writeMark(room: Room, mark: ProcessedMark): boolean {
   const { storage, bounds } = room;
   if (isMarked(storage, mark)) return false;
   if (storage.marks.size >= bounds.marksMax) throw new EngineFullError('marks', bounds.marksMax);

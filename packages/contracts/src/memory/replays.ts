@@ -1,5 +1,5 @@
 import { initialReplayState, replayed } from '../advance-replay.ts';
-import { assertFilterNotEmpty, demandReason, matches } from '../parked-filter.ts';
+import { assertFilterNotEmpty, assertReason, matches } from '../parked-filter.ts';
 import type { ParkedEvent, Replays } from '../triage.ts';
 import { latestFirst, pageOf, type Room } from './room.ts';
 import { count, writeAudit } from './triage.ts';
@@ -17,7 +17,7 @@ export function memoryReplays(room: Room): Replays {
   return {
     async begin(request, act) {
       assertFilterNotEmpty(request.filter);
-      demandReason(act);
+      assertReason(act);
       return room.write((startedAt) => {
         const id = room.newId();
         const counts = { selected: 0, released: 0, succeeded: 0, failedAgain: 0 };

@@ -74,10 +74,10 @@ export function pageOf<T>(
   sorted: readonly T[],
   { limit, cursor }: PageRequest,
   placeOf: (item: T) => Place,
-  needsCatchUp: (place: Place, other: Place) => boolean,
+  comesAfter: (place: Place, other: Place) => boolean,
 ): Page<T> {
   const from = cursor === undefined ? undefined : placeIn(cursor);
-  const left = from ? sorted.filter((item) => needsCatchUp(placeOf(item), from)) : sorted;
+  const left = from ? sorted.filter((item) => comesAfter(placeOf(item), from)) : sorted;
   const items = left.slice(0, limit);
   const last = items.at(-1);
   return { items, cursor: last && left.length > limit ? JSON.stringify(placeOf(last)) : undefined };

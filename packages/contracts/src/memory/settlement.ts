@@ -1,7 +1,7 @@
 import type { Settlement } from '../broker.ts';
 import type { Diagnosis } from '../envelope.ts';
 import { messageMax } from '../error-note.ts';
-import { commitFailed, REPEATED, type Settled, TOOK, TOPIC_UNKNOWN } from '../settlement-result.ts';
+import { commitFailed, REPEATED, type SettlementResult, TOOK, TOPIC_UNKNOWN } from '../settlement-result.ts';
 import { isMarked, writeMark } from './ledger.ts';
 import type { Room } from './room.ts';
 import { beginTransaction, type MemoryStorage, type MemoryTransaction, type Row } from './storage.ts';
@@ -12,7 +12,7 @@ type AnySettlement = Settlement<MemoryTransaction>;
 /** What `commit` has come to; its writes are made with the settlement. */
 export type Commit =
   | { readonly apply: () => void; readonly repeated: boolean }
-  | { readonly failure: Settled };
+  | { readonly failure: SettlementResult };
 
 /** Runs `commit`, unless one of the marks says that its effect was made before. */
 export async function runCommit(storage: MemoryStorage, settlement: AnySettlement): Promise<Commit> {
@@ -37,7 +37,7 @@ export function applySettlement(
   settlement: AnySettlement,
   commit: Commit,
   now: number,
-): Settled {
+): SettlementResult {
   if ('failure' in commit) return commit.failure;
   if (settlement.kind === 'reroute' && !room.storage.topics.has(settlement.to)) return TOPIC_UNKNOWN;
   for (const handler of settlement.marks ?? []) writeMark(room, { handler, eventId: row.envelope.id });

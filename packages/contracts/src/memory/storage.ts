@@ -1,6 +1,6 @@
-import type { AttemptNote } from '../attempt-record.ts';
+import type { AttemptRecord } from '../attempt-record.ts';
 import type { Ordering, SettledEvent } from '../broker.ts';
-import type { StandingControl } from '../controls.ts';
+import type { ActiveControl } from '../controls.ts';
 import type { Diagnosis, Envelope, Payload } from '../envelope.ts';
 import type { ErrorNote } from '../error-note.ts';
 import type { AuditEntry, ParkedEvent, ReplayOperation, TriageRule } from '../triage.ts';
@@ -19,7 +19,7 @@ export interface Row {
   deaths: number;
   nextDelayMs: number | undefined;
   lastError: ErrorNote | undefined;
-  story: readonly AttemptNote[];
+  story: readonly AttemptRecord[];
   suspect: boolean;
   /** Parked, and only holding its place. */
   blocking: boolean;
@@ -51,7 +51,7 @@ export interface KeyEntry {
  */
 export class MemoryStorage {
   readonly topics = new Map<string, Topic>();
-  readonly controls = new Map<string, StandingControl>();
+  readonly controls = new Map<string, ActiveControl>();
   controlsVersion = 1;
   readonly bells = new Map<string, Set<() => void>>();
 

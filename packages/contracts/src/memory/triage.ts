@@ -1,9 +1,9 @@
-import { checkSpan } from '../check-span.ts';
 import { EngineFullError, TriageError } from '../contract-errors.ts';
 import type { Act } from '../controls.ts';
 import { editDiff } from '../edit-diff.ts';
-import { checkFilter, demandReason, fingerprintOf, matches, type ParkedFilter } from '../parked-filter.ts';
-import { checkEdit } from '../size-limits.ts';
+import { assertDurationMs } from '../for-engines.ts';
+import { assertFilter, assertReason, fingerprintOf, matches, type ParkedFilter } from '../parked-filter.ts';
+import { assertEdit } from '../size-limits.ts';
 import type {
   AuditEntry,
   NewlyParked,
@@ -36,7 +36,7 @@ export function memoryTriage(room: Room): Triage {
     status: ParkedEvent['status'],
     update: (now: number) => Partial<ParkedEvent>,
   ): boolean[] {
-    demandReason(act);
+    assertReason(act);
     return room.write((now) => {
       const changed = ids.map((id) => {
         const event = storage.parked.get(id);
@@ -81,8 +81,8 @@ export function memoryTriage(room: Room): Triage {
     },
 
     async edit(id, edit, act) {
-      demandReason(act);
-      checkEdit(edit, room.limits);
+      assertReason(act);
+      assertEdit(edit, room.limits);
       return room.write((at) => {
         const event = storage.parked.get(id);
         if (!event) return undefined;
@@ -106,7 +106,7 @@ export function memoryTriage(room: Room): Triage {
     },
 
     async keep(ids, keepMs, act) {
-      checkSpan('keepMs', keepMs);
+      assertDurationMs('keepMs', keepMs);
       return change('keep', ids, act, 'parked', (now) => ({ removedAt: now + keepMs }));
     },
 
@@ -121,8 +121,8 @@ export function memoryTriage(room: Room): Triage {
     },
 
     async setRule(rule, act) {
-      checkFilter(rule.filter);
-      demandReason(act);
+      assertFilter(rule.filter);
+      assertReason(act);
       room.write(() => {
         storage.rules.set(rule.name, rule);
         writeAudit(room, 'rule_set', [rule.name], act);
@@ -130,7 +130,7 @@ export function memoryTriage(room: Room): Triage {
     },
 
     async removeRule(name, act) {
-      demandReason(act);
+      assertReason(act);
       return room.write(() => {
         if (!storage.rules.delete(name)) return false;
         writeAudit(room, 'rule_removed', [name], act);

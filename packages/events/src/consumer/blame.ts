@@ -1,4 +1,4 @@
-import type { AttemptNote } from '@holdfast/contracts';
+import type { AttemptRecord } from '@holdfast/contracts';
 import type { Brake, BreakerCounts } from './dependency-gate.ts';
 import type { Task } from './task.ts';
 
@@ -21,7 +21,7 @@ export interface Fault {
   /** Failed probes that cost nothing when they failed and count now. The store has not counted them. */
   readonly owed: number;
   /** The last of them; it is not in the story yet. */
-  readonly unpaid: AttemptNote | undefined;
+  readonly unpaid: AttemptRecord | undefined;
 }
 
 /** What is remembered of an event that failed when a dependency did. */
@@ -32,7 +32,7 @@ interface Failure {
   /** Others have succeeded between two of its failures. */
   readonly isConvicted: boolean;
   readonly owed: number;
-  readonly unpaid: AttemptNote | undefined;
+  readonly unpaid: AttemptRecord | undefined;
 }
 
 /** An event that has been the only one to fail for 4 hours pays for its failures; until then it may be an outage. */
@@ -111,7 +111,7 @@ export class Blame {
   }
 
   /** Remembers the failure of `task`. `unpaid`: it costs nothing yet. */
-  remember({ id }: Task, now: number, fault: Fault, unpaid?: AttemptNote): void {
+  remember({ id }: Task, now: number, fault: Fault, unpaid?: AttemptRecord): void {
     const { places, isOwn, isConvicted, owed } = fault;
     if (places.length === 0) return;
     const unpaidBefore = isOwn ? undefined : this.#failures.get(id)?.unpaid;

@@ -1,6 +1,6 @@
 import {
+  assertName,
   type Broker,
-  checkName,
   type Engine,
   type Ledger,
   type Ordering,
@@ -134,7 +134,7 @@ export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSet
   if (typeof options.handler !== 'function') throw new OptionsError('handler', options.handler, 'a function');
   const name = options.name ?? topic;
   if (typeof name !== 'string' || name === '') throw new OptionsError('name', name, 'a name for the handler');
-  checkName('name', name);
+  assertName('name', name);
   const effects = oneOf('effects', options.effects ?? 'commit', ['commit', 'once', 'off']);
   if (effects === 'once' && !ledger)
     throw new OptionsError('ledger', ledger, 'a ledger, because effects are once');

@@ -1,5 +1,5 @@
 import {
-  type AttemptNote,
+  type AttemptRecord,
   continueStory,
   type ErrorNote,
   errorNote,
@@ -213,7 +213,7 @@ export class Judge<Tx> {
     task: Task,
     stop: string,
     error: ErrorNote | undefined,
-    attempt?: AttemptNote,
+    attempt?: AttemptRecord,
     fault?: Fault,
   ): Settlement<Tx> {
     const { keepParkedMs, parkedKeys } = this.#settings;
@@ -238,13 +238,13 @@ export class Judge<Tx> {
   #attempt(
     task: Task,
     now: number,
-    its: AttemptNote['class'],
+    its: AttemptRecord['class'],
     error: ErrorNote | undefined,
-    verdict: AttemptNote['verdict'],
+    verdict: AttemptRecord['verdict'],
     because: string,
     fault?: Fault,
     delayMs?: number,
-  ): AttemptNote {
+  ): AttemptRecord {
     const { clock, owner } = this.#settings;
     return {
       attempt: task.attempt + (fault?.owed ?? 0),
@@ -269,6 +269,6 @@ function isPassing({ class: its, retryNever }: Judgement): boolean {
 }
 
 /** What is stored of its attempts, and the failed probe that counts from now on. */
-function storyWith({ delivery }: Task, fault: Fault | undefined): readonly AttemptNote[] {
+function storyWith({ delivery }: Task, fault: Fault | undefined): readonly AttemptRecord[] {
   return fault?.unpaid ? continueStory(delivery.story, fault.unpaid) : delivery.story;
 }

@@ -1,4 +1,4 @@
-import type { Broker, Ledger, Settled, Settlement, Triage } from '@holdfast/contracts';
+import type { Broker, Ledger, Settlement, SettlementResult, Triage } from '@holdfast/contracts';
 import { TopicError } from '@holdfast/contracts';
 import { Alarm, type Clock, type Policy } from 'holdfast';
 import type { Judge } from './judge.ts';
@@ -17,7 +17,7 @@ export interface SettlerSettings<Tx> {
   /** Where the parking lot is elsewhere it is told of replays that succeeded, before they are acknowledged. */
   readonly triageApart: Triage | undefined;
   /** What the store has made of a settlement. */
-  onSettled(task: Task, settlement: Settlement<Tx>, settled: Settled): void;
+  onSettled(task: Task, settlement: Settlement<Tx>, settled: SettlementResult): void;
   onBatch(type: 'settling' | 'settled', count: number): void;
   onFailure(what: string, delayMs: number): void;
 }
@@ -99,7 +99,7 @@ export class Settler<Tx> extends Alarm {
     onBatch('settled', batch.length);
   }
 
-  #heard({ task, settlement }: Decided<Tx>, settled: Settled): void {
+  #heard({ task, settlement }: Decided<Tx>, settled: SettlementResult): void {
     const { judge, onSettled } = this.#settings;
     const isOpen = task.phase !== OVER;
     if (isOpen && settled.because === 'commit_failed') {
@@ -139,4 +139,4 @@ function unmarked<Tx>({ marks: _, ...settlement }: Settlement<Tx>): Settlement<T
 }
 
 /** Nobody knows what became of it: if it did not take effect, the event comes back when its lease ends. */
-const lost: Settled = { took: false, repeated: false, because: 'lease_lost', error: undefined };
+const lost: SettlementResult = { took: false, repeated: false, because: 'lease_lost', error: undefined };

@@ -20,7 +20,7 @@ export class TopicControlState {
   }
 
   async read(): Promise<this> {
-    const { version, controls } = await this.#controls.standing();
+    const { version, controls } = await this.#controls.active();
     const skipped = new Set<string>();
     const reroutes = new Map<string | undefined, string>();
     this.concurrencyMax = undefined;

@@ -1,4 +1,4 @@
-import { checkEvents, type NewEvent, type Ordering, type Published } from '@holdfast/contracts';
+import { assertEvents, type NewEvent, type Ordering, type Published } from '@holdfast/contracts';
 import { type Policy, withoutAmbient } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
 import { type DraftOptions, drafting, draftOptions, type EventDraft } from './draft.ts';
@@ -90,7 +90,7 @@ export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, 
   async function publishAll(drafts: readonly EventDraft<T>[]): Promise<readonly Published[]> {
     const events = drafts.map(toEvent);
     // Here, so that one that cannot be stored is its own publisher's business alone.
-    checkEvents(events, broker.limits);
+    assertEvents(events, broker.limits);
     if (events.length === 0) return [];
     return new Promise((resolve, reject) => {
       waiting.push({ events, resolve, reject });

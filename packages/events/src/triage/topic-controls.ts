@@ -1,4 +1,4 @@
-import { type Act, type Broker, type Control, controlId, type StandingControl } from '@holdfast/contracts';
+import { type Act, type ActiveControl, type Broker, type Control, controlId } from '@holdfast/contracts';
 import { type Duration, durationMs, OptionsError } from 'holdfast';
 
 /** What is held back while the rest flows. */
@@ -6,19 +6,19 @@ export type Quarantined = { readonly tenant: string } | { readonly key: string }
 
 /** Steers all consumers of one topic, wherever they run. `for`: lifts itself after so long. */
 export interface TopicControls {
-  pause(act: Act, lasting?: Duration): Promise<StandingControl>;
+  pause(act: Act, lasting?: Duration): Promise<ActiveControl>;
   /** False: it was not paused. */
   resume(act: Act): Promise<boolean>;
-  quarantine(what: Quarantined, act: Act, lasting?: Duration): Promise<StandingControl>;
+  quarantine(what: Quarantined, act: Act, lasting?: Duration): Promise<ActiveControl>;
   release(what: Quarantined, act: Act): Promise<boolean>;
   /** Parks this event when it is next in hand, instead of handling it. */
-  skip(eventId: string, act: Act): Promise<StandingControl>;
+  skip(eventId: string, act: Act): Promise<ActiveControl>;
   /** Sends events (of one type) to another topic instead of the handler. */
-  reroute(to: string, act: Act, type?: string): Promise<StandingControl>;
+  reroute(to: string, act: Act, type?: string): Promise<ActiveControl>;
   stopRerouting(act: Act, type?: string): Promise<boolean>;
   /** How many handlers each consumer runs at once. */
-  concurrency(concurrencyMax: number, act: Act): Promise<StandingControl>;
-  standing(): Promise<readonly StandingControl[]>;
+  concurrency(concurrencyMax: number, act: Act): Promise<ActiveControl>;
+  active(): Promise<readonly ActiveControl[]>;
 }
 
 export function topicControls({ controls }: Pick<Broker, 'controls'>, topic: string): TopicControls {
@@ -65,8 +65,8 @@ export function topicControls({ controls }: Pick<Broker, 'controls'>, topic: str
       return impose({ kind: 'concurrency', topic, concurrencyMax }, act);
     },
 
-    async standing() {
-      const sheet = await controls.standing();
+    async active() {
+      const sheet = await controls.active();
       return sheet.controls.filter(({ control }) => control.topic === topic);
     },
   };

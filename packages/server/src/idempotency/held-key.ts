@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Claim, Hold, Ledger, Payload, Settled } from '@holdfast/contracts';
+import type { Claim, Hold, Ledger, Payload, SettlementResult } from '@holdfast/contracts';
 import { Alarm, type Clock, HoldfastError, withAmbient } from 'holdfast';
 import type { Exchange } from '../exchange.ts';
 import type { Answer } from '../response.ts';
@@ -182,7 +182,7 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
     return sealed(this.#settings.sealing, record, this.claim.scope);
   }
 
-  #ensure({ took }: Settled): void {
+  #ensure({ took }: SettlementResult): void {
     if (took) return;
     this.#lose();
     throw new LeaseLostError();

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Begun, Claim, Completion, Hold, Ledger, Settled } from '@holdfast/contracts';
+import type { Begun, Claim, Completion, Hold, Ledger, SettlementResult } from '@holdfast/contracts';
 import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
 import { anything, count, duration, flag, list, readTable, type SpecOf, text, word } from 'holdfast/fields';
 import { readResponse } from 'holdfast/wire';
@@ -123,7 +123,7 @@ export function idempotency(
       if (begun.kind === 'acquired') giveBack(begun);
     },
   );
-  const completions = new BatchingStore<Completion, Settled>((all) => ledger.complete(all), line, clock);
+  const completions = new BatchingStore<Completion, SettlementResult>((all) => ledger.complete(all), line, clock);
   const releases = new BatchingStore<Hold, boolean>((holds) => ledger.release(holds), line, clock);
 
   /** Goes on asking until the lease is over: what was done is worth more than one try. */
