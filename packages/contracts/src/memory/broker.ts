@@ -15,48 +15,48 @@ import { assertTopic } from '../for-engines.ts';
 import { LEASE_LOST, type SettlementResult } from '../settlement-result.ts';
 import { assertEvents } from '../size-limits.ts';
 import { memoryControls, quarantineOf } from './controls.ts';
-import { choose, survey } from './lanes.ts';
-import { oldestFirst, pageOf, type Room } from './room.ts';
+import { choose, rowStatesOf } from './lanes.ts';
 import { applySettlement, type Commit, runCommit } from './settlement.ts';
+import { oldestFirst, pageOf, type SharedState } from './shared-state.ts';
 import type { MemoryTransaction, Row, Topic } from './storage.ts';
 
 const defaultSettings: TopicSettings = { ordering: 'none', keepSettledMs: 0 };
 
-/** The reference: each operation is one look at all events of a topic, in the words of the contract. */
-export function memoryBroker(room: Room): Broker<MemoryTransaction> {
-  const { storage } = room;
-  const controls = memoryControls(room);
+/** The reference broker. Each operation goes through all events of a topic, so that it reads like the contract. */
+export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
+  const { storage } = shared;
+  const controls = memoryControls(shared);
 
-  /** Ends the leases of the dead first: everything else then need not think of them. */
+  /** Ends expired leases first, so that no other code has to check for them. */
   function open(name: string): Topic {
     const topic = storage.topics.get(name);
     if (!topic) throw new TopicError(name, 'was never declared');
-    const now = room.now();
+    const now = shared.now();
     for (const row of topic.rows.values()) endLease(row, now);
     return topic;
   }
 
-  function stand(name: string): [Row, WaitingState][] {
-    const isHeld = quarantineOf(storage, name, room.now());
-    return survey(open(name), room.now(), isHeld);
+  function statesOf(name: string): [Row, WaitingState][] {
+    const isHeld = quarantineOf(storage, name, shared.now());
+    return rowStatesOf(open(name), shared.now(), isHeld);
   }
 
-  function inHand({ topic, id, token }: Lease): Row | undefined {
+  function leasedRow({ topic, id, token }: Lease): Row | undefined {
     const row = storage.topics.get(topic)?.rows.get(id);
-    if (row) endLease(row, room.now());
+    if (row) endLease(row, shared.now());
     return row?.lease?.token === token ? row : undefined;
   }
 
   function put(name: string, topic: Topic, event: NewEvent, now: number): Published {
-    const id = event.id ?? room.newId();
+    const id = event.id ?? shared.newId();
     const known = topic.rows.get(id);
     if (known && !known.blocking) {
-      // The replay's from now on: it waits to hear what becomes of it.
+      // The event now belongs to the replay, which counts its outcome.
       const replay = event.past?.replay ?? known.envelope.replay;
       known.envelope = { ...known.envelope, replay };
       return { id, duplicate: true };
     }
-    // Its replay takes the place that a parked event has held, under the key that waits for it.
+    // The replay of a parked event that blocks its key takes its place and its key.
     const placed = known ? { ...event, key: known.envelope.key! } : event;
     const row = rowOf(placed, envelopeOf(placed, id, name, now), topic, now);
     topic.rows.set(id, { ...row, order: known?.order ?? storage.next() });
@@ -64,22 +64,22 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
   }
 
   async function settleOne(settlement: Settlement<MemoryTransaction>): Promise<SettlementResult> {
-    if (!inHand(settlement.lease)) return LEASE_LOST;
+    if (!leasedRow(settlement.lease)) return LEASE_LOST;
     const commit: Commit = await runCommit(storage, settlement);
-    return room.write((now) => {
-      // Asked again: `commit` may have taken longer than the lease.
-      const row = inHand(settlement.lease);
-      return row ? applySettlement(room, row, settlement, commit, now) : LEASE_LOST;
+    return shared.write((now) => {
+      // Checked again: the lease may have ended while `commit` ran.
+      const row = leasedRow(settlement.lease);
+      return row ? applySettlement(shared, row, settlement, commit, now) : LEASE_LOST;
     });
   }
 
   return {
-    limits: room.limits,
+    limits: shared.limits,
     controls,
 
     async declare(name, settings = {}) {
       assertTopic(name, settings);
-      return room.write(() => {
+      return shared.write(() => {
         const topic = storage.topics.get(name);
         const { ordering, keepSettledMs } = { ...defaultSettings, ...topic, ...settings };
         if (!topic) storage.topics.set(name, { ordering, keepSettledMs, rows: new Map(), settled: [] });
@@ -98,12 +98,12 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
     },
 
     async publish(name, events) {
-      assertEvents(events, room.limits);
-      return room.write((now) => {
+      assertEvents(events, shared.limits);
+      return shared.write((now) => {
         const topic = open(name);
         const held = [...storage.topics.values()].reduce((sum, { rows }) => sum + rows.size, 0);
-        if (held + events.length > room.bounds.eventsMax) {
-          throw new EngineFullError('unsettled events', room.bounds.eventsMax);
+        if (held + events.length > shared.bounds.eventsMax) {
+          throw new EngineFullError('unsettled events', shared.bounds.eventsMax);
         }
         const published = events.map((event) => put(name, topic, event, now));
         storage.ring(name);
@@ -112,26 +112,26 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
     },
 
     publishWithin(tx, name, events) {
-      assertEvents(events, room.limits);
+      assertEvents(events, shared.limits);
       const { rows } = open(name);
-      const named = events.map((event) => ({ ...event, id: event.id ?? room.newId() }));
+      const named = events.map((event) => ({ ...event, id: event.id ?? shared.newId() }));
       tx.defer(() => {
-        for (const event of named) put(name, open(name), event, room.now());
+        for (const event of named) put(name, open(name), event, shared.now());
         storage.ring(name);
       });
       return named.map(({ id }) => ({ id, duplicate: rows.get(id)?.blocking === false }));
     },
 
     async lease(name, request) {
-      return room.write((now): Leased => {
+      return shared.write((now): Leased => {
         const controlsVersion = controls.version(now);
         const isPaused = storage.controls.has(controlId({ kind: 'pause', topic: name }));
-        const stands = stand(name);
-        const suspects = stands.filter(([, state]) => state === 'suspect').length;
+        const rowStates = statesOf(name);
+        const suspects = rowStates.filter(([, state]) => state === 'suspect').length;
         if (isPaused) return { deliveries: [], suspects, nextDueInMs: undefined, controlsVersion };
-        const chosen = choose(stands, request, now, quarantineOf(storage, name, now));
-        const deliveries = chosen.map((row) => handOut(row, request, now));
-        return { deliveries, suspects, nextDueInMs: nextDueInMs(stands, now), controlsVersion };
+        const chosen = choose(rowStates, request, now, quarantineOf(storage, name, now));
+        const deliveries = chosen.map((row) => leaseRow(row, request, now));
+        return { deliveries, suspects, nextDueInMs: nextDueInMs(rowStates, now), controlsVersion };
       });
     },
 
@@ -143,9 +143,9 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
     },
 
     async extend(leases, leaseMs) {
-      return room.write((now) =>
+      return shared.write((now) =>
         leases.map((lease) => {
-          const row = inHand(lease);
+          const row = leasedRow(lease);
           if (row?.lease) row.lease.endsAt = now + leaseMs;
           return row !== undefined;
         }),
@@ -153,20 +153,20 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
     },
 
     async counts(name) {
-      const now = room.now();
-      const stands = stand(name);
+      const now = shared.now();
+      const rowStates = statesOf(name);
       const counts = Object.fromEntries(waitingStates.map((state) => [state, 0])) as Record<
         WaitingState,
         number
       >;
-      for (const [, state] of stands) counts[state] += 1;
-      const ready = stands.filter(([, state]) => state === 'ready');
+      for (const [, state] of rowStates) counts[state] += 1;
+      const ready = rowStates.filter(([, state]) => state === 'ready');
       const oldestReadyMs = ready.reduce((oldest, [row]) => Math.max(oldest, now - row.dueAt), 0);
-      return { ...counts, oldestReadyMs, nextDueInMs: nextDueInMs(stands, now) };
+      return { ...counts, oldestReadyMs, nextDueInMs: nextDueInMs(rowStates, now) };
     },
 
     async waiting(name, request) {
-      const rows = pageOf(stand(name), request, ([{ order }]) => [order, ''], oldestFirst);
+      const rows = pageOf(statesOf(name), request, ([{ order }]) => [order, ''], oldestFirst);
       const items = rows.items.map(([row, state]) => ({
         id: row.envelope.id,
         type: row.envelope.type,
@@ -182,7 +182,7 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
     },
 
     async retryNow(name, ids) {
-      return room.write((now) => {
+      return shared.write((now) => {
         const { rows } = open(name);
         const moved = ids.map((id) => {
           const row = rows.get(id);
@@ -196,7 +196,7 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
     },
 
     async unblock(name, ids) {
-      return room.write(() => {
+      return shared.write(() => {
         const { rows } = open(name);
         const released = ids.map((id) => rows.get(id)?.blocking === true && rows.delete(id));
         storage.ring(name);
@@ -205,15 +205,15 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
     },
 
     doorbell(name, ring) {
-      const rings = storage.bells.get(name) ?? new Set();
-      storage.bells.set(name, rings.add(ring));
+      const rings = storage.doorbells.get(name) ?? new Set();
+      storage.doorbells.set(name, rings.add(ring));
       return () => void rings.delete(ring);
     },
 
     async history(name, { from = -Infinity, to = Infinity, ...request }) {
       const kept = open(name)
         .settled.filter(({ removedAt, event }) => {
-          return removedAt > room.now() && event.firstSeenAt >= from && event.firstSeenAt < to;
+          return removedAt > shared.now() && event.firstSeenAt >= from && event.firstSeenAt < to;
         })
         .sort((a, b) => a.order - b.order);
       const page = pageOf(kept, request, ({ order }) => [order, ''], oldestFirst);
@@ -221,7 +221,7 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
     },
   };
 
-  function handOut(row: Row, { owner, leaseMs }: LeaseRequest, now: number): Delivery {
+  function leaseRow(row: Row, { owner, leaseMs }: LeaseRequest, now: number): Delivery {
     const token = `${owner}/${storage.next()}`;
     row.lease = { token, owner, endsAt: now + leaseMs };
     const { envelope } = row;
@@ -237,7 +237,7 @@ export function memoryBroker(room: Room): Broker<MemoryTransaction> {
   }
 }
 
-/** A lease that has ended unsettled makes a suspect. */
+/** An event whose lease ended without a settlement becomes a suspect. */
 function endLease(row: Row, now: number): void {
   if (!row.lease || row.lease.endsAt > now) return;
   row.lease = undefined;
@@ -285,8 +285,8 @@ function attemptStateOf({ attempts, snoozes, deaths, nextDelayMs, lastError, sto
   return { attempts, snoozes, deaths, nextDelayMs, lastError, story };
 }
 
-function nextDueInMs(stands: readonly [Row, WaitingState][], now: number): number | undefined {
-  const dueAts = stands
+function nextDueInMs(rowStates: readonly [Row, WaitingState][], now: number): number | undefined {
+  const dueAts = rowStates
     .filter(([row, state]) => !row.lease && (state === 'ready' || state === 'delayed'))
     .map(([row]) => row.dueAt);
   return dueAts.length === 0 ? undefined : Math.max(0, Math.min(...dueAts) - now);

@@ -1,11 +1,11 @@
 import { assertControl, type Controls, controlId } from '../controls.ts';
 import { assertReason } from '../parked-filter.ts';
-import type { Room } from './room.ts';
+import type { SharedState } from './shared-state.ts';
 import type { MemoryStorage, Row } from './storage.ts';
 
-/** `version` lifts what has ended by itself first. */
-export function memoryControls(room: Room): Controls & { version(now: number): number } {
-  const { storage } = room;
+/** `version` first removes controls whose time has ended. */
+export function memoryControls(shared: SharedState): Controls & { version(now: number): number } {
+  const { storage } = shared;
 
   function changed(topic: string): void {
     storage.controlsVersion += 1;
@@ -26,34 +26,34 @@ export function memoryControls(room: Room): Controls & { version(now: number): n
 
     async impose(control, act, forMs) {
       assertControl(control, act, forMs);
-      return room.write((since) => {
+      return shared.write((since) => {
         const until = forMs === undefined ? undefined : since + forMs;
-        const standing = { id: controlId(control), control, act, since, until };
-        storage.controls.set(standing.id, standing);
+        const active = { id: controlId(control), control, act, since, until };
+        storage.controls.set(active.id, active);
         changed(control.topic);
-        return standing;
+        return active;
       });
     },
 
     async lift(id, act) {
       assertReason(act);
-      return room.write((now) => {
+      return shared.write((now) => {
         version(now);
-        const standing = storage.controls.get(id);
-        if (!standing) return false;
+        const active = storage.controls.get(id);
+        if (!active) return false;
         storage.controls.delete(id);
-        changed(standing.control.topic);
+        changed(active.control.topic);
         return true;
       });
     },
 
     async active() {
-      return { version: version(room.now()), controls: [...storage.controls.values()] };
+      return { version: version(shared.now()), controls: [...storage.controls.values()] };
     },
   };
 }
 
-/** Which events of a topic are held by a quarantine. */
+/** Tells which events of a topic are held by a quarantine. */
 export function quarantineOf(storage: MemoryStorage, topic: string, now: number): (row: Row) => boolean {
   const tenants = new Set<string>();
   const keys = new Set<string>();

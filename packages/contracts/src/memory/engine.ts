@@ -6,17 +6,17 @@ import { defaultSizeLimits, type SizeLimits } from '../size-limits.ts';
 import { memoryBroker } from './broker.ts';
 import { memoryLedger } from './ledger.ts';
 import { memoryRateLimits } from './rate-limits.ts';
-import { defaultBounds, type MemoryBounds, Room, removeExpired } from './room.ts';
+import { defaultBounds, type MemoryBounds, removeExpired, SharedState } from './shared-state.ts';
 import { MemoryStorage, type MemoryTransaction } from './storage.ts';
 import { memoryTriage, writeAudit } from './triage.ts';
 
 export interface MemoryOptions extends SomeBounds {
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
-  /** Of another engine, to share what it holds, or to go on after it. */
+  /** The storage of another engine: shared with it, or continued after it was closed. */
   readonly storage?: MemoryStorage | undefined;
   readonly limits?: SizeLimits | undefined;
-  /** Called before each write; what it throws prevents it, and the write before it has been made. For tests of crashes. */
+  /** Called before each write. If it throws, that write is not made; earlier writes stay. For tests of crashes. */
   readonly beforeWrite?: (() => void) | undefined;
 }
 
@@ -53,34 +53,34 @@ export const memoryFeatures: Features = {
   durable: missing('memory ends with the process'),
 };
 
-/** Everything in memory, small and exact: for tests, for the simulator, and to read. */
+/** Keeps everything in memory. For tests, for the simulator, and as the shortest example of an engine. */
 export function memoryEngine(options: MemoryOptions = {}): MemoryEngine {
   refuseUnknown(known, options);
   const { clock = systemClock, random = systemRandom, storage = new MemoryStorage() } = options;
   const { limits = defaultSizeLimits, beforeWrite = () => {} } = options;
-  const said = Object.entries(options).filter(([, value]) => value !== undefined);
-  const bounds: MemoryBounds = { ...defaultBounds, ...Object.fromEntries(said) };
-  const room = new Room(storage, clock, random, bounds, limits, beforeWrite);
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  const bounds: MemoryBounds = { ...defaultBounds, ...Object.fromEntries(given) };
+  const shared = new SharedState(storage, clock, random, bounds, limits, beforeWrite);
 
   return {
     name: 'memory',
     durability: 'none',
     features: memoryFeatures,
-    broker: memoryBroker(room),
-    ledger: memoryLedger(room),
-    triage: memoryTriage(room),
-    rateLimits: memoryRateLimits(room),
+    broker: memoryBroker(shared),
+    ledger: memoryLedger(shared),
+    triage: memoryTriage(shared),
+    rateLimits: memoryRateLimits(shared),
 
     async sweep(limit) {
-      return room.write((now) => sweep(room, now, limit));
+      return shared.write((now) => sweep(shared, now, limit));
     },
 
     async close() {},
   };
 }
 
-function sweep(room: Room, now: number, limit: number): number {
-  const { storage } = room;
+function sweep(shared: SharedState, now: number, limit: number): number {
+  const { storage } = shared;
   let left = limit;
   for (const topic of storage.topics.values()) {
     const expired = topic.settled.filter(({ removedAt }) => removedAt <= now).slice(0, left);
@@ -91,12 +91,12 @@ function sweep(room: Room, now: number, limit: number): number {
   left -= storage.keys.sweep(now, left);
   left -= removeExpired(storage.marks, (removedAt) => removedAt, now, left).length;
   left -= removeExpired(storage.tats, (tat) => tat, now, left).length;
-  // A replay that is under way still has to be heard of.
+  // An event that a replay has is kept: the replay still has to count its outcome.
   const removable = ({ operation, removedAt }: { operation: string | undefined; removedAt: number }) =>
     operation === undefined ? removedAt : Infinity;
   const removed = removeExpired(storage.parked, removable, now, left);
   if (removed.length > 0) {
-    writeAudit(room, 'retention', removed, {
+    writeAudit(shared, 'retention', removed, {
       who: 'retention',
       why: 'they had been kept as long as was said',
     });

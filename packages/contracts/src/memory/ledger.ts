@@ -2,13 +2,13 @@ import { EngineFullError } from '../contract-errors.ts';
 import type { Payload } from '../envelope.ts';
 import type { Begun, Claim, Completion, Hold, Ledger, ProcessedMark } from '../ledger.ts';
 import { commitFailed, LEASE_LOST, type SettlementResult, TOOK } from '../settlement-result.ts';
-import type { Room } from './room.ts';
+import type { SharedState } from './shared-state.ts';
 import { beginTransaction, type KeyEntry, type MemoryStorage, type MemoryTransaction } from './storage.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-export function memoryLedger(room: Room): Ledger<MemoryTransaction> {
-  const { storage } = room;
+export function memoryLedger(shared: SharedState): Ledger<MemoryTransaction> {
+  const { storage } = shared;
 
   function held({ scope, key, token }: Hold, now: number): KeyEntry | undefined {
     const entry = storage.keys.get(scope, key);
@@ -20,7 +20,7 @@ export function memoryLedger(room: Room): Ledger<MemoryTransaction> {
   ): SettlementResult | Promise<SettlementResult> {
     if (completion.commit) return commitOne(completion, completion.commit);
     const { hold, keepMs, record } = completion;
-    return room.write((now) => {
+    return shared.write((now) => {
       const entry = held(hold, now);
       if (!entry) return LEASE_LOST;
       entry.done = true;
@@ -34,7 +34,7 @@ export function memoryLedger(room: Room): Ledger<MemoryTransaction> {
     { hold, keepMs }: Completion<MemoryTransaction>,
     commit: NonNullable<Completion<MemoryTransaction>['commit']>,
   ): Promise<SettlementResult> {
-    if (!held(hold, room.now())) return LEASE_LOST;
+    if (!held(hold, shared.now())) return LEASE_LOST;
     const { tx, apply } = beginTransaction(storage);
     let record: Payload | undefined;
     try {
@@ -42,8 +42,8 @@ export function memoryLedger(room: Room): Ledger<MemoryTransaction> {
     } catch (error) {
       return commitFailed(error);
     }
-    return room.write((now) => {
-      // Asked again: `commit` may have taken longer than the lease.
+    return shared.write((now) => {
+      // Checked again: the lease may have ended while `commit` ran.
       const entry = held(hold, now);
       if (!entry) return LEASE_LOST;
       apply();
@@ -54,7 +54,7 @@ export function memoryLedger(room: Room): Ledger<MemoryTransaction> {
 
   return {
     async begin(claims) {
-      return room.write((now) => claims.map((claim) => begin(room, claim, now)));
+      return shared.write((now) => claims.map((claim) => begin(shared, claim, now)));
     },
 
     async complete(completions) {
@@ -67,18 +67,18 @@ export function memoryLedger(room: Room): Ledger<MemoryTransaction> {
     },
 
     async release(holds) {
-      return room.write((now) =>
+      return shared.write((now) =>
         holds.map((hold) => held(hold, now) !== undefined && storage.keys.delete(hold.scope, hold.key)),
       );
     },
 
     async extend(holds, leaseMs) {
-      return room.write((now) =>
+      return shared.write((now) =>
         holds.map((hold) => {
           const entry = held(hold, now);
           if (!entry) return false;
           entry.leaseEndsAt = now + leaseMs;
-          // Remembered for as long as it is held, at least.
+          // A key must not expire before its lease does.
           entry.removedAt = Math.max(entry.removedAt, entry.leaseEndsAt);
           return true;
         }),
@@ -86,13 +86,13 @@ export function memoryLedger(room: Room): Ledger<MemoryTransaction> {
     },
 
     async purge(scope) {
-      return room.write((now) =>
+      return shared.write((now) =>
         storage.keys.remove(scope, (entry) => entry.done || entry.leaseEndsAt <= now, Infinity),
       );
     },
 
     async mark(marks) {
-      return room.write(() => marks.map((mark) => writeMark(room, mark)));
+      return shared.write(() => marks.map((mark) => writeMark(shared, mark)));
     },
 
     async isMarked(marks) {
@@ -105,16 +105,16 @@ export function isMarked({ marks }: MemoryStorage, { handler, eventId }: Process
   return marks.has(`${handler}\0${eventId}`);
 }
 
-/** True for the first only. */
-export function writeMark(room: Room, mark: ProcessedMark): boolean {
-  const { storage, bounds } = room;
+/** True when the mark is new. */
+export function writeMark(shared: SharedState, mark: ProcessedMark): boolean {
+  const { storage, bounds } = shared;
   if (isMarked(storage, mark)) return false;
   if (storage.marks.size >= bounds.marksMax) throw new EngineFullError('marks', bounds.marksMax);
-  storage.marks.set(`${mark.handler}\0${mark.eventId}`, room.now() + bounds.keepMarksMs);
+  storage.marks.set(`${mark.handler}\0${mark.eventId}`, shared.now() + bounds.keepMarksMs);
   return true;
 }
 
-function begin({ storage, bounds }: Room, claim: Claim, now: number): Begun {
+function begin({ storage, bounds }: SharedState, claim: Claim, now: number): Begun {
   const { scope, key, fingerprint, leaseMs, keepMs = dayMs, liveMax = Infinity, whenLost = 'tell' } = claim;
   const { keys } = storage;
   let entry = keys.get(scope, key);

@@ -1,21 +1,21 @@
 import { gcraTake, gcraWait } from 'holdfast/machines';
 import type { RateAnswer, RateLimits, RateRequest } from '../rate-limits.ts';
-import { type Room, removeExpired } from './room.ts';
+import { removeExpired, type SharedState } from './shared-state.ts';
 
-/** When every key is in debt, strangers share this one: memory stays bounded and no one's debt is forgiven. */
-const strangers = '';
+/** When `rateLimitsMax` keys are in use, all further keys share this one: memory stays bounded, and no limit is forgotten. */
+const overflowKey = '';
 
-export function memoryRateLimits(room: Room): RateLimits {
-  const { tats } = room.storage;
+export function memoryRateLimits(shared: SharedState): RateLimits {
+  const { tats } = shared.storage;
 
-  function nameOf(key: string, now: number): string {
-    if (tats.has(key) || tats.size < room.bounds.rateLimitsMax) return key;
+  function storedKey(key: string, now: number): string {
+    if (tats.has(key) || tats.size < shared.bounds.rateLimitsMax) return key;
     removeExpired(tats, (tat) => tat, now, Infinity);
-    return tats.size < room.bounds.rateLimitsMax ? key : strangers;
+    return tats.size < shared.bounds.rateLimitsMax ? key : overflowKey;
   }
 
   function answer(request: RateRequest, now: number): RateAnswer {
-    const takes = request.map((take) => ({ ...take, cost: take.cost ?? 1, name: nameOf(take.key, now) }));
+    const takes = request.map((take) => ({ ...take, cost: take.cost ?? 1, name: storedKey(take.key, now) }));
     const waitMs = Math.max(
       0,
       ...takes.map((take) => gcraWait(take, tats.get(take.name) ?? 0, now, take.cost)),
@@ -32,11 +32,11 @@ export function memoryRateLimits(room: Room): RateLimits {
 
   return {
     async take(requests) {
-      return room.write((now) => requests.map((request) => answer(request, now)));
+      return shared.write((now) => requests.map((request) => answer(request, now)));
     },
 
     async forget(keys) {
-      room.write(() => {
+      shared.write(() => {
         for (const key of keys) tats.delete(key);
       });
     },

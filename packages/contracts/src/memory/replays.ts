@@ -1,11 +1,11 @@
 import { initialReplayState, replayed } from '../advance-replay.ts';
 import { assertFilterNotEmpty, assertReason, matches } from '../parked-filter.ts';
 import type { ParkedEvent, Replays } from '../triage.ts';
-import { latestFirst, pageOf, type Room } from './room.ts';
+import { latestFirst, pageOf, type SharedState } from './shared-state.ts';
 import { count, writeAudit } from './triage.ts';
 
-export function memoryReplays(room: Room): Replays {
-  const { storage } = room;
+export function memoryReplays(shared: SharedState): Replays {
+  const { storage } = shared;
 
   /** Events that an operation has selected and not released. */
   function selectedBy(id: string): ParkedEvent[] {
@@ -18,8 +18,8 @@ export function memoryReplays(room: Room): Replays {
     async begin(request, act) {
       assertFilterNotEmpty(request.filter);
       assertReason(act);
-      return room.write((startedAt) => {
-        const id = room.newId();
+      return shared.write((startedAt) => {
+        const id = shared.newId();
         const counts = { selected: 0, released: 0, succeeded: 0, failedAgain: 0 };
         const operation = {
           ...{
@@ -36,7 +36,7 @@ export function memoryReplays(room: Room): Replays {
           stopped: undefined,
         };
         storage.operations.set(id, operation);
-        writeAudit(room, 'replay', [id], act);
+        writeAudit(shared, 'replay', [id], act);
         return operation;
       });
     },
@@ -51,7 +51,7 @@ export function memoryReplays(room: Room): Replays {
     },
 
     async move(id, version, { act, ...change }) {
-      return room.write((now) => {
+      return shared.write((now) => {
         const operation = storage.operations.get(id);
         if (operation?.version !== version) return undefined;
         const isOver = change.stage === 'done' || change.stage === 'stopped';
@@ -62,13 +62,13 @@ export function memoryReplays(room: Room): Replays {
           endedAt: isOver ? now : operation.endedAt,
         };
         storage.operations.set(id, moved);
-        if (act) writeAudit(room, 'replay_stopped', [id], act);
+        if (act) writeAudit(shared, 'replay_stopped', [id], act);
         return moved;
       });
     },
 
     async select(id, limit) {
-      return room.write(() => {
+      return shared.write(() => {
         const operation = storage.operations.get(id);
         if (operation?.stage !== 'selecting') return 0;
         const filter = { ...operation.request.filter, status: 'parked' as const };
@@ -83,7 +83,7 @@ export function memoryReplays(room: Room): Replays {
     },
 
     async unselect(id, limit) {
-      return room.write(() => {
+      return shared.write(() => {
         const chosen = selectedBy(id).slice(0, limit);
         for (const event of chosen) storage.parked.set(event.id, { ...event, operation: undefined });
         count(storage, id, { selected: -chosen.length });
@@ -103,7 +103,7 @@ export function memoryReplays(room: Room): Replays {
           events.map((event) => replayed(event, id)),
         );
       }
-      room.write(() => {
+      shared.write(() => {
         const unheard = chosen.filter((event) => storage.parked.get(event.id) === event);
         for (const event of unheard) storage.parked.set(event.id, { ...event, status: 'replaying' });
         count(storage, id, { released: unheard.length });

@@ -3,18 +3,18 @@ import type { Diagnosis } from '../envelope.ts';
 import { messageMax } from '../error-note.ts';
 import { commitFailed, REPEATED, type SettlementResult, TOOK, TOPIC_UNKNOWN } from '../settlement-result.ts';
 import { isMarked, writeMark } from './ledger.ts';
-import type { Room } from './room.ts';
+import type { SharedState } from './shared-state.ts';
 import { beginTransaction, type MemoryStorage, type MemoryTransaction, type Row } from './storage.ts';
 import { park, resolve } from './triage.ts';
 
 type AnySettlement = Settlement<MemoryTransaction>;
 
-/** What `commit` has come to; its writes are made with the settlement. */
+/** The result of running `commit`. Its writes are made later, together with the settlement. */
 export type Commit =
   | { readonly apply: () => void; readonly repeated: boolean }
   | { readonly failure: SettlementResult };
 
-/** Runs `commit`, unless one of the marks says that its effect was made before. */
+/** Runs `commit`, unless a mark shows that its effect was made before. */
 export async function runCommit(storage: MemoryStorage, settlement: AnySettlement): Promise<Commit> {
   const { marks = [], lease } = settlement;
   if (settlement.kind !== 'ack' || !settlement.commit) return { apply: () => {}, repeated: false };
@@ -30,30 +30,30 @@ export async function runCommit(storage: MemoryStorage, settlement: AnySettlemen
   }
 }
 
-/** The settlement of an event that is in hand: one synchronous step, so that no one sees half of it. */
+/** Settles a leased event in one synchronous step, so that no other call sees half of it. */
 export function applySettlement(
-  room: Room,
+  shared: SharedState,
   row: Row,
   settlement: AnySettlement,
   commit: Commit,
   now: number,
 ): SettlementResult {
   if ('failure' in commit) return commit.failure;
-  if (settlement.kind === 'reroute' && !room.storage.topics.has(settlement.to)) return TOPIC_UNKNOWN;
-  for (const handler of settlement.marks ?? []) writeMark(room, { handler, eventId: row.envelope.id });
+  if (settlement.kind === 'reroute' && !shared.storage.topics.has(settlement.to)) return TOPIC_UNKNOWN;
+  for (const handler of settlement.marks ?? []) writeMark(shared, { handler, eventId: row.envelope.id });
   commit.apply();
-  placeAnew(room, row, settlement, now);
+  moveRow(shared, row, settlement, now);
   row.lease = undefined;
-  // Who was never run is not cleared.
+  // An event that is returned was not run, so it stays a suspect.
   if (settlement.kind !== 'return') Object.assign(row, { suspect: false, deaths: 0 });
   return commit.repeated ? REPEATED : TOOK;
 }
 
-function placeAnew(room: Room, row: Row, settlement: AnySettlement, now: number): void {
+function moveRow(shared: SharedState, row: Row, settlement: AnySettlement, now: number): void {
   switch (settlement.kind) {
     case 'ack':
     case 'discard':
-      finish(room, row, settlement.kind, now);
+      finish(shared, row, settlement.kind, now);
       break;
     case 'retry':
       row.attempts += 1;
@@ -69,10 +69,10 @@ function placeAnew(room: Room, row: Row, settlement: AnySettlement, now: number)
     case 'return':
       break;
     case 'park':
-      setAside(room, row, settlement, now);
+      parkRow(shared, row, settlement, now);
       break;
     case 'reroute':
-      reroute(room, row, settlement.to, now);
+      reroute(shared, row, settlement.to, now);
       break;
   }
 }
@@ -82,7 +82,7 @@ function delay(row: Row, delayMs: number, now: number): void {
   row.nextDelayMs = delayMs;
 }
 
-function finish({ storage, bounds }: Room, row: Row, how: 'ack' | 'discard', now: number): void {
+function finish({ storage, bounds }: SharedState, row: Row, how: 'ack' | 'discard', now: number): void {
   const topic = storage.topics.get(row.envelope.topic)!;
   topic.rows.delete(row.envelope.id);
   resolve(storage, row.envelope.id, row.envelope.replay);
@@ -92,7 +92,12 @@ function finish({ storage, bounds }: Room, row: Row, how: 'ack' | 'discard', now
   if (topic.settled.length > bounds.settledMax) topic.settled.shift();
 }
 
-function setAside(room: Room, row: Row, settlement: AnySettlement & { kind: 'park' }, now: number): void {
+function parkRow(
+  shared: SharedState,
+  row: Row,
+  settlement: AnySettlement & { kind: 'park' },
+  now: number,
+): void {
   const { error, stop, story, keepMs, holdsKey = false } = settlement;
   const diagnosis: Diagnosis = {
     reason: error?.type ?? stop,
@@ -102,15 +107,15 @@ function setAside(room: Room, row: Row, settlement: AnySettlement & { kind: 'par
     error,
     story,
   };
-  park(room, { ...row.envelope, diagnosis, ...(keepMs !== undefined && { keepMs }) }, now);
+  park(shared, { ...row.envelope, diagnosis, ...(keepMs !== undefined && { keepMs }) }, now);
   if (holdsKey && row.lane !== undefined) row.blocking = true;
-  else room.storage.topics.get(row.envelope.topic)!.rows.delete(row.envelope.id);
+  else shared.storage.topics.get(row.envelope.topic)!.rows.delete(row.envelope.id);
 }
 
-function reroute({ storage }: Room, row: Row, to: string, now: number): void {
+function reroute({ storage }: SharedState, row: Row, to: string, now: number): void {
   const target = storage.topics.get(to)!;
   storage.topics.get(row.envelope.topic)!.rows.delete(row.envelope.id);
-  // An id is in a topic once: the one that is there stands.
+  // A topic holds each id once: keep the event that is there already.
   if (target !== storage.topics.get(row.envelope.topic) && target.rows.has(row.envelope.id)) return;
   Object.assign(row, {
     envelope: { ...row.envelope, topic: to },

@@ -4,14 +4,14 @@ import type { ActiveControl } from '../controls.ts';
 import type { Diagnosis, Envelope, Payload } from '../envelope.ts';
 import type { ErrorNote } from '../error-note.ts';
 import type { AuditEntry, ParkedEvent, ReplayOperation, TriageRule } from '../triage.ts';
-import { KeyStore } from './key-ring.ts';
+import { KeyStore } from './key-store.ts';
 
 /** An event that is not settled. */
 export interface Row {
   envelope: Envelope;
-  /** Among all events, in the order of publication. */
+  /** Its number among all events, in the order of publication. */
   order: number;
-  /** The key that it keeps waiting; `undefined` where order is not kept, or not any longer. */
+  /** The key whose later events wait for this one; `undefined` when none do. */
   lane: string | undefined;
   dueAt: number;
   attempts: number;
@@ -21,7 +21,7 @@ export interface Row {
   lastError: ErrorNote | undefined;
   story: readonly AttemptRecord[];
   suspect: boolean;
-  /** Parked, and only holding its place. */
+  /** It is parked, and its row only keeps later events of the key waiting. */
   blocking: boolean;
   lease: { readonly token: string; readonly owner: string; endsAt: number } | undefined;
   diagnosis: Diagnosis | undefined;
@@ -46,17 +46,17 @@ export interface KeyEntry {
 }
 
 /**
- * What a memory engine keeps, apart from the engine: two engines on one storage are two processes on one database, and a
- * new engine on the storage of an old one is a restart.
+ * The data of a memory engine. Two engines on one storage act as two processes on one database; a new engine on the storage
+ * of a closed one acts as a restart.
  */
 export class MemoryStorage {
   readonly topics = new Map<string, Topic>();
   readonly controls = new Map<string, ActiveControl>();
   controlsVersion = 1;
-  readonly bells = new Map<string, Set<() => void>>();
+  readonly doorbells = new Map<string, Set<() => void>>();
 
   readonly keys = new KeyStore();
-  /** Handler and event id, to when the mark is removed. */
+  /** By `handler\0eventId`: when the mark is removed. */
   readonly marks = new Map<string, number>();
 
   readonly parked = new Map<string, ParkedEvent>();
@@ -65,34 +65,34 @@ export class MemoryStorage {
   readonly audit: AuditEntry[] = [];
 
   readonly tats = new Map<string, number>();
-  /** What `commit` has written. */
+  /** Values that `commit` has written. */
   readonly effects = new Map<string, string>();
 
-  /** Of all engines: what they do is listed by it, in the order in which it was done. */
+  /** One maker of ids for all engines on this storage, so that ids sort in the order of the acts they name. */
   newId: (() => string) | undefined;
 
   #last = 0;
 
-  /** Counts everything that needs an order or a name of its own. */
+  /** The next number, for orders and tokens. */
   next(): number {
     return ++this.#last;
   }
 
   ring(topic: string): void {
-    // In a microtask: a listener may call the broker, and must find what rang it.
-    for (const ring of this.bells.get(topic) ?? []) queueMicrotask(ring);
+    // In a microtask: a listener may call the broker, and the change that rang must be complete by then.
+    for (const ring of this.doorbells.get(topic) ?? []) queueMicrotask(ring);
   }
 }
 
-/** What `commit` gets: writes that are made with the settlement, or not at all. */
+/** The transaction that `commit` gets. Its writes are made together with the settlement, or not at all. */
 export interface MemoryTransaction {
-  /** Does `write` with the others. */
+  /** Calls `write` when the transaction is applied. */
   defer(write: () => void): void;
   put(name: string, value: string): void;
   get(name: string): string | undefined;
 }
 
-/** A transaction, and how to make its writes. */
+/** A new transaction. `apply` makes its writes. */
 export function beginTransaction(storage: MemoryStorage): { tx: MemoryTransaction; apply: () => void } {
   const staged = new Map<string, string>();
   const deferred: (() => void)[] = [];

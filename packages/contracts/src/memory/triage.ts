@@ -14,21 +14,21 @@ import type {
   Triage,
 } from '../triage.ts';
 import { memoryReplays } from './replays.ts';
-import { latestFirst, pageOf, type Room } from './room.ts';
+import { latestFirst, pageOf, type SharedState } from './shared-state.ts';
 import type { MemoryStorage } from './storage.ts';
 
-/** Ids that an audit entry names; it counts them all. */
+/** An audit entry names the first 100 ids and counts all of them. */
 const subjectsMax = 100;
 
-export function memoryTriage(room: Room): Triage {
-  const { storage } = room;
+export function memoryTriage(shared: SharedState): Triage {
+  const { storage } = shared;
 
   function found(filter: ParkedFilter): ParkedEvent[] {
     const events = [...storage.parked.values()].filter((event) => matches(filter, event));
     return events.sort((a, b) => b.parkedAt - a.parkedAt || (a.id < b.id ? 1 : -1));
   }
 
-  /** Changes the events that may be changed, notes the act, and says which they were. */
+  /** Updates the events that have `status` and belong to no replay, and writes the audit log. True for each updated event. */
   function change(
     what: AuditEntry['what'],
     ids: readonly string[],
@@ -37,7 +37,7 @@ export function memoryTriage(room: Room): Triage {
     update: (now: number) => Partial<ParkedEvent>,
   ): boolean[] {
     assertReason(act);
-    return room.write((now) => {
+    return shared.write((now) => {
       const changed = ids.map((id) => {
         const event = storage.parked.get(id);
         if (event?.status !== status || event.operation !== undefined) return false;
@@ -45,14 +45,14 @@ export function memoryTriage(room: Room): Triage {
         return true;
       });
       const subjects = ids.filter((_, index) => changed[index]);
-      if (subjects.length > 0) writeAudit(room, what, subjects, act);
+      if (subjects.length > 0) writeAudit(shared, what, subjects, act);
       return changed;
     });
   }
 
   return {
     async put(events) {
-      return room.write((now) => events.map((event) => park(room, event, now)));
+      return shared.write((now) => events.map((event) => park(shared, event, now)));
     },
 
     async get(id) {
@@ -61,7 +61,7 @@ export function memoryTriage(room: Room): Triage {
 
     async list(filter, request) {
       const page = pageOf(found(filter), request, ({ parkedAt, id }) => [parkedAt, id], latestFirst);
-      return { ...page, items: page.items.map((event) => summaryOf(event, room.now())) };
+      return { ...page, items: page.items.map((event) => summaryOf(event, shared.now())) };
     },
 
     async count(filter) {
@@ -82,8 +82,8 @@ export function memoryTriage(room: Room): Triage {
 
     async edit(id, edit, act) {
       assertReason(act);
-      assertEdit(edit, room.limits);
-      return room.write((at) => {
+      assertEdit(edit, shared.limits);
+      return shared.write((at) => {
         const event = storage.parked.get(id);
         if (!event) return undefined;
         if (event.operation !== undefined) throw new TriageError('BUSY', `a replay has event ${id}`);
@@ -92,7 +92,7 @@ export function memoryTriage(room: Room): Triage {
         const note = { ...act, at, changes: editDiff(event, edited) };
         const changed = { ...event, ...edited, original, edits: [...edits, note] };
         storage.parked.set(id, changed);
-        writeAudit(room, 'edit', [id], act);
+        writeAudit(shared, 'edit', [id], act);
         return changed;
       });
     },
@@ -111,10 +111,10 @@ export function memoryTriage(room: Room): Triage {
     },
 
     async resolve(replayed) {
-      return room.write(() => replayed.map(({ id, operation }) => resolve(storage, id, operation)));
+      return shared.write(() => replayed.map(({ id, operation }) => resolve(storage, id, operation)));
     },
 
-    replays: memoryReplays(room),
+    replays: memoryReplays(shared),
 
     async rules() {
       return [...storage.rules.values()];
@@ -123,17 +123,17 @@ export function memoryTriage(room: Room): Triage {
     async setRule(rule, act) {
       assertFilter(rule.filter);
       assertReason(act);
-      room.write(() => {
+      shared.write(() => {
         storage.rules.set(rule.name, rule);
-        writeAudit(room, 'rule_set', [rule.name], act);
+        writeAudit(shared, 'rule_set', [rule.name], act);
       });
     },
 
     async removeRule(name, act) {
       assertReason(act);
-      return room.write(() => {
+      return shared.write(() => {
         if (!storage.rules.delete(name)) return false;
-        writeAudit(room, 'rule_removed', [name], act);
+        writeAudit(shared, 'rule_removed', [name], act);
         return true;
       });
     },
@@ -144,9 +144,9 @@ export function memoryTriage(room: Room): Triage {
   };
 }
 
-/** Sets an event aside, for the first time or because its replay failed. */
-export function park(room: Room, { keepMs, ...event }: NewlyParked, now: number): boolean {
-  const { storage, bounds } = room;
+/** Parks an event, for the first time or because its replay failed. */
+export function park(shared: SharedState, { keepMs, ...event }: NewlyParked, now: number): boolean {
+  const { storage, bounds } = shared;
   const known = storage.parked.get(event.id);
   const failedAgain = known?.operation !== undefined && known.operation === event.replay;
   if (known && !failedAgain && known.status !== 'resolved') return false;
@@ -176,7 +176,7 @@ export function resolve(storage: MemoryStorage, id: string, operation: string | 
   return true;
 }
 
-/** An outcome may come before its release is noted; then it is the note. */
+/** Counts the outcome of a replay. If it arrives before the release was recorded, it counts the release as well. */
 function countOutcome(
   storage: MemoryStorage,
   event: ParkedEvent,
@@ -195,15 +195,15 @@ export function count(storage: MemoryStorage, id: string | undefined, more: Part
 }
 
 export function writeAudit(
-  room: Room,
+  shared: SharedState,
   what: AuditEntry['what'],
   subjects: readonly string[],
   act: Act,
 ): void {
-  const { audit } = room.storage;
+  const { audit } = shared.storage;
   const named = subjects.slice(0, subjectsMax);
-  audit.push({ id: room.newId(), at: room.now(), what, subjects: named, count: subjects.length, ...act });
-  if (audit.length > room.bounds.auditMax) audit.shift();
+  audit.push({ id: shared.newId(), at: shared.now(), what, subjects: named, count: subjects.length, ...act });
+  if (audit.length > shared.bounds.auditMax) audit.shift();
 }
 
 function summaryOf(event: ParkedEvent, now: number): ParkedSummary {
@@ -231,7 +231,7 @@ function summaryOf(event: ParkedEvent, now: number): ParkedSummary {
   };
 }
 
-/** `events` has the latest first. */
+/** `events` must have the latest first. */
 function groupsOf(events: readonly ParkedEvent[]): ParkedGroup[] {
   return [...Map.groupBy(events, fingerprintOf)].map(([fingerprint, members]) => {
     const latest = members[0]!;

@@ -1,11 +1,11 @@
 import type { KeyEntry } from './storage.ts';
 
-/** How many entries are looked at for each that comes: so those that have outlived their time never pile up. */
-const looks = 2;
+/** Each added key checks 2 others for expiry, so that expired keys are removed faster than new ones are added. */
+const checksPerAdd = 2;
 
-/** Keys of all scopes, and how many they are. */
+/** Idempotency keys by scope. */
 export class KeyStore {
-  /** Of all scopes. */
+  /** Keys in all scopes together. */
   size = 0;
   readonly #scopes = new Map<string, Scope>();
 
@@ -13,11 +13,11 @@ export class KeyStore {
     return this.#scopes.get(scope)?.entries.get(key);
   }
 
-  /** How many keys a scope has that are still wanted, once `wanted` of them have been seen to be too many. */
-  sizeOf(scope: string, wanted: number, now: number): number {
+  /** How many keys a scope has. Expired ones are removed first, but only when there are `max` or more. */
+  sizeOf(scope: string, max: number, now: number): number {
     const found = this.#scopes.get(scope);
     if (!found) return 0;
-    if (found.entries.size >= wanted) this.remove(scope, ({ removedAt }) => removedAt <= now, Infinity);
+    if (found.entries.size >= max) this.remove(scope, ({ removedAt }) => removedAt <= now, Infinity);
     return found.entries.size;
   }
 
@@ -29,7 +29,7 @@ export class KeyStore {
     }
     if (!found.entries.has(key)) this.size++;
     found.entries.set(key, entry);
-    this.size -= found.turn(now, looks);
+    this.size -= found.removeSomeExpired(now, checksPerAdd);
   }
 
   delete(scope: string, key: string): boolean {
@@ -40,7 +40,7 @@ export class KeyStore {
     return true;
   }
 
-  /** Removes at most `limit` keys that have outlived their time; gives how many they were. */
+  /** Removes at most `limit` expired keys. Returns how many it removed. */
   sweep(now: number, limit: number): number {
     let removed = 0;
     for (const scope of this.#scopes.keys()) {
@@ -50,7 +50,7 @@ export class KeyStore {
     return removed;
   }
 
-  /** Removes at most `limit` keys of a scope; gives how many they were. */
+  /** Removes at most `limit` keys of a scope. Returns how many it removed. */
   remove(scope: string, isUnwanted: (entry: KeyEntry) => boolean, limit: number): number {
     const entries = this.#scopes.get(scope)?.entries;
     if (!entries) return 0;
@@ -69,16 +69,16 @@ export class KeyStore {
 
 class Scope {
   readonly entries = new Map<string, KeyEntry>();
-  /** A hand that goes round and round, whatever comes and goes meanwhile. */
-  #hand: Iterator<[string, KeyEntry]> = this.entries.entries();
+  /** Goes through all entries again and again. A Map's iterator also sees entries that are added meanwhile. */
+  #cursor: Iterator<[string, KeyEntry]> = this.entries.entries();
 
-  /** Moves the hand, and removes what has outlived its time; gives how many those were. */
-  turn(now: number, steps: number): number {
+  /** Looks at the next `count` entries and removes the expired ones. Returns how many it removed. */
+  removeSomeExpired(now: number, count: number): number {
     let removed = 0;
-    for (let step = 0; step < steps; step++) {
-      const { value } = this.#hand.next();
+    for (let step = 0; step < count; step++) {
+      const { value } = this.#cursor.next();
       if (!value) {
-        this.#hand = this.entries.entries();
+        this.#cursor = this.entries.entries();
         return removed;
       }
       if (value[1].removedAt > now) continue;

@@ -4,7 +4,7 @@ import type { SizeLimits } from '../size-limits.ts';
 import { timeOrderedId } from '../time-ordered-id.ts';
 import type { MemoryStorage } from './storage.ts';
 
-/** What memory keeps at most; at the limit it refuses, and forgets nothing that someone relies on. */
+/** The most that a memory engine keeps. At a limit it refuses new entries, and never drops one that is still needed. */
 export interface MemoryBounds {
   /** Unsettled events of all topics. */
   readonly eventsMax: number;
@@ -13,8 +13,9 @@ export interface MemoryBounds {
   readonly marksMax: number;
   readonly parkedMax: number;
   readonly auditMax: number;
+  /** Keys of rate limits that are not full again. */
   readonly rateLimitsMax: number;
-  /** How long marks are kept: longer than the longest retry and the parking lot together. */
+  /** How long marks are kept. It must be longer than the longest retry and `keepParkedMs` together. */
   readonly keepMarksMs: number;
   readonly keepParkedMs: number;
 }
@@ -33,8 +34,8 @@ export const defaultBounds: MemoryBounds = {
   keepParkedMs: 30 * dayMs,
 };
 
-/** What the parts of a memory engine share. */
-export class Room {
+/** What the broker, ledger, triage and rate limits of one memory engine share. */
+export class SharedState {
   readonly storage: MemoryStorage;
   readonly bounds: MemoryBounds;
   readonly limits: SizeLimits;
@@ -62,14 +63,14 @@ export class Room {
     return this.#clock.epochMs();
   }
 
-  /** One durable write: all of `change`, or, if the process is stopped before it, nothing. */
+  /** Makes one durable write: all of `change`, or nothing if `beforeWrite` throws. */
   write<T>(change: (now: number) => T): T {
     this.#beforeWrite();
     return change(this.now());
   }
 }
 
-/** One page of `sorted`. It goes on behind the place where the one before ended, also if what stood there is gone. */
+/** One page of `sorted`. It starts after the place in the cursor, even when the item at that place has been removed. */
 export function pageOf<T>(
   sorted: readonly T[],
   { limit, cursor }: PageRequest,
@@ -91,7 +92,7 @@ export function latestFirst([number, text]: Place, [other, otherText]: Place): b
   return number < other || (number === other && text < otherText);
 }
 
-/** Removes at most `limit` items that have outlived their time. */
+/** Removes at most `limit` expired items. Returns their names. */
 export function removeExpired<T>(
   items: Map<string, T>,
   removedAt: (item: T) => number,
