@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { commit, consumer, retryAfter } from '@holdfast/events';
+import { commit, consumer, snooze } from '@holdfast/events';
 import { transient } from 'holdfast';
 import { Doom, doomed, UnderWay } from './doom.ts';
 import { openPlace, type Place, writeEffect } from './place.ts';
@@ -28,7 +28,7 @@ const worker = consumer<{ number: number }>({
     doom.at('handler.begun');
     const roll = Math.random();
     if (roll < 0.05) throw transient(new Error('not now'));
-    if (roll < 0.07) return retryAfter('5ms');
+    if (roll < 0.07) return snooze('5ms');
     // Longer than a heartbeat, shorter than a lease; or a moment.
     if (roll < 0.1) await pause(200);
     else if (roll < 0.2) await pause(Math.random() * 20);

@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { caretaker } from '@holdfast/events';
+import { maintenance } from '@holdfast/events';
 import { createFetch } from '@holdfast/http';
 import { openSqlite } from '@holdfast/sqlite';
 import { policies, policy, systemRandom } from 'holdfast';
@@ -34,7 +34,7 @@ const pay = createFetch({
   policy: policy({ name: 'payment', patience: '2s', breaker: { openFor: ['500ms', '2s'] } }),
 });
 const projection = projectOrders(engine, pay, payment.url);
-const keeper = caretaker({ engine, every: '2s' });
+const upkeep = maintenance({ engine, every: '2s' });
 // Orders of two runs on one file must not have the same name.
 const run = Math.floor(systemRandom() * 36 ** 4).toString(36);
 const shop = openShop(engine, run, systemRandom);
@@ -64,7 +64,7 @@ const leaving = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => leaving.abort());
 
 await projection.start();
-keeper.start();
+upkeep.start();
 console.log(
   `Orders are kept in ${values.store}. ${isOnce ? '' : 'Ctrl-C lets what is in hand finish, and ends.'}\n`,
 );
@@ -85,7 +85,7 @@ for (let beat = 0; !leaving.signal.aborted; beat++) {
 }
 
 await projection.stop();
-await keeper.stop();
+await upkeep.stop();
 const last = await look();
 console.log(
   `\n${leaving.signal.aborted ? 'Drained: nothing is in hand, and what was not done waits in the store.' : 'All is done or parked.'}\n`,

@@ -1,14 +1,3 @@
-export {
-  type Answer,
-  type Commit,
-  commit,
-  discard,
-  done,
-  park,
-  reroute,
-  retry,
-  retryAfter,
-} from './consumer/answer.ts';
 export { type Consumer, type ConsumerState, consumer } from './consumer/consumer.ts';
 export type { ConsumerOptions } from './consumer/consumer-options.ts';
 export type { ConsumerPolicySpec } from './consumer/consumer-policy.ts';
@@ -29,6 +18,17 @@ export {
 } from './consumer/event-notices.ts';
 export { ExclusiveRun } from './consumer/exclusive-run.ts';
 export type { Handler } from './consumer/handler.ts';
+export {
+  type Commit,
+  commit,
+  discard,
+  done,
+  type HandlerResult,
+  park,
+  reroute,
+  retry,
+  snooze,
+} from './consumer/handler-result.ts';
 export type { HandledEvent } from './consumer/task.ts';
 export type { DraftOptions, EventDraft } from './publish/draft.ts';
 export { type Outbox, outbox } from './publish/outbox.ts';
@@ -37,7 +37,12 @@ export { type Producer, type ProducerOptions, producer } from './publish/produce
 export type { StandardSchema } from './publish/standard-schema.ts';
 export { type CollectOptions, collectParked } from './triage/collect-parked.ts';
 export { type FixOptions, fixForward } from './triage/fix-forward.ts';
-export { type Caretaker, type CaretakerOptions, caretaker, type RoundReport } from './triage/maintenance.ts';
+export {
+  type Maintenance,
+  type MaintenanceOptions,
+  type MaintenanceReport,
+  maintenance,
+} from './triage/maintenance.ts';
 export { type RebuildOptions, type RebuildProgress, rebuild } from './triage/rebuild.ts';
 export { type Replayer, type ReplayerOptions, type ReplayRun, replayer } from './triage/replayer.ts';
 export { type Quarantined, type TopicControls, topicControls } from './triage/topic-controls.ts';

@@ -1,4 +1,4 @@
-import { commit, discard, done, park, reroute, retry, retryAfter } from '@holdfast/events';
+import { commit, discard, done, park, reroute, retry, snooze } from '@holdfast/events';
 import { permanent, transient, retryAfter as waitFor } from 'holdfast';
 import { describe, expect, test } from 'vitest';
 import { act, down, stage } from './stage.ts';
@@ -204,7 +204,7 @@ describe('an event is put off', () => {
     await open({
       handler: ({ attempt, delivery }) => {
         seen.push([attempt, delivery.snoozes]);
-        return delivery.snoozes < 2 ? retryAfter('10s') : undefined;
+        return delivery.snoozes < 2 ? snooze('10s') : undefined;
       },
     });
     await publish({ id: 'a' });
@@ -219,7 +219,7 @@ describe('an event is put off', () => {
 
   test('only so often: then it costs attempts, and ends', async () => {
     const { clock, open, publish, parked, handled } = stage();
-    await open({ snoozesMax: 3, policy: { attempts: 2 }, handler: () => retryAfter('1s') });
+    await open({ snoozesMax: 3, policy: { attempts: 2 }, handler: () => snooze('1s') });
     await publish({ id: 'a' });
     await clock.advance('5m');
     expect(handled.length).toBe(3 + 2);

@@ -267,7 +267,7 @@ describe('in an outage', () => {
     service.isDown = true;
     await publish(5, 1);
     await pass('2h');
-    expect([await parked(), orders.state().status]).toEqual([{}, 'braked']);
+    expect([await parked(), orders.state().status]).toEqual([{}, 'dependency_down']);
     service.isDown = false;
     await pass('2m');
     expect(done).toEqual(idsFrom(0, 5));
@@ -356,7 +356,7 @@ describe('in an outage', () => {
     service.isDown = true;
     await publish(50);
     await pass('1m');
-    expect(orders.state().status).toBe('braked');
+    expect(orders.state().status).toBe('dependency_down');
     const before = await charges();
     await pass('2h');
     expect([await charges(), await parked()]).toEqual([before, {}]);
@@ -383,12 +383,12 @@ describe('in an outage', () => {
     await pass('1s');
     dead.die();
     service.isDown = true;
-    const solitude = new ExclusiveRun();
-    const orders = await start({ solitude });
+    const exclusiveRun = new ExclusiveRun();
+    const orders = await start({ exclusiveRun });
     await orders.openBreaker();
     const mails: string[] = [];
     const others = consumer({
-      ...{ engine, topic: 'mails', clock, solitude },
+      ...{ engine, topic: 'mails', clock, exclusiveRun },
       handler: ({ id }) => void mails.push(id),
     });
     await others.start();

@@ -25,7 +25,7 @@ function engines(name: string, isMissing: boolean, ground: () => Promise<Ground>
         const chance = seededRandom('chance', number);
         const made = consumer<number>({
           ...{ engine: await open(), topic: 'orders', name: 'effects@1', ordering: 'key', concurrency: 8 },
-          solitude: new ExclusiveRun(),
+          exclusiveRun: new ExclusiveRun(),
           policy: { attempts: 50, backoff: { base: '1ms', cap: '5ms' } },
           handler: async ({ id, key = '', payload }) => {
             if (payload % 100 === 7) throw new TypeError('a bad order');
@@ -123,7 +123,13 @@ function engines(name: string, isMissing: boolean, ground: () => Promise<Ground>
       let isDown = true;
       let calls = 0;
       const made = consumer<number>({
-        ...{ engine, topic: 'orders', name: 'effects@1', dependsOn: [name], solitude: new ExclusiveRun() },
+        ...{
+          engine,
+          topic: 'orders',
+          name: 'effects@1',
+          dependsOn: [name],
+          exclusiveRun: new ExclusiveRun(),
+        },
         policy: { attempts: 3, backoff: { base: '1ms', cap: '5ms' } },
         handler: async ({ id, key = '' }) => {
           calls += 1;

@@ -419,7 +419,7 @@ describe('what it depends on', () => {
     });
     await publish(...Array.from({ length: 20 }, (_, index) => ({ id: `e${index}` })));
     await clock.advance('500ms');
-    expect(orders.state()).toMatchObject({ status: 'braked', counters: { attempts: 0 } });
+    expect(orders.state()).toMatchObject({ status: 'dependency_down', counters: { attempts: 0 } });
     await clock.advance('1m');
     expect([most, orders.state().counters.succeeded]).toEqual([2, 20]);
   });
@@ -446,7 +446,7 @@ describe('what it depends on', () => {
     const before = handled.length;
     expect(breakerOf(name)?.state(clock.now())).toBe('open');
     expect(before).toBeLessThan(15);
-    expect(orders.state()).toMatchObject({ status: 'braked', running: 0, counters: { parked: 0 } });
+    expect(orders.state()).toMatchObject({ status: 'dependency_down', running: 0, counters: { parked: 0 } });
     await clock.advance('7s');
     expect(handled.length).toBe(before);
     isUp = true;

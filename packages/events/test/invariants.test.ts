@@ -29,7 +29,7 @@ function world() {
     });
     const made = consumer({
       ...{ engine, topic: 'orders', lease: '3s', clock, random },
-      solitude: new ExclusiveRun(),
+      exclusiveRun: new ExclusiveRun(),
       ...options,
     } as ConsumerOptions);
     return {
@@ -271,9 +271,9 @@ describe('4. an event that took the process down is not run together with others
 
     let mailsInHand = 0;
     const company: number[] = [];
-    const solitude = new ExclusiveRun();
+    const exclusiveRun = new ExclusiveRun();
     const mails = boot({
-      solitude,
+      exclusiveRun,
       topic: 'mails',
       handler: async () => {
         mailsInHand += 1;
@@ -281,7 +281,7 @@ describe('4. an event that took the process down is not run together with others
         mailsInHand -= 1;
       },
     });
-    const orders = boot({ solitude, handler: () => void company.push(mailsInHand) });
+    const orders = boot({ exclusiveRun, handler: () => void company.push(mailsInHand) });
     await mails.consumer.start();
     await broker.publish(
       'mails',

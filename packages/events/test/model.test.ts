@@ -1,5 +1,5 @@
 import { MemoryStorage, type MemoryTransaction, memoryEngine } from '@holdfast/contracts/memory';
-import { type Answer, commit, consumer, discard, ExclusiveRun, park, retryAfter } from '@holdfast/events';
+import { commit, consumer, discard, ExclusiveRun, type HandlerResult, park, snooze } from '@holdfast/events';
 import fc from 'fast-check';
 import { after, scripted, seededRandom, virtualClock } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
@@ -63,7 +63,7 @@ async function play({ lives, ordering, parkedKeys, concurrency, processes, seed 
       },
     });
 
-    async function handle(id: string, key: string): Promise<Answer<MemoryTransaction> | undefined> {
+    async function handle(id: string, key: string): Promise<HandlerResult<MemoryTransaction> | undefined> {
       const attempt = (attempts.get(id) ?? 0) + 1;
       attempts.set(id, attempt);
       const deeds = lives[Number(id.slice(1))]![0];
@@ -71,7 +71,7 @@ async function play({ lives, ordering, parkedKeys, concurrency, processes, seed 
       if (done === 'slow') await scripted(clock, after(random() * 8000, 1))();
       if (done === 'transient') throw down();
       if (done === 'fatal') throw new TypeError('a mistake');
-      if (done === 'snooze') return retryAfter(random() * 2000);
+      if (done === 'snooze') return snooze(random() * 2000);
       if (done === 'park') return park('no');
       if (done === 'discard') return discard('no');
       if (done === 'die') {
@@ -90,7 +90,7 @@ async function play({ lives, ordering, parkedKeys, concurrency, processes, seed 
       ...{ engine, topic: 'orders', clock, random, ordering, parkedKeys, concurrency },
       lease: '3s',
       policy: { attempts: 4, backoff: { base: '100ms' } },
-      solitude: new ExclusiveRun(),
+      exclusiveRun: new ExclusiveRun(),
       handler: ({ id, key }) => handle(id, key ?? ''),
     }).start();
   }

@@ -1,12 +1,12 @@
 import { memoryEngine } from '@holdfast/contracts/memory';
 import {
   type ConsumerOptions,
-  caretaker,
   commit,
   consumer,
   drainOnSignals,
   type EventDraft,
   fixForward,
+  maintenance,
   outbox,
   producer,
   rebuild,
@@ -54,7 +54,7 @@ test.each<[string, () => unknown]>([
   ['producer', () => producer({ ...named, ...misspelt })],
   ['outbox', () => outbox({ ...named, ...misspelt })],
   ['replayer', () => replayer({ engine, ...misspelt })],
-  ['caretaker', () => caretaker({ engine, ...misspelt })],
+  ['maintenance', () => maintenance({ engine, ...misspelt })],
   ['rebuild', () => rebuild({ ...good, name: 'v2', ...misspelt })],
 ])('a misspelt option of a %s is refused', async (_, make) => {
   await expect(async () => make()).rejects.toThrow(/: expected one of .*, got /);
@@ -73,11 +73,11 @@ test('a misspelt field of an event, or a schema where options belong, is refused
   expect(() => drainOnSignals([], { grce: '1s' } as object)).toThrow('grce: expected one of signals');
 });
 
-test('a caretaker refuses rounds without a pause, and rules that never give up', () => {
-  expect(() => caretaker({ engine, every: 0 })).toThrow(
+test('maintenance refuses rounds without a pause, and rules that never give up', () => {
+  expect(() => maintenance({ engine, every: 0 })).toThrow(
     'every: expected some time between two rounds, got 0',
   );
-  expect(() => caretaker({ engine, parkingsMax: Number.NaN })).toThrow(
+  expect(() => maintenance({ engine, parkingsMax: Number.NaN })).toThrow(
     'parkingsMax: expected a number from 1, got NaN',
   );
 });

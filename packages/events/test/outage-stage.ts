@@ -111,7 +111,7 @@ export async function outageStage(store: Store = 'memory') {
       clock,
       random: seededRandom('consumer', started),
       dependsOn: [`${name}${process}`],
-      solitude: new ExclusiveRun(),
+      exclusiveRun: new ExclusiveRun(),
       handler: async (event) => {
         calls.push(event.id);
         const pay = () =>

@@ -30,7 +30,7 @@ describe.each<Store>(['memory', 'sqlite'])('an outage, on %s', (store) => {
         await publish(events, keys);
         // Until the breaker has opened attempts are paid for as always.
         await pass('20s');
-        expect(orders.state().status).toBe('braked');
+        expect(orders.state().status).toBe('dependency_down');
         const before = await charges();
         const probesBefore = calls.length;
 

@@ -1,10 +1,10 @@
 import { memoryEngine } from '@holdfast/contracts/memory';
 import {
-  caretaker,
   collectParked,
   commit,
   consumer,
   fixForward,
+  maintenance,
   park,
   rebuild,
   replayer,
@@ -172,21 +172,21 @@ describe('fix-forward', () => {
   });
 });
 
-describe('a caretaker', () => {
+describe('maintenance', () => {
   test('applies rules to newly parked events: the first that matches counts', async () => {
     const { clock, engine, triage, bug, publish, handled } = await parkedOrders(0);
     const told: string[] = [];
     await triage.setRule({ name: 'junk', filter: { type: 'junk' }, action: 'discard' }, act);
     await triage.setRule({ name: 'vip', filter: { tenant: 'vip' }, action: 'notify' }, act);
     await triage.setRule({ name: 'bugs', filter: { stop: 'bug' }, action: 'replay', afterMs: 60_000 }, act);
-    const keeper = caretaker({
+    const upkeep = maintenance({
       engine,
       clock,
       every: '5s',
       request: { canary: 0 },
       onNotify: (rule, events) => void told.push(...events.map(({ id }) => `${rule.name} ${id}`)),
     });
-    keeper.start();
+    upkeep.start();
     await publish({ id: 'junk', type: 'junk' }, { id: 'vip', tenant: 'vip' }, { id: 'other' });
     await clock.advance('30s');
     expect((await triage.get('junk'))?.discarded).toMatchObject({ who: 'rule junk' });
@@ -195,7 +195,7 @@ describe('a caretaker', () => {
     await clock.advance('2m');
     expect((await triage.get('other'))?.status).toBe('resolved');
     expect(handled.filter((id) => id === 'other').length).toBe(2);
-    await keeper.stop();
+    await upkeep.stop();
     const { pendingTimers } = clock;
     await clock.advance('5m');
     expect(clock.pendingTimers).toBe(pendingTimers);
@@ -204,20 +204,20 @@ describe('a caretaker', () => {
   test('does not replay for ever what fails again and again', async () => {
     const { clock, engine, triage, publish, handled } = await parkedOrders(0);
     await triage.setRule({ name: 'bugs', filter: { stop: 'bug' }, action: 'replay' }, act);
-    const keeper = caretaker({ engine, clock, every: '5s', parkingsMax: 2, request: { canary: 0 } });
-    keeper.start();
+    const upkeep = maintenance({ engine, clock, every: '5s', parkingsMax: 2, request: { canary: 0 } });
+    upkeep.start();
     await publish({ id: 'a' });
     await clock.advance('10m');
     expect(handled).toEqual(['a', 'a', 'a']);
-    await keeper.stop();
+    await upkeep.stop();
   });
 
   test('goes on with replays that nobody runs, and sweeps what has outlived its time', async () => {
     const { clock, engine, triage, replays, bug } = await parkedOrders(10, { keepParked: '1h' });
     bug.isFixed = true;
     const { id } = await replays.begin({ filter: { ids: ['e001', 'e002'] }, canary: 0 }, act);
-    const keeper = caretaker({ engine, clock, every: '30s' });
-    keeper.start();
+    const upkeep = maintenance({ engine, clock, every: '30s' });
+    upkeep.start();
     await clock.advance('5m');
     expect(await triage.replays.get(id)).toMatchObject({ stage: 'done', counts: { succeeded: 2 } });
     await clock.advance('1h');
@@ -225,11 +225,11 @@ describe('a caretaker', () => {
     expect((await triage.audit({ limit: 9 })).items).toEqual(
       expect.arrayContaining([expect.objectContaining({ what: 'retention', count: 10 })]),
     );
-    await keeper.stop();
+    await upkeep.stop();
   });
 });
 
-describe('a caretaker whose clock or store is wrong', () => {
+describe('maintenance whose clock or store is wrong', () => {
   test.each([5, -5])('overlooks nothing when its clock is %i minutes ahead', async (minutes) => {
     const { clock, engine, triage, bug, publish } = await parkedOrders(0);
     await triage.setRule({ name: 'bugs', filter: { stop: 'bug' }, action: 'replay' }, act);
@@ -240,8 +240,8 @@ describe('a caretaker whose clock or store is wrong', () => {
       set: (alarm, at) => clock.set(alarm, at),
       clear: (alarm) => clock.clear(alarm),
     };
-    const keeper = caretaker({ engine, clock: wrong, every: '5s', request: { canary: 0 } });
-    keeper.start();
+    const upkeep = maintenance({ engine, clock: wrong, every: '5s', request: { canary: 0 } });
+    upkeep.start();
     await clock.advance('10m');
     for (const id of ['a', 'b']) {
       bug.isFixed = false;
@@ -251,7 +251,7 @@ describe('a caretaker whose clock or store is wrong', () => {
       await clock.advance('30m');
       expect((await triage.get(id))?.status).toBe('resolved');
     }
-    await keeper.stop();
+    await upkeep.stop();
   });
 
   test('makes the next round after one that failed, and stops, also where nobody asked to be told', async () => {
@@ -276,15 +276,15 @@ describe('a caretaker whose clock or store is wrong', () => {
         return rules();
       },
     };
-    const keeper = caretaker({ engine: moody, clock, every: '5s' });
-    keeper.start();
+    const upkeep = maintenance({ engine: moody, clock, every: '5s' });
+    upkeep.start();
     await clock.advance('1m');
     await expect.poll(() => failures).toContain(away);
     isAway = false;
     const before = rounds;
     await clock.advance('1m');
     expect(rounds).toBeGreaterThan(before);
-    await keeper.stop();
+    await upkeep.stop();
   });
 
   test('stops in the middle of a step, however slow its replay is', async () => {
@@ -303,10 +303,10 @@ describe('a caretaker whose clock or store is wrong', () => {
         return get(of);
       },
     };
-    const keeper = caretaker({ engine: { ...engine, triage: { ...triage, replays: slow } }, clock });
-    keeper.start();
+    const upkeep = maintenance({ engine: { ...engine, triage: { ...triage, replays: slow } }, clock });
+    upkeep.start();
     await asked;
-    const stopping = keeper.stop();
+    const stopping = upkeep.stop();
     onAnswer();
     let isStopped = false;
     void stopping.then(() => {

@@ -1,9 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { type Answer, commit, type HandledEvent, outbox } from '@holdfast/events';
+import { commit, type HandledEvent, type HandlerResult, outbox } from '@holdfast/events';
 import type { SqliteEngine } from '@holdfast/sqlite';
 
 /** The mail is published if and only if the row is written. The topic `mails` must have been declared. */
-export function shipAndTell(engine: SqliteEngine): (event: HandledEvent) => Answer<DatabaseSync> {
+export function shipAndTell(engine: SqliteEngine): (event: HandledEvent) => HandlerResult<DatabaseSync> {
   const mails = outbox({ engine, topic: 'mails' });
   return ({ key = '' }) =>
     commit((database) => {

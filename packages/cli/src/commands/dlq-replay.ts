@@ -27,7 +27,7 @@ export const dlqReplay: Command = {
     to: { value: 'topic', says: 'to this topic instead of the one each came from' },
     why: { value: 'text', says: 'kept in the audit log' },
     who: { value: 'name', says: 'kept in the audit log; your user name unless given' },
-    detach: { says: 'only begin it: a caretaker, or --resume, moves it on' },
+    detach: { says: 'only begin it: maintenance, or --resume, moves it on' },
     resume: { value: 'replay', says: 'go on with one that was begun' },
     cancel: { value: 'replay', says: 'stop one; what is not released goes back (with --why)' },
   },

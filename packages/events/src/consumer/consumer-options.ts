@@ -21,7 +21,7 @@ import { refuseUnknown } from 'holdfast/fields';
 import { checkFormat, type PayloadFormat } from '../publish/payload-format.ts';
 import { checkSchema, type StandardSchema } from '../publish/standard-schema.ts';
 import type { ConsumerPolicySpec } from './consumer-policy.ts';
-import { type ExclusiveRun, processSolitude } from './exclusive-run.ts';
+import { type ExclusiveRun, processExclusiveRun } from './exclusive-run.ts';
 import type { Handler } from './handler.ts';
 
 export interface ConsumerOptions<T = unknown, Tx = unknown> {
@@ -74,7 +74,7 @@ export interface ConsumerOptions<T = unknown, Tx = unknown> {
   /** Looks at least so often, whether or not the doorbell rings. */
   readonly poll?: Duration | undefined;
   /** Who is in the same process, and dies with it; all consumers of this one unless given. For tests that play several. */
-  readonly solitude?: ExclusiveRun | undefined;
+  readonly exclusiveRun?: ExclusiveRun | undefined;
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
 }
@@ -118,7 +118,7 @@ export interface ConsumerSettings<T, Tx> {
   readonly settleWithinMs: number;
   readonly pollMs: number;
   readonly hasDoorbell: boolean;
-  readonly solitude: ExclusiveRun;
+  readonly exclusiveRun: ExclusiveRun;
   readonly clock: Clock;
   readonly random: Random;
 }
@@ -181,7 +181,7 @@ export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSet
     settleWithinMs: ms('settleWithin', options.settleWithin ?? '5ms'),
     hasDoorbell: engine === undefined || engine.features.doorbell === true,
     pollMs: ms('poll', options.poll ?? '1s', 1),
-    solitude: options.solitude ?? processSolitude,
+    exclusiveRun: options.exclusiveRun ?? processExclusiveRun,
     clock,
     random,
   };
@@ -218,7 +218,7 @@ const known: Readonly<Record<keyof ConsumerOptions, true>> = {
   bytesMax: true,
   settleWithin: true,
   poll: true,
-  solitude: true,
+  exclusiveRun: true,
   clock: true,
   random: true,
 };

@@ -75,7 +75,7 @@ const lastMomentMs = 1000;
 /** Has the events of a topic handled. One consumer a topic and process is enough: it runs many handlers at once. */
 export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, Tx>): Consumer {
   const settings = readOptions(options);
-  const { name, topic, broker, clock, random, leaseMs, solitude } = settings;
+  const { name, topic, broker, clock, random, leaseMs, exclusiveRun } = settings;
   const policy = consumerPolicy(settings.policy, { clock, random });
   const store = storePolicy(
     { attempts: 'unlimited', patience: leaseMs, retryOn: 'any', backoff: { base: '20ms', cap: '2s' } },
@@ -139,7 +139,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
       if (type === 'settling') return;
       // What waited behind a settled event may be due now.
       feed.ring();
-      if (feed.isIdle) solitude.release();
+      if (feed.isIdle) exclusiveRun.release();
     },
   });
   const heartbeat = new Heartbeat({ broker, clock, leaseMs, onLost, onFailure });
@@ -187,7 +187,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     }
     while (settler.unsettled > 0) await settler.flush();
     heartbeat.stop();
-    solitude.leave(feed);
+    exclusiveRun.leave(feed);
     onStatus('stopped');
   }
 

@@ -42,8 +42,8 @@ export type EventNotice =
   | (Heading & { readonly type: 'store_failed'; readonly what: string; readonly delayMs: number })
   | (Heading & { readonly type: 'status'; readonly from: ConsumerStatus; readonly to: ConsumerStatus });
 
-/** `braked`: what it depends on does not admit. `alone`: it runs, or waits to run, a suspect. */
-export type ConsumerStatus = 'idle' | 'running' | 'braked' | 'alone' | 'stopping' | 'stopped';
+/** `dependency_down`: what it depends on does not admit. `exclusive`: it runs, or waits to run, a suspect. */
+export type ConsumerStatus = 'idle' | 'running' | 'dependency_down' | 'exclusive' | 'stopping' | 'stopped';
 
 export type EventListener = (notice: EventNotice) => void;
 

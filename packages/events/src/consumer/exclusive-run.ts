@@ -49,4 +49,4 @@ export class ExclusiveRun {
 }
 
 /** Of this process. */
-export const processSolitude: ExclusiveRun = new ExclusiveRun();
+export const processExclusiveRun: ExclusiveRun = new ExclusiveRun();

@@ -24,7 +24,7 @@ export interface FeedSettings<T, Tx> extends TaskSettings {
   readonly brake: Brake;
   readonly blame: Blame;
   readonly orders: TopicControlState;
-  readonly solitude: ExclusiveRun;
+  readonly exclusiveRun: ExclusiveRun;
   /** Asks the store again, for as long as a lease lasts. */
   readonly store: Policy;
   /** Asked before the handler is, where every event is handled once. */
@@ -83,7 +83,7 @@ export class Fetcher<T, Tx> implements Participant {
   #hasSuspect = false;
   #waitingSince: number | undefined;
   #aloneSince: number | undefined;
-  /** ExclusiveRun was waited for in vain: until then suspects are left to others. */
+  /** exclusiveRun was waited for in vain: until then suspects are left to others. */
   #soloNotBefore = -Infinity;
   suspects = 0;
   nextDueInMs: number | undefined;
@@ -103,9 +103,9 @@ export class Fetcher<T, Tx> implements Participant {
   }
 
   begin(ordering: Ordering): void {
-    const { broker, topic, solitude } = this.#settings;
+    const { broker, topic, exclusiveRun } = this.#settings;
     this.#ordering = ordering;
-    solitude.enter(this);
+    exclusiveRun.enter(this);
     // Nobody's patience but that of the events counts here: a handler may start a consumer, or ring by what it publishes.
     this.#silence = broker.doorbell(topic, () => withoutAmbient(() => this.ring()));
     withoutAmbient(() => this.goOn());
@@ -131,8 +131,8 @@ export class Fetcher<T, Tx> implements Participant {
   }
 
   goOn(): void {
-    const { clock, solitude } = this.#settings;
-    if (this.#leasing || this.#isLeaving || solitude.isWantedBeside(this)) return;
+    const { clock, exclusiveRun } = this.#settings;
+    if (this.#leasing || this.#isLeaving || exclusiveRun.isWantedBeside(this)) return;
     const isSolo = this.suspects > 0;
     if (!isSolo && !this.#mayHaveWork) return;
     const now = clock.now();
@@ -158,7 +158,7 @@ export class Fetcher<T, Tx> implements Participant {
   #isBraked(now: number): boolean {
     const { brake, pollMs, onStatus } = this.#settings;
     if (brake.room(now) > 0) return false;
-    onStatus('braked');
+    onStatus('dependency_down');
     this.#wake.within(Math.min(pollMs, Math.max(1, brake.reopensAt(now) - now)));
     return true;
   }
@@ -186,11 +186,11 @@ export class Fetcher<T, Tx> implements Participant {
 
   /** Suspects: one at a time, with nothing else in the hands of this process. */
   #goOnAlone(now: number): void {
-    const { solitude, onStatus } = this.#settings;
+    const { exclusiveRun, onStatus } = this.#settings;
     // However long it takes: what settles it rings.
     if (this.#hasSuspect && !this.isIdle) return;
-    onStatus('alone');
-    if (!solitude.tryAcquire(this)) {
+    onStatus('exclusive');
+    if (!exclusiveRun.tryAcquire(this)) {
       this.#awaitSolitude(now);
       return;
     }
@@ -221,18 +221,18 @@ export class Fetcher<T, Tx> implements Participant {
     this.#aloneSince = undefined;
     this.#mayHaveWork = true;
     this.#settings.onStatus('running');
-    this.#settings.solitude.giveBack(this);
+    this.#settings.exclusiveRun.giveBack(this);
   }
 
   #lease(request: Wanted, now: number): void {
-    const { crew, solitude } = this.#settings;
+    const { crew, exclusiveRun } = this.#settings;
     this.#mayHaveWork = false;
     this.#measure(now);
     this.#leasing = this.#leaseOnce(request, now).finally(() => {
       this.#leasing = undefined;
       crew.hire();
       this.goOn();
-      if (this.isIdle) solitude.release();
+      if (this.isIdle) exclusiveRun.release();
     });
   }
 

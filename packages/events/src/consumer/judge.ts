@@ -7,11 +7,11 @@ import {
   type Settlement,
 } from '@holdfast/contracts';
 import { type Clock, decide, type History, type Judgement, markOf, type Policy } from 'holdfast';
-import { isAnswer } from './answer.ts';
 import { type Blame, type Fault, outageMaxMs } from './blame.ts';
 import { isRefusal } from './consumer-policy.ts';
 import type { Brake } from './dependency-gate.ts';
 import { CrashedError, PoisonError } from './event-errors.ts';
+import { isHandlerResult } from './handler-result.ts';
 import { redaction } from './redaction.ts';
 import type { Task } from './task.ts';
 import type { TopicControlState } from './topic-control-state.ts';
@@ -73,7 +73,7 @@ export class Judge<Tx> {
   answered(task: Task, given: unknown): Settlement<Tx> {
     const { lease } = task.delivery;
     const { ofAll, ofCommits } = this.#settings.marks;
-    if (given === undefined || !isAnswer(given))
+    if (given === undefined || !isHandlerResult(given))
       return ofAll ? { lease, kind: 'ack', marks: ofAll } : { lease, kind: 'ack' };
     switch (given.kind) {
       case 'done':
@@ -84,7 +84,7 @@ export class Judge<Tx> {
       }
       case 'retry':
         return this.failed(task, given.error, true);
-      case 'retry_after':
+      case 'snooze':
         return this.#snoozed(task, given.delayMs);
       case 'park': {
         const error = given.error === undefined ? undefined : this.#noteOf(task, given.error);

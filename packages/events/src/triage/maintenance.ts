@@ -14,7 +14,7 @@ import { Bell } from '../consumer/bell.ts';
 import { storePolicy } from '../consumer/consumer-policy.ts';
 import { type Replayer, replayer } from './replayer.ts';
 
-export interface CaretakerOptions {
+export interface MaintenanceOptions {
   readonly engine: Engine;
   /** How often it makes its round; 10 s unless given. */
   readonly every?: Duration | undefined;
@@ -24,7 +24,7 @@ export interface CaretakerOptions {
   readonly lookback?: Duration | undefined;
   /** A rule replays an event only while it has been parked no more often than this; 3 unless given. */
   readonly parkingsMax?: number | undefined;
-  /** A rule that says `notify` has found these. Told once by each caretaker. */
+  /** A rule that says `notify` has found these. Told once by each `maintenance`. */
   readonly onNotify?:
     | ((rule: TriageRule, events: readonly ParkedSummary[]) => void | Promise<void>)
     | undefined;
@@ -33,7 +33,7 @@ export interface CaretakerOptions {
   readonly clock?: Clock | undefined;
 }
 
-const known: Readonly<Record<keyof CaretakerOptions, true>> = {
+const known: Readonly<Record<keyof MaintenanceOptions, true>> = {
   engine: true,
   every: true,
   request: true,
@@ -44,7 +44,7 @@ const known: Readonly<Record<keyof CaretakerOptions, true>> = {
   clock: true,
 };
 
-export interface RoundReport {
+export interface MaintenanceReport {
   readonly replayed: number;
   readonly discarded: number;
   readonly notified: number;
@@ -52,12 +52,12 @@ export interface RoundReport {
   readonly swept: number;
 }
 
-export interface Caretaker {
+export interface Maintenance {
   /** Makes a round at once, and then one after the other. */
   start(): void;
   /** Resolves when the round and the replays that it runs have let go. Replays stay where they are. */
   stop(): Promise<void>;
-  round(): Promise<RoundReport>;
+  round(): Promise<MaintenanceReport>;
 }
 
 /** One that was parked before another may be seen after it, but not later than this. */
@@ -70,7 +70,7 @@ const sweptMax = 10_000;
  * Does what has to be done now and then: applies the rules to newly parked events, goes on with replays that nobody runs, and
  * removes what has outlived its time. One a process that has the engine open; several do no harm.
  */
-export function caretaker(options: CaretakerOptions): Caretaker {
+export function maintenance(options: MaintenanceOptions): Maintenance {
   refuseUnknown(known, options);
   const { engine, clock = systemClock, parkingsMax = 3, onNotify } = options;
   const { triage } = engine;
@@ -105,7 +105,7 @@ export function caretaker(options: CaretakerOptions): Caretaker {
     else throw error;
   }
 
-  async function round(): Promise<RoundReport> {
+  async function round(): Promise<MaintenanceReport> {
     const [now, at] = [clock.now(), clock.epochMs()];
     // The two clocks may be minutes apart: what was parked after the latest is never too old.
     const from = Math.min(lookedAt, latestAt + Math.min(slackMs, now - knownSince)) - slackMs;
@@ -134,7 +134,7 @@ export function caretaker(options: CaretakerOptions): Caretaker {
     start: () => void makeRound(),
     async stop() {
       bell.clear();
-      leaving.abort(new Error('the caretaker was stopped'));
+      leaving.abort(new Error('maintenance was stopped'));
       // What failed was told when it did.
       await Promise.allSettled([going, ...running.values()]);
     },
@@ -149,10 +149,10 @@ interface RuleSettings {
   /** Which events a rule has told of, by `rule\0id`. */
   readonly told: Set<string>;
   readonly request: Partial<Omit<ReplayRequest, 'filter'>> | undefined;
-  readonly onNotify: CaretakerOptions['onNotify'];
+  readonly onNotify: MaintenanceOptions['onNotify'];
 }
 
-interface Applied extends Omit<RoundReport, 'swept'> {
+interface Applied extends Omit<MaintenanceReport, 'swept'> {
   /** When the latest event was parked. */
   readonly latest: number | undefined;
 }

@@ -9,10 +9,10 @@ import {
   systemRandom,
 } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
-import { isAnswer } from '../consumer/answer.ts';
 import { Bell } from '../consumer/bell.ts';
 import { LeaseLostError, RebuildError } from '../consumer/event-errors.ts';
 import type { Handler } from '../consumer/handler.ts';
+import { isHandlerResult } from '../consumer/handler-result.ts';
 import { pause } from '../consumer/pause.ts';
 import { Task } from '../consumer/task.ts';
 import { checkFormat, type PayloadFormat } from '../publish/payload-format.ts';
@@ -94,7 +94,7 @@ export async function rebuild<T = unknown, Tx = unknown>(
     const task = taskOf<T>(event, settings, clock);
     if (schema) task.payload = await validated(schema, task.payload);
     const given = await options.handler(task);
-    const answer = isAnswer(given) ? given : undefined;
+    const answer = isHandlerResult(given) ? given : undefined;
     if (answer && answer.kind !== 'done' && answer.kind !== 'commit') {
       throw new OptionsError(`the answer for event ${event.id}`, answer.kind, 'done or commit, in a rebuild');
     }
