@@ -18,18 +18,11 @@ export { OVERFLOW, Targets, type TargetsSettings } from './machines/targets.ts';
 export { Throttle, type ThrottleSettings } from './machines/throttle.ts';
 export type { Plan } from './policy/plan.ts';
 export { recordEnding } from './report/story.ts';
-export { Attempt, GuardedAttempt } from './run/attempt.ts';
+export { type AbortHandle, Attempt, GuardedAttempt } from './run/attempt.ts';
+export { schedule, stepAfter, stepAt } from './run/driver.ts';
+export { machineFor, startPlainAttempt } from './run/fast-path.ts';
 export { settleSuccess, startAttempt } from './run/guarded-attempt.ts';
 export { GuardedWork } from './run/guarded-work.ts';
-export {
-  DONE,
-  type Driver,
-  SEND,
-  STOP,
-  type Step,
-  startPlainAttempt,
-  takeOver,
-  WAIT,
-  Work,
-} from './run/work.ts';
+export { DONE, type Driver, SEND, STOP, type Step, WAIT } from './run/step.ts';
+export { Work } from './run/work.ts';
 export { type AbortListener, offAbort, onAbort } from './time/abort-listeners.ts';

@@ -127,7 +127,7 @@ describe('attempt timeout', () => {
     },
   );
 
-  test('a signal that is read for the first time after the timeout is born aborted', async () => {
+  test('a signal that is read for the first time after the timeout is serial aborted', async () => {
     const { clock, policy } = setup({ attemptTimeout: '1s', attempts: 1 });
     let seen: Context | undefined;
     const running = policy.try((context) => {

@@ -1,6 +1,7 @@
 import { finished } from 'node:stream';
 import { type Context, type Duration, durationMs, OptionsError } from 'holdfast';
 import { anything, type Field } from 'holdfast/fields';
+import type { Attempt } from 'holdfast/machines';
 import './save-global-dispatcher.ts';
 import { Agent, type Dispatcher, fetch as undiciFetch } from 'undici';
 import { type AbortFollower, follow, unfollow } from './abort-listeners.ts';
@@ -111,7 +112,7 @@ class Line {
     this.handler = undefined;
     this.hasMoved = false;
     this.reason = undefined;
-    if (isOurs(context)) context.controller = this;
+    if (isOurs(context)) context.abortThrough(this);
   }
 
   /** Whether a byte may have been sent. */
@@ -188,9 +189,9 @@ function isWatched(handler: Dispatcher.DispatchHandler): handler is Watched {
   return typeof handler.onRequestStart === 'function' && (handler as Partial<Watched>).abort === null;
 }
 
-/** An attempt of ours makes a controller when its time is up, and takes one that is there already. */
-function isOurs(context: Context): context is Context & { controller: unknown } {
-  return 'controller' in context;
+/** An attempt of core's can abort its call through the connection instead of an AbortController. */
+function isOurs(context: Context): context is Context & Pick<Attempt, 'abortThrough'> {
+  return 'abortThrough' in context;
 }
 
 type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2];

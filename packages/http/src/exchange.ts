@@ -18,9 +18,11 @@ import {
   SEND,
   STOP,
   type Step,
+  schedule,
   settleSuccess,
   startAttempt,
-  WAIT,
+  stepAfter,
+  stepAt,
   type Work,
 } from 'holdfast/machines';
 import type { Dispatcher } from 'undici';
@@ -164,7 +166,7 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
     const now = first ? first.startedAt : plan.clock.now();
     const patienceEndsAt = Math.min(now + plan.patienceMs, around?.patienceEndsAt ?? Infinity);
     const work = plan.work(options, now, patienceEndsAt);
-    if (first) (work as GuardedWork).adopt(first, first.on.budget);
+    if (first) (work as GuardedWork).adopt(first, first.targetState.budget);
     if (around?.ownedUpstream) work.retryVeto = 'not_owner';
     work.driver = this;
     return work;
@@ -172,7 +174,6 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
 
   perform(step: Step): void {
     const work = this.work;
-    const { clock } = work.plan;
     if (step === SEND) this.send(work.current as GuardedAttempt);
     // Whatever was sent may have failed at once, or the caller may have left meanwhile.
     if (this.isOver || step === DONE) return;
@@ -180,16 +181,14 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
       this.end();
       return;
     }
-    if (work.wakeAt < Infinity) clock.set(this, work.wakeAt);
+    schedule(work, this);
     if (work.backingOff || !work.current) this.listen();
   }
 
   ring(now: number): void {
-    const { backingOff } = this.work;
-    const step = this.work.alarm(now);
+    const step = stepAt(this.work, now);
     this.sweep();
-    // Of a wait that had begun before, the caller knows.
-    this.perform(backingOff ? step : this.told(step));
+    this.perform(step);
   }
 
   /** The customer of the surrounding work, or the caller while nothing is in flight, has left. */
@@ -219,11 +218,11 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
   answered(sending: Sending, answer: Answer): boolean {
     const step = this.settled(sending, { ok: true, value: answer });
     if (step === undefined) return false;
-    if (step === DONE || (step === STOP && this.work.given === answer)) {
+    if (step === DONE || (step === STOP && this.work.result === answer)) {
       this.commit(sending);
       return true;
     }
-    this.perform(this.told(step));
+    this.perform(step);
     return false;
   }
 
@@ -234,7 +233,7 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
     }
     noteFailed(error, sending.hasStarted, sending.hasMoved);
     const step = this.settled(sending, { ok: false, error });
-    if (step !== undefined) this.perform(this.told(step));
+    if (step !== undefined) this.perform(step);
   }
 
   abort(reason: Error): void {
@@ -301,43 +300,18 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
     }
   }
 
-  /** What the machine says to an outcome; undefined when it is late. */
+  /** The step after an attempt; undefined when the work no longer waits for it. */
   private settled(sending: Sending, outcome: Outcome): Step | undefined {
-    const work = this.work;
-    const { clock } = work.plan;
-    const now = clock.now();
     sending.isInFlight = false;
-    if (work.isLate(now, sending.flight)) return undefined;
-    clock.clear(this);
-    const step = outcome.ok
-      ? work.succeeded(now, sending.flight, outcome.value)
-      : work.settled(now, sending.flight, outcome);
+    const step = stepAfter(this.work, this, sending.flight, outcome);
     this.sweep();
     return step;
   }
 
-  /** Tells the caller of a wait. If that throws, it is as if the caller had left. */
-  private told(step: Step): Step {
-    const { options, backingOff, attempt, previousDelayMs, patienceEndsAt, plan, log } = this.work;
-    if (step !== WAIT || !backingOff || !options?.onWait) return step;
-    const now = plan.clock.now();
-    try {
-      options.onWait({
-        attempt,
-        delayMs: previousDelayMs,
-        because: log.at(-1)!.class,
-        patienceLeft: patienceEndsAt - now,
-      });
-      return this.work.stop ? STOP : WAIT;
-    } catch (error) {
-      return this.work.cancel(now, error);
-    }
-  }
-
   /** Ends what is in flight although nobody waits for it any more. */
   private sweep(): void {
-    if (this.latest?.flight.over) this.latest.leave();
-    if (this.hedgeTwin?.flight.over) this.hedgeTwin.leave();
+    if (this.latest?.flight.abandoned) this.latest.leave();
+    if (this.hedgeTwin?.flight.abandoned) this.hedgeTwin.leave();
   }
 
   private commit(sending: Sending): void {
@@ -346,7 +320,7 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
     this.committed = sending;
     if (this.hedgeTwin) this.discardSettled();
     if (this.isPaused) sending.controller?.pause();
-    if (made?.stop) recordEnding(made.given, { story: made.story, born: made.born });
+    if (made?.stop) recordEnding(made.result, { story: made.story, serial: made.serial });
   }
 
   /** The work is over, and nothing that the caller has not seen will come. */
@@ -354,17 +328,17 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
     const work = this.work;
     this.finish();
     const last = this.latest;
-    if (work.isValue && last?.isHeld && last.answer === work.given) {
+    if (work.resultIsValue && last?.isHeld && last.answer === work.result) {
       this.committed = last;
-      recordEnding(work.given, { story: work.story, born: work.born });
+      recordEnding(work.result, { story: work.story, serial: work.serial });
       last.release();
       return;
     }
     this.delivered();
     this.discardSettled();
-    work.given = work.refusal();
-    recordEnding(work.given, { story: work.story, born: work.born });
-    this.handler.onResponseError?.(this, work.given as Error);
+    work.result = work.refusal();
+    recordEnding(work.result, { story: work.story, serial: work.serial });
+    this.handler.onResponseError?.(this, work.result as Error);
   }
 
   private finish(): void {
@@ -382,12 +356,12 @@ export class Exchange extends Alarm implements Driver, AbortFollower, Dispatcher
   /** The body of a response that the caller has begun to read broke off: it cannot be taken back. */
   private broken(error: Error): void {
     this.delivered();
-    const { plan, startedAt, story, born } = this.work;
+    const { plan, startedAt, story, serial } = this.work;
     if (!this.leftBecause) {
       const { stops } = plan.counters;
       stops.committed = (stops.committed ?? 0) + 1;
       const told: Story = { ...story, tookMs: plan.clock.now() - startedAt, stop: 'committed' };
-      recordEnding(error, { story: told, born });
+      recordEnding(error, { story: told, serial });
     }
     this.handler.onResponseError?.(this, error);
   }

@@ -1,13 +1,17 @@
 import { Alarm, type Policy, type Priority, type RunOptions, type StopReason, storyOf } from 'holdfast';
 import {
+  type AbortHandle,
   type Attempt,
   DONE,
   type Driver,
   type GuardedAttempt,
+  machineFor,
   SEND,
   type Step,
+  schedule,
   startPlainAttempt,
-  takeOver,
+  stepAfter,
+  stepAt,
   type Work,
 } from 'holdfast/machines';
 import type { Cache } from './cache.ts';
@@ -58,7 +62,7 @@ export class Caller {
   readonly failing: number;
   readonly poisonUs: number | undefined;
   /** Nothing stands around its attempts, so that a first one that succeeds needs no machine: as in `policy.run`. */
-  readonly isPlain: boolean;
+  readonly canSkipMachine: boolean;
   readonly #isPromised: boolean;
   #serial = 0;
 
@@ -73,7 +77,7 @@ export class Caller {
     this.failing = settings.failing ?? 0;
     this.poisonUs = settings.poisonMs === undefined ? undefined : Math.round(settings.poisonMs * 1000);
     const isSpecial = this.options || settings.knowsPatience || settings.leavesAfterMs !== undefined;
-    this.isPlain = !isSpecial && policy.plan.isPlain;
+    this.canSkipMachine = !isSpecial && policy.plan.canSkipMachine;
     // Layers speak in promises.
     this.#isPromised = world.isPromised;
     if (policy.plan.runLayers && !this.#isPromised) {
@@ -233,8 +237,8 @@ class Leaving extends Alarm {
 
 const left = 'the customer has left';
 
-/** Where nobody listens to the signal of an attempt, aborting it need not cost anything: a real one takes ten times an attempt. */
-const unheard = { signal: undefined, abort() {} } as unknown as AbortController;
+/** A service that does not cancel never listens to the signal of an attempt. A real controller takes ten times as long as an attempt. */
+const nothingToAbort = { signal: undefined, abort() {} } as unknown as AbortHandle;
 
 /** Drives the machines of core directly, step by step as the shell does. */
 class DirectCall extends Alarm implements Call, Driver {
@@ -279,7 +283,7 @@ class DirectCall extends Alarm implements Call, Driver {
     const { timeline } = caller.world;
     const { plan } = policy;
     const now = timeline.now();
-    if (caller.isPlain) {
+    if (caller.canSkipMachine) {
       this.send(startPlainAttempt(plan, now + plan.patienceMs));
       return;
     }
@@ -295,7 +299,7 @@ class DirectCall extends Alarm implements Call, Driver {
 
   send(attempt: Attempt): void {
     const { caller } = this;
-    if (!caller.service.settings.cancels) attempt.controller = unheard;
+    if (!caller.service.settings.cancels) attempt.abortThrough(nothingToAbort);
     caller.send(this, attempt);
   }
 
@@ -308,7 +312,7 @@ class DirectCall extends Alarm implements Call, Driver {
       if (work.stop) return;
     }
     if (step < DONE) {
-      if (work.wakeAt < Infinity) timeline.set(this, work.wakeAt);
+      schedule(work, this);
       return;
     }
     timeline.clear(this);
@@ -319,20 +323,14 @@ class DirectCall extends Alarm implements Call, Driver {
   answered({ attempt, ok, given, world }: Job): void {
     world.trace.note(world.timeline.nowUs, this.serial, ok ? ANSWERED : FAILED);
     if (!this.work && ok) {
-      attempt.plan.onSuccess(given);
+      attempt.plan.countSuccess(given);
       this.over(true);
       return;
     }
-    this.work ??= takeOver(attempt as Attempt, this.startedUs / 1000);
-    const { work } = this;
-    const now = world.timeline.now();
-    if (work.isLate(now, attempt as Attempt)) return;
-    world.timeline.clear(this);
-    this.perform(
-      ok
-        ? work.succeeded(now, attempt as Attempt, given)
-        : work.settled(now, attempt as Attempt, { ok, error: given }),
-    );
+    this.work ??= machineFor(attempt as Attempt, this.startedUs / 1000);
+    const outcome = ok ? { ok, value: given } : { ok, error: given };
+    const step = stepAfter(this.work, this, attempt as Attempt, outcome);
+    if (step !== undefined) this.perform(step);
   }
 
   over(ok: boolean): void {
@@ -341,7 +339,7 @@ class DirectCall extends Alarm implements Call, Driver {
   }
 
   ring(now: number): void {
-    this.perform(this.work!.alarm(now));
+    this.perform(stepAt(this.work!, now));
   }
 
   leave(): void {

@@ -71,7 +71,7 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
 
   /** Nobody waits for it any more. */
   get isOrphan(): boolean {
-    return this.call.isOver || (this.attempt as GuardedAttempt).over === true;
+    return this.call.isOver || (this.attempt as GuardedAttempt).abandoned === true;
   }
 
   travel(delayUs: number): void {

@@ -4,7 +4,7 @@ import type { Plan, RunOptions } from '../policy/plan.ts';
 import { runFast } from '../run/fast-path.ts';
 import { refuseFast } from '../run/fast-refusal.ts';
 import { GuardedWork } from '../run/guarded-work.ts';
-import { outside } from '../run/no-context.ts';
+import { runWithoutContext } from '../run/no-context.ts';
 
 /** Strangers can name targets, so there is a limit to how many are kept apart. */
 const targetsMax = 1000;
@@ -12,7 +12,7 @@ const targetsMax = 1000;
 /** Puts guards around the attempts of a plan. One that may wait or race closes the short way through them. */
 export function guard(plan: Plan, isSwift = true): void {
   plan.work = (options, now, patienceEndsAt) => new GuardedWork(plan, options, now, patienceEndsAt);
-  plan.outside = outside;
+  plan.runWithoutContext = runWithoutContext;
   plan.needsMachine ||= !isSwift;
   plan.fastPath = plan.needsMachine ? undefined : runFast;
   plan.fastRefusal = plan.needsMachine ? undefined : refuseFast;

@@ -101,7 +101,7 @@ export interface Plan extends Rules {
   /** What each part keeps for a target. */
   readonly equip: ((target: Target, pooled: boolean) => void)[];
   /** Runs `fn` in nobody's async context; absent where no attempt can follow one that has not settled. */
-  outside: ((fn: () => void) => void) | undefined;
+  runWithoutContext: ((fn: () => void) => void) | undefined;
   /** Told everything; absent while no part listens. */
   reporter: Reporter | undefined;
   /** Layers around the whole work, outermost first: fallback, cache, mode. */
@@ -124,9 +124,9 @@ export interface Plan extends Rules {
   /** The same for a refusal: undefined when the long way has to find out. */
   fastRefusal: ((plan: Plan, options: RunOptions | undefined) => Failure<never> | undefined) | undefined;
   /** What a success passes through on that way, where nothing stands around the attempts. */
-  onSuccess: (value: unknown) => unknown;
+  countSuccess: (value: unknown) => unknown;
   /** Nothing stands around its attempts: a run that asks for nothing needs no machine until it fails. */
-  isPlain: boolean;
+  canSkipMachine: boolean;
   /** A part must know when an attempt started. */
   needsClock: boolean;
   /** A part may let an attempt wait or race. */

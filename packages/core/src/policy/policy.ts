@@ -2,9 +2,10 @@ import type { Pack } from '../decide/outcome.ts';
 import { isDocument, readTable, type Table } from '../fields.ts';
 import { OptionsError } from '../report/errors.ts';
 import { ambientContext } from '../run/ambient-context.ts';
-import { attemptRun, type Ending, rescue, run } from '../run/promise-driver.ts';
+import { runnerOf } from '../run/fast-path.ts';
+import { attemptRun, type Ending } from '../run/promise-driver.ts';
 import { runOptionsError } from '../run/run-options.ts';
-import { startPlainAttempt, Work } from '../run/work.ts';
+import { Work } from '../run/work.ts';
 import type { Clock, Random } from '../time/clock.ts';
 import { systemClock, systemRandom } from '../time/system-clock.ts';
 import { Counters } from './counters.ts';
@@ -79,7 +80,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       for (const part of parts) part.create(settings, plan, fields);
       plan.needsClock ||= plan.patienceMs < Infinity;
       if (plan.layers[0]) plan.fastPath = plan.fastRefusal = undefined;
-      else plan.isPlain = !(plan.targetOf || plan.reporter || plan.judgesValues);
+      else plan.canSkipMachine = !(plan.targetOf || plan.reporter || plan.judgesValues);
       return { name, plan, settings };
     }
 
@@ -90,33 +91,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       ...compile(said),
       parts,
       counters,
-      run<T>(operation: Operation<T>, options?: RunOptions) {
-        const { plan } = made;
-        const wrong = options && runOptionsError(options);
-        // Whoever gets a promise looks for errors there.
-        if (wrong) return Promise.reject(wrong);
-        const { isPlain, fastPath, runLayers } = plan;
-        if (isPlain && !options && !ambientContext()) {
-          // The short way, where nothing stands around the attempts: the promise of the operation is passed on, and the
-          // machinery is built only when it fails. Written out here, where few frames stand before the operation.
-          const now = plan.needsClock ? plan.clock.now() : 0;
-          const attempt = startPlainAttempt(plan, now + plan.patienceMs);
-          let answer: PromiseLike<T> | T;
-          try {
-            answer = operation(attempt);
-          } catch (error) {
-            answer = Promise.reject(error);
-          }
-          return Promise.resolve(answer).then(
-            plan.onSuccess as (value: T) => T,
-            (rescue<T>).bind(attempt, operation, now),
-          );
-        }
-        if (fastPath && !ambientContext())
-          return fastPath(plan, operation, options) ?? run(plan, operation, options);
-        if (runLayers) return runLayers(plan, operation, options).then(unwrap);
-        return run(plan, operation, options);
-      },
+      run: undefined as never,
       try(operation, options) {
         const { plan } = made;
         const wrong = options && runOptionsError(options);
@@ -150,6 +125,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
         killSwitch.isOn = on;
       },
     };
+    made.run = runnerOf(made);
     return made;
   }
 
@@ -164,12 +140,6 @@ interface Said {
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-
-/** What `run` makes of an ending. */
-function unwrap<T>(ending: Ending<T>): T {
-  if (ending.ok || !ending.thrown) return ending.value as T;
-  throw ending.error;
-}
 
 function emptyPlan(
   name: string | undefined,
@@ -194,14 +164,14 @@ function emptyPlan(
     waitsForBreaker: false,
     killSwitch,
     needsClock: false,
-    isPlain: false,
+    canSkipMachine: false,
     needsMachine: false,
     delay: () => 0,
     classify: () => undefined,
     work: (options, now, patienceEndsAt) => new Work(plan, options, now, patienceEndsAt),
     fastPath: undefined,
     fastRefusal: undefined,
-    onSuccess(value) {
+    countSuccess(value) {
       counters.succeeded++;
       return value;
     },
@@ -211,7 +181,7 @@ function emptyPlan(
     everyTarget: undefined,
     choose: undefined,
     hedge: undefined,
-    outside: undefined,
+    runWithoutContext: undefined,
     reporter: undefined,
     runLayers: undefined,
     results: undefined,

@@ -200,7 +200,7 @@ function reporter(plan: Plan): Reporter {
       if (!isHeard()) return;
       const from = heading(work, now, attempt);
       const { attempt: number } = attempt;
-      const { given: outcome } = work;
+      const { result: outcome } = work;
       const last = verdict.kind === 'done' || verdict.kind === 'give_up';
       const tookMs = now - ((attempt as Partial<GuardedAttempt>).startedAt ?? startOf(work, number));
       publish({ ...from, type: 'attempt', attempt: number, class: judged.class, tookMs, outcome, last });
@@ -214,7 +214,7 @@ function reporter(plan: Plan): Reporter {
     },
     ended(work, now) {
       if (!isHeard()) return;
-      const { attempt: attempts, given: outcome, stop: because } = work;
+      const { attempt: attempts, result: outcome, stop: because } = work;
       const ending = { ...heading(work, now), attempts, tookMs: now - work.startedAt };
       publish(because ? { ...ending, type: 'gave_up', because, outcome } : { ...ending, type: 'done' });
     },

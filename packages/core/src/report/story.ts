@@ -42,7 +42,7 @@ export interface Story {
 export interface RunEnding {
   readonly story: Story;
   /** When the run began, among all runs and attempts. */
-  readonly born: number;
+  readonly serial: number;
 }
 
 const endings = /* @__PURE__ */ new WeakMap<object, RunEnding>();
@@ -51,13 +51,13 @@ let moments = 0;
 let youngest = 0;
 
 /** Numbers runs and attempts by when they began: so an outer run tells one inside its attempt from one beside it. */
-export function nextMoment(): number {
+export function nextSerial(): number {
   return ++moments;
 }
 
 /** Notes that a run gave up on `error`; the newest story of an error object is the one that is kept. */
 export function recordEnding(error: unknown, ending: RunEnding): void {
-  youngest = Math.max(youngest, ending.born);
+  youngest = Math.max(youngest, ending.serial);
   if (HoldfastError.is(error)) HoldfastError.setEnding(error, ending);
   else if (isObject(error)) endings.set(error, ending);
 }
@@ -82,7 +82,7 @@ export function endedInside(error: unknown, since: number): Story | undefined {
   if (youngest <= since) return undefined;
   for (const cause of causesOf(error)) {
     const ending = endingOf(cause);
-    if (ending && ending.born > since) return ending.story;
+    if (ending && ending.serial > since) return ending.story;
   }
   return undefined;
 }

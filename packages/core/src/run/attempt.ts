@@ -1,28 +1,34 @@
 import type { Target } from '../machines/target.ts';
 import type { Context, Plan } from '../policy/plan.ts';
-import { nextMoment } from '../report/story.ts';
+import { nextSerial } from '../report/story.ts';
 import { Alarm } from '../time/clock.ts';
 
+/** What aborts the call of an attempt: an AbortController, or something that does without its cost. */
+export interface AbortHandle {
+  readonly signal: AbortSignal;
+  abort(reason: unknown): void;
+}
+
 /**
- * The context of one attempt. It is all that a success allocates where nothing stands around the attempts,
- * so it has as few fields as it can: a dozen would cost as much as the promise.
+ * The context of one attempt without guards. It is all that a success allocates, so it has as few fields as possible: a
+ * dozen would cost as much as the promise.
  *
- * Here and in what else is made for each call, fields are declared and set in the constructor: a derived class that
- * defines them takes more than twice as long to make.
+ * In objects that are made for each call, fields are declared and set in the constructor: a derived class that defines
+ * them takes more than twice as long to make.
  */
 export class Attempt implements Context {
   declare readonly plan: Plan;
   declare readonly attempt: number;
   declare readonly patienceEndsAt: number;
-  /** When it began, among all runs and attempts: tells a run inside it from one beside it. */
-  declare readonly since: number;
-  declare controller: AbortController | undefined;
+  /** Counts runs and attempts by when they began: tells a run inside this attempt from one beside it. */
+  declare readonly serial: number;
+  declare controller: AbortHandle | undefined;
 
   constructor(plan: Plan, attempt: number, patienceEndsAt: number) {
     this.plan = plan;
     this.attempt = attempt;
     this.patienceEndsAt = patienceEndsAt;
-    this.since = nextMoment();
+    this.serial = nextSerial();
     this.controller = undefined;
   }
 
@@ -30,8 +36,8 @@ export class Attempt implements Context {
     return undefined;
   }
 
-  /** Nothing ends it but its own outcome, where nothing stands around the attempts. */
-  get over(): boolean {
+  /** Without guards nothing ends an attempt but its own outcome. */
+  get abandoned(): boolean {
     return false;
   }
 
@@ -44,7 +50,12 @@ export class Attempt implements Context {
     return Math.max(0, this.patienceEndsAt - this.plan.clock.now());
   }
 
-  /** Nobody waits for it any more. A signal that is read for the first time after this is born aborted. */
+  /** Lets `handle` abort the call instead of an AbortController: a socket, or nothing at all in the simulator. */
+  abortThrough(handle: AbortHandle): void {
+    this.controller = handle;
+  }
+
+  /** The work does not wait for it any more. A signal that is read for the first time after this is aborted from the start. */
   abandon(_now: number, reason: unknown): void {
     this.controller ??= new AbortController();
     this.controller.abort(reason);
@@ -52,29 +63,29 @@ export class Attempt implements Context {
 }
 
 /**
- * An attempt at a target: what the guards keep of it. It is its own alarm, which rings when its time is up and, where
- * nobody waits for it any more, when its permit has been held for too long.
+ * An attempt at a target, with what it holds of the guards. It is its own alarm: for the attempt timeout, and once it is
+ * abandoned, for the lease of its permit.
  */
 export class GuardedAttempt extends Alarm implements Context {
   declare readonly plan: Plan;
   declare readonly attempt: number;
   declare readonly patienceEndsAt: number;
-  declare readonly since: number;
-  declare controller: AbortController | undefined;
-  declare readonly on: Target;
+  declare readonly serial: number;
+  declare controller: AbortHandle | undefined;
+  declare readonly targetState: Target;
   declare readonly startedAt: number;
   /** The breaker's ticket. */
   declare readonly ticket: number;
   /** Holds a permit of the target's bulkhead. */
   declare permit: boolean;
-  /** Nobody waits for it any more: what it still gives is late. */
-  declare over: boolean;
+  /** The work does not wait for it any more: its outcome is late. */
+  declare abandoned: boolean;
 
   constructor(
     plan: Plan,
     attempt: number,
     patienceEndsAt: number,
-    on: Target,
+    targetState: Target,
     startedAt: number,
     endsAt: number,
     ticket: number,
@@ -84,17 +95,17 @@ export class GuardedAttempt extends Alarm implements Context {
     this.plan = plan;
     this.attempt = attempt;
     this.patienceEndsAt = patienceEndsAt;
-    this.since = nextMoment();
+    this.serial = nextSerial();
     this.controller = undefined;
-    this.on = on;
+    this.targetState = targetState;
     this.startedAt = startedAt;
     this.ticket = ticket;
-    this.permit = on.bulkhead !== undefined;
-    this.over = false;
+    this.permit = targetState.bulkhead !== undefined;
+    this.abandoned = false;
   }
 
   get target(): string | undefined {
-    return this.on.name;
+    return this.targetState.name;
   }
 
   get signal(): AbortSignal {
@@ -106,17 +117,22 @@ export class GuardedAttempt extends Alarm implements Context {
     return Math.max(0, this.patienceEndsAt - this.plan.clock.now());
   }
 
-  /** When it is given up, until it is; Infinity without a limit. */
+  /** When the attempt times out; Infinity without a limit. */
   get endsAt(): number {
     return this.at;
   }
 
+  /** Lets `handle` abort the call instead of an AbortController. */
+  abortThrough(handle: AbortHandle): void {
+    this.controller = handle;
+  }
+
   /**
-   * Nobody waits for it any more. A signal that is read for the first time after this is born aborted. Its call may go
-   * on, and keeps its permit until it settles, or for `permitGraceMs`.
+   * The work does not wait for it any more. A signal that is read for the first time after this is aborted from the start.
+   * Its call may go on, and keeps its permit until it ends, or for 30 s.
    */
   abandon(now: number, reason: unknown): void {
-    this.over = true;
+    this.abandoned = true;
     this.controller ??= new AbortController();
     this.controller.abort(reason);
     if (this.permit) this.plan.clock.set(this, now + permitGraceMs);
@@ -126,19 +142,19 @@ export class GuardedAttempt extends Alarm implements Context {
   release(now: number): void {
     if (!this.permit) return;
     this.permit = false;
-    if (this.over) this.plan.clock.clear(this);
-    this.on.bulkhead?.leave(now);
+    if (this.abandoned) this.plan.clock.clear(this);
+    this.targetState.bulkhead?.leave(now);
   }
 
-  /** Its call has outlived everybody's patience: a zombie. */
+  /** The call has not ended 30 s after it was abandoned: it is counted as a zombie, and its permit is given away. */
   ring(now: number): void {
     const { counters, reporter } = this.plan;
     this.permit = false;
     counters.zombies++;
     reporter?.zombie(this, now);
-    this.on.bulkhead?.forfeit(now);
+    this.targetState.bulkhead?.forfeit(now);
   }
 }
 
-/** How long a call that nobody waits for keeps its permit. */
+/** How long an abandoned call keeps its permit. */
 const permitGraceMs = 30_000;

@@ -1,17 +1,105 @@
 import type { Judgement, Outcome } from '../decide/outcome.ts';
 import type { Operation, Plan, RunOptions } from '../policy/plan.ts';
-import { GuardedAttempt } from './attempt.ts';
+import { ambientContext } from './ambient-context.ts';
+import { Attempt, GuardedAttempt } from './attempt.ts';
+import { notifyWait, stepAt } from './driver.ts';
 import { needsMachineFor, type Refused, refuseFast } from './fast-refusal.ts';
 import { settleSuccess, startAttempt } from './guarded-attempt.ts';
 import type { GuardedWork } from './guarded-work.ts';
-import { follow, type Run, returnOrThrow, soon } from './promise-driver.ts';
-import { DONE, isJudged, judge } from './work.ts';
+import { follow, type Run, returnOrThrow, run, soon, unwrap } from './promise-driver.ts';
+import { runOptionsError } from './run-options.ts';
+import { DONE, SEND } from './step.ts';
+import { isJudged, judge, type Work } from './work.ts';
+
+/**
+ * `policy.run`. It takes the shortest way that a run can take:
+ *
+ * 1. without guards, reporter and judged values, the promise of the operation is passed on (hand-made policies only);
+ * 2. with guards that are all open, `runFast`: no state machine until an attempt fails or times out (`policy()`);
+ * 3. with layers around the whole work (cache, fallback, mode), through those;
+ * 4. otherwise with the state machine from the start: signals, patience, several targets, hedges, ambient context.
+ *
+ * The first way calls the operation here, and not in a function of its own: each frame between a caller and its operation makes
+ * every error that the operation throws a microsecond dearer.
+ */
+export function runnerOf(made: {
+  readonly plan: Plan;
+}): <T>(operation: Operation<T>, options?: RunOptions) => Promise<T> {
+  return function run_<T>(operation: Operation<T>, options?: RunOptions): Promise<T> {
+    const { plan } = made;
+    const wrong = options && runOptionsError(options);
+    // A function that returns a promise reports errors through it.
+    if (wrong) return Promise.reject(wrong);
+    const { canSkipMachine, fastPath, runLayers } = plan;
+    if (canSkipMachine && !options && !ambientContext()) {
+      const now = plan.needsClock ? plan.clock.now() : 0;
+      const attempt = startPlainAttempt(plan, now + plan.patienceMs);
+      let answer: PromiseLike<T> | T;
+      try {
+        answer = operation(attempt);
+      } catch (error) {
+        answer = Promise.reject(error);
+      }
+      return Promise.resolve(answer).then(
+        plan.countSuccess as (value: T) => T,
+        (retryPlain<T>).bind(attempt, operation, now),
+      );
+    }
+    if (fastPath && !ambientContext()) {
+      return fastPath(plan, operation, options) ?? run(plan, operation, options);
+    }
+    if (runLayers) return runLayers(plan, operation, options).then(unwrap);
+    return run(plan, operation, options);
+  };
+}
+
+/** The first attempt of a policy without guards. If it succeeds, only `plan.countSuccess` is left to do. */
+export function startPlainAttempt(plan: Plan, patienceEndsAt: number): Attempt {
+  plan.counters.operations++;
+  plan.counters.attempts++;
+  return new Attempt(plan, 1, patienceEndsAt);
+}
+
+/** The state machine of work that began with a plain attempt, when it is needed after all. */
+export function machineFor({ plan, attempt, serial, patienceEndsAt }: Attempt, startedAt: number): Work {
+  const work = plan.work(undefined, startedAt, patienceEndsAt);
+  work.attempt = attempt;
+  work.serial = serial;
+  return work;
+}
+
+/** Goes on with the state machine when a plain attempt threw. Promises call it directly, and it calls the operation itself. */
+function retryPlain<T>(
+  this: Attempt,
+  operation: Operation<T>,
+  startedAt: number,
+  error: unknown,
+): T | Promise<T> {
+  const { plan } = this;
+  const now = plan.clock.now();
+  const work = machineFor(this, plan.needsClock ? startedAt : now);
+  const step = work.settled(now, this, { ok: false, error });
+  if (step >= DONE) return returnOrThrow<T>(work);
+  const { run, promise } = follow(work, operation, undefined, returnOrThrow<T>);
+  if (step === SEND) {
+    const attempt = work.current as Attempt;
+    let answer: PromiseLike<T> | T;
+    try {
+      answer = operation(attempt);
+    } catch (error) {
+      answer = Promise.reject(error);
+    }
+    run.observe(attempt, answer);
+  } else run.step(step);
+  return promise;
+}
 
 const okay: Judgement = { class: 'ok' };
 
 /**
- * The short way through the guards, for a run that asks for nothing that needs the machine from its beginning, and finds all
- * of them open. A success needs no machine: it is built when an attempt fails or its time is up, and takes over from there.
+ * The short way through guards that are all open, for a run without options that need the state machine from the start. A
+ * success needs no machine: it is built when an attempt fails or times out, and goes on from there. Undefined: take the long
+ * way.
  */
 export function runFast<T>(
   plan: Plan,
@@ -24,16 +112,15 @@ export function runFast<T>(
   const { breaker, bulkhead, budget } = target;
   if (breaker && !breaker.isClosed) {
     const refused = refuseFast(plan, options);
-    return refused && later(refused);
+    return refused && rejectSoon(refused);
   }
-  // One that strangers share does not go by the name that was asked for.
+  // The overflow target is shared and has another name: the slow path handles it.
   if (target.name !== options?.target || plan.reporter?.isHeard()) return undefined;
   if (bulkhead && !bulkhead.tryEnter()) return undefined;
   plan.counters.operations++;
   budget?.firstTry(now);
   const flight = startAttempt<FastAttempt<T>>(FastAttempt, plan, target, 1, now, now + plan.patienceMs)!;
   const promise = flight.endsAt < Infinity ? flight.promise(operation, options) : undefined;
-  // Called from here: each frame that stands before the operation makes its errors dearer.
   let answer: PromiseLike<T> | T;
   try {
     answer = operation(flight);
@@ -41,27 +128,27 @@ export function runFast<T>(
     answer = Promise.reject(error);
   }
   if (!promise) return passOn(flight, operation, options, answer);
-  flight.attend(answer);
+  flight.observe(answer);
   return promise;
 }
 
 /**
- * Rejects a microtask later, when somebody listens: a rejection that nobody hears yet costs half as much again, and so does
- * one that is thrown, or that comes by `queueMicrotask`, for which Node makes a resource.
+ * Rejects one microtask later, when the caller has added its handler: a rejection without one costs half as much again, and
+ * so does one by `queueMicrotask`, for which Node makes a resource.
  */
-function later({ error }: Refused): Promise<never> {
+function rejectSoon({ error }: Refused): Promise<never> {
   return new Promise((_, reject) => {
     soon.then(() => reject(error));
   });
 }
 
-/** Takes what settles a promise out of its executor, which so needs no closure of its own: a tenth of what a call allocates. */
+/** Takes `resolve` out of the executor of a promise without a closure, which would be a tenth of what a call allocates. */
 let taken: (value: never) => void;
 function take(resolve: (value: never) => void): void {
   taken = resolve;
 }
 
-/** Without a limit in time, the promise of the operation is passed on. */
+/** Without a time limit, the promise of the operation is passed on. */
 function passOn<T>(
   flight: GuardedAttempt,
   operation: Operation<T>,
@@ -69,12 +156,12 @@ function passOn<T>(
   answer: PromiseLike<T> | T,
 ): Promise<T> {
   return Promise.resolve(answer).then(
-    (value) => arrive(flight, operation, options, value),
-    (error) => goOn(flight, operation, options, { ok: false, error }),
+    (value) => onValue(flight, operation, options, value),
+    (error) => continueWith(flight, operation, options, { ok: false, error }),
   );
 }
 
-function arrive<T>(
+function onValue<T>(
   flight: GuardedAttempt,
   operation: Operation<T>,
   options: RunOptions | undefined,
@@ -82,32 +169,32 @@ function arrive<T>(
 ): T | Promise<T> {
   const { plan } = flight;
   const judged = judgeValue(plan, options, value);
-  if (judged.class !== 'ok') return goOn(flight, operation, options, { ok: true, value }, judged);
+  if (judged.class !== 'ok') return continueWith(flight, operation, options, { ok: true, value }, judged);
   settleSuccess(flight, judged);
   return value;
 }
 
-function goOn<T>(
+function continueWith<T>(
   flight: GuardedAttempt,
   operation: Operation<T>,
   options: RunOptions | undefined,
   outcome: Outcome,
   judged?: Judgement,
 ): T | Promise<T> {
-  const work = takeOver(flight, options);
+  const work = guardedMachineFor(flight, options);
   const step = work.settled(flight.plan.clock.now(), flight, outcome, judged);
   if (step >= DONE) return returnOrThrow<T>(work);
   const { run, promise } = follow(work, operation, undefined, returnOrThrow<T>);
-  run.go(run.told(step));
+  run.step(notifyWait(work, step));
   return promise;
 }
 
-/** With one, nobody waits longer than that, whatever the operation does. */
+/** An attempt with a time limit: its promise settles at the limit, whatever the operation does. */
 class FastAttempt<T> extends GuardedAttempt {
   declare operation: Operation<T>;
   declare options: RunOptions | undefined;
   declare resolve: (value: T | Promise<T>) => void;
-  /** What goes on when the first attempt was not simply a success. */
+  /** Goes on when the first attempt was not a success. */
   declare run: Run<T> | undefined;
 
   promise(operation: Operation<T>, options: RunOptions | undefined): Promise<T> {
@@ -119,16 +206,16 @@ class FastAttempt<T> extends GuardedAttempt {
     return promise;
   }
 
-  attend(answer: PromiseLike<T> | T): void {
+  observe(answer: PromiseLike<T> | T): void {
     Promise.resolve(answer).then(this.succeeded.bind(this), this.threw.bind(this));
     this.plan.clock.set(this, this.at);
   }
 
   override ring(now: number): void {
-    if (this.over) super.ring(now);
+    if (this.abandoned) super.ring(now);
     else {
       const { work, run } = this.machine();
-      run.perform(run.told(work.alarm(now)));
+      run.perform(stepAt(work, now));
     }
   }
 
@@ -148,18 +235,18 @@ class FastAttempt<T> extends GuardedAttempt {
 
   settled(outcome: Outcome, judged?: Judgement): void {
     if (this.run) {
-      this.run.go(this.run.settled(this, outcome));
+      this.run.step(this.run.onOutcome(this, outcome));
       return;
     }
     const { clock } = this.plan;
     clock.clear(this);
     const { work, run } = this.machine();
-    run.go(run.told(work.settled(clock.now(), this, outcome, judged)));
+    run.step(notifyWait(work, work.settled(clock.now(), this, outcome, judged)));
   }
 
-  /** What goes on from here. */
+  /** Builds the state machine, which goes on from here. */
   machine(): { work: GuardedWork; run: Run<T> } {
-    const work = takeOver(this, this.options);
+    const work = guardedMachineFor(this, this.options);
     const { run, promise } = follow(work, this.operation, undefined, returnOrThrow<T>);
     this.run = run;
     this.resolve(promise);
@@ -167,18 +254,18 @@ class FastAttempt<T> extends GuardedAttempt {
   }
 }
 
-/** A value that nobody judges is good. */
+/** A value that is not judged is good. */
 function judgeValue(plan: Plan, options: RunOptions | undefined, value: unknown): Judgement {
   return isJudged(plan, options, value) ? judge(plan, options, { ok: true, value }) : okay;
 }
 
-function takeOver(flight: GuardedAttempt, options: RunOptions | undefined): GuardedWork {
-  const { plan, on, startedAt, patienceEndsAt } = flight;
+function guardedMachineFor(flight: GuardedAttempt, options: RunOptions | undefined): GuardedWork {
+  const { plan, targetState, startedAt, patienceEndsAt } = flight;
   const work = plan.work(
     options,
     plan.needsClock ? startedAt : plan.clock.now(),
     patienceEndsAt,
   ) as GuardedWork;
-  work.adopt(flight, on.budget);
+  work.adopt(flight, targetState.budget);
   return work;
 }

@@ -1,6 +1,6 @@
 import type { Plan, RunOptions } from '../policy/plan.ts';
 import { refusedQuickly } from '../report/errors.ts';
-import { nextMoment, type RunEnding, recordEnding, type Story } from '../report/story.ts';
+import { nextSerial, type RunEnding, recordEnding, type Story } from '../report/story.ts';
 import type { Failure } from './promise-driver.ts';
 
 /**
@@ -37,14 +37,14 @@ export class Refused implements Failure<never>, RunEnding {
   readonly #policy: string | undefined;
   readonly #target: string | undefined;
   readonly #afterMs: number;
-  readonly #born: number;
+  readonly #serial: number;
   #error: unknown;
 
   constructor(policy: string | undefined, target: string | undefined, afterMs: number) {
     this.#policy = policy;
     this.#target = target;
     this.#afterMs = afterMs;
-    this.#born = nextMoment();
+    this.#serial = nextSerial();
   }
 
   get error(): unknown {
@@ -56,8 +56,8 @@ export class Refused implements Failure<never>, RunEnding {
     return this.#error;
   }
 
-  get born(): number {
-    return this.#born;
+  get serial(): number {
+    return this.#serial;
   }
 
   get story(): Story {

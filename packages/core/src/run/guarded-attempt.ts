@@ -24,7 +24,7 @@ export function startAttempt<F extends GuardedAttempt>(
   attempt: number,
   now: number,
   patienceEndsAt: number,
-  /** This attempt is not given less time, where the limit is not said: twice what was too short for the one before. */
+  /** This attempt is not result less time, where the limit is not said: twice what was too short for the one before. */
   leastMs = 0,
 ): F | undefined {
   const { attemptTimeoutMs } = plan;
@@ -69,8 +69,8 @@ function sharesLeft(plan: Plan, attempt: number): number {
  * nothing could follow it, or where the limit itself seems too short: then it has all its patience.
  */
 export function extendedEnd(flight: GuardedAttempt, mayRetry: boolean): number {
-  const { plan, on, attempt, startedAt, endsAt, patienceEndsAt } = flight;
-  const { autoTimeout } = on;
+  const { plan, attempt, startedAt, endsAt, patienceEndsAt } = flight;
+  const { autoTimeout } = flight.targetState;
   if (plan.attemptTimeoutMs > 0 || !autoTimeout) return endsAt;
   if (!mayRetry || autoTimeout.isLifted) return patienceEndsAt;
   if (autoTimeout.isLearnt) return endsAt;
@@ -89,7 +89,7 @@ const timedEvery = 8;
  * success needs. Where nothing depends on how long attempts take, and none can be slow because it is given up before, only
  * the counts of a closed breaker are left, and in those a few successes may stand where the last one was counted that was timed.
  */
-export function isEndTimed({ plan, on: target }: GuardedAttempt): boolean {
+export function isEndTimed({ plan, targetState: target }: GuardedAttempt): boolean {
   const { breaker, bulkhead, latency, standing, throttle } = target;
   if (latency || standing || throttle || bulkhead?.queued) return true;
   if (breaker && (!breaker.isClosed || breaker.slowOverMs < (plan.attemptTimeoutMs || Infinity))) return true;
@@ -99,7 +99,7 @@ export function isEndTimed({ plan, on: target }: GuardedAttempt): boolean {
 
 /** Takes in what an attempt says of its target: `ok` and `fatal` are answers, `ignored` is nothing, the rest failures. */
 export function settleAttempt(flight: GuardedAttempt, now: number, judged: Judgement): void {
-  const { on: target, ticket } = flight;
+  const { targetState: target, ticket } = flight;
   const { breaker, autoTimeout, standing, latency, throttle } = target;
   const { class: outcome } = judged;
   const tookMs = now - flight.startedAt;
@@ -110,21 +110,21 @@ export function settleAttempt(flight: GuardedAttempt, now: number, judged: Judge
     breaker?.settle(now, ticket, !answered, tookMs, outcome === 'throttled');
     if (autoTimeout) {
       const shareMs = (flight.patienceEndsAt - flight.startedAt) / sharesLeft(flight.plan, flight.attempt);
-      autoTimeout.settle(tookMs, answered, flight.over, shareMs);
+      autoTimeout.settle(tookMs, answered, flight.abandoned, shareMs);
     }
     standing?.settle(now, tookMs, answered);
     if (answered) latency?.record(now, tookMs);
     if (throttle) throttle[answered ? 'accept' : 'reject'](now);
   }
-  if (!flight.over) flight.release(now);
+  if (!flight.abandoned) flight.release(now);
 }
 
 /** The end of work whose first attempt went well, before there was need of a machine. */
 export function settleSuccess(flight: GuardedAttempt, judged: Judgement): void {
-  const { plan, on, startedAt } = flight;
+  const { plan, targetState, startedAt } = flight;
   settleAttempt(flight, isEndTimed(flight) ? plan.clock.now() : startedAt, judged);
   plan.counters.succeeded++;
-  on.budget?.success();
+  targetState.budget?.success();
 }
 
 /**
@@ -135,9 +135,9 @@ export function expiryOf(
   flight: GuardedAttempt,
   now: number,
   startedAt: number,
-  given: unknown,
+  result: unknown,
 ): ExpiredError {
-  const cause = isExpired(given) ? given.cause : given;
+  const cause = isExpired(result) ? result.cause : result;
   return flight.endsAt < flight.patienceEndsAt
     ? new ExpiredError('HOLDFAST_ATTEMPT_TIMEOUT', `attempt ${flight.attempt}`, now - flight.startedAt, cause)
     : new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', now - startedAt, cause);

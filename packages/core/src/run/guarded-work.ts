@@ -19,7 +19,8 @@ import { type Attempt, GuardedAttempt } from './attempt.ts';
 import { ask } from './call-user.ts';
 import { expiryOf, extendedEnd, isEndTimed, settleAttempt, startAttempt } from './guarded-attempt.ts';
 import { priorityRank } from './run-options.ts';
-import { type Payment, PREPAID_TIMEOUT, REFUNDED, SEND, STOP, type Step, WAIT, Work } from './work.ts';
+import { SEND, STOP, type Step, WAIT } from './step.ts';
+import { type Payment, PREPAID_TIMEOUT, REFUNDED, Work } from './work.ts';
 
 /** An attempt that patience left less for says nothing of its target. */
 const fairMs = 50;
@@ -110,8 +111,8 @@ export class GuardedWork extends Work {
   /** Takes over an attempt that began without this machine. */
   adopt(flight: GuardedAttempt, budget: RetryBudget | undefined): void {
     this.attempt = flight.attempt;
-    this.born = flight.since;
-    this.target = flight.on;
+    this.serial = flight.serial;
+    this.target = flight.targetState;
     this.budget = budget;
     this.current = flight;
     this.wakeAt = flight.endsAt;
@@ -137,7 +138,7 @@ export class GuardedWork extends Work {
     const flight = attempt as GuardedAttempt;
     this.forget(flight);
     // Whoever comes with no patience must not close the door on the others.
-    const isFair = !flight.over || !isPatience(this.given) || now - flight.startedAt >= fairMs;
+    const isFair = !flight.abandoned || !isPatience(this.result) || now - flight.startedAt >= fairMs;
     const at = judged.class !== 'ok' || isEndTimed(flight) ? now : flight.startedAt;
     settleAttempt(flight, at, isFair ? judged : { class: 'ignored' });
   }
@@ -149,8 +150,8 @@ export class GuardedWork extends Work {
 
   override isLate(now: number, attempt: Attempt): boolean {
     const flight = attempt as GuardedAttempt;
-    if (flight.over) flight.release(now);
-    return flight.over;
+    if (flight.abandoned) flight.release(now);
+    return flight.abandoned;
   }
 
   override decide(now: number, judged: Judgement, payment: Payment): Verdict {
@@ -174,7 +175,7 @@ export class GuardedWork extends Work {
 
   override refusal(): unknown {
     const { refused } = this;
-    if (!refused || refused.because !== this.stop || this.attempt > 0) return this.given;
+    if (!refused || refused.because !== this.stop || this.attempt > 0) return this.result;
     // Made once, however often the ending is looked at.
     this.refused = undefined;
     const afterMs = refused.admitsAt - this.endedAt;
@@ -254,7 +255,7 @@ export class GuardedWork extends Work {
   /** Strangers share a target, but an attempt is for the one that was asked for. */
   private rename(flight: GuardedAttempt, now: number): void {
     const { plan, options } = this;
-    const strangers = options?.targets?.filter((name) => plan.targets!.get(name, now) === flight.on);
+    const strangers = options?.targets?.filter((name) => plan.targets!.get(name, now) === flight.targetState);
     const value = options?.target ?? strangers?.[Math.floor(plan.random() * strangers.length)];
     Object.defineProperty(flight, 'target', { value });
   }
@@ -286,7 +287,7 @@ export class GuardedWork extends Work {
       refused.add(this.refused!.target);
       const target = this.isOneOfMany && this.plan.choose!(this, now, refused);
       // While another attempt is in flight, the refused one is just not sent.
-      if (!target) return this.current ? WAIT : this.giveUp(now, this.refused!.because, this.given);
+      if (!target) return this.current ? WAIT : this.giveUp(now, this.refused!.because, this.result);
       admission = this.admit(now, target);
     }
     return admission;
@@ -310,20 +311,20 @@ export class GuardedWork extends Work {
     return flight.endsAt <= now;
   }
 
-  /** Whether a retry may follow an attempt that is given up now. */
+  /** Whether a retry may follow an attempt that is result up now. */
   private mayRetry(now: number, flight: GuardedAttempt): boolean {
     const { plan, options, budget } = this;
     if (!this.idempotent || this.retryVeto || plan.killSwitch.isOn || this.attempt >= plan.attempts)
       return false;
     if (options?.retryVeto && ask(options.retryVeto, 'not_replayable')) return false;
-    return !budget || flight.on.autoTimeout?.isLearnt === true || !budget.isScarce(now);
+    return !budget || flight.targetState.autoTimeout?.isLearnt === true || !budget.isScarce(now);
   }
 
   /** The attempt's time is up. Its call may go on: the permit stays taken until it settles or the lease ends. */
   private expire(now: number, flight: GuardedAttempt): Step {
-    const error = expiryOf(flight, now, this.startedAt, this.given);
+    const error = expiryOf(flight, now, this.startedAt, this.result);
     this.plan.counters.timeouts++;
-    const isUnlearnt = flight.on.autoTimeout?.isLearnt === false;
+    const isUnlearnt = flight.targetState.autoTimeout?.isLearnt === false;
     this.attemptMinMs = isUnlearnt ? 2 * (now - flight.startedAt) : 0;
     flight.abandon(now, error);
     // Whoever hears its signal may make the caller leave; the call goes on, and with it the permit.
@@ -335,8 +336,8 @@ export class GuardedWork extends Work {
     while (this.current) {
       const flight = this.current as GuardedAttempt;
       this.forget(flight);
-      flight.on.inFlight--;
-      flight.on.breaker?.cancel(now, flight.ticket);
+      flight.targetState.inFlight--;
+      flight.targetState.breaker?.cancel(now, flight.ticket);
       flight.abandon(now, reason);
     }
   }
@@ -384,7 +385,7 @@ export class GuardedWork extends Work {
   spent(now: number): Step {
     const tookMs = now - this.startedAt;
     const spent = new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', tookMs, undefined);
-    return this.giveUp(now, 'patience_too_short', this.attempt > 0 ? this.given : spent);
+    return this.giveUp(now, 'patience_too_short', this.attempt > 0 ? this.result : spent);
   }
 }
 
@@ -396,12 +397,12 @@ interface Refusal {
 }
 
 /** A quick answer after a timeout: a message was lost, and the target does not have too much to do. */
-function isQuick({ on, startedAt }: GuardedAttempt, now: number): boolean {
-  return now - startedAt <= quickFactor * (on.latency?.quantile(0.5) ?? 0);
+function isQuick({ targetState, startedAt }: GuardedAttempt, now: number): boolean {
+  return now - startedAt <= quickFactor * (targetState.latency?.quantile(0.5) ?? 0);
 }
 
-function isPatience(given: unknown): boolean {
-  return isExpired(given) && given.code === 'HOLDFAST_PATIENCE_SPENT';
+function isPatience(result: unknown): boolean {
+  return isExpired(result) && result.code === 'HOLDFAST_PATIENCE_SPENT';
 }
 
 const race: Verdict = { kind: 'race' };

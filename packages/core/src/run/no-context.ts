@@ -1,20 +1,20 @@
 const waiting: (() => void)[] = [];
 let wake: () => void;
 
-/** Runs `fn` a moment later in nobody's async context: that in which this module was loaded. */
-export function outside(fn: () => void): void {
+/** Runs `fn` one microtask later in the async context in which this module was loaded, which belongs to no caller. */
+export function runWithoutContext(fn: () => void): void {
   waiting.push(fn);
   wake();
 }
 
-/** A promise's reactions run in the context in which they were asked for: here each one asks for the next. */
-function standOutside(): void {
+/** The reactions of a promise run in the context in which they were added: here each reaction adds the next. */
+function awaitNext(): void {
   new Promise<void>((resolve) => {
     wake = resolve;
   }).then(() => {
-    standOutside();
+    awaitNext();
     for (const each of waiting.splice(0)) each();
   });
 }
 
-standOutside();
+awaitNext();

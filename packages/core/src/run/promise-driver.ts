@@ -2,14 +2,16 @@ import type { Outcome } from '../decide/outcome.ts';
 import { readDuration } from '../policy/duration.ts';
 import type { Operation, Plan, RunOptions } from '../policy/plan.ts';
 import { recordEnding, type Story } from '../report/story.ts';
-import { offAbort, onAbort } from '../time/abort-listeners.ts';
+import { type AbortListener, offAbort, onAbort } from '../time/abort-listeners.ts';
 import { Alarm } from '../time/clock.ts';
 import { ambient, ambientContext } from './ambient-context.ts';
 import type { Attempt } from './attempt.ts';
-import { DONE, SEND, STOP, type Step, takeOver, WAIT, type Work } from './work.ts';
+import { schedule, stepAfter, stepAt } from './driver.ts';
+import { DONE, type Driver, SEND, type Step, WAIT } from './step.ts';
+import type { Work } from './work.ts';
 
-/** What `Run.go` hears besides steps: an attempt gave a value, or threw. */
-const GAVE = 4;
+/** Inputs of `Run.step` besides steps. */
+const RETURNED = 4;
 const THREW = 5;
 
 /** How a run ended, for `try`. */
@@ -32,14 +34,14 @@ export interface Failure<T> {
   readonly story: Story;
 }
 
-/** The thin async shell: performs the steps of one piece of work, and decides nothing. */
-export class Run<T> extends Alarm {
+/** Performs the steps of one piece of work with promises. It decides nothing. */
+export class Run<T> extends Alarm implements Driver, AbortListener {
   declare readonly work: Work;
   declare readonly operation: Operation<T>;
   declare readonly signal: AbortSignal | undefined;
   declare readonly settle: () => void;
-  /** Calls the operation for an attempt, in the context of the caller. */
-  declare enter: ((attempt: Attempt) => void) | undefined;
+  /** Sends an attempt in the async context of the caller; absent until `captureContext`. */
+  declare sendInContext: ((attempt: Attempt) => void) | undefined;
 
   constructor(work: Work, operation: Operation<T>, signal: AbortSignal | undefined, settle: () => void) {
     super();
@@ -47,53 +49,53 @@ export class Run<T> extends Alarm {
     this.operation = operation;
     this.signal = signal;
     this.settle = settle;
-    this.enter = undefined;
+    this.sendInContext = undefined;
     work.driver = this;
     if (signal) onAbort(signal, this);
   }
 
   /**
-   * Performs a step that comes from a timer or a queue, and so in a context that is somebody else's: what users keep
-   * there (a request, a trace, a tenant) must not be mixed up. The operation is called in the context of its caller, or
-   * in none where that is not at hand.
+   * Performs a step that comes from a timer or a queue, and so in the async context of somebody else. What users keep there
+   * (a request, a trace, a tenant) must not be mixed up: the operation is called in the context of its caller, or in none
+   * where that was not captured.
    */
   perform(step: Step): void {
-    const { work, enter } = this;
+    const { work, sendInContext } = this;
     if (step === SEND) {
       const attempt = work.current as Attempt;
-      this.enter = undefined;
-      if (enter) enter(attempt);
-      else work.plan.outside!(() => this.arrive(attempt));
-    } else this.rest(step);
+      this.sendInContext = undefined;
+      if (sendInContext) sendInContext(attempt);
+      else work.plan.runWithoutContext!(() => this.sendIfLive(attempt));
+    } else this.finishStep(step);
   }
 
-  /** Keeps hold of the context, which is the caller's now, for the next attempt: a promise's reactions run in it. */
-  hold(): void {
-    if (this.enter) return;
+  /** Keeps the async context, which is the caller's now, for the next attempt: the reactions of a promise run in it. */
+  captureContext(): void {
+    if (this.sendInContext) return;
     new Promise<Attempt>((resolve) => {
-      this.enter = resolve;
-    }).then((attempt) => this.arrive(attempt));
+      this.sendInContext = resolve;
+    }).then((attempt) => this.sendIfLive(attempt));
   }
 
-  /** The caller may have left on the way here. */
-  arrive(attempt: Attempt): void {
+  /** Skips the send if the run was cancelled between the timer and this microtask. */
+  sendIfLive(attempt: Attempt): void {
     const { work } = this;
-    if (!work.isLate(work.plan.clock.now(), attempt)) this.go(SEND);
+    if (!work.isLate(work.plan.clock.now(), attempt)) this.step(SEND);
   }
 
   /**
-   * Performs a step in the context of the caller, or the one that follows from what an attempt gave or threw. Nothing is
-   * done for one that is undefined. One function for all, and bound to what it hears: each frame that stands between a
-   * reaction and the operation makes every error of the operation dearer.
+   * Performs a step in the async context of the caller: `input` itself, or the one that follows from what an attempt
+   * returned or threw. Undefined is no step. All of it is one function that promises call directly: each frame between a
+   * reaction and the operation makes every error of the operation a microsecond dearer.
    */
-  go(news: Step | typeof GAVE | typeof THREW | undefined, from?: Attempt, given?: unknown): void {
+  step(input: Step | typeof RETURNED | typeof THREW | undefined, from?: Attempt, result?: unknown): void {
     const { work, operation } = this;
     const step =
-      news === GAVE
-        ? this.settled(from!, { ok: true, value: given })
-        : news === THREW
-          ? this.settled(from!, { ok: false, error: given })
-          : news;
+      input === RETURNED
+        ? this.onOutcome(from!, { ok: true, value: result })
+        : input === THREW
+          ? this.onOutcome(from!, { ok: false, error: result })
+          : input;
     if (step === SEND) {
       const attempt = work.current as Attempt;
       let answer: PromiseLike<T> | T;
@@ -105,78 +107,48 @@ export class Run<T> extends Alarm {
       } catch (error) {
         answer = Promise.reject(error);
       }
-      this.attend(attempt, answer);
-      // The operation itself may have made the caller leave.
+      this.observe(attempt, answer);
+      // The operation itself may have cancelled the run.
       if (work.stop) return;
     }
     if (step === undefined) return;
-    if (step === WAIT || work.plan.hedge) this.hold();
-    this.rest(step);
+    if (step === WAIT || work.plan.hedge) this.captureContext();
+    this.finishStep(step);
   }
 
-  attend(attempt: Attempt, answer: PromiseLike<T> | T): void {
-    Promise.resolve(answer).then(this.go.bind(this, GAVE, attempt), this.go.bind(this, THREW, attempt));
-  }
-
-  /** Sets the alarm, or ends. */
-  rest(step: Step): void {
-    const { work } = this;
-    const { clock } = work.plan;
-    if (step < DONE) {
-      if (work.wakeAt < Infinity) clock.set(this, work.wakeAt);
-    } else {
-      clock.clear(this);
-      if (this.signal) offAbort(this.signal, this);
-      this.settle();
-    }
-  }
-
-  settled(attempt: Attempt, outcome: Outcome): Step | undefined {
-    const { work } = this;
-    const { clock } = work.plan;
-    const now = clock.now();
-    if (work.isLate(now, attempt)) {
-      // Its time was up: the wait that came of that began without the context.
-      if (work.endedAt < 0) this.hold();
-      return undefined;
-    }
-    clock.clear(this);
-    return this.told(
-      outcome.ok ? work.succeeded(now, attempt, outcome.value) : work.settled(now, attempt, outcome),
+  observe(attempt: Attempt, answer: PromiseLike<T> | T): void {
+    Promise.resolve(answer).then(
+      this.step.bind(this, RETURNED, attempt),
+      this.step.bind(this, THREW, attempt),
     );
   }
 
-  /** Tells the caller of the wait to come. If that throws, it is as if the caller had left. */
-  told(step: Step): Step {
+  onOutcome(attempt: Attempt, outcome: Outcome): Step | undefined {
     const { work } = this;
-    const { attempt, options, patienceEndsAt, previousDelayMs: delayMs } = work;
-    if (step !== WAIT || !work.backingOff || !delayMs || !options?.onWait) return step;
-    const now = work.plan.clock.now();
-    try {
-      options.onWait({
-        attempt,
-        delayMs,
-        because: work.log.at(-1)!.class,
-        patienceLeft: patienceEndsAt - now,
-      });
-      return work.stop ? STOP : WAIT;
-    } catch (error) {
-      return work.cancel(now, error);
-    }
+    const step = stepAfter(work, this, attempt, outcome);
+    // The attempt had timed out, so its backoff began outside the caller's context: capture it now.
+    if (step === undefined && work.endedAt < 0) this.captureContext();
+    return step;
   }
 
   ring(now: number): void {
-    const { work } = this;
-    const { backingOff } = work;
-    const step = work.alarm(now);
-    // Of a wait that had begun before, the caller knows.
-    this.perform(backingOff ? step : this.told(step));
+    this.perform(stepAt(this.work, now));
   }
 
   aborted(reason: unknown): void {
     const { work } = this;
     // A listener may abort the signal while it is told of the end; the outcome stands.
-    if (work.endedAt < 0) this.go(work.cancel(work.plan.clock.now(), reason));
+    if (work.endedAt < 0) this.step(work.cancel(work.plan.clock.now(), reason));
+  }
+
+  /** Sets the alarm, or ends. */
+  private finishStep(step: Step): void {
+    if (step < DONE) schedule(this.work, this);
+    else {
+      this.work.plan.clock.clear(this);
+      if (this.signal) offAbort(this.signal, this);
+      this.settle();
+    }
   }
 }
 
@@ -208,8 +180,7 @@ function start<T, R>(
   const signal = options?.signal ?? around?.signal;
   if (around?.ownedUpstream) work.retryVeto = 'not_owner';
   const step = work.begin(now, signal);
-  // A refusal is thrown a microtask later, when somebody listens: a rejection that nobody hears yet costs
-  // half as much again.
+  // A rejection without a handler costs half as much again, so a refusal is thrown one microtask later.
   if (step >= DONE) return soon.then(() => read(work));
   const { run, promise } = follow(
     work,
@@ -217,16 +188,16 @@ function start<T, R>(
     signal,
     read,
   );
-  run.go(step);
-  // One who left on the way here, because of a notice, was not listened to yet.
+  run.step(step);
+  // A notice may have aborted the signal before the run listened to it.
   if (signal?.aborted) run.aborted(signal.reason);
   return promise;
 }
 
-/** What follows on it comes a microtask later. */
+/** Reactions to it run one microtask later. */
 export const soon: Promise<void> = /* @__PURE__ */ Promise.resolve();
 
-/** A run of `work`, and the promise of what it gives; somebody has to perform its first step. */
+/** A run of `work` and the promise of its result. The caller performs the first step. */
 export function follow<T, R>(
   work: Work,
   operation: Operation<T>,
@@ -253,45 +224,22 @@ function settle<R>(
   }
 }
 
-/**
- * Goes on where the short way of `policy.run` ends, because its attempt threw. Bound to that, and it calls the operation
- * itself: so few frames stand between the two.
- */
-export function rescue<T>(
-  this: Attempt,
-  operation: Operation<T>,
-  startedAt: number,
-  error: unknown,
-): T | Promise<T> {
-  const { plan } = this;
-  const now = plan.clock.now();
-  const work = takeOver(this, plan.needsClock ? startedAt : now);
-  const step = work.settled(now, this, { ok: false, error });
-  if (step >= DONE) return returnOrThrow<T>(work);
-  const { run, promise } = follow(work, operation, undefined, returnOrThrow<T>);
-  if (step === SEND) {
-    const attempt = work.current as Attempt;
-    let answer: PromiseLike<T> | T;
-    try {
-      answer = operation(attempt);
-    } catch (error) {
-      answer = Promise.reject(error);
-    }
-    run.attend(attempt, answer);
-  } else run.go(step);
-  return promise;
+export function returnOrThrow<T>(work: Work): T {
+  if (work.stop && !conclude(work).resultIsValue) throw work.result;
+  return work.result as T;
 }
 
-export function returnOrThrow<T>(work: Work): T {
-  if (work.stop && !conclude(work).isValue) throw work.given;
-  return work.given as T;
+/** What `run` makes of an ending. */
+export function unwrap<T>(ending: Ending<T>): T {
+  if (ending.ok || !ending.thrown) return ending.value as T;
+  throw ending.error;
 }
 
 function endingOf<T>(work: Work): Ending<T> {
-  return work.stop ? new Failed<T>(work) : { ok: true, value: work.given as T, story: work.story };
+  return work.stop ? new Failed<T>(work) : { ok: true, value: work.result as T, story: work.story };
 }
 
-/** A failure whose error is made when it is read: a refusal that nobody looks at costs next to nothing. */
+/** A failure whose error is made when it is read: a refusal that is not looked at costs next to nothing. */
 class Failed<T> implements Failure<T> {
   readonly ok = false;
   readonly #work: Work;
@@ -301,15 +249,15 @@ class Failed<T> implements Failure<T> {
   }
 
   get thrown(): boolean {
-    return !this.#work.isValue;
+    return !this.#work.resultIsValue;
   }
 
   get error(): unknown {
-    return this.#work.isValue ? undefined : conclude(this.#work).given;
+    return this.#work.resultIsValue ? undefined : conclude(this.#work).result;
   }
 
   get value(): T | undefined {
-    return this.#work.isValue ? (conclude(this.#work).given as T) : undefined;
+    return this.#work.resultIsValue ? (conclude(this.#work).result as T) : undefined;
   }
 
   get story(): Story {
@@ -318,7 +266,7 @@ class Failed<T> implements Failure<T> {
 }
 
 function conclude(work: Work): Work {
-  work.given = work.refusal();
-  recordEnding(work.given, { story: work.story, born: work.born });
+  work.result = work.refusal();
+  recordEnding(work.result, { story: work.story, serial: work.serial });
   return work;
 }

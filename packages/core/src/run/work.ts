@@ -6,25 +6,10 @@ import type { RetryBudget } from '../machines/budget.ts';
 import type { Target } from '../machines/target.ts';
 import type { Plan, RunOptions } from '../policy/plan.ts';
 import { isExpired } from '../report/errors.ts';
-import { endedInside, nextMoment, type Story, type StoryAttempt } from '../report/story.ts';
+import { endedInside, nextSerial, type Story, type StoryAttempt } from '../report/story.ts';
 import { Attempt } from './attempt.ts';
 import { ask } from './call-user.ts';
-
-/** What the one who drives a piece of work has to do next. */
-export type Step = typeof SEND | typeof WAIT | typeof DONE | typeof STOP;
-/** Call the operation with `work.current`, then tell `settled`. */
-export const SEND = 0;
-/** Nothing until `wakeAt`, when `alarm` is due, or until an attempt in flight settles. */
-export const WAIT = 1;
-/** The work is done: `given` is its value. */
-export const DONE = 2;
-/** The work is over without success: throw `given`, or return it where it `isValue`; `stop` says why. */
-export const STOP = 3;
-
-/** Performs the steps of some work: the shell, or the simulator. */
-export interface Driver {
-  perform(step: Step): void;
-}
+import { DONE, type Driver, SEND, STOP, type Step, WAIT } from './step.ts';
 
 /**
  * One piece of work on its way through a policy: a synchronous state machine that performs nothing itself.
@@ -35,7 +20,7 @@ export class Work implements History {
   declare readonly options: RunOptions | undefined;
   declare readonly startedAt: number;
   /** When it began, among all runs and attempts. */
-  declare born: number;
+  declare serial: number;
   declare readonly patienceEndsAt: number;
   declare attempt: number;
   declare previousDelayMs: number;
@@ -52,9 +37,9 @@ export class Work implements History {
   /** True from a verdict to retry until the next attempt. */
   declare backingOff: boolean;
   /** What the latest attempt gave; in the end, what the work gives. */
-  declare given: unknown;
-  /** `given` is a value that was judged a failure, such as a response: it is returned, not thrown. */
-  declare isValue: boolean;
+  declare result: unknown;
+  /** `result` is a value that was judged a failure, such as a response: it is returned, not thrown. */
+  declare resultIsValue: boolean;
   declare stop: StopReason | undefined;
   /** On the scale of the clock; −1 while it goes on. */
   declare endedAt: number;
@@ -67,7 +52,7 @@ export class Work implements History {
     this.plan = plan;
     this.options = options;
     this.startedAt = now;
-    this.born = nextMoment();
+    this.serial = nextSerial();
     this.patienceEndsAt = patienceEndsAt;
     this.attempt = 0;
     this.previousDelayMs = 0;
@@ -78,8 +63,8 @@ export class Work implements History {
     this.current = undefined;
     this.wakeAt = Infinity;
     this.backingOff = false;
-    this.given = undefined;
-    this.isValue = false;
+    this.result = undefined;
+    this.resultIsValue = false;
     this.stop = undefined;
     this.endedAt = -1;
     this.log = none;
@@ -111,13 +96,13 @@ export class Work implements History {
 
   /** The alarm set for `wakeAt` rang. A busy thread may have been late to notice. */
   alarm(now: number): Step {
-    if (this.plan.killSwitch.isOn) return this.giveUp(now, 'kill_switch', this.given);
-    return now < this.patienceEndsAt ? this.send(now) : this.giveUp(now, 'patience_too_short', this.given);
+    if (this.plan.killSwitch.isOn) return this.giveUp(now, 'kill_switch', this.result);
+    return now < this.patienceEndsAt ? this.send(now) : this.giveUp(now, 'patience_too_short', this.result);
   }
 
-  /** The caller has left: whatever is in flight or waiting is given up. */
+  /** The caller has left: whatever is in flight or waiting is result up. */
   cancel(now: number, reason: unknown): Step {
-    this.isValue = false;
+    this.resultIsValue = false;
     if (!this.backingOff) this.current?.abandon(now, reason);
     return this.giveUp(now, 'cancelled', reason);
   }
@@ -127,7 +112,7 @@ export class Work implements History {
     if (isJudged(this.plan, this.options, value)) {
       return this.settled(now, attempt, { ok: true, value });
     }
-    this.given = value;
+    this.result = value;
     this.learn(now, attempt, okay);
     return this.finish(now, attempt, okay);
   }
@@ -140,21 +125,21 @@ export class Work implements History {
       return STOP;
     }
     const { plan } = this;
-    const given = outcome.ok ? outcome.value : outcome.error;
-    this.given = given;
+    const result = outcome.ok ? outcome.value : outcome.error;
+    this.result = result;
     this.learn(now, attempt, judged);
     if (judged.class === 'ok') return this.finish(now, attempt, judged);
 
     if (this.payment !== NONE) this.budget?.retryFailed(now, this.payment === POSTPAID);
     this.payment = NONE;
-    this.isValue = outcome.ok;
-    this.inner = endedInside(given, attempt.since);
-    // Of one that was over by our own limit, a run inside has not given up: it was told to leave.
-    if (this.inner && !attempt.over) this.retryVeto ??= 'not_owner';
+    this.resultIsValue = outcome.ok;
+    this.inner = endedInside(result, attempt.serial);
+    // Of one that was over by our own limit, a run inside has not result up: it was told to leave.
+    if (this.inner && !attempt.abandoned) this.retryVeto ??= 'not_owner';
     if (plan.killSwitch.isOn) this.retryVeto ??= 'kill_switch';
     const asked = this.options?.retryVeto;
     if (asked) this.retryVeto ??= ask(asked, 'not_replayable');
-    const payment = paymentFor(judged, given, plan.hintCapMs);
+    const payment = paymentFor(judged, result, plan.hintCapMs);
     const verdict = this.decide(now, judged, payment);
     const told: StoryAttempt = {
       attempt: attempt.attempt,
@@ -163,7 +148,7 @@ export class Work implements History {
       class: judged.class,
       unknown: judged.unknown,
       retryAfterMs: judged.retryAfterMs,
-      outcome: given,
+      outcome: result,
       verdict,
     };
     // An empty array that is pushed to makes room for seventeen.
@@ -175,7 +160,7 @@ export class Work implements History {
     }
     plan.reporter?.attempt(this, attempt, now, judged, verdict);
     if (this.stop) return STOP;
-    if (verdict.kind === 'give_up') return this.giveUp(now, verdict.because, given);
+    if (verdict.kind === 'give_up') return this.giveUp(now, verdict.because, result);
     if (verdict.kind !== 'retry') return WAIT;
     this.payment = payment;
     this.budget?.startRetry(now, payment === POSTPAID);
@@ -201,10 +186,10 @@ export class Work implements History {
     return DONE;
   }
 
-  giveUp(now: number, stop: StopReason, given: unknown): Step {
+  giveUp(now: number, stop: StopReason, result: unknown): Step {
     const { counters, reporter } = this.plan;
     this.stop = stop;
-    this.given = given;
+    this.result = result;
     this.endedAt = now;
     if (this.payment !== NONE) {
       const isPostpaid = this.payment === POSTPAID;
@@ -249,23 +234,8 @@ export class Work implements History {
 
   /** The error of work that was refused before anything was called. */
   refusal(): unknown {
-    return this.given;
+    return this.result;
   }
-}
-
-/** The first attempt where nothing stands around attempts. If it succeeds, `plan.onSuccess` is all that is left to do. */
-export function startPlainAttempt(plan: Plan, patienceEndsAt: number): Attempt {
-  plan.counters.operations++;
-  plan.counters.attempts++;
-  return new Attempt(plan, 1, patienceEndsAt);
-}
-
-/** The machine of work that was begun without it, when it is needed after all. */
-export function takeOver({ plan, attempt, since, patienceEndsAt }: Attempt, startedAt: number): Work {
-  const work = plan.work(undefined, startedAt, patienceEndsAt);
-  work.attempt = attempt;
-  work.born = since;
-  return work;
 }
 
 /** Whether a value has to be judged at all: most are simply good. */
@@ -300,10 +270,10 @@ function askCaller(
  * After a sign of overload a retry is paid for at once, and its success says little about the next one. A server that
  * names the time at which to come back has room then: a retry that waited for it and succeeds gets its token back.
  */
-function paymentFor(judged: Judgement, given: unknown, hintCapMs: number): Payment {
+function paymentFor(judged: Judgement, result: unknown, hintCapMs: number): Payment {
   const isInvited = judged.retryAfterMs !== undefined && hintCapMs > 0;
   if (judged.class === 'throttled' || judged.overload) return isInvited ? REFUNDED : PREPAID;
-  return isExpired(given) ? PREPAID_TIMEOUT : POSTPAID;
+  return isExpired(result) ? PREPAID_TIMEOUT : POSTPAID;
 }
 
 /** How the retry that is under way is paid for. */
@@ -319,7 +289,7 @@ const NONE = 0;
 const PREPAID = 1;
 /** With a token, which a quick answer gives back. */
 export const PREPAID_TIMEOUT = 2;
-/** With a token that is given back. */
+/** With a token that is result back. */
 export const REFUNDED = 3;
 /** With a token if it fails. */
 const POSTPAID = 4;
