@@ -4,7 +4,7 @@ import { breakerOf, policy, transient } from 'holdfast';
 import { after, scripted } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Blame, outageMaxMs } from '../src/consumer/blame.ts';
-import type { Brake } from '../src/consumer/dependency-gate.ts';
+import type { DependencyGate } from '../src/consumer/dependency-gate.ts';
 import type { Task } from '../src/consumer/task.ts';
 import { idOf, idsFrom, outageStage, type Store } from './outage-stage.ts';
 import { down } from './stage.ts';
@@ -413,8 +413,8 @@ describe('in an outage', () => {
 
 test('at most a thousand events are remembered, and none for longer than an outage lasts', () => {
   let failed = 0;
-  const brake = { hasNames: true, names: ['payment'], isOnFor: () => true };
-  const blame = new Blame({ ...brake, counts: () => [{ failed, succeeded: 0 }] } as unknown as Brake);
+  const gate = { hasDependencies: true, names: ['payment'], isDown: () => true };
+  const blame = new Blame({ ...gate, counts: () => [{ failed, succeeded: 0 }] } as unknown as DependencyGate);
   const fail = (id: string, now: number) => {
     const task = { id } as Task;
     blame.begin(task);

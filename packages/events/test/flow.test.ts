@@ -355,7 +355,7 @@ describe('stop', () => {
     await publish({ id: 'b' });
     await clock.advance('1m');
     expect(await left()).toEqual(['b ready']);
-    expect([clock.pendingTimers, storage.bells.get('orders')?.size]).toEqual([0, 0]);
+    expect([clock.pendingTimers, storage.doorbells.get('orders')?.size]).toEqual([0, 0]);
     await orders.stop();
   });
 

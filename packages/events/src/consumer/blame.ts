@@ -1,5 +1,5 @@
 import type { AttemptRecord } from '@holdfast/contracts';
-import type { Brake, BreakerCounts } from './dependency-gate.ts';
+import type { BreakerCounts, DependencyGate } from './dependency-gate.ts';
 import type { Task } from './task.ts';
 
 /** What has been counted of one dependency so far. */
@@ -12,16 +12,16 @@ export interface Count extends BreakerCounts {
 export interface Fault {
   /** The event's own. Otherwise the dependency's, as far as anybody can tell. */
   readonly isOwn: boolean;
-  /** The dependencies, by their places in the brake, on which a call has failed meanwhile. */
-  readonly places: readonly number[];
+  /** The dependencies, by their index in the gate, on which a call has failed meanwhile. */
+  readonly failedDependencies: readonly number[];
   /** No breaker of one of them is closed. */
-  readonly isBraked: boolean;
+  readonly isDependencyDown: boolean;
   /** Others have succeeded on one of them between two failures of the event, now or before. */
-  readonly isConvicted: boolean;
+  readonly isProvenOwn: boolean;
   /** Failed probes that cost nothing when they failed and count now. The store has not counted them. */
-  readonly owed: number;
+  readonly uncounted: number;
   /** The last of them; it is not in the story yet. */
-  readonly unpaid: AttemptRecord | undefined;
+  readonly lastUncounted: AttemptRecord | undefined;
 }
 
 /** What is remembered of an event that failed when a dependency did. */
@@ -30,9 +30,9 @@ interface Failure {
   /** At the end of its last failure: what succeeds after it is the work of others. */
   readonly counts: readonly Count[];
   /** Others have succeeded between two of its failures. */
-  readonly isConvicted: boolean;
-  readonly owed: number;
-  readonly unpaid: AttemptRecord | undefined;
+  readonly isProvenOwn: boolean;
+  readonly uncounted: number;
+  readonly lastUncounted: AttemptRecord | undefined;
 }
 
 /** An event that has been the only one to fail for 4 hours pays for its failures; until then it may be an outage. */
@@ -43,11 +43,11 @@ const rememberedMax = 1000;
 
 const OWN: Fault = {
   isOwn: true,
-  places: [],
-  isBraked: false,
-  isConvicted: false,
-  owed: 0,
-  unpaid: undefined,
+  failedDependencies: [],
+  isDependencyDown: false,
+  isProvenOwn: false,
+  uncounted: 0,
+  lastUncounted: undefined,
 };
 
 /**
@@ -62,7 +62,7 @@ const OWN: Fault = {
  * each failure but the last that it has.
  */
 export class Blame {
-  readonly #brake: Brake;
+  readonly #gate: DependencyGate;
   /** Events handled by means of each dependency. */
   readonly #handled: number[];
   /** By the ids of events, the least recent failure first. */
@@ -70,9 +70,9 @@ export class Blame {
   /** The event that failed last, and since when no other has. */
   #last: { readonly id: string; readonly since: number } | undefined;
 
-  constructor(brake: Brake) {
-    this.#brake = brake;
-    this.#handled = brake.names.map(() => 0);
+  constructor(gate: DependencyGate) {
+    this.#gate = gate;
+    this.#handled = gate.names.map(() => 0);
   }
 
   get remembered(): number {
@@ -81,14 +81,14 @@ export class Blame {
 
   /** A handler is about to run. */
   begin(task: Task): void {
-    if (this.#brake.hasNames) task.countsBefore = this.#counts();
+    if (this.#gate.hasDependencies) task.countsBefore = this.#counts();
   }
 
   /** An event has been handled. */
   succeeded({ countsBefore }: Task): void {
     if (!countsBefore) return;
-    for (const [place, { succeeded }] of this.#brake.counts().entries())
-      if (succeeded > countsBefore[place]!.succeeded) this.#handled[place]! += 1;
+    for (const [index, { succeeded }] of this.#gate.counts().entries())
+      if (succeeded > countsBefore[index]!.succeeded) this.#handled[index]! += 1;
   }
 
   /** Whose failure it is. `aloneMaxMs`: how long an event may fail without any other before it is its own. */
@@ -96,33 +96,50 @@ export class Blame {
     const { countsBefore } = task;
     if (!countsBefore) return OWN;
     const failure = this.#failures.get(task.id);
-    const { owed = 0, unpaid, isConvicted: wasConvicted = false } = failure ?? {};
-    const places = this.#failedSince(countsBefore);
-    if (places.length === 0) return { ...OWN, owed };
-    const isBraked = places.some((place) => this.#brake.isOnFor(place, now));
+    const { uncounted = 0, lastUncounted, isProvenOwn: wasProvenOwn = false } = failure ?? {};
+    const failedDependencies = this.#failedSince(countsBefore);
+    if (failedDependencies.length === 0) return { ...OWN, uncounted };
+    const isDependencyDown = failedDependencies.some((index) => this.#gate.isDown(index, now));
     const othersSucceeded =
       failure !== undefined &&
-      places.some((place) => hasSucceeded(failure.counts[place]!, countsBefore[place]!, isBraked));
-    const isConvicted = wasConvicted || othersSucceeded;
+      failedDependencies.some((index) =>
+        hasSucceeded(failure.counts[index]!, countsBefore[index]!, isDependencyDown),
+      );
+    const isProvenOwn = wasProvenOwn || othersSucceeded;
     const aloneForMs = this.#last?.id === task.id ? now - this.#last.since : -1;
-    const isOwn = othersSucceeded || aloneForMs >= (isConvicted ? 0 : aloneMaxMs);
-    if (!isOwn) return { isOwn, places, isBraked, isConvicted, owed, unpaid: undefined };
-    return { isOwn, places, isBraked, isConvicted, owed: unpaid ? owed + 1 : owed, unpaid };
+    const isOwn = othersSucceeded || aloneForMs >= (isProvenOwn ? 0 : aloneMaxMs);
+    if (!isOwn)
+      return {
+        isOwn,
+        failedDependencies,
+        isDependencyDown,
+        isProvenOwn,
+        uncounted,
+        lastUncounted: undefined,
+      };
+    return {
+      isOwn,
+      failedDependencies,
+      isDependencyDown,
+      isProvenOwn,
+      uncounted: lastUncounted ? uncounted + 1 : uncounted,
+      lastUncounted,
+    };
   }
 
-  /** Remembers the failure of `task`. `unpaid`: it costs nothing yet. */
-  remember({ id }: Task, now: number, fault: Fault, unpaid?: AttemptRecord): void {
-    const { places, isOwn, isConvicted, owed } = fault;
-    if (places.length === 0) return;
-    const unpaidBefore = isOwn ? undefined : this.#failures.get(id)?.unpaid;
+  /** Remembers the failure of `task`. `lastUncounted`: it costs nothing yet. */
+  remember({ id }: Task, now: number, fault: Fault, lastUncounted?: AttemptRecord): void {
+    const { failedDependencies, isOwn, isProvenOwn, uncounted } = fault;
+    if (failedDependencies.length === 0) return;
+    const lastUncountedBefore = isOwn ? undefined : this.#failures.get(id)?.lastUncounted;
     if (this.#last?.id !== id) this.#last = { id, since: now };
     this.#failures.delete(id);
     this.#failures.set(id, {
       at: now,
       counts: this.#counts(),
-      isConvicted,
-      owed,
-      unpaid: unpaid ?? unpaidBefore,
+      isProvenOwn,
+      uncounted,
+      lastUncounted: lastUncounted ?? lastUncountedBefore,
     });
     this.#trim(now);
   }
@@ -145,13 +162,13 @@ export class Blame {
   }
 
   #counts(): readonly Count[] {
-    return this.#brake.counts().map((counts, place) => ({ ...counts, handled: this.#handled[place]! }));
+    return this.#gate.counts().map((counts, index) => ({ ...counts, handled: this.#handled[index]! }));
   }
 
-  /** The dependencies, by their places, on which a call has failed since then. */
+  /** The dependencies, by their index, on which a call has failed since then. */
   #failedSince(before: readonly Count[]): readonly number[] {
-    const counts = this.#brake.counts();
-    return [...counts.keys()].filter((place) => counts[place]!.failed > before[place]!.failed);
+    const counts = this.#gate.counts();
+    return [...counts.keys()].filter((index) => counts[index]!.failed > before[index]!.failed);
   }
 
   #trim(now: number): void {
@@ -163,6 +180,6 @@ export class Blame {
 }
 
 /** A call that succeeds proves nothing where each event needs several, and the breaker is open for another of them. */
-function hasSucceeded(before: Count, after: Count, isBraked: boolean): boolean {
-  return after.handled > before.handled || (!isBraked && after.succeeded > before.succeeded);
+function hasSucceeded(before: Count, after: Count, isDependencyDown: boolean): boolean {
+  return after.handled > before.handled || (!isDependencyDown && after.succeeded > before.succeeded);
 }

@@ -1,7 +1,7 @@
 import type { Settlement } from '@holdfast/contracts';
 
 /** What a consumer has done so far. It counts what the store has taken, not what was meant. */
-export class Tally {
+export class ConsumerCounters {
   /** Handlers that were called. */
   attempts = 0;
   succeeded = 0;

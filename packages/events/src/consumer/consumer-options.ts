@@ -18,8 +18,8 @@ import {
   systemRandom,
 } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
-import { checkFormat, type PayloadFormat } from '../publish/payload-format.ts';
-import { checkSchema, type StandardSchema } from '../publish/standard-schema.ts';
+import { assertFormat, type PayloadFormat } from '../publish/payload-format.ts';
+import { assertSchema, type StandardSchema } from '../publish/standard-schema.ts';
 import type { ConsumerPolicySpec } from './consumer-policy.ts';
 import { type ExclusiveRun, processExclusiveRun } from './exclusive-run.ts';
 import type { Handler } from './handler.ts';
@@ -93,8 +93,8 @@ export interface ConsumerSettings<T, Tx> {
     readonly ofCommits: readonly string[] | undefined;
     readonly ofAll: readonly string[] | undefined;
   };
-  readonly marksApart: Ledger<Tx> | undefined;
-  readonly triageApart: Triage | undefined;
+  readonly separateLedger: Ledger<Tx> | undefined;
+  readonly separateTriage: Triage | undefined;
   readonly handler: Handler<T, Tx>;
   readonly schema: StandardSchema<T> | undefined;
   readonly format: PayloadFormat;
@@ -152,12 +152,12 @@ export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSet
       ofCommits: effects === 'off' ? undefined : named,
       ofAll: effects === 'once' ? named : undefined,
     },
-    marksApart: engine && engine.features.marksWithSettlement !== true ? ledger : undefined,
-    triageApart:
+    separateLedger: engine && engine.features.marksWithSettlement !== true ? ledger : undefined,
+    separateTriage:
       options.triage ?? (engine && engine.features.parksInTriage !== true ? engine.triage : undefined),
     handler: options.handler,
-    schema: checkSchema(options.schema),
-    format: checkFormat(options.format ?? 'json'),
+    schema: assertSchema(options.schema),
+    format: assertFormat(options.format ?? 'json'),
     declared: {
       ...(ordering !== undefined && { ordering: oneOf('ordering', ordering, ['none', 'key']) }),
       ...(keepSettled !== undefined && { keepSettledMs: ms('keepSettled', keepSettled) }),

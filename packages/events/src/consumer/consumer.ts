@@ -2,12 +2,12 @@ import 'holdfast/ambient';
 import type { Settlement, SettlementKind, TopicCounts } from '@holdfast/contracts';
 import { type Duration, durationMs, type Policy, withoutAmbient } from 'holdfast';
 import { Blame } from './blame.ts';
-import { Tally } from './consumer-counters.ts';
+import { ConsumerCounters } from './consumer-counters.ts';
 import { type ConsumerOptions, readOptions } from './consumer-options.ts';
 import { consumerPolicy, storePolicy } from './consumer-policy.ts';
-import { Brake } from './dependency-gate.ts';
+import { DependencyGate } from './dependency-gate.ts';
 import { ConsumerStoppedError, LeaseLostError } from './event-errors.ts';
-import { type ConsumerStatus, isHeard, tell } from './event-notices.ts';
+import { type ConsumerStatus, hasListeners, notify } from './event-notices.ts';
 import { Fetcher } from './fetcher.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { Judge } from './judge.ts';
@@ -64,13 +64,13 @@ const counted = [
   'leasesLost',
   'repeated',
   'dlqRate',
-] as const satisfies readonly (keyof Tally)[];
+] as const satisfies readonly (keyof ConsumerCounters)[];
 
 /** After these an event is still in the topic. */
-const comesBack: ReadonlySet<SettlementKind> = new Set(['retry', 'snooze', 'return']);
+const staysInTopic: ReadonlySet<SettlementKind> = new Set(['retry', 'snooze', 'return']);
 
 /** How long a handler that was told to come to its end may take for it. */
-const lastMomentMs = 1000;
+const abortedGraceMs = 1000;
 
 /** Has the events of a topic handled. One consumer a topic and process is enough: it runs many handlers at once. */
 export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, Tx>): Consumer {
@@ -81,30 +81,30 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     { attempts: 'unlimited', patience: leaseMs, retryOn: 'any', backoff: { base: '20ms', cap: '2s' } },
     { clock, random },
   );
-  const tally = new Tally();
-  const brake = new Brake(settings.dependsOn);
-  const blame = new Blame(brake);
-  const orders = new TopicControlState(broker.controls, topic);
-  const judge = new Judge<Tx>({ ...settings, policy, brake, blame, orders });
-  const concurrency = () => Math.max(0, orders.concurrencyMax ?? settings.concurrency);
-  const heading = (at = clock.now()) => ({ consumer: name, topic, at });
+  const counters = new ConsumerCounters();
+  const gate = new DependencyGate(settings.dependsOn);
+  const blame = new Blame(gate);
+  const controls = new TopicControlState(broker.controls, topic);
+  const judge = new Judge<Tx>({ ...settings, policy, gate, blame, controls });
+  const concurrency = () => Math.max(0, controls.concurrencyMax ?? settings.concurrency);
+  const header = (at = clock.now()) => ({ consumer: name, topic, at });
   let status: ConsumerStatus = 'idle';
   let finished = 0;
 
   function onStatus(to: ConsumerStatus): void {
     if (to === status) return;
-    if (isHeard()) tell({ ...heading(), type: 'status', from: status, to });
+    if (hasListeners()) notify({ ...header(), type: 'status', from: status, to });
     status = to;
   }
 
   function onFailure(what: string, delayMs: number): void {
-    if (isHeard()) tell({ ...heading(), type: 'store_failed', what, delayMs });
+    if (hasListeners()) notify({ ...header(), type: 'store_failed', what, delayMs });
   }
 
   function onDecided(task: Task, settlement: Settlement<Tx>): void {
-    if (isHeard()) tell(noticeOf(name, task, settlement, clock.now()));
+    if (hasListeners()) notify(noticeOf(name, task, settlement, clock.now()));
     if (settlement.kind === 'ack') blame.succeeded(task);
-    if (!comesBack.has(settlement.kind)) blame.forget(task.id);
+    if (!staysInTopic.has(settlement.kind)) blame.forget(task.id);
     settler.add(task, settlement);
   }
 
@@ -112,13 +112,13 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     // One that is being settled hears it from the store.
     if (task.phase === SETTLING || task.phase === OVER) return;
     task.abort(new LeaseLostError(task.id));
-    crew.takeAway(task as Task<T>);
+    pool.revoke(task as Task<T>);
     task.end(OVER);
     task.batch.open -= 1;
-    tally.leasesLost += 1;
-    if (isHeard()) tell({ ...heading(), ...idOf(task), type: 'lease_lost' });
-    crew.hire();
-    feed.goOn();
+    counters.leasesLost += 1;
+    if (hasListeners()) notify({ ...header(), ...idOf(task), type: 'lease_lost' });
+    pool.startWorkers();
+    fetcher.poll();
   }
 
   const settler = new Settler<Tx>({
@@ -128,43 +128,43 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     onFailure,
     onSettled(task, settlement, settled) {
       finished += 1;
-      if (settled.took) tally.count(settlement, task.attempt, settled.repeated || task.isRepeated);
+      if (settled.took) counters.count(settlement, task.attempt, settled.repeated || task.isRepeated);
       else {
-        tally.leasesLost += 1;
-        if (isHeard()) tell({ ...heading(), ...idOf(task), type: 'lease_lost' });
+        counters.leasesLost += 1;
+        if (hasListeners()) notify({ ...header(), ...idOf(task), type: 'lease_lost' });
       }
     },
     onBatch(type, count) {
-      if (isHeard()) tell({ ...heading(), type, count });
+      if (hasListeners()) notify({ ...header(), type, count });
       if (type === 'settling') return;
       // What waited behind a settled event may be due now.
-      feed.ring();
-      if (feed.isIdle) exclusiveRun.release();
+      fetcher.ring();
+      if (fetcher.isIdle) exclusiveRun.notifyOwner();
     },
   });
   const heartbeat = new Heartbeat({ broker, clock, leaseMs, onLost, onFailure });
-  const crew = new WorkerPool<T, Tx>({
+  const pool = new WorkerPool<T, Tx>({
     ...settings,
     judge,
-    brake,
+    gate,
     concurrency,
     onBegin(task, now) {
-      tally.attempts += 1;
+      counters.attempts += 1;
       blame.begin(task);
-      if (isHeard()) tell({ ...heading(now), ...idOf(task), type: 'begun', mode: task.mode });
+      if (hasListeners()) notify({ ...header(now), ...idOf(task), type: 'begun', mode: task.mode });
     },
     onDecided,
-    onRoom: () => feed.goOn(),
-    onRest: () => void settler.flush(),
+    onRoom: () => fetcher.poll(),
+    onOutOfWork: () => void settler.flush(),
   });
-  const feed = new Fetcher<T, Tx>({
+  const fetcher = new Fetcher<T, Tx>({
     ...settings,
-    crew,
+    pool,
     settler,
     heartbeat,
-    brake,
+    gate,
     blame,
-    orders,
+    controls,
     store,
     ledger: settings.looksUp ? settings.ledger : undefined,
     concurrency,
@@ -172,22 +172,22 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     onStatus,
     onFailure,
     onLeased({ deliveries, suspects }) {
-      if (isHeard()) tell({ ...heading(), type: 'leased', count: deliveries.length, suspects });
+      if (hasListeners()) notify({ ...header(), type: 'leased', count: deliveries.length, suspects });
     },
   });
 
   async function stop(graceMs: number): Promise<void> {
     onStatus('stopping');
-    await feed.end();
+    await fetcher.end();
     const running = () => [...heartbeat.inHand()].filter((task) => task.isRunning);
-    if (!(await crew.close(graceMs))) {
+    if (!(await pool.close(graceMs))) {
       for (const task of running()) task.abort(new ConsumerStoppedError(name));
-      await crew.close(lastMomentMs);
+      await pool.close(abortedGraceMs);
       for (const task of running()) onDecided(task, { lease: task.delivery.lease, kind: 'return' });
     }
     while (settler.unsettled > 0) await settler.flush();
     heartbeat.stop();
-    exclusiveRun.leave(feed);
+    exclusiveRun.leave(fetcher);
     onStatus('stopped');
   }
 
@@ -195,7 +195,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     const { ordering } = await broker.declare(topic, settings.declared);
     if (stopped) return;
     onStatus('running');
-    feed.begin(ordering);
+    fetcher.begin(ordering);
   }
 
   let started: Promise<void> | undefined;
@@ -229,18 +229,18 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
       topic,
       status,
       concurrency: concurrency(),
-      running: crew.running,
-      queued: crew.queued,
+      running: pool.running,
+      queued: pool.queued,
       settling: settler.unsettled,
-      suspects: feed.suspects,
-      nextDueInMs: feed.nextDueInMs ?? null,
-      dependsOn: brake.names,
+      suspects: fetcher.suspects,
+      nextDueInMs: fetcher.nextDueInMs ?? null,
+      dependsOn: gate.names,
       counters: {
-        ...(Object.fromEntries(counted.map((each) => [each, tally[each]])) as Record<
+        ...(Object.fromEntries(counted.map((each) => [each, counters[each]])) as Record<
           (typeof counted)[number],
           number
         >),
-        parkedBecause: { ...tally.parkedBecause },
+        parkedBecause: { ...counters.parkedBecause },
       },
     }),
 

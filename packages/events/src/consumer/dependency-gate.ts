@@ -10,7 +10,7 @@ export interface BreakerCounts {
  * What a consumer depends on, by the names of policies. While all breakers of one are open its events stay in the store: no
  * attempt is burnt, and the parking lot does not fill.
  */
-export class Brake {
+export class DependencyGate {
   readonly names: readonly string[];
 
   constructor(names: readonly string[]) {
@@ -18,7 +18,7 @@ export class Brake {
   }
 
   /** Whether the consumer depends on anything. */
-  get hasNames(): boolean {
+  get hasDependencies(): boolean {
     return this.names.length > 0;
   }
 
@@ -50,9 +50,9 @@ export class Brake {
     });
   }
 
-  /** Whether no breaker of the dependency at this place is closed. */
-  isOnFor(place: number, now: number): boolean {
-    return roomOf(this.names[place]!, now) < Infinity;
+  /** Whether no breaker of the dependency at this index is closed. */
+  isDown(index: number, now: number): boolean {
+    return roomOf(this.names[index]!, now) < Infinity;
   }
 }
 

@@ -2,7 +2,7 @@ import diagnostics from 'node:diagnostics_channel';
 import type { ErrorNote } from '@holdfast/contracts';
 import type { OutcomeClass } from 'holdfast';
 
-interface Heading {
+interface NoticeHeader {
   /** Of the handler. */
   readonly consumer: string;
   readonly topic: string;
@@ -10,7 +10,7 @@ interface Heading {
   readonly at: number;
 }
 
-interface OfEvent extends Heading {
+interface EventHeader extends NoticeHeader {
   readonly id: string;
   readonly key: string | undefined;
   readonly attempt: number;
@@ -18,29 +18,29 @@ interface OfEvent extends Heading {
 
 /** Everything that happens to events, as it happens. */
 export type EventNotice =
-  | (Heading & { readonly type: 'leased'; readonly count: number; readonly suspects: number })
-  | (OfEvent & { readonly type: 'begun'; readonly mode: 'live' | 'retry' | 'replay' })
+  | (NoticeHeader & { readonly type: 'leased'; readonly count: number; readonly suspects: number })
+  | (EventHeader & { readonly type: 'begun'; readonly mode: 'live' | 'retry' | 'replay' })
   /** Its settlement is decided. It counts when it is `settled`. */
-  | (OfEvent & { readonly type: 'succeeded'; readonly tookMs: number })
-  | (OfEvent & {
+  | (EventHeader & { readonly type: 'succeeded'; readonly tookMs: number })
+  | (EventHeader & {
       readonly type: 'retry';
       readonly because: OutcomeClass;
       readonly delayMs: number;
       readonly tookMs: number;
       readonly error: ErrorNote;
     })
-  | (OfEvent & { readonly type: 'snoozed'; readonly delayMs: number })
-  | (OfEvent & { readonly type: 'parked'; readonly stop: string; readonly error: ErrorNote | undefined })
+  | (EventHeader & { readonly type: 'snoozed'; readonly delayMs: number })
+  | (EventHeader & { readonly type: 'parked'; readonly stop: string; readonly error: ErrorNote | undefined })
   /** Because of a reason, to a topic. */
-  | (OfEvent & { readonly type: 'discarded' | 'rerouted'; readonly because: string })
+  | (EventHeader & { readonly type: 'discarded' | 'rerouted'; readonly because: string })
   /** It is as if it had never been leased. With an error: a probe that failed, and costs nothing. */
-  | (OfEvent & { readonly type: 'returned'; readonly error?: ErrorNote })
-  | (OfEvent & { readonly type: 'lease_lost' })
+  | (EventHeader & { readonly type: 'returned'; readonly error?: ErrorNote })
+  | (EventHeader & { readonly type: 'lease_lost' })
   /** A batch is handed to the store, and is in it. */
-  | (Heading & { readonly type: 'settling' | 'settled'; readonly count: number })
+  | (NoticeHeader & { readonly type: 'settling' | 'settled'; readonly count: number })
   /** The store did not answer as it should; it is asked again after `delayMs`. */
-  | (Heading & { readonly type: 'store_failed'; readonly what: string; readonly delayMs: number })
-  | (Heading & { readonly type: 'status'; readonly from: ConsumerStatus; readonly to: ConsumerStatus });
+  | (NoticeHeader & { readonly type: 'store_failed'; readonly what: string; readonly delayMs: number })
+  | (NoticeHeader & { readonly type: 'status'; readonly from: ConsumerStatus; readonly to: ConsumerStatus });
 
 /** `dependency_down`: what it depends on does not admit. `exclusive`: it runs, or waits to run, a suspect. */
 export type ConsumerStatus = 'idle' | 'running' | 'dependency_down' | 'exclusive' | 'stopping' | 'stopped';
@@ -57,12 +57,12 @@ export function subscribeEvents(listener: EventListener): () => void {
 }
 
 /** While nobody hears, no notice is even made. */
-export function isHeard(): boolean {
+export function hasListeners(): boolean {
   return listeners.size > 0 || channel.hasSubscribers;
 }
 
 /** A listener that throws must not harm the work it hears of: its error surfaces on its own. */
-export function tell(notice: EventNotice): void {
+export function notify(notice: EventNotice): void {
   for (const listener of listeners) {
     try {
       listener(notice);

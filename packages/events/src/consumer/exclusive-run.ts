@@ -2,7 +2,7 @@
 export interface Participant {
   readonly isIdle: boolean;
   /** Something has changed: look again. */
-  goOn(): void;
+  poll(): void;
 }
 
 /**
@@ -10,41 +10,41 @@ export interface Participant {
  * else the process had in hand would die with it.
  */
 export class ExclusiveRun {
-  readonly #inhabitants = new Set<Participant>();
+  readonly #participants = new Set<Participant>();
   #owner: Participant | undefined;
 
-  enter(inhabitant: Participant): void {
-    this.#inhabitants.add(inhabitant);
+  join(participant: Participant): void {
+    this.#participants.add(participant);
   }
 
-  leave(inhabitant: Participant): void {
-    this.#inhabitants.delete(inhabitant);
-    this.giveBack(inhabitant);
-    this.release();
+  leave(participant: Participant): void {
+    this.#participants.delete(participant);
+    this.release(participant);
+    this.notifyOwner();
   }
 
   /** Whether another is alone, or waits to be: then nothing more may be taken in hand. */
-  isWantedBeside(inhabitant: Participant): boolean {
-    return this.#owner !== undefined && this.#owner !== inhabitant;
+  isHeldByOther(participant: Participant): boolean {
+    return this.#owner !== undefined && this.#owner !== participant;
   }
 
   /** True once everybody's hands are empty. Until then the others take nothing more, and this is told to look again. */
-  tryAcquire(inhabitant: Participant): boolean {
-    this.#owner ??= inhabitant;
-    if (this.#owner !== inhabitant) return false;
-    for (const each of this.#inhabitants) if (!each.isIdle) return false;
+  tryAcquire(participant: Participant): boolean {
+    this.#owner ??= participant;
+    if (this.#owner !== participant) return false;
+    for (const each of this.#participants) if (!each.isIdle) return false;
     return true;
   }
 
-  giveBack(inhabitant: Participant): void {
-    if (this.#owner !== inhabitant) return;
+  release(participant: Participant): void {
+    if (this.#owner !== participant) return;
     this.#owner = undefined;
-    for (const each of this.#inhabitants) each.goOn();
+    for (const each of this.#participants) each.poll();
   }
 
   /** Somebody's hands have become empty. */
-  release(): void {
-    this.#owner?.goOn();
+  notifyOwner(): void {
+    this.#owner?.poll();
   }
 }
 

@@ -9,7 +9,7 @@ import {
 import { type Clock, decide, type History, type Judgement, markOf, type Policy } from 'holdfast';
 import { type Blame, type Fault, outageMaxMs } from './blame.ts';
 import { isRefusal } from './consumer-policy.ts';
-import type { Brake } from './dependency-gate.ts';
+import type { DependencyGate } from './dependency-gate.ts';
 import { CrashedError, PoisonError } from './event-errors.ts';
 import { isHandlerResult } from './handler-result.ts';
 import { redaction } from './redaction.ts';
@@ -19,9 +19,9 @@ import type { TopicControlState } from './topic-control-state.ts';
 export interface JudgeSettings {
   readonly policy: Policy;
   readonly clock: Clock;
-  readonly brake: Brake;
+  readonly gate: DependencyGate;
   readonly blame: Blame;
-  readonly orders: TopicControlState;
+  readonly controls: TopicControlState;
   /** Of the process: it is in the story. */
   readonly owner: string;
   /** What an event that is done is marked with; `undefined`: it is not. */
@@ -53,12 +53,12 @@ export class Judge<Tx> {
 
   /** What becomes of an event that is not to be handled at all; `undefined`: it is. */
   beforeHandler(task: Task, now: number): Settlement<Tx> | undefined {
-    const { orders, deathsMax } = this.#settings;
+    const { controls, deathsMax } = this.#settings;
     const { delivery } = task;
     if (task.isRepeated) return { lease: delivery.lease, kind: 'ack' };
-    if (!orders.isEmpty) {
-      if (orders.skips(delivery.id)) return this.#park(task, 'skipped', delivery.lastError);
-      const to = orders.destinationOf(delivery.type);
+    if (!controls.isEmpty) {
+      if (controls.skips(delivery.id)) return this.#park(task, 'skipped', delivery.lastError);
+      const to = controls.destinationOf(delivery.type);
       if (to !== undefined) return { lease: delivery.lease, kind: 'reroute', to };
     }
     if (delivery.deaths >= deathsMax) {
@@ -100,20 +100,20 @@ export class Judge<Tx> {
 
   /** What becomes of an event whose handler, or commit, has thrown. `insisted`: the handler wants it to be tried again. */
   failed(task: Task, error: unknown, insisted = false): Settlement<Tx> {
-    const { policy, blame, brake, clock } = this.#settings;
+    const { policy, blame, gate, clock } = this.#settings;
     const now = clock.now();
     const { plan } = policy;
     const { delivery } = task;
-    const { judged, isRefused } = this.#look(error, insisted);
+    const { judged, isRefused } = this.#classify(error, insisted);
     const retryVeto = plan.killSwitch.isOn ? 'kill_switch' : undefined;
     const fault = blame.of(task, now, this.#aloneMaxMs(task));
-    const isUncalled = isRefused && fault.places.length === 0 && brake.room(now) === 0;
-    const isFree = isUncalled || (!fault.isOwn && fault.isBraked);
-    if (isFree && isPassing(judged) && !retryVeto) {
+    const isUncalled = isRefused && fault.failedDependencies.length === 0 && gate.room(now) === 0;
+    const isFree = isUncalled || (!fault.isOwn && fault.isDependencyDown);
+    if (isFree && isTemporary(judged) && !retryVeto) {
       return this.#giveBack(task, now, error, judged, fault);
     }
     blame.remember(task, now, fault);
-    const attempt = task.attempt + fault.owed;
+    const attempt = task.attempt + fault.uncounted;
     const isSpared = isRefused || (!fault.isOwn && plan.attempts > 1 && attempt >= plan.attempts);
     const isPutOff = isSpared && delivery.snoozes < this.#settings.snoozesMax;
     const history: History = {
@@ -124,7 +124,7 @@ export class Judge<Tx> {
       idempotent: true,
       retryVeto,
     };
-    const reopensAt = brake.reopensAt(now);
+    const reopensAt = gate.reopensAt(now);
     const verdict = decide(plan, history, judged, {
       now,
       roll: plan.random(),
@@ -153,8 +153,8 @@ export class Judge<Tx> {
   #giveBack(task: Task, now: number, error: unknown, judged: Judgement, fault: Fault): Settlement<Tx> {
     const note = this.#noteOf(task, error);
     task.returnedFor = note;
-    const unpaid = this.#attempt(task, now, judged.class, note, 'retry', judged.class, fault);
-    this.#settings.blame.remember(task, now, fault, unpaid);
+    const lastUncounted = this.#attempt(task, now, judged.class, note, 'retry', judged.class, fault);
+    this.#settings.blame.remember(task, now, fault, lastUncounted);
     return { lease: task.delivery.lease, kind: 'return' };
   }
 
@@ -165,7 +165,7 @@ export class Judge<Tx> {
     return mayLetGo ? Math.min(holdForMs, outageMaxMs) : outageMaxMs;
   }
 
-  #look(error: unknown, insisted: boolean): { readonly judged: Judgement; readonly isRefused: boolean } {
+  #classify(error: unknown, insisted: boolean): { readonly judged: Judgement; readonly isRefused: boolean } {
     try {
       const judged = error instanceof PoisonError ? poison : this.#judgement(error, insisted);
       return { judged, isRefused: isRefusal(error) };
@@ -247,7 +247,7 @@ export class Judge<Tx> {
   ): AttemptRecord {
     const { clock, owner } = this.#settings;
     return {
-      attempt: task.attempt + (fault?.owed ?? 0),
+      attempt: task.attempt + (fault?.uncounted ?? 0),
       at: clock.epochMs(),
       tookMs: Math.round(now - task.startedAt),
       class: its,
@@ -264,11 +264,11 @@ export class Judge<Tx> {
 const poison: Judgement = { class: 'fatal' };
 
 /** It may be otherwise another time. */
-function isPassing({ class: its, retryNever }: Judgement): boolean {
+function isTemporary({ class: its, retryNever }: Judgement): boolean {
   return (its === 'transient' || its === 'throttled') && !retryNever;
 }
 
 /** What is stored of its attempts, and the failed probe that counts from now on. */
 function storyWith({ delivery }: Task, fault: Fault | undefined): readonly AttemptRecord[] {
-  return fault?.unpaid ? continueStory(delivery.story, fault.unpaid) : delivery.story;
+  return fault?.lastUncounted ? continueStory(delivery.story, fault.lastUncounted) : delivery.story;
 }

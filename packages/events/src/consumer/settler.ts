@@ -13,9 +13,9 @@ export interface SettlerSettings<Tx> {
   readonly settleWithinMs: number;
   readonly batchMax: number;
   /** Where marks are not written with settlements they are written before them. */
-  readonly marksApart: Ledger<Tx> | undefined;
+  readonly separateLedger: Ledger<Tx> | undefined;
   /** Where the parking lot is elsewhere it is told of replays that succeeded, before they are acknowledged. */
-  readonly triageApart: Triage | undefined;
+  readonly separateTriage: Triage | undefined;
   /** What the store has made of a settlement. */
   onSettled(task: Task, settlement: Settlement<Tx>, settled: SettlementResult): void;
   onBatch(type: 'settling' | 'settled', count: number): void;
@@ -30,10 +30,10 @@ interface Decided<Tx> {
 /** Gathers settlements for a moment, so that many share one write, and sees to it that each is made or lost with its lease. */
 export class Settler<Tx> extends Alarm {
   readonly #settings: SettlerSettings<Tx>;
-  #gathered: Decided<Tx>[] = [];
+  #pending: Decided<Tx>[] = [];
   #sending: Promise<void> | undefined;
   #sent = 0;
-  #isWanted = false;
+  #flushRequested = false;
 
   constructor(settings: SettlerSettings<Tx>) {
     super();
@@ -42,13 +42,13 @@ export class Settler<Tx> extends Alarm {
 
   /** Settlements that the store has not answered. */
   get unsettled(): number {
-    return this.#gathered.length + this.#sent;
+    return this.#pending.length + this.#sent;
   }
 
   add(task: Task, settlement: Settlement<Tx>): void {
     task.end(SETTLING);
     const { clock, settleWithinMs, batchMax } = this.#settings;
-    const count = this.#gathered.push({ task, settlement });
+    const count = this.#pending.push({ task, settlement });
     if (count === 1) clock.set(this, clock.now() + settleWithinMs);
     if (count >= batchMax) void this.flush();
   }
@@ -62,7 +62,7 @@ export class Settler<Tx> extends Alarm {
    * flush, or a store that answers at once would be asked for each by itself.
    */
   flush(): Promise<void> {
-    this.#isWanted = true;
+    this.#flushRequested = true;
     this.#sending ??= this.#sendAll().finally(() => {
       this.#sending = undefined;
     });
@@ -70,36 +70,36 @@ export class Settler<Tx> extends Alarm {
   }
 
   async #sendAll(): Promise<void> {
-    while (this.#isWanted && this.#gathered.length > 0) {
-      this.#isWanted = false;
-      const batch = this.#gathered;
-      this.#gathered = [];
+    while (this.#flushRequested && this.#pending.length > 0) {
+      this.#flushRequested = false;
+      const batch = this.#pending;
+      this.#pending = [];
       this.#settings.clock.clear(this);
       await this.#send(batch);
     }
   }
 
   async #send(batch: readonly Decided<Tx>[]): Promise<void> {
-    const { broker, store, marksApart, onBatch, onFailure } = this.#settings;
+    const { broker, store, separateLedger, onBatch, onFailure } = this.#settings;
     this.#sent = batch.length;
     onBatch('settling', batch.length);
-    const settlements = batch.map(({ settlement }) => (marksApart ? unmarked(settlement) : settlement));
+    const settlements = batch.map(({ settlement }) => (separateLedger ? unmarked(settlement) : settlement));
     const ending = await store.try(
       async () => {
-        await this.#tellApart(batch);
+        await this.#writeApart(batch);
         return broker.settle(settlements);
       },
       { onWait: ({ delayMs }) => onFailure('settle', delayMs) },
     );
     if (!ending.ok) onFailure('settle', Infinity);
     for (const [index, decided] of batch.entries()) {
-      this.#heard(decided, ending.ok ? ending.value[index]! : lost);
+      this.#onResult(decided, ending.ok ? ending.value[index]! : lost);
     }
     this.#sent = 0;
     onBatch('settled', batch.length);
   }
 
-  #heard({ task, settlement }: Decided<Tx>, settled: SettlementResult): void {
+  #onResult({ task, settlement }: Decided<Tx>, settled: SettlementResult): void {
     const { judge, onSettled } = this.#settings;
     const isOpen = task.phase !== OVER;
     if (isOpen && settled.because === 'commit_failed') {
@@ -116,20 +116,20 @@ export class Settler<Tx> extends Alarm {
     task.whenSettled = undefined;
   }
 
-  async #tellApart(batch: readonly Decided<Tx>[]): Promise<void> {
-    const { marksApart, triageApart } = this.#settings;
+  async #writeApart(batch: readonly Decided<Tx>[]): Promise<void> {
+    const { separateLedger, separateTriage } = this.#settings;
     const acked = batch.filter(({ settlement }) => settlement.kind === 'ack');
-    if (marksApart) {
+    if (separateLedger) {
       const marks = acked.flatMap(({ task, settlement }) =>
         (settlement.marks ?? []).map((handler) => ({ handler, eventId: task.id })),
       );
-      if (marks.length > 0) await marksApart.mark(marks);
+      if (marks.length > 0) await separateLedger.mark(marks);
     }
-    if (triageApart) {
+    if (separateTriage) {
       const replayed = acked.flatMap(({ task: { id, delivery } }) =>
         delivery.replay === undefined ? [] : [{ id, operation: delivery.replay }],
       );
-      if (replayed.length > 0) await triageApart.resolve(replayed);
+      if (replayed.length > 0) await separateTriage.resolve(replayed);
     }
   }
 }

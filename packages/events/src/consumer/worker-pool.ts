@@ -2,20 +2,20 @@ import type { Ordering, Settlement } from '@holdfast/contracts';
 import { type Clock, systemClock, withAmbient } from 'holdfast';
 import { type StandardSchema, validated } from '../publish/standard-schema.ts';
 import { Bell } from './bell.ts';
-import type { Brake } from './dependency-gate.ts';
+import type { DependencyGate } from './dependency-gate.ts';
 import { ConsumerStoppedError } from './event-errors.ts';
 import type { Handler } from './handler.ts';
 import type { Judge } from './judge.ts';
 import { type Task, WAITING } from './task.ts';
-import { Breath } from './yield-to-event-loop.ts';
+import { EventLoopYielder } from './yield-to-event-loop.ts';
 
-export interface CrewSettings<T, Tx> {
+export interface WorkerPoolSettings<T, Tx> {
   readonly name: string;
   readonly clock: Clock;
   readonly handler: Handler<T, Tx>;
   readonly schema: StandardSchema<T> | undefined;
   readonly judge: Judge<Tx>;
-  readonly brake: Brake;
+  readonly gate: DependencyGate;
   readonly ambient: boolean;
   /** Handlers at once; may change at any time. */
   concurrency(): number;
@@ -25,7 +25,7 @@ export interface CrewSettings<T, Tx> {
   /** The queue has become shorter. */
   onRoom(): void;
   /** No handler runs: what has been decided need not wait for more. */
-  onRest(): void;
+  onOutOfWork(): void;
 }
 
 /**
@@ -33,8 +33,8 @@ export interface CrewSettings<T, Tx> {
  * handler makes; where a handler answers in the same tick no promise is, either.
  */
 export class WorkerPool<T, Tx> {
-  readonly #settings: CrewSettings<T, Tx>;
-  readonly #breath: Breath | undefined;
+  readonly #settings: WorkerPoolSettings<T, Tx>;
+  readonly #yielder: EventLoopYielder | undefined;
   /** Heads of lanes that no worker has begun; those before `#head` are gone. */
   #queue: Task<T>[] = [];
   #head = 0;
@@ -44,12 +44,12 @@ export class WorkerPool<T, Tx> {
   #isOpen = true;
   /** Events that were given back unbegun so far. */
   returned = 0;
-  #whenGone: (() => void) | undefined;
+  #whenIdle: (() => void) | undefined;
 
-  constructor(settings: CrewSettings<T, Tx>) {
+  constructor(settings: WorkerPoolSettings<T, Tx>) {
     this.#settings = settings;
     // On virtual time there is no thread to share.
-    this.#breath = settings.clock === systemClock ? new Breath(settings.clock) : undefined;
+    this.#yielder = settings.clock === systemClock ? new EventLoopYielder(settings.clock) : undefined;
   }
 
   get running(): number {
@@ -62,11 +62,11 @@ export class WorkerPool<T, Tx> {
   }
 
   /** No handler runs, and none waits to. Workers may wait for the store. */
-  get isResting(): boolean {
+  get isOutOfWork(): boolean {
     return this.#running === 0 && this.queued === 0;
   }
 
-  get isGone(): boolean {
+  get isIdle(): boolean {
     return this.#workers === 0 && this.queued === 0;
   }
 
@@ -83,7 +83,7 @@ export class WorkerPool<T, Tx> {
     return lanes;
   }
 
-  hire(): void {
+  startWorkers(): void {
     const free = Math.min(this.#settings.concurrency() - this.#workers, this.queued);
     for (let hired = 0; hired < free; hired++) void this.#work();
   }
@@ -98,10 +98,10 @@ export class WorkerPool<T, Tx> {
   }
 
   /** Its lease has ended: nobody here may go on with it, nor with what waits behind it. */
-  takeAway(task: Task<T>): void {
+  revoke(task: Task<T>): void {
     if (task.isRunning) {
       this.#running -= 1;
-      this.#dismiss();
+      this.#workerDone();
     }
     this.#returnLane(task.next);
   }
@@ -110,12 +110,12 @@ export class WorkerPool<T, Tx> {
   async close(ms: number): Promise<boolean> {
     this.#isOpen = false;
     this.returnQueued();
-    if (this.isResting) this.#settings.onRest();
+    if (this.isOutOfWork) this.#settings.onOutOfWork();
     if (this.#workers === 0) return true;
     return new Promise((resolve) => {
       const late = new Bell(this.#settings.clock, () => resolve(false));
       late.within(ms);
-      this.#whenGone = () => {
+      this.#whenIdle = () => {
         late.clear();
         resolve(true);
       };
@@ -124,9 +124,9 @@ export class WorkerPool<T, Tx> {
 
   /** The next lane for a worker; `undefined`: there is none, or fewer are to work. */
   #next(): Task<T> | undefined {
-    const { brake, clock, concurrency, onRoom } = this.#settings;
+    const { gate, clock, concurrency, onRoom } = this.#settings;
     if (this.#head === this.#queue.length || this.#workers > concurrency()) return undefined;
-    if (brake.hasNames && brake.room(clock.now()) <= this.#running) {
+    if (gate.hasDependencies && gate.room(clock.now()) <= this.#running) {
       // In the store others can have them, and nothing is held up by a breaker.
       this.returnQueued();
       return undefined;
@@ -134,7 +134,7 @@ export class WorkerPool<T, Tx> {
     const task = this.#queue[this.#head]!;
     this.#head += 1;
     // With a feed that keeps up it is never empty: what is gone must go all the same.
-    if (this.#head === this.#queue.length || this.#head >= goneMax) {
+    if (this.#head === this.#queue.length || this.#head >= takenMax) {
       this.#queue = this.#queue.slice(this.#head);
       this.#head = 0;
     }
@@ -143,13 +143,13 @@ export class WorkerPool<T, Tx> {
   }
 
   async #work(): Promise<void> {
-    const { clock, judge, onBegin, onDecided, onRoom, onRest } = this.#settings;
+    const { clock, judge, onBegin, onDecided, onRoom, onOutOfWork } = this.#settings;
     this.#workers += 1;
     let task = this.#next();
     while (task) {
       let now = clock.now();
-      if (this.#breath?.isDue(now)) {
-        await this.#breath.take();
+      if (this.#yielder?.isDue(now)) {
+        await this.#yielder.yield();
         now = clock.now();
       }
       if (!this.#isOpen) this.#returnLane(task);
@@ -167,7 +167,7 @@ export class WorkerPool<T, Tx> {
           const given = this.#call(task);
           settlement = judge.answered(task, isThenable(given) ? await given : given);
         } catch (error) {
-          settlement = this.#isTold(task)
+          settlement = this.#wasStopped(task)
             ? { lease: task.delivery.lease, kind: 'return' }
             : judge.failed(task, error);
         }
@@ -187,8 +187,8 @@ export class WorkerPool<T, Tx> {
         }
       }
     }
-    this.#dismiss();
-    if (this.isResting) onRest();
+    this.#workerDone();
+    if (this.isOutOfWork) onOutOfWork();
     onRoom();
   }
 
@@ -220,7 +220,7 @@ export class WorkerPool<T, Tx> {
         task.whenSettled = resolve;
       });
       // Whoever else there is waits for the store as well: it has to be asked now.
-      if (this.#running === 0) this.#settings.onRest();
+      if (this.#running === 0) this.#settings.onOutOfWork();
       return settled;
     }
     return (
@@ -239,18 +239,18 @@ export class WorkerPool<T, Tx> {
   }
 
   /** It fails because it was asked to. */
-  #isTold(task: Task<T>): boolean {
+  #wasStopped(task: Task<T>): boolean {
     return !this.#isOpen && task.signal.reason instanceof ConsumerStoppedError;
   }
 
-  #dismiss(): void {
+  #workerDone(): void {
     this.#workers -= 1;
-    if (this.#workers === 0) this.#whenGone?.();
+    if (this.#workers === 0) this.#whenIdle?.();
   }
 }
 
 /** So many places of the queue may be empty before the rest moves up. */
-const goneMax = 256;
+const takenMax = 256;
 
 function isThenable(given: unknown): given is PromiseLike<unknown> {
   return (

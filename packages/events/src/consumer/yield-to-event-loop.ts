@@ -7,10 +7,10 @@ const heldMaxMs = 10;
  * Lets go of the thread now and then. Where a store answers in the same tick and handlers do, too, promises alone would keep
  * signals, heartbeats and requests waiting for ever.
  */
-export class Breath {
+export class EventLoopYielder {
   readonly #clock: Clock;
   #since = 0;
-  #taking: Promise<void> | undefined;
+  #yielding: Promise<void> | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -20,14 +20,14 @@ export class Breath {
     return now - this.#since > heldMaxMs;
   }
 
-  take(): Promise<void> {
-    this.#taking ??= new Promise((resolve) => {
+  yield(): Promise<void> {
+    this.#yielding ??= new Promise((resolve) => {
       later(() => {
-        this.#taking = undefined;
+        this.#yielding = undefined;
         this.#since = this.#clock.now();
         resolve();
       });
     });
-    return this.#taking;
+    return this.#yielding;
   }
 }

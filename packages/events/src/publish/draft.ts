@@ -10,8 +10,8 @@ import {
   systemRandom,
 } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
-import { checkFormat, encode, type PayloadFormat } from './payload-format.ts';
-import { checkSchema, type StandardSchema, validated } from './standard-schema.ts';
+import { assertFormat, encode, type PayloadFormat } from './payload-format.ts';
+import { assertSchema, type StandardSchema, validated } from './standard-schema.ts';
 
 /** An event as a program gives it: its payload is a value, durations are said in words. */
 export interface EventDraft<T = unknown>
@@ -65,7 +65,7 @@ const draftFields: Readonly<Record<keyof EventDraft, true>> = {
 };
 
 /** Makes events of drafts. Ids are made here, so that a publish whose answer was lost can be repeated. */
-export function drafting<T, Tx>(
+export function eventFactory<T, Tx>(
   options: DraftOptions<T, Tx>,
 ): { readonly broker: Broker<Tx>; toEvent(draft: EventDraft<T>): NewEvent } {
   const { engine, topic, clock = systemClock, random = systemRandom } = options;
@@ -73,8 +73,8 @@ export function drafting<T, Tx>(
   if (!broker) throw new OptionsError('broker', broker, 'a broker, or an engine that has one');
   if (typeof topic !== 'string' || topic === '')
     throw new OptionsError('topic', topic, 'the name of a topic');
-  const format = checkFormat(options.format ?? 'json');
-  const schema = checkSchema(options.schema);
+  const format = assertFormat(options.format ?? 'json');
+  const schema = assertSchema(options.schema);
   const newId = timeOrderedId(clock, random);
 
   function patienceMs(said: Duration | 'inherit' | undefined): number {

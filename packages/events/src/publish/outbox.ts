@@ -1,6 +1,6 @@
 import type { Published } from '@holdfast/contracts';
 import { refuseUnknown } from 'holdfast/fields';
-import { type DraftOptions, drafting, draftOptions, type EventDraft } from './draft.ts';
+import { type DraftOptions, draftOptions, type EventDraft, eventFactory } from './draft.ts';
 
 export interface Outbox<T = unknown, Tx = unknown> {
   /**
@@ -13,6 +13,6 @@ export interface Outbox<T = unknown, Tx = unknown> {
 /** Publishes with a change of one's own data: in the transaction of a handler's `commit`, or any other of the same store. */
 export function outbox<T = unknown, Tx = unknown>(options: DraftOptions<T, Tx>): Outbox<T, Tx> {
   refuseUnknown(draftOptions, options);
-  const { broker, toEvent } = drafting(options);
+  const { broker, toEvent } = eventFactory(options);
   return { publish: (tx, ...drafts) => broker.publishWithin(tx, options.topic, drafts.map(toEvent)) };
 }

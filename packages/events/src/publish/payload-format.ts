@@ -5,7 +5,7 @@ import { PoisonError } from '../consumer/event-errors.ts';
 /** How payloads are stored: as JSON, or as they are. */
 export type PayloadFormat = 'json' | 'raw';
 
-export function checkFormat(format: PayloadFormat): PayloadFormat {
+export function assertFormat(format: PayloadFormat): PayloadFormat {
   if (format !== 'json' && format !== 'raw') throw new OptionsError('format', format, 'json or raw');
   return format;
 }

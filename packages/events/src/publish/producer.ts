@@ -1,7 +1,7 @@
 import { assertEvents, type NewEvent, type Ordering, type Published } from '@holdfast/contracts';
 import { type Policy, withoutAmbient } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
-import { type DraftOptions, drafting, draftOptions, type EventDraft } from './draft.ts';
+import { type DraftOptions, draftOptions, type EventDraft, eventFactory } from './draft.ts';
 
 export interface ProducerOptions<T = unknown, Tx = unknown> extends DraftOptions<T, Tx> {
   /** Declares the topic so; as it is, or `none`, unless given. */
@@ -33,7 +33,7 @@ interface Waiting {
 export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, Tx>): Producer<T> {
   refuseUnknown(known, options);
   const { topic, ordering, policy } = options;
-  const { broker, toEvent } = drafting(options);
+  const { broker, toEvent } = eventFactory(options);
   let declared: Promise<unknown> | undefined;
   let waiting: Waiting[] = [];
   let isSending = false;

@@ -24,7 +24,7 @@ interface SchemaIssue {
 const issuesMax = 20;
 
 /** What is no schema would park every event. */
-export function checkSchema<T>(schema: StandardSchema<T> | undefined): StandardSchema<T> | undefined {
+export function assertSchema<T>(schema: StandardSchema<T> | undefined): StandardSchema<T> | undefined {
   const standard: Partial<StandardSchema['~standard']> | undefined = schema?.['~standard'];
   if (schema === undefined || typeof standard?.validate === 'function') return schema;
   throw new OptionsError('schema', schema, 'a schema of https://standardschema.dev');

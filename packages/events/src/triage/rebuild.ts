@@ -15,8 +15,8 @@ import type { Handler } from '../consumer/handler.ts';
 import { isHandlerResult } from '../consumer/handler-result.ts';
 import { pause } from '../consumer/pause.ts';
 import { Task } from '../consumer/task.ts';
-import { checkFormat, type PayloadFormat } from '../publish/payload-format.ts';
-import { checkSchema, type StandardSchema, validated } from '../publish/standard-schema.ts';
+import { assertFormat, type PayloadFormat } from '../publish/payload-format.ts';
+import { assertSchema, type StandardSchema, validated } from '../publish/standard-schema.ts';
 
 export interface RebuildOptions<T = unknown, Tx = unknown> {
   readonly engine: Engine<Tx>;
@@ -81,12 +81,12 @@ export async function rebuild<T = unknown, Tx = unknown>(
   if (!broker || !ledger)
     throw new OptionsError('engine', engine.name, 'an engine with a broker and a ledger');
   const { from, to, onProgress, signal } = options;
-  const schema = checkSchema(options.schema);
+  const schema = assertSchema(options.schema);
   if (typeof options.handler !== 'function') throw new OptionsError('handler', options.handler, 'a function');
   const run = options.run ?? timeOrderedId(clock, random)();
   const keepMs = durationMs(options.keep ?? '7d', 'keep');
   const scope = `rebuild/${name}/${run}`;
-  const settings = { clock, format: checkFormat(options.format ?? 'json'), attemptTimeoutMs: Infinity };
+  const settings = { clock, format: assertFormat(options.format ?? 'json'), attemptTimeoutMs: Infinity };
   let progress: RebuildProgress = { run, handled: 0, skipped: 0 };
   let cursor: string | undefined;
 
@@ -104,7 +104,7 @@ export async function rebuild<T = unknown, Tx = unknown>(
         hold,
         record: undefined,
         keepMs,
-        ...(commit && { commit: (tx: Tx) => nothingOf(commit(tx)) }),
+        ...(commit && { commit: (tx: Tx) => ignoreValue(commit(tx)) }),
       },
     ]);
     if (completed?.because === 'commit_failed') throw completed.error;
@@ -163,7 +163,7 @@ export async function rebuild<T = unknown, Tx = unknown>(
 }
 
 /** A promise only where there is one: some transactions cannot wait. */
-function nothingOf(given: unknown): undefined | Promise<undefined> {
+function ignoreValue(given: unknown): undefined | Promise<undefined> {
   return given instanceof Promise ? given.then(() => undefined) : undefined;
 }
 

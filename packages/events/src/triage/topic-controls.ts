@@ -22,7 +22,7 @@ export interface TopicControls {
 }
 
 export function topicControls({ controls }: Pick<Broker, 'controls'>, topic: string): TopicControls {
-  demandName('topic', topic);
+  assertText('topic', topic);
   const impose = (control: Control, act: Act, lasting?: Duration) =>
     controls.impose(control, act, lasting === undefined ? undefined : durationMs(lasting, 'lasting'));
   const lift = (control: Control, act: Act) => controls.lift(controlId(control), act);
@@ -35,19 +35,19 @@ export function topicControls({ controls }: Pick<Broker, 'controls'>, topic: str
       const { tenant, key } = { tenant: undefined, key: undefined, ...what };
       if ((tenant === undefined) === (key === undefined))
         throw new OptionsError('what', what, 'a tenant or a key');
-      demandName('what', tenant ?? key);
+      assertText('what', tenant ?? key);
       return impose({ kind: 'quarantine', topic, ...what }, act, lasting);
     },
 
     release: (what, act) => lift({ kind: 'quarantine', topic, ...what }, act),
 
     async skip(eventId, act) {
-      demandName('eventId', eventId);
+      assertText('eventId', eventId);
       return impose({ kind: 'skip', topic, eventId }, act);
     },
 
     async reroute(to, act, type) {
-      demandName('to', to);
+      assertText('to', to);
       if (to === topic) throw new OptionsError('to', to, 'another topic than this one');
       return impose({ kind: 'reroute', topic, to, ...ofType(type) }, act);
     },
@@ -72,6 +72,6 @@ export function topicControls({ controls }: Pick<Broker, 'controls'>, topic: str
   };
 }
 
-function demandName(path: string, name: unknown): void {
+function assertText(path: string, name: unknown): void {
   if (typeof name !== 'string' || name === '') throw new OptionsError(path, name, 'a text');
 }
