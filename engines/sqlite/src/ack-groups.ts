@@ -3,7 +3,7 @@ import type { AnySettlement } from './settlement-batch.ts';
 
 /** Acknowledgements of one lease under the same marks, which are made by a few statements for all. */
 export interface AckGroup {
-  readonly n: number;
+  readonly leaseId: number;
   readonly topic: string;
   readonly marks: readonly string[];
   readonly indexes: number[];
@@ -26,11 +26,11 @@ export function sortOut(
       others.push(index);
       continue;
     }
-    const { n, seq } = token;
+    const { leaseId, seq } = token;
     const { lease, marks = noMarks } = settlement;
-    if (last?.n !== n || !isSame(last.marks, marks)) {
-      const name = JSON.stringify([n, marks]);
-      last = groups.get(name) ?? { n, topic: lease.topic, marks, indexes: [], seqs: [] };
+    if (last?.leaseId !== leaseId || !isSame(last.marks, marks)) {
+      const name = JSON.stringify([leaseId, marks]);
+      last = groups.get(name) ?? { leaseId, topic: lease.topic, marks, indexes: [], seqs: [] };
       groups.set(name, last);
     }
     last.indexes.push(index);

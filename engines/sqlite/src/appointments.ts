@@ -1,7 +1,8 @@
 import type { Doorbells } from './doorbells.ts';
-import { lineOf, moment } from './publisher.ts';
+import { queueOf } from './ready-queue.ts';
 import type { Store } from './store.ts';
 import type { Time } from './store-clock.ts';
+import { toStoredMs } from './stored-time.ts';
 import type { Topic, Topics } from './topics.ts';
 
 /** Appointments that one transaction keeps. */
@@ -41,8 +42,8 @@ export class Appointments {
     this.#remove = store.prepare('DELETE FROM holdfast_appointment WHERE seq = ?');
     // Where it waits by its due time it moves up; behind a head or under quarantine it does not.
     this.#moveUp = store.prepare(`
-      UPDATE holdfast_line SET due_at = ?1 WHERE topic = ?2 AND due_at = ?3 AND seq = ?4
-        AND line = (SELECT ${lineOf} FROM holdfast_event event WHERE seq = ?4)`);
+      UPDATE holdfast_ready SET due_at = ?1 WHERE topic = ?2 AND due_at = ?3 AND seq = ?4
+        AND queue = (SELECT ${queueOf} FROM holdfast_event event WHERE seq = ?4)`);
     this.#makeDue = store.prepare('UPDATE holdfast_event SET due_at = ? WHERE seq = ?');
   }
 
@@ -64,7 +65,7 @@ export class Appointments {
   catchUp({ now, wall }: Time): void {
     for (const row of this.#due.all(wall, keptTogether)) {
       const [seq, topic] = [Number(row.seq), Number(row.topic)];
-      this.makeDue(topic, seq, Number(row.due_at), moment(Number(row.wall_due_at) - wall + now));
+      this.makeDue(topic, seq, Number(row.due_at), toStoredMs(Number(row.wall_due_at) - wall + now));
       this.#bells.ringAfterCommit(this.#topics.nameOf(topic));
     }
   }

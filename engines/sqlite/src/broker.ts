@@ -1,11 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { type Broker, assertEvents, assertTopic, type SizeLimits } from '@holdfast/contracts';
+import { assertEvents, assertTopic, type Broker, type SizeLimits } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
 import type { ControlBoard } from './controls.ts';
 import type { Doorbells } from './doorbells.ts';
 import type { Leases } from './leases.ts';
 import { Publisher } from './publisher.ts';
-import type { waitingRoom } from './queue-inspection.ts';
+import type { queueInspection } from './queue-inspection.ts';
 import type { Settlements } from './settlements.ts';
 import type { Store } from './store.ts';
 import type { Topics } from './topics.ts';
@@ -21,11 +21,11 @@ export interface BrokerParts {
   readonly bells: Doorbells;
   readonly leases: Leases;
   readonly settlements: Settlements;
-  readonly room: ReturnType<typeof waitingRoom>;
+  readonly inspection: ReturnType<typeof queueInspection>;
 }
 
 export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
-  const { store, limits, topics, board, bells, leases, settlements, room } = parts;
+  const { store, limits, topics, board, bells, leases, settlements, inspection } = parts;
   const publisher = new Publisher(store.database, store.newId, store.sequence);
   /** Of connections that are the callers' own. */
   const publishers = new WeakMap<DatabaseSync, Publisher>([[store.database, publisher]]);
@@ -80,27 +80,27 @@ export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
 
     async counts(name) {
       await leases.catchUp();
-      return room.counts(name);
+      return inspection.counts(name);
     },
 
     async waiting(name, request) {
       await leases.catchUp();
-      return room.waiting(name, request);
+      return inspection.waiting(name, request);
     },
 
     async retryNow(name, ids) {
       await leases.catchUp();
-      return store.write((now) => ids.map((id) => room.retryNow(name, id, now)));
+      return store.write((now) => ids.map((id) => inspection.retryNow(name, id, now)));
     },
 
     async unblock(name, ids) {
-      return store.write(() => ids.map((id) => room.unblock(name, id)));
+      return store.write(() => ids.map((id) => inspection.unblock(name, id)));
     },
 
     doorbell: (name, ring) => bells.add(name, ring),
 
     async history(name, range) {
-      return room.history(name, range);
+      return inspection.history(name, range);
     },
   };
 }

@@ -1,17 +1,18 @@
 import {
+  type ActiveControl,
+  assertControl,
+  assertReason,
   type Control,
   type Controls,
-  assertControl,
   controlId,
-  assertReason,
-  type ActiveControl,
 } from '@holdfast/contracts';
 import type { Doorbells } from './doorbells.ts';
-import { isHead, lineOf, moment } from './publisher.ts';
+import { isHead, queueOf } from './ready-queue.ts';
 import type { Store } from './store.ts';
+import { toStoredMs } from './stored-time.ts';
 
 /** What is imposed on one topic, as a lease has to obey it. */
-export interface Orders {
+export interface TopicControls {
   readonly isPaused: boolean;
   /** The quarantine that holds an event, if one does. */
   holder(tenant: string | null, key: string | null): string | undefined;
@@ -32,7 +33,7 @@ const releasedTogether = 1000;
 export class ControlBoard implements Controls {
   readonly #store: Store;
   readonly #bells: Doorbells;
-  readonly #room;
+  readonly #meta;
   readonly #all;
   readonly #put;
   readonly #remove;
@@ -43,7 +44,9 @@ export class ControlBoard implements Controls {
   readonly #setReleasing;
   readonly #orphan;
   /** Of the version they were read at; another version means other controls. */
-  #known: { version: number; controls: ActiveControl[]; orders: Map<string, Orders> } | undefined;
+  #known:
+    | { version: number; controls: ActiveControl[]; topicControls: Map<string, TopicControls> }
+    | undefined;
 
   constructor(store: Store, bells: Doorbells) {
     this.#store = store;
@@ -51,20 +54,20 @@ export class ControlBoard implements Controls {
     store.onRollback(() => {
       this.#known = undefined;
     });
-    this.#room = store.prepare('SELECT controls_version, controls_end_at, is_releasing FROM holdfast_room');
+    this.#meta = store.prepare('SELECT controls_version, controls_end_at, is_releasing FROM holdfast_meta');
     this.#all = store.prepare('SELECT * FROM holdfast_control ORDER BY since, id');
     this.#put = store.prepare('INSERT OR REPLACE INTO holdfast_control VALUES (?, ?, ?, ?, ?, ?)');
     this.#remove = store.prepare('DELETE FROM holdfast_control WHERE id = ? RETURNING control');
     this.#ended = store.prepare('SELECT id FROM holdfast_control WHERE until <= ?');
     this.#changed = store.prepare(`
-      UPDATE holdfast_room SET controls_version = controls_version + 1,
+      UPDATE holdfast_meta SET controls_version = controls_version + 1,
         controls_end_at = (SELECT min(until) FROM holdfast_control)`);
-    this.#setReleasing = store.prepare('UPDATE holdfast_room SET is_releasing = ?');
+    this.#setReleasing = store.prepare('UPDATE holdfast_meta SET is_releasing = ?');
     this.#orphan = store.prepare(`
       SELECT control FROM holdfast_held WHERE control NOT IN (SELECT id FROM holdfast_control) LIMIT 1`);
     this.#released = store.prepare(`
-      INSERT INTO holdfast_line
-      SELECT topic, ${lineOf}, due_at, seq FROM holdfast_event event
+      INSERT INTO holdfast_ready
+      SELECT topic, ${queueOf}, due_at, seq FROM holdfast_event event
       WHERE seq IN (SELECT seq FROM holdfast_held WHERE control = ? ORDER BY seq LIMIT ? + 0) AND ${isHead}`);
     this.#unheld = store.prepare(`
       DELETE FROM holdfast_held WHERE control = ?1
@@ -74,7 +77,7 @@ export class ControlBoard implements Controls {
   async impose(control: Control, act: ActiveControl['act'], forMs?: number): Promise<ActiveControl> {
     assertControl(control, act, forMs);
     return this.#store.write((now, since) => {
-      const until = forMs === undefined ? undefined : moment(now + forMs);
+      const until = forMs === undefined ? undefined : toStoredMs(now + forMs);
       const standing = { id: controlId(control), control, act, since, until };
       this.#put.run(standing.id, JSON.stringify(control), act.who, act.why, since, until ?? null);
       this.#noteChange(control.topic);
@@ -100,7 +103,7 @@ export class ControlBoard implements Controls {
   }
 
   look(now: number): Look {
-    const { controls_version, controls_end_at, is_releasing } = this.#room.get()!;
+    const { controls_version, controls_end_at, is_releasing } = this.#meta.get()!;
     const hasEnded = controls_end_at !== null && Number(controls_end_at) <= now;
     return { version: Number(controls_version), needsCatchUp: hasEnded || is_releasing === 1 };
   }
@@ -118,17 +121,17 @@ export class ControlBoard implements Controls {
   }
 
   /** What a topic is under, at that version. */
-  ordersFor(topic: string, version: number = this.look(0).version): Orders {
-    const { controls, orders } = this.#read(version);
-    const found = orders.get(topic) ?? ordersOf(controls, topic);
-    orders.set(topic, found);
+  controlsFor(topic: string, version: number = this.look(0).version): TopicControls {
+    const { controls, topicControls } = this.#read(version);
+    const found = topicControls.get(topic) ?? topicControlsOf(controls, topic);
+    topicControls.set(topic, found);
     return found;
   }
 
   #read(version: number) {
     if (this.#known?.version !== version) {
       const controls = this.#all.all().map(toStanding);
-      this.#known = { version, controls, orders: new Map() };
+      this.#known = { version, controls, topicControls: new Map() };
     }
     return this.#known;
   }
@@ -152,7 +155,7 @@ export class ControlBoard implements Controls {
   }
 }
 
-function ordersOf(controls: readonly ActiveControl[], topic: string): Orders {
+function topicControlsOf(controls: readonly ActiveControl[], topic: string): TopicControls {
   const tenants = new Map<string, string>();
   const keys = new Map<string, string>();
   let isPaused = false;
@@ -174,7 +177,7 @@ function ordersOf(controls: readonly ActiveControl[], topic: string): Orders {
 
 /** Stored it ends by the store's clock; shown, by the time of day. */
 function shown(control: ActiveControl, aheadMs: number): ActiveControl {
-  return control.until === undefined ? control : { ...control, until: moment(control.until + aheadMs) };
+  return control.until === undefined ? control : { ...control, until: toStoredMs(control.until + aheadMs) };
 }
 
 function toStanding(row: Record<string, unknown>): ActiveControl {

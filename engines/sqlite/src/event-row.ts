@@ -1,12 +1,12 @@
 import type {
   AttemptRecord,
+  AttemptState,
   Delivery,
   Envelope,
   ErrorNote,
   Headers,
   NewEvent,
   Payload,
-  AttemptState,
 } from '@holdfast/contracts';
 import type { Time } from './store-clock.ts';
 
@@ -34,11 +34,11 @@ export type EventRow = [
 export const at = { seq: 0, payload: 2, key: 4, tenant: 5, rest: 6, dueAt: 8, tried: 9 } as const;
 
 /** What has happened to an event so far, by position, behind the columns of an `EventRow` or behind its sequence. */
-export const trialColumns = `event.lane, event.attempts, event.snoozes, event.deaths, event.next_delay_ms,
+export const trialColumns = `event.order_key, event.attempts, event.snoozes, event.deaths, event.next_delay_ms,
   event.last_error, event.story`;
 
 export type TrialRow = [
-  lane: string | null,
+  orderKey: string | null,
   attempts: number,
   snoozes: number,
   deaths: number,
@@ -96,12 +96,12 @@ export function restOf(event: NewEvent, now: number): string | null {
 }
 
 /** A token says which lease, and which event. */
-function toToken(n: number, seq: number): string {
-  return `${n}.${seq}`;
+function toToken(leaseId: number, seq: number): string {
+  return `${leaseId}.${seq}`;
 }
 
 export interface Token {
-  readonly n: number;
+  readonly leaseId: number;
   readonly seq: number;
 }
 
@@ -109,9 +109,9 @@ export interface Token {
 export function fromToken(token: string): Token | undefined {
   const dot = token.indexOf('.');
   if (dot < 0) return undefined;
-  const n = Number(token.slice(0, dot));
+  const leaseId = Number(token.slice(0, dot));
   const seq = Number(token.slice(dot + 1));
-  return Number.isSafeInteger(n) && Number.isSafeInteger(seq) ? { n, seq } : undefined;
+  return Number.isSafeInteger(leaseId) && Number.isSafeInteger(seq) ? { leaseId, seq } : undefined;
 }
 
 /** It has been tried, or has come from another topic with what happened there. */
@@ -123,7 +123,7 @@ export function mayHaveTrials(row: EventRow): boolean {
 export function toDelivery(
   row: EventRow,
   topic: string,
-  n: number,
+  leaseId: number,
   { now, wall }: Time,
   trials: TrialRow | undefined,
 ): Delivery {
@@ -150,7 +150,7 @@ export function toDelivery(
     nextDelayMs,
     lastError,
     story,
-    lease: { topic, id, token: toToken(n, row[0]) },
+    lease: { topic, id, token: toToken(leaseId, row[0]) },
     attempt: attempts + 1,
     patienceLeftMs: rest.expiresAt === undefined ? Infinity : Math.max(0, rest.expiresAt - now),
     suspect: deaths > 0,
@@ -181,8 +181,8 @@ export function toEnvelope(row: Row, topic: string, aheadMs: number): Envelope {
 }
 
 export function toTrials(row: Row): AttemptState {
-  const { lane, attempts, snoozes, deaths, next_delay_ms, last_error, story } = row;
-  return readTrials([lane, attempts, snoozes, deaths, next_delay_ms, last_error, story] as TrialRow);
+  const { order_key, attempts, snoozes, deaths, next_delay_ms, last_error, story } = row;
+  return readTrials([order_key, attempts, snoozes, deaths, next_delay_ms, last_error, story] as TrialRow);
 }
 
 function readTrials([, attempts, snoozes, deaths, nextDelayMs, lastError, story]: TrialRow): AttemptState {

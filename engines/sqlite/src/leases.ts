@@ -1,6 +1,6 @@
 import type { Delivery, Lease, Leased, LeaseRequest } from '@holdfast/contracts';
 import type { Appointments } from './appointments.ts';
-import type { ControlBoard, Orders } from './controls.ts';
+import type { ControlBoard, TopicControls } from './controls.ts';
 import type { Doorbells } from './doorbells.ts';
 import {
   at,
@@ -13,11 +13,12 @@ import {
   trialColumns,
   trialsIn,
 } from './event-row.ts';
-import { isHead, moment } from './publisher.ts';
-import { fromRuns, toRuns } from './run-length-seqs.ts';
+import { firstTries, isHead, retries, suspects } from './ready-queue.ts';
+import { decodeSeqs, encodeSeqs } from './run-length-seqs.ts';
 import type { Store } from './store.ts';
 import type { Time } from './store-clock.ts';
-import { firstTries, retries, suspects, type TopicSnapshot, topicSnapshots } from './topic-snapshot.ts';
+import { toStoredMs } from './stored-time.ts';
+import { type TopicSnapshot, topicSnapshots } from './topic-snapshot.ts';
 import type { Topic, Topics } from './topics.ts';
 
 /** What is given at once at most, so that a transaction stays short. */
@@ -41,60 +42,60 @@ export function leases(
 ) {
   const dueOf = (columns: string) =>
     store.prepareRows(`
-    SELECT ${columns} FROM holdfast_line line
-    CROSS JOIN holdfast_event event ON event.seq = line.seq
-    WHERE line.topic = ? AND line.line = ? AND line.due_at <= ? AND (line.due_at, line.seq) > (?, ?)
-    ORDER BY line.due_at, line.seq LIMIT ? + 0`);
+    SELECT ${columns} FROM holdfast_ready ready
+    CROSS JOIN holdfast_event event ON event.seq = ready.seq
+    WHERE ready.topic = ? AND ready.queue = ? AND ready.due_at <= ? AND (ready.due_at, ready.seq) > (?, ?)
+    ORDER BY ready.due_at, ready.seq LIMIT ? + 0`);
   // To first tries hardly anything has happened.
-  const [untriedLine, triedLine] = [dueOf(eventColumns), dueOf(`${eventColumns}, ${trialColumns}`)];
+  const [readUntried, readTried] = [dueOf(eventColumns), dueOf(`${eventColumns}, ${trialColumns}`)];
   // The first that cannot run ends a run: what is after it may not overtake.
   const followers = store.prepareRows(`
     SELECT ${eventColumns},
-      event.hand IS NOT NULL OR event.blocking = 1 OR event.deaths > 0 OR event.due_at > ?5 AS ends_run
-    FROM holdfast_event event WHERE event.topic = ?1 AND event.lane = ?2 AND event.seq > ?3
+      event.lease_id IS NOT NULL OR event.blocking = 1 OR event.deaths > 0 OR event.due_at > ?5 AS ends_run
+    FROM holdfast_event event WHERE event.topic = ?1 AND event.order_key = ?2 AND event.seq > ?3
     ORDER BY event.seq LIMIT ?4 + 0`);
   const trials = store.prepareRows(`
     SELECT event.seq, ${trialColumns} FROM json_each(?) each
     CROSS JOIN holdfast_event event ON event.seq = each.value`);
   const snapshotOf = topicSnapshots(store, board);
-  const isOverdue = store.prepare('SELECT 1 FROM holdfast_lease WHERE look_at <= ? LIMIT 1');
-  const leave = store.prepare(
-    'DELETE FROM holdfast_line WHERE topic = ? AND line = ? AND (due_at, seq) <= (?, ?)',
+  const isOverdue = store.prepare('SELECT 1 FROM holdfast_lease WHERE check_at <= ? LIMIT 1');
+  const dequeue = store.prepare(
+    'DELETE FROM holdfast_ready WHERE topic = ? AND queue = ? AND (due_at, seq) <= (?, ?)',
   );
-  const leaveOne = store.prepare(
-    'DELETE FROM holdfast_line WHERE topic = ? AND line = ? AND due_at = ? AND seq = ?',
+  const dequeueOne = store.prepare(
+    'DELETE FROM holdfast_ready WHERE topic = ? AND queue = ? AND due_at = ? AND seq = ?',
   );
   const hold = store.prepare('INSERT INTO holdfast_held VALUES (?, ?, ?)');
   const begin = store.prepare(`
-    INSERT INTO holdfast_lease (n, topic, owner, ends_at, look_at, in_hand, has_runs, seqs)
+    INSERT INTO holdfast_lease (id, topic, owner, ends_at, check_at, unsettled, has_followers, seqs)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
   const holdFollowers = store.prepare(`
-    UPDATE holdfast_event SET hand = ?1
-    WHERE seq IN (SELECT value FROM json_each(?2)) AND fence < ?1 AND lane IS NOT NULL`);
+    UPDATE holdfast_event SET lease_id = ?1
+    WHERE seq IN (SELECT value FROM json_each(?2)) AND fence < ?1 AND order_key IS NOT NULL`);
 
-  const lease = store.prepare('SELECT * FROM holdfast_lease WHERE n = ?');
+  const lease = store.prepare('SELECT * FROM holdfast_lease WHERE id = ?');
   const overdue = store.prepare(
-    'SELECT n, topic, ends_at, has_runs, seqs FROM holdfast_lease WHERE look_at <= ? ORDER BY look_at LIMIT ? + 0',
+    'SELECT id, topic, ends_at, has_followers, seqs FROM holdfast_lease WHERE check_at <= ? ORDER BY check_at LIMIT ? + 0',
   );
   const takeBack = store.prepare(`
-    UPDATE holdfast_event SET deaths = deaths + 1, fence = ?1, hand = NULL, kept_until = NULL
-    WHERE seq IN (SELECT value FROM json_each(?2)) AND fence < ?1 AND coalesce(kept_until, ?3) <= ?4 RETURNING seq`);
-  const lineUpSuspects = store.prepare(`
-    INSERT INTO holdfast_line SELECT topic, ${suspects}, due_at, seq FROM holdfast_event event
+    UPDATE holdfast_event SET deaths = deaths + 1, fence = ?1, lease_id = NULL, extended_until = NULL
+    WHERE seq IN (SELECT value FROM json_each(?2)) AND fence < ?1 AND coalesce(extended_until, ?3) <= ?4 RETURNING seq`);
+  const enqueueSuspects = store.prepare(`
+    INSERT INTO holdfast_ready SELECT topic, ${suspects}, due_at, seq FROM holdfast_event event
     WHERE seq IN (SELECT value FROM json_each(?)) AND ${isHead}`);
-  const stillInHand = store.prepare(`
-    SELECT count(*) AS count, min(coalesce(kept_until, ?1)) AS look_at FROM holdfast_event
+  const countUnsettled = store.prepare(`
+    SELECT count(*) AS count, min(coalesce(extended_until, ?1)) AS check_at FROM holdfast_event
     WHERE seq IN (SELECT value FROM json_each(?2)) AND fence < ?3`);
-  const lookAgain = store.prepare('UPDATE holdfast_lease SET look_at = ?, in_hand = ? WHERE n = ?');
-  const end = store.prepare('DELETE FROM holdfast_lease WHERE n = ?');
-  const endIfLast = store.prepare('DELETE FROM holdfast_lease WHERE n = ? AND in_hand <= ?');
-  const fewer = store.prepare('UPDATE holdfast_lease SET in_hand = in_hand - ? WHERE n = ?');
-  const prolong = store.prepare('UPDATE holdfast_lease SET ends_at = ?2, look_at = ?2 WHERE n = ?1');
+  const lookAgain = store.prepare('UPDATE holdfast_lease SET check_at = ?, unsettled = ? WHERE id = ?');
+  const end = store.prepare('DELETE FROM holdfast_lease WHERE id = ?');
+  const endIfLast = store.prepare('DELETE FROM holdfast_lease WHERE id = ? AND unsettled <= ?');
+  const fewer = store.prepare('UPDATE holdfast_lease SET unsettled = unsettled - ? WHERE id = ?');
+  const prolong = store.prepare('UPDATE holdfast_lease SET ends_at = ?2, check_at = ?2 WHERE id = ?1');
   const prolongOne = store.prepare(`
-    UPDATE holdfast_event SET kept_until = ?1
-    WHERE seq = ?2 AND fence < ?3 AND coalesce(kept_until, ?4) > ?5`);
-  const noteKept = store.prepare(
-    'UPDATE holdfast_lease SET has_kept = 1, look_at = min(look_at, ?) WHERE n = ?',
+    UPDATE holdfast_event SET extended_until = ?1
+    WHERE seq = ?2 AND fence < ?3 AND coalesce(extended_until, ?4) > ?5`);
+  const noteExtended = store.prepare(
+    'UPDATE holdfast_lease SET has_extended = 1, check_at = min(check_at, ?) WHERE id = ?',
   );
 
   /** Topics whose last lease was full: the next one will find something, too. */
@@ -103,25 +104,25 @@ export function leases(
   /** What is due in a line, without what is under quarantine: that is set aside on the way. */
   function due(
     topic: Topic,
-    orders: Orders,
+    topicControls: TopicControls,
     which: number,
     until: number,
     limit: number,
     bytesMax: number,
   ): EventRow[] {
-    const hasQuarantine = orders.tenants.size + orders.keys.size > 0;
-    const line = which === firstTries ? untriedLine : triedLine;
+    const hasQuarantine = topicControls.tenants.size + topicControls.keys.size > 0;
+    const statement = which === firstTries ? readUntried : readTried;
     for (let setAside = 0; ; ) {
       const rows = inParts(limit, bytesMax, (count, last) => {
         const from = last ? [last[at.dueAt], last[at.seq]] : [-1, -1];
-        return line.all(topic.id, which, until, ...from, count) as unknown as EventRow[];
+        return statement.all(topic.id, which, until, ...from, count) as unknown as EventRow[];
       });
       if (!hasQuarantine) return rows;
       const free = rows.filter((row) => {
-        const control = orders.holder(row[at.tenant], row[at.key]);
+        const control = topicControls.holder(row[at.tenant], row[at.key]);
         if (control === undefined) return true;
         hold.run(control, row[at.seq], topic.id);
-        leaveOne.run(topic.id, which, row[at.dueAt], row[at.seq]);
+        dequeueOne.run(topic.id, which, row[at.dueAt], row[at.seq]);
         setAside += 1;
         return false;
       });
@@ -132,19 +133,19 @@ export function leases(
   /** What may follow a head in the same hand. */
   function followersOf(
     head: EventRow,
-    lane: string,
+    orderKey: string,
     topic: Topic,
-    orders: Orders,
+    topicControls: TopicControls,
     max: number,
     now: number,
     bytesMax: number,
   ) {
     const rows = inParts(max, bytesMax, (count, last = head) => {
-      return followers.all(topic.id, lane, last[at.seq], count, now) as unknown as EventRow[];
+      return followers.all(topic.id, orderKey, last[at.seq], count, now) as unknown as EventRow[];
     });
     const end = rows.findIndex((row) => {
       const endsRun = (row as unknown[])[at.tried + 1] === 1;
-      return endsRun || orders.holder(row[at.tenant], row[at.key]) !== undefined;
+      return endsRun || topicControls.holder(row[at.tenant], row[at.key]) !== undefined;
     });
     return end < 0 ? rows : rows.slice(0, end);
   }
@@ -167,30 +168,42 @@ export function leases(
   }
 
   /** Both lines, or of each its part of `limit` and what the other leaves free: no more is read than may be given. */
-  function waitingFor(topic: Topic, orders: Orders, request: LeaseRequest, limit: number, now: number) {
+  function dueOfBoth(
+    topic: Topic,
+    topicControls: TopicControls,
+    request: LeaseRequest,
+    limit: number,
+    now: number,
+  ) {
     const { retriesShare, bytesMax = Infinity } = request;
     // One place cannot be shared: it goes to the oldest.
     if (retriesShare === undefined || limit === 1) {
-      const first = due(topic, orders, firstTries, now, limit, bytesMax);
-      return { first, again: due(topic, orders, retries, now, limit, bytesMax) };
+      const first = due(topic, topicControls, firstTries, now, limit, bytesMax);
+      return { first, again: due(topic, topicControls, retries, now, limit, bytesMax) };
     }
     const own = Math.min(limit - 1, Math.max(1, Math.floor(limit * retriesShare)));
-    const again = due(topic, orders, retries, now, own, bytesMax);
-    const first = due(topic, orders, firstTries, now, limit - again.length, bytesMax);
+    const again = due(topic, topicControls, retries, now, own, bytesMax);
+    const first = due(topic, topicControls, firstTries, now, limit - again.length, bytesMax);
     if (again.length < own || first.length === limit - own) return { first, again };
-    return { first, again: due(topic, orders, retries, now, limit - first.length, bytesMax) };
+    return { first, again: due(topic, topicControls, retries, now, limit - first.length, bytesMax) };
   }
 
-  function choose(topic: Topic, orders: Orders, request: LeaseRequest, limit: number, now: number) {
+  function choose(
+    topic: Topic,
+    topicControls: TopicControls,
+    request: LeaseRequest,
+    limit: number,
+    now: number,
+  ) {
     const { runMax = 1, bytesMax = Infinity } = request;
-    const { first, again } = waitingFor(topic, orders, request, limit, now);
+    const { first, again } = dueOfBoth(topic, topicControls, request, limit, now);
     const retried = new Set(again);
     const heads = inOrder(first, again);
     const isRun = topic.ordering === 'key' && runMax > 1;
     // A retry may have let its key go.
     const past = isRun ? trialsOf(heads) : untried;
     const chosen: EventRow[] = [];
-    let hasRuns = false;
+    let hasFollowers = false;
     let bytes = 0;
     const taken: (EventRow | undefined)[] = [undefined, undefined];
     for (const head of heads) {
@@ -199,65 +212,70 @@ export function leases(
       bytes += sizeOf(head);
       taken[retried.has(head) ? retries : firstTries] = head;
       const tried = past.get(head[at.seq]);
-      const lane = tried ? tried[0] : head[at.key];
-      if (!isRun || typeof lane !== 'string' || chosen.length >= limit) continue;
+      const orderKey = tried ? tried[0] : head[at.key];
+      if (!isRun || typeof orderKey !== 'string' || chosen.length >= limit) continue;
       const max = Math.min(runMax, limit - chosen.length + 1) - 1;
-      for (const row of followersOf(head, lane, topic, orders, max, now, bytesMax)) {
+      for (const row of followersOf(head, orderKey, topic, topicControls, max, now, bytesMax)) {
         if (bytes + sizeOf(row) > bytesMax) break;
         chosen.push(row);
         bytes += sizeOf(row);
-        hasRuns = true;
+        hasFollowers = true;
       }
     }
     // Each line gives from its beginning, so that one range is all there is to remove.
     for (const [which, last] of taken.entries()) {
-      if (last) leave.run(topic.id, which, last[at.dueAt], last[at.seq]);
+      if (last) dequeue.run(topic.id, which, last[at.dueAt], last[at.seq]);
     }
-    return { chosen, hasRuns };
+    return { chosen, hasFollowers };
   }
 
-  function chooseSuspect(topic: Topic, orders: Orders) {
-    const chosen = due(topic, orders, suspects, Number.MAX_SAFE_INTEGER, 1, Infinity);
-    for (const row of chosen) leaveOne.run(topic.id, suspects, row[at.dueAt], row[at.seq]);
-    return { chosen, hasRuns: false };
+  function chooseSuspect(topic: Topic, topicControls: TopicControls) {
+    const chosen = due(topic, topicControls, suspects, Number.MAX_SAFE_INTEGER, 1, Infinity);
+    for (const row of chosen) dequeueOne.run(topic.id, suspects, row[at.dueAt], row[at.seq]);
+    return { chosen, hasFollowers: false };
   }
 
-  function handOut(topic: Topic, request: LeaseRequest, orders: Orders, time: Time): Delivery[] {
+  function leaseDue(
+    topic: Topic,
+    request: LeaseRequest,
+    topicControls: TopicControls,
+    time: Time,
+  ): Delivery[] {
     const { now } = time;
     const limit = Math.min(request.limit, leaseMax);
     if (limit < 1) return [];
-    const { chosen, hasRuns } = request.suspects
-      ? chooseSuspect(topic, orders)
-      : choose(topic, orders, request, limit, now);
+    const { chosen, hasFollowers } = request.suspects
+      ? chooseSuspect(topic, topicControls)
+      : choose(topic, topicControls, request, limit, now);
     if (chosen.length === 0) return [];
-    const n = store.sequence.take(1);
-    const endsAt = moment(now + request.leaseMs);
-    const seqs = toRuns(chosen.map((row) => row[at.seq]));
-    begin.run(n, topic.id, request.owner, endsAt, endsAt, chosen.length, hasRuns ? 1 : 0, seqs);
+    const leaseId = store.sequence.take(1);
+    const endsAt = toStoredMs(now + request.leaseMs);
+    const seqs = encodeSeqs(chosen.map((row) => row[at.seq]));
+    begin.run(leaseId, topic.id, request.owner, endsAt, endsAt, chosen.length, hasFollowers ? 1 : 0, seqs);
     const past = trialsOf(chosen);
-    return chosen.map((row) => toDelivery(row, topic.name, n, time, past.get(row[at.seq])));
+    return chosen.map((row) => toDelivery(row, topic.name, leaseId, time, past.get(row[at.seq])));
   }
 
   function answer(
-    { orders, suspects, nextDueInMs, version }: TopicSnapshot,
+    { topicControls, suspects, nextDueInMs, version }: TopicSnapshot,
     deliveries: Delivery[],
     limit: number,
   ): Leased {
-    const isKnown = !orders.isPaused && deliveries.length < limit;
+    const isKnown = !topicControls.isPaused && deliveries.length < limit;
     const next = isKnown ? nextDueInMs : undefined;
     return { deliveries, suspects, nextDueInMs: next, controlsVersion: version };
   }
 
   /** Within a transaction: what the dead had in hand is suspect now. */
   function endOverdue(now: number): void {
-    for (const { n, topic, ends_at, has_runs, seqs } of overdue.all(now, endedTogether)) {
-      const all = JSON.stringify(fromRuns(String(seqs)));
-      const ended = takeBack.all(n!, all, ends_at!, now).map(({ seq }) => Number(seq));
-      lineUpSuspects.run(JSON.stringify(ended));
-      const { count: left, look_at } = stillInHand.get(ends_at!, all, n!) ?? {};
-      if (left === 0) end.run(n!);
-      else lookAgain.run(look_at!, left!, n!);
-      if (left !== 0 && has_runs === 1) holdFollowers.run(n!, all);
+    for (const { id: leaseId, topic, ends_at, has_followers, seqs } of overdue.all(now, endedTogether)) {
+      const all = JSON.stringify(decodeSeqs(String(seqs)));
+      const ended = takeBack.all(leaseId!, all, ends_at!, now).map(({ seq }) => Number(seq));
+      enqueueSuspects.run(JSON.stringify(ended));
+      const { count: left, check_at } = countUnsettled.get(ends_at!, all, leaseId!) ?? {};
+      if (left === 0) end.run(leaseId!);
+      else lookAgain.run(check_at!, left!, leaseId!);
+      if (left !== 0 && has_followers === 1) holdFollowers.run(leaseId!, all);
       if (ended.length > 0) bells.ringAfterCommit(topics.nameOf(Number(topic)));
     }
   }
@@ -283,7 +301,7 @@ export function leases(
       if (!busy.has(name)) {
         const seen = store.look((now, wall) => snapshotOf(name, { now, wall }));
         const hasWork = wantsSuspect ? seen.suspects > 0 : seen.nextDueInMs === 0;
-        const isAsked = limit > 0 && !seen.orders.isPaused;
+        const isAsked = limit > 0 && !seen.topicControls.isPaused;
         if (!(isAsked && hasWork) && !seen.needsCatchUp) return answer(seen, [], limit);
       }
       return store.write((now, wall) => {
@@ -293,7 +311,9 @@ export function leases(
           catchUp(then);
           seen = snapshotOf(name, then);
         }
-        const deliveries = seen.orders.isPaused ? [] : handOut(seen.topic, request, seen.orders, then);
+        const deliveries = seen.topicControls.isPaused
+          ? []
+          : leaseDue(seen.topic, request, seen.topicControls, then);
         if (deliveries.length >= limit) busy.add(name);
         else busy.delete(name);
         return answer(deliveries.length === 0 ? seen : snapshotOf(name, then), deliveries, limit);
@@ -302,33 +322,34 @@ export function leases(
 
     async extend(batch: readonly Lease[], leaseMs: number): Promise<boolean[]> {
       return store.write((now) => {
-        const until = moment(now + leaseMs);
+        const until = toStoredMs(now + leaseMs);
         const answers: boolean[] = new Array(batch.length).fill(false);
-        const groups = Map.groupBy(batch.keys(), (index) => fromToken(batch[index]!.token)?.n);
-        for (const [n, given] of groups) {
-          const row = n === undefined ? undefined : lease.get(n);
+        const groups = Map.groupBy(batch.keys(), (index) => fromToken(batch[index]!.token)?.leaseId);
+        for (const [leaseId, given] of groups) {
+          const row = leaseId === undefined ? undefined : lease.get(leaseId);
           if (!row) continue;
           const name = topics.nameOf(Number(row.topic));
           const indexes = given.filter((index) => batch[index]!.topic === name);
           const seqs = indexes.map((index) => fromToken(batch[index]!.token)!.seq);
-          const isWhole = row.has_kept === 0 && Number(row.ends_at) > now && seqs.length === row.in_hand;
-          if (isWhole && stillInHand.get(0, JSON.stringify(seqs), n!)?.count === row.in_hand) {
-            prolong.run(n!, until);
+          const isWhole =
+            row.has_extended === 0 && Number(row.ends_at) > now && seqs.length === row.unsettled;
+          if (isWhole && countUnsettled.get(0, JSON.stringify(seqs), leaseId!)?.count === row.unsettled) {
+            prolong.run(leaseId!, until);
             for (const index of indexes) answers[index] = true;
             continue;
           }
           for (const [at, index] of indexes.entries()) {
-            answers[index] = prolongOne.run(until, seqs[at]!, n!, row.ends_at!, now).changes === 1;
+            answers[index] = prolongOne.run(until, seqs[at]!, leaseId!, row.ends_at!, now).changes === 1;
           }
-          if (indexes.some((index) => answers[index])) noteKept.run(until, n!);
+          if (indexes.some((index) => answers[index])) noteExtended.run(until, leaseId!);
         }
         return answers;
       });
     },
 
     /** Within a transaction: so many of a lease are settled. */
-    settled(n: number, count: number): void {
-      if (endIfLast.run(n, count).changes === 0) fewer.run(count, n);
+    settled(leaseId: number, count: number): void {
+      if (endIfLast.run(leaseId, count).changes === 0) fewer.run(count, leaseId);
     },
   };
 }

@@ -13,8 +13,8 @@ import {
 } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
 import type { Marks } from './marks.ts';
-import { moment } from './publisher.ts';
 import type { Store } from './store.ts';
+import { toStoredMs } from './stored-time.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 /** Keys whose time is over that one claim clears away to find a place. */
@@ -89,7 +89,7 @@ export class SqliteLedger implements Ledger<DatabaseSync> {
     return this.#store.write((now) =>
       holds.map((hold) => {
         const number = this.#numberOf(hold, now);
-        if (number !== undefined) this.#extend.run(number, moment(now + leaseMs));
+        if (number !== undefined) this.#extend.run(number, toStoredMs(now + leaseMs));
         return number !== undefined;
       }),
     );
@@ -135,8 +135,8 @@ export class SqliteLedger implements Ledger<DatabaseSync> {
     if (!entry && liveMax !== undefined && this.#isFull(scope, liveMax, now)) return { kind: 'full' };
 
     const token = this.#store.newId();
-    const endsAt = moment(now + leaseMs);
-    const removedAt = moment(now + Math.max(keepMs, leaseMs));
+    const endsAt = toStoredMs(now + leaseMs);
+    const removedAt = toStoredMs(now + Math.max(keepMs, leaseMs));
     if (entry) this.#takeOver.run(entry.number!, token, endsAt, removedAt);
     else {
       this.#add.run(scope, key, fingerprint, token, endsAt, removedAt);
@@ -149,7 +149,7 @@ export class SqliteLedger implements Ledger<DatabaseSync> {
   #completeOne({ hold, record, keepMs, commit }: Completion<DatabaseSync>, now: number): SettlementResult {
     const number = this.#numberOf(hold, now);
     if (number === undefined) return LEASE_LOST;
-    const removedAt = moment(now + keepMs);
+    const removedAt = toStoredMs(now + keepMs);
     if (!commit) {
       this.#complete.run(number, record ?? null, removedAt);
       return TOOK;

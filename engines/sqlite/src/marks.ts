@@ -1,6 +1,6 @@
 import type { ProcessedMark } from '@holdfast/contracts';
-import { moment } from './publisher.ts';
 import type { Store } from './store.ts';
+import { toStoredMs } from './stored-time.ts';
 
 /** Digits of a time-ordered id that change every three days: what begins with the same is forgotten together. */
 const prefixLength = 5;
@@ -85,14 +85,20 @@ export class Marks {
   write({ handler, eventId }: ProcessedMark, now: number): boolean {
     const id = this.#handlerId(handler);
     if (!isTimeOrdered(eventId)) {
-      return this.#putOdd.run(id, eventId, moment(now + this.#keepMs)).changes === 1;
+      return this.#putOdd.run(id, eventId, toStoredMs(now + this.#keepMs)).changes === 1;
     }
     this.#keep(id, eventId.slice(0, prefixLength), now);
     return this.#put.run(id, eventId).changes === 1;
   }
 
-  /** The same for all of `seqs` that lease `n` has in hand. False, and nothing done, if their ids do not allow it. */
-  writeMany(handler: string, eventIds: readonly string[], seqs: string, n: number, now: number): boolean {
+  /** The same for all of `seqs` that lease `leaseId` has in hand. False, and nothing done, if their ids do not allow it. */
+  writeMany(
+    handler: string,
+    eventIds: readonly string[],
+    seqs: string,
+    leaseId: number,
+    now: number,
+  ): boolean {
     if (!eventIds.every(isTimeOrdered)) return false;
     const id = this.#handlerId(handler);
     let prefix = '';
@@ -101,7 +107,7 @@ export class Marks {
       prefix = eventId.slice(0, prefixLength);
       this.#keep(id, prefix, now);
     }
-    this.#putMany.run(id, seqs, n);
+    this.#putMany.run(id, seqs, leaseId);
     return true;
   }
 
@@ -143,7 +149,7 @@ export class Marks {
     const name = `${handler}/${prefix}`;
     const neededUntil = now + this.#keepMs;
     if ((this.#buckets.get(name) ?? 0) >= neededUntil) return;
-    const until = moment(neededUntil + Math.min(hourMs, this.#keepMs / 8));
+    const until = toStoredMs(neededUntil + Math.min(hourMs, this.#keepMs / 8));
     this.#keepBucket.run(handler, prefix, until);
     this.#buckets.set(name, until);
   }

@@ -13,7 +13,7 @@ import { Appointments } from './appointments.ts';
 import { sqliteBroker } from './broker.ts';
 import { ControlBoard } from './controls.ts';
 import { Doorbells } from './doorbells.ts';
-import { LaneKeeper } from './key-order.ts';
+import { KeyOrder } from './key-order.ts';
 import { leases } from './leases.ts';
 import { SqliteLedger } from './ledger.ts';
 import { Marks } from './marks.ts';
@@ -21,11 +21,11 @@ import { type MonotonicClock, monotonicClockOf } from './monotonic-clock.ts';
 import { openDatabase } from './numbered-parameters.ts';
 import { ParkedSearch } from './parked-search.ts';
 import { ParkingLot } from './parking-lot.ts';
-import { waitingRoom } from './queue-inspection.ts';
+import { queueInspection } from './queue-inspection.ts';
 import { SqliteRateLimits } from './rate-limits.ts';
 import { migrate, versionOf } from './schema.ts';
 import { Settlements } from './settlements.ts';
-import { SqliteError, told } from './sqlite-errors.ts';
+import { SqliteError, toSqliteError } from './sqlite-errors.ts';
 import { Store } from './store.ts';
 import { topics } from './topics.ts';
 import { sqliteTriage } from './triage.ts';
@@ -145,9 +145,17 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
   const given = leases(store, declared, board, appointments, bells);
   const marks = new Marks(store, keepMarksMs);
   const lot = new ParkingLot(store, keepParkedMs);
-  const lanes = new LaneKeeper(store, bells);
-  const settlements = new Settlements({ store, topics: declared, leases: given, marks, lot, lanes, bells });
-  const room = waitingRoom(store, declared, board, appointments, lanes, bells);
+  const keyOrder = new KeyOrder(store, bells);
+  const settlements = new Settlements({
+    store,
+    topics: declared,
+    leases: given,
+    marks,
+    lot,
+    keyOrder,
+    bells,
+  });
+  const inspection = queueInspection(store, declared, board, appointments, keyOrder, bells);
   const ledger = new SqliteLedger(store, marks);
   const rateLimits = new SqliteRateLimits(store);
   const removeSettled = store.prepare(`
@@ -157,7 +165,16 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
     name: 'sqlite',
     durability,
     features: sqliteFeatures,
-    broker: sqliteBroker({ store, limits, topics: declared, board, bells, leases: given, settlements, room }),
+    broker: sqliteBroker({
+      store,
+      limits,
+      topics: declared,
+      board,
+      bells,
+      leases: given,
+      settlements,
+      inspection,
+    }),
     ledger,
     triage: sqliteTriage(store, lot, new ParkedSearch(store), limits),
     rateLimits,
@@ -227,7 +244,7 @@ function connect(file: string, durability: 'process' | 'power', mustExist: boole
     return database;
   } catch (error) {
     database?.close();
-    throw told(error, file);
+    throw toSqliteError(error, file);
   }
 }
 

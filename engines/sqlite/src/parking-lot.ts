@@ -8,8 +8,8 @@ import {
   type ParkedSummary,
   type Payload,
 } from '@holdfast/contracts';
-import { moment } from './publisher.ts';
 import type { Store } from './store.ts';
+import { toStoredMs } from './stored-time.ts';
 
 /** Ids that an audit entry names; it counts them all. */
 const subjectsMax = 100;
@@ -78,7 +78,7 @@ export class ParkingLot {
     const { diagnosis, payload, type, key, tenant, expiresAt, replay } = event;
     const { reason, message, stop, finalAttempt, error, story } = diagnosis;
     this.#put.run(
-      ...[event.id, wall, moment(now + (event.keepMs ?? this.#keepMs)), event.topic],
+      ...[event.id, wall, toStoredMs(now + (event.keepMs ?? this.#keepMs)), event.topic],
       ...[
         type ?? null,
         key ?? null,
@@ -90,7 +90,11 @@ export class ParkingLot {
         finalAttempt,
       ],
       ...[JSON.stringify(event.headers), event.correlationId, event.idempotencyKey, event.originTopic],
-      ...[moment(event.firstSeenAt), expiresAt === undefined ? null : moment(expiresAt), replay ?? null],
+      ...[
+        toStoredMs(event.firstSeenAt),
+        expiresAt === undefined ? null : toStoredMs(expiresAt),
+        replay ?? null,
+      ],
       ...[error === undefined ? null : JSON.stringify(error), JSON.stringify(story), payload],
     );
     return true;
@@ -161,7 +165,7 @@ export function toParked(row: Row, aheadMs: number): ParkedEvent {
     status: row.status as ParkedStatus,
     parkedAt: Number(row.parked_at),
     parkings: Number(row.parkings),
-    removedAt: moment(Number(row.removed_at) + aheadMs),
+    removedAt: toStoredMs(Number(row.removed_at) + aheadMs),
     operation: text('operation'),
     original: hasOriginal
       ? { payload: row.original_payload as Payload, headers: json('original_headers') ?? noHeaders }

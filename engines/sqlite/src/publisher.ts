@@ -1,25 +1,21 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import { type NewEvent, type Published, TopicError } from '@holdfast/contracts';
 import { restOf } from './event-row.ts';
+import { isHead, queueOf } from './ready-queue.ts';
 import { Sequence } from './sequence.ts';
 import type { Time } from './store-clock.ts';
+import { never, toStoredMs } from './stored-time.ts';
 import { seqsOf, type Topic, topicSql, toTopic } from './topics.ts';
 
 /** Rows that one statement inserts: with ten, the way in and out of SQLite costs a third less an event. */
 const rowsTogether = 10;
 
-const columns = 'seq, topic, id, payload, type, key, tenant, rest, first_seen_at, lane, due_at'.split(', ');
+const columns = 'seq, topic, id, payload, type, key, tenant, rest, first_seen_at, order_key, due_at'.split(
+  ', ',
+);
 
 /** Of one that takes the place of a parked event: others wait for it under this key. */
-const keptInPlace = new Set(['seq', 'topic', 'id', 'key', 'lane']);
-
-/** An event is the head of its key when the store has no earlier one of it. */
-export const isHead = `(event.lane IS NULL OR NOT EXISTS (
-  SELECT 1 FROM holdfast_event earlier
-  WHERE earlier.topic = event.topic AND earlier.lane = event.lane AND earlier.seq < event.seq))`;
-
-/** First tries, retries and suspects wait apart. */
-export const lineOf = 'CASE WHEN event.deaths > 0 THEN 2 WHEN event.attempts > 0 THEN 1 ELSE 0 END';
+const keptInPlace = new Set(['seq', 'topic', 'id', 'key', 'order_key']);
 
 const insertInto = `INSERT OR IGNORE INTO holdfast_event (${columns}) VALUES `;
 const oneRow = `(${columns.map(() => '?')})`;
@@ -30,7 +26,7 @@ export class Publisher {
   readonly #many: StatementSync;
   readonly #topic: StatementSync;
   readonly #sequence: Sequence;
-  readonly #lineUp: StatementSync;
+  readonly #enqueue: StatementSync;
   readonly #stored: StatementSync;
   readonly #known: StatementSync;
   readonly #replace: StatementSync;
@@ -45,9 +41,9 @@ export class Publisher {
     this.#topic = database.prepare(topicSql);
     this.#one = database.prepare(insertInto + oneRow);
     this.#many = database.prepare(insertInto + Array(rowsTogether).fill(oneRow));
-    this.#lineUp = database.prepare(`
-      INSERT INTO holdfast_line
-      SELECT topic, ${lineOf}, due_at, seq FROM holdfast_event event WHERE seq BETWEEN ? AND ? AND ${isHead}`);
+    this.#enqueue = database.prepare(`
+      INSERT INTO holdfast_ready
+      SELECT topic, ${queueOf}, due_at, seq FROM holdfast_event event WHERE seq BETWEEN ? AND ? AND ${isHead}`);
     this.#stored = database.prepare('SELECT seq FROM holdfast_event WHERE seq BETWEEN ? AND ?');
     this.#known = database.prepare('SELECT seq, blocking FROM holdfast_event WHERE id = ? AND topic = ?');
     this.#adopt = database.prepare(`
@@ -70,7 +66,7 @@ export class Publisher {
     const last = first + events.length - 1;
     const ids = events.map(({ id }) => id ?? this.#newId());
     const isComplete = this.#insert(topic, events, ids, first, time) === events.length;
-    this.#lineUp.run(first, last);
+    this.#enqueue.run(first, last);
     for (let index = 0; index < events.length; index++) {
       this.#keepAppointment(events[index]!, first + index, time);
     }
@@ -115,14 +111,14 @@ export class Publisher {
     const values: SQLInputValue[] = [];
     fill(values, 0, topic, event, id, seq, time);
     this.#replace.run(...values.filter((_, index) => !keptInPlace.has(columns[index]!)), seq);
-    this.#lineUp.run(seq, seq);
+    this.#enqueue.run(seq, seq);
     this.#keepAppointment(event, seq, time);
     return true;
   }
 
   /** A time of day that is still to come; nothing for what was not stored. */
   #keepAppointment({ dueAt }: NewEvent, seq: number, { wall }: Time): void {
-    if (dueAt !== undefined && dueAt > wall) this.#appoint.run(seq, moment(dueAt));
+    if (dueAt !== undefined && dueAt > wall) this.#appoint.run(seq, toStoredMs(dueAt));
   }
 }
 
@@ -145,16 +141,8 @@ function fill(
   values[at + 5] = key;
   values[at + 6] = event.tenant ?? null;
   values[at + 7] = restOf(event, now);
-  values[at + 8] = past === undefined ? wall : moment(past.firstSeenAt);
+  values[at + 8] = past === undefined ? wall : toStoredMs(past.firstSeenAt);
   values[at + 9] = topic.ordering === 'key' ? key : null;
-  if (dueAt !== undefined) values[at + 10] = dueAt > wall ? never : moment(dueAt - wall + now);
-  else values[at + 10] = delayMs === undefined ? now : moment(now + delayMs);
-}
-
-/** Of what waits for something else than the store's clock. */
-const never = Number.MAX_SAFE_INTEGER;
-
-/** A time as it is stored: whole milliseconds, never too early, never beyond what a number counts exactly. */
-export function moment(ms: number): number {
-  return Math.min(Math.ceil(ms), never);
+  if (dueAt !== undefined) values[at + 10] = dueAt > wall ? never : toStoredMs(dueAt - wall + now);
+  else values[at + 10] = delayMs === undefined ? now : toStoredMs(now + delayMs);
 }

@@ -9,51 +9,52 @@ import {
   type WaitingState,
 } from '@holdfast/contracts';
 import type { Appointments } from './appointments.ts';
-import type { ControlBoard, Orders } from './controls.ts';
+import type { ControlBoard, TopicControls } from './controls.ts';
 import type { Doorbells } from './doorbells.ts';
 import { toEnvelope, toTrials } from './event-row.ts';
-import type { LaneKeeper } from './key-order.ts';
-import { isHead, moment } from './publisher.ts';
-import { fromRuns } from './run-length-seqs.ts';
+import type { KeyOrder } from './key-order.ts';
+import { isHead } from './ready-queue.ts';
+import { decodeSeqs } from './run-length-seqs.ts';
 import type { Store } from './store.ts';
 import type { Time } from './store-clock.ts';
+import { toStoredMs } from './stored-time.ts';
 import { seqsOf, type Topic, type Topics } from './topics.ts';
 
 type Row = Record<string, unknown>;
 
 /** What people see of events on their way, and the little they can do about them. */
-export function waitingRoom(
+export function queueInspection(
   store: Store,
   topics: Topics,
   board: ControlBoard,
   appointments: Appointments,
-  lanes: LaneKeeper,
+  keyOrder: KeyOrder,
   bells: Doorbells,
 ) {
-  const lines = store.prepare(`
+  const readyCounts = store.prepare(`
     SELECT
-      count(*) FILTER (WHERE line < 2 AND due_at <= ?2) AS ready, count(*) FILTER (WHERE line < 2 AND due_at > ?2) AS delayed,
-      count(*) FILTER (WHERE line = 2) AS suspect,
-      min(due_at) FILTER (WHERE line < 2) AS first_due_at
-    FROM holdfast_line WHERE topic = ?1`);
-  const freeLines = store.prepare(`
+      count(*) FILTER (WHERE queue < 2 AND due_at <= ?2) AS ready, count(*) FILTER (WHERE queue < 2 AND due_at > ?2) AS delayed,
+      count(*) FILTER (WHERE queue = 2) AS suspect,
+      min(due_at) FILTER (WHERE queue < 2) AS first_due_at
+    FROM holdfast_ready WHERE topic = ?1`);
+  const freeCounts = store.prepare(`
     SELECT
-      count(*) FILTER (WHERE line < 2 AND line.due_at <= ?2) AS ready,
-      count(*) FILTER (WHERE line < 2 AND line.due_at > ?2) AS delayed,
-      count(*) FILTER (WHERE line = 2) AS suspect,
-      min(line.due_at) FILTER (WHERE line < 2) AS first_due_at
-    FROM holdfast_line line CROSS JOIN holdfast_event event ON event.seq = line.seq
-    WHERE line.topic = ?1 AND coalesce(event.tenant NOT IN (SELECT value FROM json_each(?3)), true)
+      count(*) FILTER (WHERE queue < 2 AND ready.due_at <= ?2) AS ready,
+      count(*) FILTER (WHERE queue < 2 AND ready.due_at > ?2) AS delayed,
+      count(*) FILTER (WHERE queue = 2) AS suspect,
+      min(ready.due_at) FILTER (WHERE queue < 2) AS first_due_at
+    FROM holdfast_ready ready CROSS JOIN holdfast_event event ON event.seq = ready.seq
+    WHERE ready.topic = ?1 AND coalesce(event.tenant NOT IN (SELECT value FROM json_each(?3)), true)
       AND coalesce(event.key NOT IN (SELECT value FROM json_each(?4)), true)`);
-  const lined = store.prepare('SELECT count(*) AS count FROM holdfast_line WHERE topic = ?');
+  const queued = store.prepare('SELECT count(*) AS count FROM holdfast_ready WHERE topic = ?');
   const held = store.prepare('SELECT count(*) AS count FROM holdfast_held WHERE topic = ?');
   const leased = store.prepare(
-    'SELECT coalesce(sum(in_hand), 0) AS count FROM holdfast_lease WHERE topic = ?',
+    'SELECT coalesce(sum(unsettled), 0) AS count FROM holdfast_lease WHERE topic = ?',
   );
-  const inLanes = store.prepare(`
-    SELECT count(*) - count(DISTINCT lane) AS count FROM holdfast_event WHERE topic = ? AND lane IS NOT NULL`);
-  const inHand = store.prepare('SELECT n, owner, seqs FROM holdfast_lease WHERE topic = ?');
-  const followersInHand = store.prepare(`
+  const withKeys = store.prepare(`
+    SELECT count(*) - count(DISTINCT order_key) AS count FROM holdfast_event WHERE topic = ? AND order_key IS NOT NULL`);
+  const leasesOfTopic = store.prepare('SELECT id, owner, seqs FROM holdfast_lease WHERE topic = ?');
+  const leasedFollowers = store.prepare(`
     SELECT count(*) AS count FROM json_each(?) each
     CROSS JOIN holdfast_event event ON event.seq = each.value WHERE event.fence < ? AND NOT ${isHead}`);
   const blocking = store.prepare(`
@@ -61,34 +62,38 @@ export function waitingRoom(
     FROM holdfast_event event WHERE topic = ? AND blocking = 1`);
 
   const page = store.prepare(`
-    SELECT event.*, NOT ${isHead} AS is_behind FROM holdfast_event event
+    SELECT event.*, NOT ${isHead} AS is_follower FROM holdfast_event event
     WHERE event.seq > ? AND event.seq <= ? ORDER BY event.seq LIMIT ? + 0`);
   const find = store.prepare(
-    `SELECT event.*, NOT ${isHead} AS is_behind FROM holdfast_event event WHERE id = ? AND topic = ?`,
+    `SELECT event.*, NOT ${isHead} AS is_follower FROM holdfast_event event WHERE id = ? AND topic = ?`,
   );
   const remove = store.prepare('DELETE FROM holdfast_event WHERE seq = ?');
   const settled = store.prepare(`
     SELECT * FROM holdfast_settled
     WHERE seq > ? AND seq <= ? AND removed_at > ? AND first_seen_at >= ? AND first_seen_at < ? ORDER BY seq LIMIT ? + 0`);
 
-  function countsOf(topic: Topic, orders: Orders, { now, wall }: Time): TopicCounts {
-    const quarantine = [orders.tenants, orders.keys].map((names) => JSON.stringify([...names.keys()]));
-    const hasQuarantine = orders.tenants.size + orders.keys.size > 0;
-    const line = hasQuarantine
-      ? freeLines.get(topic.id, now, quarantine[0]!, quarantine[1]!)!
-      : lines.get(topic.id, now)!;
-    const [ready, delayed, suspect] = [Number(line.ready), Number(line.delayed), Number(line.suspect)];
-    const heldInLine = hasQuarantine ? number(lined, topic) - ready - delayed - suspect : 0;
+  function countsOf(topic: Topic, topicControls: TopicControls, { now, wall }: Time): TopicCounts {
+    const quarantine = [topicControls.tenants, topicControls.keys].map((names) =>
+      JSON.stringify([...names.keys()]),
+    );
+    const hasQuarantine = topicControls.tenants.size + topicControls.keys.size > 0;
+    const counts = hasQuarantine
+      ? freeCounts.get(topic.id, now, quarantine[0]!, quarantine[1]!)!
+      : readyCounts.get(topic.id, now)!;
+    const [ready, delayed, suspect] = [Number(counts.ready), Number(counts.delayed), Number(counts.suspect)];
+    const heldInQueue = hasQuarantine ? number(queued, topic) - ready - delayed - suspect : 0;
     const { count: blocked, followers } = blocking.get(topic.id)!;
     const behind =
-      topic.ordering === 'key' ? number(inLanes, topic) - countFollowersInHand(topic) - Number(followers) : 0;
-    const firstDueAt = line.first_due_at === null ? undefined : Number(line.first_due_at);
+      topic.ordering === 'key'
+        ? number(withKeys, topic) - countLeasedFollowers(topic) - Number(followers)
+        : 0;
+    const firstDueAt = counts.first_due_at === null ? undefined : Number(counts.first_due_at);
     const firstInMs = Math.min((firstDueAt ?? Infinity) - now, appointments.firstOf(topic) - wall);
     return {
       ready,
       delayed,
       behind,
-      held: number(held, topic) + heldInLine,
+      held: number(held, topic) + heldInQueue,
       leased: number(leased, topic),
       suspect,
       blocking: Number(blocked),
@@ -101,41 +106,43 @@ export function waitingRoom(
     return Number(statement.get(topic.id)?.count);
   }
 
-  function countFollowersInHand(topic: Topic): number {
-    return inHand.all(topic.id).reduce((sum, { n, seqs }) => {
-      const all = JSON.stringify(fromRuns(String(seqs)));
-      return sum + Number(followersInHand.get(all, n!)?.count);
+  function countLeasedFollowers(topic: Topic): number {
+    return leasesOfTopic.all(topic.id).reduce((sum, { id: leaseId, seqs }) => {
+      const all = JSON.stringify(decodeSeqs(String(seqs)));
+      return sum + Number(leasedFollowers.get(all, leaseId!)?.count);
     }, 0);
   }
 
   /** Which lease has a sequence, and whose it is; that it is still in hand is for the fence of the event to say. */
-  function leasesOf(topic: Topic): Map<number, { n: number; owner: string }> {
-    const found = new Map<number, { n: number; owner: string }>();
-    for (const { n, owner, seqs } of inHand.all(topic.id)) {
-      const lease = { n: Number(n), owner: String(owner) };
-      for (const seq of fromRuns(String(seqs))) if ((found.get(seq)?.n ?? 0) < lease.n) found.set(seq, lease);
+  function leasesOf(topic: Topic): Map<number, { leaseId: number; owner: string }> {
+    const found = new Map<number, { leaseId: number; owner: string }>();
+    for (const { id: leaseId, owner, seqs } of leasesOfTopic.all(topic.id)) {
+      const lease = { leaseId: Number(leaseId), owner: String(owner) };
+      for (const seq of decodeSeqs(String(seqs)))
+        if ((found.get(seq)?.leaseId ?? 0) < lease.leaseId) found.set(seq, lease);
     }
     return found;
   }
 
-  function stateOf(row: Row, isLeased: boolean, orders: Orders, now: number): WaitingState {
+  function stateOf(row: Row, isLeased: boolean, topicControls: TopicControls, now: number): WaitingState {
     if (row.blocking === 1) return 'blocking';
     if (isLeased) return 'leased';
-    if (row.is_behind === 1) return 'behind';
-    if (orders.holder(row.tenant as string | null, row.key as string | null) !== undefined) return 'held';
+    if (row.is_follower === 1) return 'behind';
+    if (topicControls.holder(row.tenant as string | null, row.key as string | null) !== undefined)
+      return 'held';
     if (Number(row.deaths) > 0) return 'suspect';
     return Number(row.due_at) > now ? 'delayed' : 'ready';
   }
 
   return {
     counts(name: string): TopicCounts {
-      return store.read((now, wall) => countsOf(topics.open(name), board.ordersFor(name), { now, wall }));
+      return store.read((now, wall) => countsOf(topics.open(name), board.controlsFor(name), { now, wall }));
     },
 
     waiting(name: string, { limit, cursor }: PageRequest): Page<Waiting> {
       return store.read((now, wall) => {
         const topic = topics.open(name);
-        const orders = board.ordersFor(name);
+        const topicControls = board.controlsFor(name);
         const { from, to } = seqsOf(topic);
         const rows = page.all(cursor === undefined ? from : numberIn(cursor), to, limit + 1);
         const shown = rows.slice(0, limit);
@@ -145,8 +152,8 @@ export function waitingRoom(
         const items = shown.map((row) => {
           const { id, type, key, tenant, firstSeenAt } = toEnvelope(row, name, wall - now);
           const lease = leases.get(Number(row.seq));
-          const owner = lease && lease.n > Number(row.fence) ? lease.owner : undefined;
-          const state = stateOf(row, owner !== undefined, orders, now);
+          const owner = lease && lease.leaseId > Number(row.fence) ? lease.owner : undefined;
+          const state = stateOf(row, owner !== undefined, topicControls, now);
           return {
             id,
             type,
@@ -155,7 +162,7 @@ export function waitingRoom(
             firstSeenAt,
             ...toTrials(row),
             state,
-            dueAt: appointments.of(Number(row.seq)) ?? moment(Number(row.due_at) + wall - now),
+            dueAt: appointments.of(Number(row.seq)) ?? toStoredMs(Number(row.due_at) + wall - now),
             owner,
           };
         });
@@ -168,7 +175,7 @@ export function waitingRoom(
       const topic = topics.open(name);
       const row = find.get(id, topic.id);
       if (!row || row.blocking === 1 || Number(row.due_at) <= now) return false;
-      if ((leasesOf(topic).get(Number(row.seq))?.n ?? 0) > Number(row.fence)) return false;
+      if ((leasesOf(topic).get(Number(row.seq))?.leaseId ?? 0) > Number(row.fence)) return false;
       appointments.makeDue(topic.id, Number(row.seq), Number(row.due_at), now);
       bells.ringAfterCommit(name);
       return true;
@@ -180,7 +187,7 @@ export function waitingRoom(
       const row = find.get(id, topic.id);
       if (row?.blocking !== 1) return false;
       remove.run(row.seq!);
-      lanes.promote({ topic, seqs: new Map([[String(row.lane), Number(row.seq)]]) });
+      keyOrder.promote({ topic, seqs: new Map([[String(row.order_key), Number(row.seq)]]) });
       bells.ringAfterCommit(name);
       return true;
     },

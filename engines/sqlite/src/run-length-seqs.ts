@@ -2,7 +2,7 @@
  * Sequences as text: the first, then for each run of neighbours how far from it they begin and how many they are. What is
  * leased together mostly lies together, so a thousand events are a few characters.
  */
-export function toRuns(seqs: readonly number[]): string {
+export function encodeSeqs(seqs: readonly number[]): string {
   const sorted = seqs.toSorted((a, b) => a - b);
   const first = sorted[0] ?? 0;
   const runs = [first];
@@ -14,7 +14,7 @@ export function toRuns(seqs: readonly number[]): string {
   return runs.join(' ');
 }
 
-export function fromRuns(text: string): number[] {
+export function decodeSeqs(text: string): number[] {
   const [first = 0, ...runs] = text.split(' ').map(Number);
   const seqs: number[] = [];
   for (let index = 0; index < runs.length; index += 2) {

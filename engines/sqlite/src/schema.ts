@@ -9,10 +9,10 @@ export const schemaSteps: readonly string[] = [
   `
   CREATE TABLE holdfast_room (
     one INTEGER PRIMARY KEY CHECK (one = 1),
-    last INTEGER NOT NULL,                -- counts all that needs an order or a name of its own
+    last INTEGER NOT NULL,                -- the last number given to an event or a lease
     controls_version INTEGER NOT NULL,
     controls_end_at INTEGER,              -- when the next control ends by itself
-    is_releasing INTEGER NOT NULL         -- what a lifted quarantine held is still on its way back
+    is_releasing INTEGER NOT NULL         -- 1: events of a lifted quarantine are still to be put back
   ) STRICT;
   INSERT INTO holdfast_room VALUES (1, 0, 1, NULL, 0);
 
@@ -32,18 +32,18 @@ export const schemaSteps: readonly string[] = [
     type TEXT,
     key TEXT,
     tenant TEXT,
-    rest TEXT,                            -- what few events have, as JSON: a column less is time saved for all
+    rest TEXT,                            -- fields that few events have, as JSON: fewer columns are faster to read and write
     first_seen_at INTEGER NOT NULL,
-    lane TEXT,                            -- the key that it keeps waiting
+    lane TEXT,                            -- the key whose order it holds
     due_at INTEGER NOT NULL,
     attempts INTEGER NOT NULL DEFAULT 0,
     snoozes INTEGER NOT NULL DEFAULT 0,
     deaths INTEGER NOT NULL DEFAULT 0,    -- above 0: a suspect
     next_delay_ms REAL,
-    fence INTEGER NOT NULL DEFAULT 0,     -- leases up to this one mean nothing any more
-    kept_until INTEGER,                   -- the end of its lease, where a heartbeat has moved it
-    hand INTEGER,                         -- the lease that has it although its head is back in the line
-    blocking INTEGER NOT NULL DEFAULT 0,  -- parked, and only holding its place
+    fence INTEGER NOT NULL DEFAULT 0,     -- leases up to this number are no longer valid for it
+    kept_until INTEGER,                   -- its own end of the lease, if a heartbeat has extended it
+    hand INTEGER,                         -- the lease of a follower whose head is back in the ready queue
+    blocking INTEGER NOT NULL DEFAULT 0,  -- 1: parked, and blocks its key
     last_error TEXT,
     story TEXT
   ) STRICT;
@@ -51,8 +51,8 @@ export const schemaSteps: readonly string[] = [
   CREATE INDEX holdfast_event_lane ON holdfast_event (topic, lane) WHERE lane IS NOT NULL;
   CREATE INDEX holdfast_event_blocking ON holdfast_event (topic) WHERE blocking = 1;
 
-  -- What can be leased, now or when it is due: 0 first tries, 1 retries, 2 suspects. Neither what is in hand nor what
-  -- waits behind the head of its key is here.
+  -- The ready queue: events that can be leased, now or when they are due. 0 first tries, 1 retries, 2 suspects. Leased events
+  -- and followers are not in it.
   CREATE TABLE holdfast_line (
     topic INTEGER NOT NULL,
     line INTEGER NOT NULL,
@@ -61,7 +61,7 @@ export const schemaSteps: readonly string[] = [
     PRIMARY KEY (topic, line, due_at, seq)
   ) STRICT, WITHOUT ROWID;
 
-  -- What a lease has found under quarantine, out of the way of the others.
+  -- Events under quarantine that a lease has found and taken out of the ready queue.
   CREATE TABLE holdfast_held (
     control TEXT NOT NULL,
     seq INTEGER NOT NULL,
@@ -69,17 +69,17 @@ export const schemaSteps: readonly string[] = [
     PRIMARY KEY (control, seq)
   ) STRICT, WITHOUT ROWID;
 
-  -- One row for all that was leased together.
+  -- One row for all events that were leased together.
   CREATE TABLE holdfast_lease (
     n INTEGER PRIMARY KEY,
     topic INTEGER NOT NULL,
     owner TEXT NOT NULL,
     ends_at INTEGER NOT NULL,
-    look_at INTEGER NOT NULL,             -- when the first of its events may have to be taken back
-    in_hand INTEGER NOT NULL,             -- how many are not settled
-    has_kept INTEGER NOT NULL DEFAULT 0,  -- some have a kept_until
-    has_runs INTEGER NOT NULL,            -- some were not the head of their key
-    seqs TEXT NOT NULL                    -- its events, as runs of sequences
+    look_at INTEGER NOT NULL,             -- when its first event may expire
+    in_hand INTEGER NOT NULL,             -- the number of its events that are not settled
+    has_kept INTEGER NOT NULL DEFAULT 0,  -- 1: some events have a kept_until
+    has_runs INTEGER NOT NULL,            -- 1: some events are followers
+    seqs TEXT NOT NULL                    -- its events, run-length encoded
   ) STRICT;
 
   CREATE TABLE holdfast_settled (
@@ -124,20 +124,20 @@ export const schemaSteps: readonly string[] = [
   CREATE TABLE holdfast_scope (name TEXT PRIMARY KEY, keys INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
   CREATE TABLE holdfast_handler (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
-  -- Time-ordered ids: what is marked now lies at the end, and what is forgotten together lies together.
+  -- Time-ordered ids: new marks are at the end, and marks that expire together are neighbours.
   CREATE TABLE holdfast_mark (
     handler INTEGER NOT NULL,
     event_id TEXT NOT NULL,
     PRIMARY KEY (handler, event_id)
   ) STRICT, WITHOUT ROWID;
-  -- The marks whose ids begin with prefix, some three days of them, and until when they are needed.
+  -- Marks whose ids begin with prefix, about three days of them, and when they expire.
   CREATE TABLE holdfast_mark_bucket (
     handler INTEGER NOT NULL,
     prefix TEXT NOT NULL,
     removed_at INTEGER NOT NULL,
     PRIMARY KEY (handler, prefix)
   ) STRICT, WITHOUT ROWID;
-  -- Marks of events whose ids do not tell their time.
+  -- Marks of events whose ids are not time-ordered.
   CREATE TABLE holdfast_odd_mark (
     handler INTEGER NOT NULL,
     event_id TEXT NOT NULL,
@@ -200,7 +200,7 @@ export const schemaSteps: readonly string[] = [
     succeeded INTEGER NOT NULL DEFAULT 0,
     failed_again INTEGER NOT NULL DEFAULT 0,
     memo TEXT NOT NULL,
-    selected_to TEXT                      -- how far the selection has looked
+    selected_to TEXT                      -- the last place that the selection has read
   ) STRICT;
 
   CREATE TABLE holdfast_rule (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, rule TEXT NOT NULL) STRICT;
@@ -219,6 +219,21 @@ export const schemaSteps: readonly string[] = [
   CREATE TABLE holdfast_rate (key TEXT PRIMARY KEY, tat REAL NOT NULL) STRICT, WITHOUT ROWID;
   `,
   `
+  -- The names that the code uses since: see "Key order" in the README.
+  ALTER TABLE holdfast_room RENAME TO holdfast_meta;
+  ALTER TABLE holdfast_line RENAME TO holdfast_ready;
+  ALTER TABLE holdfast_ready RENAME COLUMN line TO queue;
+  DROP INDEX holdfast_event_lane;
+  ALTER TABLE holdfast_event RENAME COLUMN lane TO order_key;
+  ALTER TABLE holdfast_event RENAME COLUMN hand TO lease_id;
+  ALTER TABLE holdfast_event RENAME COLUMN kept_until TO extended_until;
+  CREATE INDEX holdfast_event_order_key ON holdfast_event (topic, order_key) WHERE order_key IS NOT NULL;
+  ALTER TABLE holdfast_lease RENAME COLUMN n TO id;
+  ALTER TABLE holdfast_lease RENAME COLUMN look_at TO check_at;
+  ALTER TABLE holdfast_lease RENAME COLUMN in_hand TO unsettled;
+  ALTER TABLE holdfast_lease RENAME COLUMN has_kept TO has_extended;
+  ALTER TABLE holdfast_lease RENAME COLUMN has_runs TO has_followers;
+
   -- Where store time was at a moment of the machine's monotonic clock; no row before the first write.
   CREATE TABLE holdfast_clock (
     one INTEGER PRIMARY KEY CHECK (one = 1),

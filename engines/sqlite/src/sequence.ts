@@ -15,8 +15,8 @@ export class Sequence {
   #last = 0;
 
   constructor(database: DatabaseSync) {
-    this.#read = database.prepare('SELECT last FROM holdfast_room');
-    this.#write = database.prepare('UPDATE holdfast_room SET last = ?');
+    this.#read = database.prepare('SELECT last FROM holdfast_meta');
+    this.#write = database.prepare('UPDATE holdfast_meta SET last = ?');
   }
 
   /** The first of so many. */

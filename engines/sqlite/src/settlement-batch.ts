@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Settlement } from '@holdfast/contracts';
-import { fromRuns } from './run-length-seqs.ts';
+import { decodeSeqs } from './run-length-seqs.ts';
 import type { Time } from './store-clock.ts';
 import type { Topic, Topics } from './topics.ts';
 
@@ -9,33 +9,34 @@ export type AnySettlement = Settlement<DatabaseSync>;
 export interface LeaseRow {
   readonly topicId: number;
   readonly endsAt: number;
-  /** Heartbeats have moved the end for some of its events. */
-  readonly hasKept: boolean;
-  /** Its sequences, where it has runs of a key; otherwise none: nobody asks who follows whom. */
-  readonly runs: readonly number[];
+  /** A heartbeat has extended the lease for some of its events only. */
+  readonly hasExtended: boolean;
+  /** Its sequences if it has followers; otherwise empty, because nothing reads them. */
+  readonly seqs: readonly number[];
 }
 
-/** Keys of a topic, each with the earliest sequence that something has happened to. */
-export interface Lanes {
+/** Keys of a topic, each with the earliest sequence that a settlement changed. */
+export interface TouchedKeys {
   readonly topic: Topic;
   readonly seqs: Map<string, number>;
 }
 
-export const leaseRowSql = 'SELECT topic, ends_at, has_kept, has_runs, seqs FROM holdfast_lease WHERE n = ?';
+export const leaseRowSql =
+  'SELECT topic, ends_at, has_extended, has_followers, seqs FROM holdfast_lease WHERE id = ?';
 
-const noRuns: readonly number[] = [];
+const noSeqs: readonly number[] = [];
 
-/** What the settlements of one call have in common: read once, and done once for all at the end. */
+/** State that the settlements of one `settle` call share: rows are read once, and key order is restored once at the end. */
 export class SettlementBatch {
   readonly settlements: readonly AnySettlement[];
   readonly now: number;
-  /** Wall time, for what people read. */
+  /** Wall time, for times that people read. */
   readonly wall: number;
-  /** By lease: keys that an event has left. */
-  readonly freed = new Map<number, Lanes>();
-  /** By lease: keys for which an event is back in the line. */
-  readonly broken = new Map<number, Lanes>();
-  /** By lease: how many are settled. */
+  /** By lease: keys that an event no longer holds. */
+  readonly freed = new Map<number, TouchedKeys>();
+  /** By lease: keys whose event is back in the ready queue or blocks. */
+  readonly requeued = new Map<number, TouchedKeys>();
+  /** By lease: the number of settled events. */
   readonly settled = new Map<number, number>();
   readonly #known: Topics;
   readonly #leaseRow: StatementSync;
@@ -60,29 +61,29 @@ export class SettlementBatch {
     return this.#topics.get(name);
   }
 
-  lease(n: number): LeaseRow | undefined {
-    if (!this.#leases.has(n)) this.#leases.set(n, toLeaseRow(this.#leaseRow.get(n)));
-    return this.#leases.get(n);
+  lease(leaseId: number): LeaseRow | undefined {
+    if (!this.#leases.has(leaseId)) this.#leases.set(leaseId, toLeaseRow(this.#leaseRow.get(leaseId)));
+    return this.#leases.get(leaseId);
   }
 
-  count(n: number, settled: number): void {
-    this.settled.set(n, (this.settled.get(n) ?? 0) + settled);
+  count(leaseId: number, settled: number): void {
+    this.settled.set(leaseId, (this.settled.get(leaseId) ?? 0) + settled);
   }
 }
 
-/** Notes that something has happened to a key; without one there is nothing to note. */
-export function note(
-  lanes: Map<number, Lanes>,
-  n: number,
+/** Records that a settlement changed a key. An event without a key is ignored. */
+export function noteKey(
+  touched: Map<number, TouchedKeys>,
+  leaseId: number,
   topic: Topic,
-  lane: string | null,
+  orderKey: string | null,
   seq: number,
 ): void {
-  if (lane === null) return;
-  const known = lanes.get(n) ?? { topic, seqs: new Map() };
-  lanes.set(n, known);
-  const earliest = known.seqs.get(lane);
-  if (earliest === undefined || seq < earliest) known.seqs.set(lane, seq);
+  if (orderKey === null) return;
+  const known = touched.get(leaseId) ?? { topic, seqs: new Map() };
+  touched.set(leaseId, known);
+  const earliest = known.seqs.get(orderKey);
+  if (earliest === undefined || seq < earliest) known.seqs.set(orderKey, seq);
 }
 
 function toLeaseRow(row: Record<string, unknown> | undefined): LeaseRow | undefined {
@@ -90,8 +91,8 @@ function toLeaseRow(row: Record<string, unknown> | undefined): LeaseRow | undefi
     row && {
       topicId: Number(row.topic),
       endsAt: Number(row.ends_at),
-      hasKept: row.has_kept === 1,
-      runs: row.has_runs === 1 ? fromRuns(String(row.seqs)) : noRuns,
+      hasExtended: row.has_extended === 1,
+      seqs: row.has_followers === 1 ? decodeSeqs(String(row.seqs)) : noSeqs,
     }
   );
 }

@@ -13,24 +13,25 @@ import { OptionsError } from 'holdfast';
 import { type AckGroup, sortOut } from './ack-groups.ts';
 import type { Doorbells } from './doorbells.ts';
 import { errorText, fromToken, type Token, toEnvelope } from './event-row.ts';
-import type { LaneKeeper } from './key-order.ts';
+import type { KeyOrder } from './key-order.ts';
 import type { Leases } from './leases.ts';
 import type { Marks } from './marks.ts';
 import type { ParkingLot } from './parking-lot.ts';
-import { isHead, lineOf, moment } from './publisher.ts';
-import { type AnySettlement, leaseRowSql, note, SettlementBatch } from './settlement-batch.ts';
+import { isHead, queueOf } from './ready-queue.ts';
+import { type AnySettlement, leaseRowSql, noteKey, SettlementBatch } from './settlement-batch.ts';
 import { isFull } from './sqlite-errors.ts';
 import type { Store } from './store.ts';
 import type { Time } from './store-clock.ts';
+import { toStoredMs } from './stored-time.ts';
 import { seqsOf, type Topic, type Topics } from './topics.ts';
 
 /** What has to be known of an event in hand before it is settled. */
-interface InHand {
+interface LeasedEvent {
   readonly seq: number;
-  readonly n: number;
+  readonly leaseId: number;
   readonly topic: Topic;
   readonly id: string;
-  readonly lane: string | null;
+  readonly orderKey: string | null;
   readonly attempts: number;
   readonly replay: string | null;
 }
@@ -46,7 +47,7 @@ export interface SettlementParts {
   readonly leases: Leases;
   readonly marks: Marks;
   readonly lot: ParkingLot;
-  readonly lanes: LaneKeeper;
+  readonly keyOrder: KeyOrder;
   readonly bells: Doorbells;
 }
 
@@ -57,67 +58,69 @@ export class Settlements {
   readonly #leases: Leases;
   readonly #marks: Marks;
   readonly #lot: ParkingLot;
-  readonly #lanes: LaneKeeper;
+  readonly #keyOrder: KeyOrder;
   readonly #bells: Doorbells;
   readonly #lease;
-  readonly #inHand;
+  readonly #leased;
   readonly #envelope;
   readonly #ackMany;
-  readonly #ackManyLanes;
+  readonly #ackManyByKey;
   readonly #keepMany;
   readonly #remove;
   readonly #retry;
-  readonly #retryInHand;
-  readonly #joinRetries;
+  readonly #retryLeased;
+  readonly #enqueueRetry;
   readonly #snooze;
   readonly #return;
   readonly #block;
-  readonly #lineUp;
+  readonly #enqueue;
   readonly #move;
 
   constructor(parts: SettlementParts) {
-    const { store, topics, leases, marks, lot, lanes, bells } = parts;
+    const { store, topics, leases, marks, lot, keyOrder, bells } = parts;
     this.#store = store;
     this.#topics = topics;
     this.#leases = leases;
     this.#marks = marks;
     this.#lot = lot;
-    this.#lanes = lanes;
+    this.#keyOrder = keyOrder;
     this.#bells = bells;
     const ofSeqs = `seq IN (SELECT value FROM json_each(?1)) AND fence < ?2 AND ${isNoReplay}`;
     this.#lease = store.prepare(leaseRowSql);
     this.#ackMany = store.prepare(`DELETE FROM holdfast_event WHERE ${ofSeqs}`);
-    this.#ackManyLanes = store.prepareRows(`DELETE FROM holdfast_event WHERE ${ofSeqs} RETURNING lane, seq`);
+    this.#ackManyByKey = store.prepareRows(
+      `DELETE FROM holdfast_event WHERE ${ofSeqs} RETURNING order_key, seq`,
+    );
     this.#keepMany = store.prepare(`
       INSERT INTO holdfast_settled SELECT ${envelopeColumns}, ?3, ?4, ?5 FROM holdfast_event
       WHERE seq IN (SELECT value FROM json_each(?1)) AND fence < ?2`);
-    this.#inHand = store.prepare(`
-      SELECT event.id, event.lane, event.attempts, event.rest ->> 'replay' AS replay FROM holdfast_event event
-      JOIN holdfast_lease lease ON lease.n = ?2
-      WHERE event.seq = ?1 AND event.fence < ?2 AND coalesce(event.kept_until, lease.ends_at) > ?3`);
+    this.#leased = store.prepare(`
+      SELECT event.id, event.order_key, event.attempts, event.rest ->> 'replay' AS replay FROM holdfast_event event
+      JOIN holdfast_lease lease ON lease.id = ?2
+      WHERE event.seq = ?1 AND event.fence < ?2 AND coalesce(event.extended_until, lease.ends_at) > ?3`);
     this.#envelope = store.prepare('SELECT * FROM holdfast_event WHERE seq = ?');
     this.#remove = store.prepare('DELETE FROM holdfast_event WHERE seq = ?');
-    const free = 'fence = ?2, kept_until = NULL, hand = NULL';
+    const free = 'fence = ?2, extended_until = NULL, lease_id = NULL';
     this.#retry = store.prepare(`
       UPDATE holdfast_event SET ${free}, attempts = attempts + 1, deaths = 0, due_at = ?3, next_delay_ms = ?4,
-        last_error = ?5, story = ?6, lane = CASE WHEN ?7 THEN lane END WHERE seq = ?1`);
-    this.#retryInHand = store.prepare(`
+        last_error = ?5, story = ?6, order_key = CASE WHEN ?7 THEN order_key END WHERE seq = ?1`);
+    this.#retryLeased = store.prepare(`
       UPDATE holdfast_event SET ${free}, attempts = attempts + 1, deaths = 0, due_at = ?3, next_delay_ms = ?4,
         last_error = ?5, story = ?6
-      WHERE seq = ?1 AND fence < ?2 AND id = ?7 AND coalesce(kept_until, ?8) > ?9`);
-    this.#joinRetries = store.prepare('INSERT INTO holdfast_line VALUES (?1, 1, ?2, ?3)');
+      WHERE seq = ?1 AND fence < ?2 AND id = ?7 AND coalesce(extended_until, ?8) > ?9`);
+    this.#enqueueRetry = store.prepare('INSERT INTO holdfast_ready VALUES (?1, 1, ?2, ?3)');
     this.#snooze = store.prepare(`
       UPDATE holdfast_event SET ${free}, snoozes = snoozes + 1, deaths = 0, due_at = ?3, next_delay_ms = ?4
       WHERE seq = ?1`);
     this.#return = store.prepare(`UPDATE holdfast_event SET ${free} WHERE seq = ?1`);
     this.#block = store.prepare(`UPDATE holdfast_event SET ${free}, deaths = 0, blocking = 1 WHERE seq = ?1`);
-    this.#lineUp = store.prepare(`
-      INSERT INTO holdfast_line
-      SELECT topic, ${lineOf}, due_at, seq FROM holdfast_event event WHERE seq = ? AND ${isHead}`);
+    this.#enqueue = store.prepare(`
+      INSERT INTO holdfast_ready
+      SELECT topic, ${queueOf}, due_at, seq FROM holdfast_event event WHERE seq = ? AND ${isHead}`);
     this.#move = store.prepare(`
       UPDATE OR IGNORE holdfast_event SET ${free}, seq = ?3, topic = ?4, 
         rest = json_set(coalesce(rest, '{}'), '$.originTopic', coalesce(rest ->> 'originTopic', ?5)),
-        lane = CASE WHEN ?6 THEN key END, due_at = ?7, attempts = 0, snoozes = 0, deaths = 0, next_delay_ms = NULL
+        order_key = CASE WHEN ?6 THEN key END, due_at = ?7, attempts = 0, snoozes = 0, deaths = 0, next_delay_ms = NULL
       WHERE seq = ?1`);
   }
 
@@ -136,55 +139,59 @@ export class Settlements {
       const settlement = settlements[index]!;
       const answer =
         this.#retryPlainly(settlement, token, batch) ?? this.#settleOne(settlement, token, batch);
-      if (answer.took) batch.count(token.n, 1);
+      if (answer.took) batch.count(token.leaseId, 1);
       answers[index] = answer;
     }
-    this.#lanes.keepOrder(batch);
-    for (const [n, count] of batch.settled) this.#leases.settled(n, count);
+    this.#keyOrder.keepOrder(batch);
+    for (const [leaseId, count] of batch.settled) this.#leases.settled(leaseId, count);
     return answers;
   }
 
   /** All of them or, with false, none: then something about one of them is out of the ordinary. */
-  #ackTogether({ n, topic: name, marks, indexes, seqs }: AckGroup, batch: SettlementBatch): boolean {
+  #ackTogether({ leaseId, topic: name, marks, indexes, seqs }: AckGroup, batch: SettlementBatch): boolean {
     const { settlements, now } = batch;
-    const lease = batch.lease(n);
+    const lease = batch.lease(leaseId);
     const topic = batch.topic(name);
     if (!lease || !topic || topic.id !== lease.topicId) return false;
-    if (lease.hasKept || lease.endsAt <= now) return false;
+    if (lease.hasExtended || lease.endsAt <= now) return false;
     const json = JSON.stringify(seqs);
     this.#store.prepare('SAVEPOINT holdfast_acks').run();
     const ids = marks.length === 0 ? [] : indexes.map((index) => settlements[index]!.lease.id);
-    const isMarked = marks.every((handler) => this.#marks.writeMany(handler, ids, json, n, now));
+    const isMarked = marks.every((handler) => this.#marks.writeMany(handler, ids, json, leaseId, now));
     if (isMarked && topic.keepSettledMs > 0) {
-      this.#keepMany.run(json, n, 'ack', batch.wall, moment(now + topic.keepSettledMs));
+      this.#keepMany.run(json, leaseId, 'ack', batch.wall, toStoredMs(now + topic.keepSettledMs));
     }
     let acked = 0;
-    let lanes: [lane: string | null, seq: number][] = [];
+    let touched: [orderKey: string | null, seq: number][] = [];
     if (isMarked && topic.ordering === 'key') {
-      lanes = this.#ackManyLanes.all(json, n) as unknown as typeof lanes;
-      acked = lanes.length;
-    } else if (isMarked) acked = Number(this.#ackMany.run(json, n).changes);
+      touched = this.#ackManyByKey.all(json, leaseId) as unknown as typeof touched;
+      acked = touched.length;
+    } else if (isMarked) acked = Number(this.#ackMany.run(json, leaseId).changes);
     const isAll = acked === seqs.length;
     if (!isAll) this.#undoTo('holdfast_acks');
     this.#store.prepare('RELEASE holdfast_acks').run();
     if (!isAll) return false;
-    for (const [lane, seq] of lanes) note(batch.freed, n, topic, lane, seq);
-    batch.count(n, acked);
+    for (const [orderKey, seq] of touched) noteKey(batch.freed, leaseId, topic, orderKey, seq);
+    batch.count(leaseId, acked);
     return true;
   }
 
   /** What most failures come to, in as few statements as can be. `undefined`: this one is not so plain. */
-  #retryPlainly(settlement: AnySettlement, { n, seq }: Token, batch: SettlementBatch): SettlementResult | undefined {
+  #retryPlainly(
+    settlement: AnySettlement,
+    { leaseId, seq }: Token,
+    batch: SettlementBatch,
+  ): SettlementResult | undefined {
     if (settlement.kind !== 'retry' || settlement.marks !== undefined) return undefined;
     const { now } = batch;
     const { lease, delayMs, error, story } = settlement;
-    const row = batch.lease(n);
+    const row = batch.lease(leaseId);
     const topic = batch.topic(lease.topic);
     if (!row || topic?.id !== row.topicId || topic.ordering !== 'none') return undefined;
-    const dueAt = moment(now + delayMs);
-    const { changes } = this.#retryInHand.run(
+    const dueAt = toStoredMs(now + delayMs);
+    const { changes } = this.#retryLeased.run(
       seq,
-      n,
+      leaseId,
       dueAt,
       delayMs,
       errorText(error),
@@ -194,7 +201,7 @@ export class Settlements {
       now,
     );
     if (changes === 0) return LEASE_LOST;
-    this.#joinRetries.run(topic.id, dueAt, seq);
+    this.#enqueueRetry.run(topic.id, dueAt, seq);
     this.#bells.ringAfterCommit(topic.name);
     return TOOK;
   }
@@ -218,7 +225,7 @@ export class Settlements {
 
   /** Mark, then commit, then the new state; if `commit` throws, nothing of it. */
   #withCommit(
-    event: InHand,
+    event: LeasedEvent,
     marks: readonly string[],
     commit: (tx: DatabaseSync) => unknown,
     now: number,
@@ -256,31 +263,31 @@ export class Settlements {
     }
   }
 
-  #find({ lease }: AnySettlement, { n, seq }: Token, batch: SettlementBatch): InHand | undefined {
-    const row = this.#inHand.get(seq, n, batch.now);
+  #find({ lease }: AnySettlement, { leaseId, seq }: Token, batch: SettlementBatch): LeasedEvent | undefined {
+    const row = this.#leased.get(seq, leaseId, batch.now);
     const topic = row && batch.topic(lease.topic);
     if (!topic || row.id !== lease.id) return undefined;
     const { from, to } = seqsOf(topic);
     if (seq < from || seq > to) return undefined;
     return {
       seq,
-      n,
+      leaseId,
       topic,
       id: lease.id,
-      lane: row.lane as string | null,
+      orderKey: row.order_key as string | null,
       attempts: Number(row.attempts),
       replay: row.replay as string | null,
     };
   }
 
   #placeAnew(
-    event: InHand,
+    event: LeasedEvent,
     settlement: AnySettlement,
     target: Topic | undefined,
     batch: SettlementBatch,
   ): void {
     const { now } = batch;
-    const { seq, n, topic, lane } = event;
+    const { seq, leaseId, topic, orderKey } = event;
     switch (settlement.kind) {
       case 'ack':
       case 'discard':
@@ -288,16 +295,16 @@ export class Settlements {
         return;
       case 'retry': {
         const { delayMs, error, story, holdsKey = true } = settlement;
-        const told = [errorText(error), JSON.stringify(story)] as const;
-        this.#retry.run(seq, n, moment(now + delayMs), delayMs, ...told, holdsKey ? 1 : 0);
-        if (!holdsKey) note(batch.freed, n, topic, lane, seq);
+        const failure = [errorText(error), JSON.stringify(story)] as const;
+        this.#retry.run(seq, leaseId, toStoredMs(now + delayMs), delayMs, ...failure, holdsKey ? 1 : 0);
+        if (!holdsKey) noteKey(batch.freed, leaseId, topic, orderKey, seq);
         break;
       }
       case 'snooze':
-        this.#snooze.run(seq, n, moment(now + settlement.delayMs), settlement.delayMs);
+        this.#snooze.run(seq, leaseId, toStoredMs(now + settlement.delayMs), settlement.delayMs);
         break;
       case 'return':
-        this.#return.run(seq, n);
+        this.#return.run(seq, leaseId);
         break;
       case 'park':
         this.#setAside(event, settlement, batch);
@@ -306,22 +313,22 @@ export class Settlements {
         this.#reroute(event, target!, batch);
         return;
     }
-    note(batch.broken, n, topic, lane, seq);
-    this.#lineUp.run(seq);
+    noteKey(batch.requeued, leaseId, topic, orderKey, seq);
+    this.#enqueue.run(seq);
     this.#bells.ringAfterCommit(topic.name);
   }
 
-  #finish(event: InHand, how: 'ack' | 'discard', batch: SettlementBatch): void {
+  #finish(event: LeasedEvent, how: 'ack' | 'discard', batch: SettlementBatch): void {
     const { now, wall } = batch;
-    const { seq, n, topic, id, replay } = event;
+    const { seq, leaseId, topic, id, replay } = event;
     if (topic.keepSettledMs > 0) {
-      this.#keepMany.run(JSON.stringify([seq]), n, how, wall, moment(now + topic.keepSettledMs));
+      this.#keepMany.run(JSON.stringify([seq]), leaseId, how, wall, toStoredMs(now + topic.keepSettledMs));
     }
     if (replay !== null) this.#lot.resolve(id, replay);
-    this.#leave(event, batch);
+    this.#removeAndFree(event, batch);
   }
 
-  #setAside(event: InHand, settlement: AnySettlement & { kind: 'park' }, batch: SettlementBatch): void {
+  #setAside(event: LeasedEvent, settlement: AnySettlement & { kind: 'park' }, batch: SettlementBatch): void {
     const { now, wall } = batch;
     const { error, stop, story, keepMs, holdsKey = false } = settlement;
     const diagnosis: Diagnosis = {
@@ -334,18 +341,18 @@ export class Settlements {
     };
     const envelope = toEnvelope(this.#envelope.get(event.seq)!, event.topic.name, wall - now);
     this.#lot.park({ ...envelope, diagnosis, ...(keepMs !== undefined && { keepMs }) }, now, wall);
-    if (holdsKey && event.lane !== null) {
-      this.#block.run(event.seq, event.n);
-      note(batch.broken, event.n, event.topic, event.lane, event.seq);
-    } else this.#leave(event, batch);
+    if (holdsKey && event.orderKey !== null) {
+      this.#block.run(event.seq, event.leaseId);
+      noteKey(batch.requeued, event.leaseId, event.topic, event.orderKey, event.seq);
+    } else this.#removeAndFree(event, batch);
   }
 
-  #reroute(event: InHand, target: Topic, batch: SettlementBatch): void {
-    const { seq, n, topic, lane } = event;
+  #reroute(event: LeasedEvent, target: Topic, batch: SettlementBatch): void {
+    const { seq, leaseId, topic, orderKey } = event;
     const moved = seqsOf(target).from + this.#store.sequence.take(1);
     const isNew = this.#move.run(
       seq,
-      n,
+      leaseId,
       moved,
       target.id,
       topic.name,
@@ -354,14 +361,14 @@ export class Settlements {
     );
     // The target has an event of this id already: that one it is.
     if (isNew.changes === 0) this.#remove.run(seq);
-    note(batch.freed, n, topic, lane, seq);
-    this.#lineUp.run(moved);
+    noteKey(batch.freed, leaseId, topic, orderKey, seq);
+    this.#enqueue.run(moved);
     this.#bells.ringAfterCommit(target.name);
   }
 
   /** It is gone, and who waited for it need not any longer. */
-  #leave({ seq, n, topic, lane }: InHand, batch: SettlementBatch): void {
+  #removeAndFree({ seq, leaseId, topic, orderKey }: LeasedEvent, batch: SettlementBatch): void {
     this.#remove.run(seq);
-    note(batch.freed, n, topic, lane, seq);
+    noteKey(batch.freed, leaseId, topic, orderKey, seq);
   }
 }

@@ -28,7 +28,7 @@ export function isFull(error: unknown): boolean {
 }
 
 /** What a caller is told: our own errors as they are, the driver's in a sentence. */
-export function told(error: unknown, file: string): unknown {
+export function toSqliteError(error: unknown, file: string): unknown {
   const code = resultCode(error);
   if (code === undefined) return error;
   const { message } = error as Error;

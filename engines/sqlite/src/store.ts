@@ -4,7 +4,7 @@ import { Alarm, type Clock, HoldfastError, later, type Random } from 'holdfast';
 import { backoff } from 'holdfast/machines';
 import type { MonotonicClock } from './monotonic-clock.ts';
 import { Sequence } from './sequence.ts';
-import { isBusy, isFull, SqliteError, told } from './sqlite-errors.ts';
+import { isBusy, isFull, SqliteError, toSqliteError } from './sqlite-errors.ts';
 import { StoreClock, type Time } from './store-clock.ts';
 
 export interface StoreSettings {
@@ -127,7 +127,7 @@ export class Store {
       const { now, wall } = this.#time.read();
       return work(now, wall);
     } catch (error) {
-      throw told(error, this.#settings.file);
+      throw toSqliteError(error, this.#settings.file);
     }
   }
 
@@ -178,7 +178,7 @@ export class Store {
       // One bad job must not take its neighbours with it.
       if (jobs.length > 1) for (const job of jobs) job.isAlone = true;
       else if (!this.#isWorthAnotherTry(jobs[0]!, error)) {
-        this.#queue.shift()?.reject(told(error, this.#settings.file));
+        this.#queue.shift()?.reject(toSqliteError(error, this.#settings.file));
       }
     }
     this.#goOn();
@@ -259,7 +259,7 @@ export class Store {
       ? new SqliteError('BUSY', `another process has kept ${file} locked for ${busyMaxMs} ms`, {
           cause: error,
         })
-      : told(error, file);
+      : toSqliteError(error, file);
     this.#busySince = undefined;
     this.#busyTries = 0;
     for (const job of this.#queue.splice(0)) job.reject(refusal);

@@ -1,19 +1,15 @@
 import { TopicError } from '@holdfast/contracts';
 import { firstAppointment } from './appointments.ts';
-import type { ControlBoard, Orders } from './controls.ts';
+import type { ControlBoard, TopicControls } from './controls.ts';
+import { firstTries, retries, suspects } from './ready-queue.ts';
 import type { Store } from './store.ts';
 import type { Time } from './store-clock.ts';
 import { type Topic, toTopic } from './topics.ts';
 
-/** What waits in which line. */
-export const firstTries = 0;
-export const retries = 1;
-export const suspects = 2;
-
 /** How things stand with a topic at a moment. */
 export interface TopicSnapshot {
   readonly topic: Topic;
-  readonly orders: Orders;
+  readonly topicControls: TopicControls;
   /** Of the controls. */
   readonly version: number;
   /** Time has brought something that is still to be written. */
@@ -27,27 +23,27 @@ export function topicSnapshots(
   board: ControlBoard,
 ): (name: string, time: Time) => TopicSnapshot {
   const firstDue = (which: number) => `(
-    SELECT due_at FROM holdfast_line WHERE topic = topic.id AND line = ${which} ORDER BY due_at LIMIT 1)`;
+    SELECT due_at FROM holdfast_ready WHERE topic = topic.id AND queue = ${which} ORDER BY due_at LIMIT 1)`;
   // All in one statement: outside of a transaction each one takes and leaves a lock.
   const look = store.prepare(`
     SELECT topic.*, controls_version, controls_end_at, is_releasing,
       ${firstDue(firstTries)} AS first_due_at, ${firstDue(retries)} AS retry_due_at,
       ${firstDue(suspects)} AS suspect_due_at, ${firstAppointment('topic.id')} AS appointed_at,
-      (SELECT min(look_at) FROM holdfast_lease) AS look_at
-    FROM holdfast_topic topic, holdfast_room WHERE name = ?`);
+      (SELECT min(check_at) FROM holdfast_lease) AS check_at
+    FROM holdfast_topic topic, holdfast_meta WHERE name = ?`);
 
   return (name, { now, wall }) => {
     const row = look.get(name);
     if (!row) throw new TopicError(name, 'was never declared');
-    const { first_due_at, retry_due_at, suspect_due_at, appointed_at, look_at, controls_end_at } = row;
+    const { first_due_at, retry_due_at, suspect_due_at, appointed_at, check_at, controls_end_at } = row;
     const version = Number(row.controls_version);
     const waitMs = Math.min(until(first_due_at, now), until(retry_due_at, now), until(appointed_at, wall));
     return {
       topic: toTopic(row),
-      orders: board.ordersFor(name, version),
+      topicControls: board.controlsFor(name, version),
       version,
       needsCatchUp:
-        until(look_at, now) <= 0 ||
+        until(check_at, now) <= 0 ||
         until(controls_end_at, now) <= 0 ||
         until(appointed_at, wall) <= 0 ||
         row.is_releasing === 1,

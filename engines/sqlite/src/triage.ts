@@ -1,9 +1,9 @@
 import {
   type Act,
   type AuditEntry,
+  assertDurationMs,
   assertEdit,
   assertFilter,
-  assertDurationMs,
   assertReason,
   editDiff,
   jsonWithInfinity,
@@ -17,9 +17,9 @@ import {
 } from '@holdfast/contracts';
 import type { ParkedSearch } from './parked-search.ts';
 import { type ParkingLot, summaryColumns, toSummary } from './parking-lot.ts';
-import { moment } from './publisher.ts';
 import { sqliteReplays } from './replays.ts';
 import type { Store } from './store.ts';
+import { toStoredMs } from './stored-time.ts';
 
 /** Parked events and what people do about them. */
 export function sqliteTriage(
@@ -138,7 +138,7 @@ export function sqliteTriage(
 
     async keep(ids, keepMs, act) {
       assertDurationMs('keepMs', keepMs);
-      return change('keep', ids, act, (id, now) => keep.run(id, moment(now + keepMs)).changes === 1);
+      return change('keep', ids, act, (id, now) => keep.run(id, toStoredMs(now + keepMs)).changes === 1);
     },
 
     async resolve(replayed) {
