@@ -1,16 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Operation } from './policy/plan.ts';
 import {
   type AmbientContext,
-  type SurroundingsStore,
+  type AmbientStore,
   setAmbientStore,
   withAmbient,
 } from './run/ambient-context.ts';
+import type { Operation } from './run/run-options.ts';
 import type { Work } from './run/work.ts';
 
 export { type AmbientContext, ambientContext, withAmbient, withoutAmbient } from './run/ambient-context.ts';
 
-class AmbientStore extends AsyncLocalStorage<AmbientContext | undefined> implements SurroundingsStore {
+class AsyncLocalAmbientStore extends AsyncLocalStorage<AmbientContext | undefined> implements AmbientStore {
   ambient<T>({ patienceEndsAt, options }: Work, operation: Operation<T>): Operation<T> {
     const asked: AmbientContext = options?.priority
       ? { patienceEndsAt, priority: options.priority }
@@ -28,4 +28,4 @@ class AmbientStore extends AsyncLocalStorage<AmbientContext | undefined> impleme
  * are written only at the edges (a server request, a consumed event, `run` with `ambient: true`)
  * and read everywhere: a write costs more than a whole call, a read next to nothing.
  */
-setAmbientStore(new AmbientStore());
+setAmbientStore(new AsyncLocalAmbientStore());

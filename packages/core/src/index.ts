@@ -30,7 +30,7 @@ export { type PolicySpec, policy } from './policy/default-policy.ts';
 export { type Duration, durationMs } from './policy/duration.ts';
 export { fnv1a } from './policy/fnv1a.ts';
 export { definePart, type Part, type SpecOfParts } from './policy/part.ts';
-export type { Context, Operation, Plan, Priority, RunOptions, Wait } from './policy/plan.ts';
+export type { Plan } from './policy/plan.ts';
 export { definePolicy, type Environment, type Policy } from './policy/policy.ts';
 export {
   breakerOf,
@@ -51,6 +51,7 @@ export { type Around, type Listener, type Notice, notices, type Sent, subscribe 
 export { type Story, type StoryAttempt, storyOf } from './report/story.ts';
 export { type AmbientContext, ambientContext, withAmbient, withoutAmbient } from './run/ambient-context.ts';
 export type { Ending, Failure, Success } from './run/promise-driver.ts';
+export type { Context, Operation, Priority, RunOptions, Wait } from './run/run-options.ts';
 export { priorityRank } from './run/run-options.ts';
 export { Alarm, type Clock, type Random } from './time/clock.ts';
 export { later, systemClock, systemRandom } from './time/system-clock.ts';

@@ -1,4 +1,4 @@
-import type { Priority } from './policy/plan.ts';
+import type { Priority } from './run/run-options.ts';
 
 /** What a request says of the work that it belongs to. */
 export interface RequestFields {

@@ -6,7 +6,6 @@ import { breaker } from '../src/parts/breaker.ts';
 import { retry } from '../src/parts/retry.ts';
 import { timeout } from '../src/parts/timeout.ts';
 import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
-import type { Context } from '../src/policy/plan.ts';
 import { definePolicy } from '../src/policy/policy.ts';
 import {
   type AmbientContext,
@@ -14,6 +13,7 @@ import {
   withAmbient,
   withoutAmbient,
 } from '../src/run/ambient-context.ts';
+import type { Context } from '../src/run/run-options.ts';
 import { after, type Beat, heeding, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 function setup(spec: PolicySpec = {}) {

@@ -5,10 +5,10 @@ import { breaker } from '../src/parts/breaker.ts';
 import { bulkhead } from '../src/parts/bulkhead.ts';
 import { retry } from '../src/parts/retry.ts';
 import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
-import type { Context, RunOptions } from '../src/policy/plan.ts';
 import { definePolicy } from '../src/policy/policy.ts';
 import { type Notice, subscribe } from '../src/report/notices.ts';
 import { storyOf } from '../src/report/story.ts';
+import type { Context, RunOptions } from '../src/run/run-options.ts';
 import { after, type Beat, heeding, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const down = new Error('down');

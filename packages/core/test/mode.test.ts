@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
-import type { Context } from '../src/policy/plan.ts';
 import { type Notice, subscribe } from '../src/report/notices.ts';
+import type { Context } from '../src/run/run-options.ts';
 import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const down = new Error('down');

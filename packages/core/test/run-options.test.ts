@@ -2,10 +2,10 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { permanent } from '../src/classify/marks.ts';
 import { retry } from '../src/parts/retry.ts';
 import { policy } from '../src/policy/default-policy.ts';
-import type { RunOptions } from '../src/policy/plan.ts';
 import { definePolicy } from '../src/policy/policy.ts';
 import { type Notice, subscribe } from '../src/report/notices.ts';
 import { storyOf } from '../src/report/story.ts';
+import type { RunOptions } from '../src/run/run-options.ts';
 
 const made = policy();
 

@@ -2,8 +2,9 @@ import fc from 'fast-check';
 import { http } from '../src/classify/http.ts';
 import { permanent, retryAfter, transient } from '../src/classify/marks.ts';
 import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
-import type { Context, Plan, RunOptions } from '../src/policy/plan.ts';
+import type { Plan } from '../src/policy/plan.ts';
 import type { Ending } from '../src/run/promise-driver.ts';
+import type { Context, RunOptions } from '../src/run/run-options.ts';
 import { after, heeding, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 import { Alarm } from '../src/time/clock.ts';
 

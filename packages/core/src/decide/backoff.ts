@@ -20,10 +20,10 @@ export function backoff({ strategy, base, factor, cap, jitter }: BackoffSettings
     const from = Math.max(base, baseMinMs);
     const capMs = Math.max(cap, baseMinMs);
     if (jitter === 'decorrelated') {
-      return within(capMs, from + roll * (3 * Math.max(previousMs, from) - from));
+      return asDelayMs(from + roll * (3 * Math.max(previousMs, from) - from), capMs);
     }
-    const fullMs = within(capMs, from * growth(strategy, attempt, factor));
-    if (typeof jitter === 'object') return within(capMs, fullMs + (2 * roll - 1) * jitter.plusMinus);
+    const fullMs = asDelayMs(from * growth(strategy, attempt, factor), capMs);
+    if (typeof jitter === 'object') return asDelayMs(fullMs + (2 * roll - 1) * jitter.plusMinus, capMs);
     const share = jitter === 'full' ? 1 : jitter === 'equal' ? 0.5 : jitter === 'none' ? 0 : jitter;
     return fullMs * (1 - share * (1 - roll));
   };
@@ -40,7 +40,7 @@ function growth(strategy: BackoffSettings['strategy'], attempt: number, factor: 
   return last;
 }
 
-/** `ms` as a delay: below zero or not a number is none, above the cap is the cap. */
-export function within(capMs: number, ms: number): number {
+/** `ms` as a delay: below zero or not a number is 0, above the cap is the cap. */
+export function asDelayMs(ms: number, capMs = Infinity): number {
   return ms > 0 ? Math.min(capMs, ms) : 0;
 }

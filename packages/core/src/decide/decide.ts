@@ -1,4 +1,4 @@
-import { type Delay, within } from './backoff.ts';
+import { asDelayMs, type Delay } from './backoff.ts';
 import type { Judgement } from './outcome.ts';
 import type { StopReason, Verdict } from './verdict.ts';
 
@@ -53,7 +53,7 @@ export function decide(rules: Rules, history: History, judged: Judgement, facts:
   if (!history.idempotent && !judged.unprocessed) return stop('not_idempotent');
   if (history.attempt >= rules.attempts) return stop('attempts_exhausted');
 
-  const hintMs = rules.hintCapMs > 0 ? within(Infinity, judged.retryAfterMs ?? 0) : 0;
+  const hintMs = rules.hintCapMs > 0 ? asDelayMs(judged.retryAfterMs ?? 0) : 0;
   if (hintMs > rules.hintCapMs) return stop('server_said_stop');
 
   const baseMinMs = judged.class === 'throttled' ? throttledBaseMs : 0;
@@ -62,7 +62,7 @@ export function decide(rules: Rules, history: History, judged: Judgement, facts:
   // A server's hint is a floor: chance may add up to as much again, never move it earlier. It adds at most half of what
   // patience leaves, so that only the hint itself can be too long and the attempt after it has time.
   const chanceMs = facts.roll * Math.max(0, Math.min(hintMs, hintSpreadMaxMs, (leftMs - hintMs) / 2));
-  const delayMs = Math.max(hintMs + chanceMs, within(Infinity, backoffMs), facts.admitsAt - facts.now);
+  const delayMs = Math.max(hintMs + chanceMs, asDelayMs(backoffMs), facts.admitsAt - facts.now);
   if (facts.admitsAt === Infinity) return stop('breaker_open');
   if (delayMs >= leftMs) return stop('patience_too_short');
   if (facts.tokens < 1) return stop('budget_exhausted');

@@ -2,8 +2,8 @@ import { count, duration, either, group, list, number, shape, word } from '../fi
 import { Breaker } from '../machines/breaker.ts';
 import type { Latency } from '../machines/latency.ts';
 import { definePart } from '../policy/part.ts';
-import { guard, keep } from './per-target.ts';
-import { span } from './range.ts';
+import { addGuards, perTarget } from './per-target.ts';
+import { rangeOf } from './range.ts';
 
 const AUTO = 0;
 
@@ -50,14 +50,14 @@ export const breaker = definePart({
       windowCalls: typeof window === 'object' ? window.calls : 0,
       slowOverMs: slow?.over || Infinity,
       slowRatio: slow?.ratio ?? 1,
-      openForMs: span('breaker.openFor', openFor),
+      openForMs: rangeOf('breaker.openFor', openFor),
     };
-    guard(plan);
+    addGuards(plan);
     plan.needsClock ||= machine.slowOverMs < Infinity;
     // Work that goes on until its patience ends is not ended by an open breaker, unless that is asked for.
     const said = (spec.breaker as { whenOpen?: string } | undefined)?.whenOpen;
     plan.waitsForBreaker = settings.whenOpen === 'wait' || (plan.attempts === Infinity && said === undefined);
-    keep(plan, 'member', (target) => {
+    perTarget(plan, 'member', (target) => {
       target.breaker = new Breaker(machine, plan.random);
       if (slow?.over === AUTO) target.breaker.slowOver = () => unusualMs(target.latency);
       target.breaker.onChange = (from, to, because, at) => {

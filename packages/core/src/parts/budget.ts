@@ -1,7 +1,7 @@
 import { duration, group, number } from '../fields.ts';
 import { RetryBudget } from '../machines/budget.ts';
 import { definePart } from '../policy/part.ts';
-import { keep } from './per-target.ts';
+import { perTarget } from './per-target.ts';
 
 /** How many retries a caller may add to its own traffic: a limit that holds for ten thousand small clients as it does for ten large ones. */
 export const budget = definePart({
@@ -11,7 +11,7 @@ export const budget = definePart({
     if (!settings) return;
     const { ratio, window: windowMs } = settings;
     plan.needsClock = true;
-    keep(plan, 'pool', (target) => {
+    perTarget(plan, 'pool', (target) => {
       target.budget = new RetryBudget({ ratio, windowMs, attempts: plan.attempts });
     });
     plan.budgetOf = ({ target, options }, now) => {

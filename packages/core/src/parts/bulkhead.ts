@@ -1,7 +1,7 @@
 import { count, group } from '../fields.ts';
 import { Bulkhead } from '../machines/bulkhead.ts';
 import { definePart } from '../policy/part.ts';
-import { guard, keep } from './per-target.ts';
+import { addGuards, perTarget } from './per-target.ts';
 
 /** Caps how many attempts are in flight at a target; so many more wait, the most important first. */
 export const bulkhead = definePart({
@@ -9,8 +9,8 @@ export const bulkhead = definePart({
   fields: { bulkhead: group({ concurrent: count(100, 1), queue: count(50, 0) }) },
   create({ bulkhead: settings }, plan) {
     if (!settings) return;
-    guard(plan);
-    keep(plan, 'member', (target) => {
+    addGuards(plan);
+    perTarget(plan, 'member', (target) => {
       target.bulkhead = new Bulkhead({ concurrent: settings.concurrent, queueMax: settings.queue });
     });
   },

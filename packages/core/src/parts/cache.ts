@@ -1,12 +1,12 @@
 import type { StopReason } from '../decide/verdict.ts';
 import { count, duration, group } from '../fields.ts';
 import { definePart } from '../policy/part.ts';
-import type { Operation, RunOptions, Wait } from '../policy/plan.ts';
 import { ExpiredError } from '../report/errors.ts';
 import type { Story } from '../report/story.ts';
 import { withoutAmbient } from '../run/ambient-context.ts';
-import { limitsOf, patiently } from '../run/deadline.ts';
+import { deadlineOf, withDeadline } from '../run/deadline.ts';
 import type { Ending } from '../run/promise-driver.ts';
+import type { Operation, RunOptions, Wait } from '../run/run-options.ts';
 import { addLayer, failure, type Next } from './layer.ts';
 
 /** What is kept, by key: the one used least recently first. */
@@ -54,7 +54,7 @@ export const cache = definePart({
       return entry;
     }
 
-    function keep(key: string, value: unknown): void {
+    function perTarget(key: string, value: unknown): void {
       const { entries } = plan.results!;
       entries.delete(key);
       entries.set(key, { value, since: clock.now() });
@@ -85,7 +85,7 @@ export const cache = definePart({
           next({ ...options, signal: undefined, patience: undefined, onWait }),
         )
           .then((ending) => {
-            if (ending.ok) keep(key, ending.value);
+            if (ending.ok) perTarget(key, ending.value);
             return ending;
           })
           .finally(() => flights.delete(key));
@@ -100,7 +100,7 @@ export const cache = definePart({
         const { cacheKey: key } = options;
         // What is null is not said: it must not be a key that everybody shares.
         if (key == null) return next(options);
-        const limits = limitsOf(plan, options);
+        const limits = deadlineOf(plan, options);
         const { startedAt, signal } = limits;
         const entry = find(key);
         const cached = (how: 'fresh' | 'stale'): Ending<T> => {
@@ -123,7 +123,7 @@ export const cache = definePart({
         const flight =
           (plan.results!.flights.get(key) as Promise<Ending<T>> | undefined) ??
           fly(key, options, next, (reason) => end('cancelled', reason));
-        const ending = await patiently(flight, clock, limits, end);
+        const ending = await withDeadline(flight, clock, limits, end);
         if (ending.ok || ending.story.stop === 'cancelled') return ending;
         return entry && clock.now() < entry.since + fresh + staleIfError ? cached('stale') : ending;
       },

@@ -2,8 +2,8 @@ import { count, duration, group, list } from '../fields.ts';
 import { type Candidate, Choice, Standing } from '../machines/choice.ts';
 import type { Target } from '../machines/target.ts';
 import { definePart } from '../policy/part.ts';
-import { guard, keep } from './per-target.ts';
-import { span } from './range.ts';
+import { addGuards, perTarget } from './per-target.ts';
+import { rangeOf } from './range.ts';
 
 type Member = Target & Candidate;
 
@@ -24,10 +24,10 @@ export const choice = /* @__PURE__ */ definePart({
   create({ choice: settings }, plan) {
     if (!settings) return;
     const { consecutive, ejectFor } = settings;
-    const ejectForMs = span('choice.ejectFor', ejectFor);
+    const ejectForMs = rangeOf('choice.ejectFor', ejectFor);
     const chooser = new Choice<Member>({ consecutive, ejectForMs }, plan.random);
-    guard(plan);
-    keep(plan, 'member', () => {});
+    addGuards(plan);
+    perTarget(plan, 'member', () => {});
     plan.choose = (work, now, refused) => {
       const all = work.options?.targets?.map((name) => candidate(plan.targets!.get(name, now))) ?? [];
       return chooser.choose(all, now, work.tried, refused);

@@ -2,7 +2,7 @@ import { anything, duration, group } from '../fields.ts';
 import { definePart } from '../policy/part.ts';
 import { OptionsError } from '../report/errors.ts';
 import type { Story } from '../report/story.ts';
-import { limitsOf, patiently } from '../run/deadline.ts';
+import { deadlineOf, withDeadline } from '../run/deadline.ts';
 import { addLayer, failure } from './layer.ts';
 
 /** What is given instead of a failure: a value, or a function of the failure that makes one or throws. */
@@ -44,7 +44,7 @@ export const fallback = definePart({
     addLayer(plan, {
       order: 2,
       async around(_operation, options, next) {
-        const limits = limitsOf(plan, options);
+        const limits = deadlineOf(plan, options);
         const { startedAt, endsAt } = limits;
         const patience = Math.max(0, endsAt - startedAt - settings.reserve);
         const failed = await next(settings.reserve > 0 ? { ...options, patience } : options);
@@ -52,7 +52,7 @@ export const fallback = definePart({
         if (failed.ok || failed.story.stop === 'cancelled') return failed;
         const leaving = new AbortController();
         const { signal } = leaving;
-        return patiently(answer(), plan.clock, limits, (stop, reason) => {
+        return withDeadline(answer(), plan.clock, limits, (stop, reason) => {
           leaving.abort(reason);
           return stop === 'cancelled' ? failure(reason, { ...failed.story, stop }) : failed;
         });

@@ -1,9 +1,21 @@
 import { duration, group, number } from '../fields.ts';
 import { RetryBudget } from '../machines/budget.ts';
 import { Latency } from '../machines/latency.ts';
+import type { Target } from '../machines/target.ts';
 import { definePart } from '../policy/part.ts';
 import { OptionsError } from '../report/errors.ts';
-import { guard, keep } from './per-target.ts';
+import type { GuardedWork } from '../run/guarded-work.ts';
+import { addGuards, perTarget } from './per-target.ts';
+
+/** When a second attempt may be started beside the first. */
+export interface HedgeRules {
+  /** When, for an attempt that is sent at `now`; Infinity: not at all. */
+  at(work: GuardedWork, target: Target, now: number): number;
+  /** Asks the budgets at that moment, and spends. */
+  may(work: GuardedWork, now: number): boolean;
+  /** It was not sent after all. */
+  refund(work: GuardedWork): void;
+}
 
 /** Below this many samples a percentile says little, and nothing is hedged by one. */
 const samplesMin = 100;
@@ -31,11 +43,11 @@ export const hedge = definePart({
       throw new OptionsError('hedge.percentile', percentile, 'either a percentile or a delay, not both');
     }
     const quantile = percentile ?? 1 - extraLoad;
-    guard(plan, false);
-    keep(plan, 'member', (target) => {
+    addGuards(plan, false);
+    perTarget(plan, 'member', (target) => {
       target.latency ??= new Latency();
     });
-    keep(plan, 'pool', (target) => {
+    perTarget(plan, 'pool', (target) => {
       target.hedgeBudget = new RetryBudget({ ratio: extraLoad, windowMs: 10_000, attempts: 1 });
     });
     plan.hedge = {

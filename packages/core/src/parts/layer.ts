@@ -1,6 +1,7 @@
-import type { Operation, Plan, RunOptions } from '../policy/plan.ts';
+import type { Plan } from '../policy/plan.ts';
 import type { Story } from '../report/story.ts';
 import { attemptRun, type Ending, type Failure } from '../run/promise-driver.ts';
+import type { Operation, RunOptions } from '../run/run-options.ts';
 
 /** Runs what is inside a layer. Options given here replace the caller's. */
 export type Next<T> = (options: RunOptions) => Promise<Ending<T>>;

@@ -1,7 +1,7 @@
 import { count, duration, group, rate } from '../fields.ts';
 import { Gcra } from '../machines/gcra.ts';
 import { definePart } from '../policy/part.ts';
-import { guard, keep } from './per-target.ts';
+import { addGuards, perTarget } from './per-target.ts';
 
 /** Caps how many attempts a target gets in a time. An attempt that comes too early waits for its turn, or is refused. */
 export const limiter = definePart({
@@ -16,9 +16,9 @@ export const limiter = definePart({
   },
   create({ limiter: settings }, plan) {
     if (!settings) return;
-    guard(plan, false);
+    addGuards(plan, false);
     plan.limiterWaitMs = settings.wait;
-    keep(plan, 'member', (target) => {
+    perTarget(plan, 'member', (target) => {
       target.limiter = new Gcra({ ratePerMs: settings.rate, burst: settings.burst });
     });
   },

@@ -1,9 +1,10 @@
 import { either, number, shape, word } from '../fields.ts';
 import { definePart } from '../policy/part.ts';
-import type { Context, Operation, Plan, RunOptions } from '../policy/plan.ts';
+import type { Plan } from '../policy/plan.ts';
 import type { Story } from '../report/story.ts';
-import { type Limits, limitsOf } from '../run/deadline.ts';
+import { type Deadline, deadlineOf } from '../run/deadline.ts';
 import { attemptRun, type Ending } from '../run/promise-driver.ts';
+import type { Context, Operation, RunOptions } from '../run/run-options.ts';
 import { Alarm, type Clock } from '../time/clock.ts';
 import { addLayer, failure } from './layer.ts';
 
@@ -35,7 +36,7 @@ export const mode = definePart({
  */
 async function observe<T>(plan: Plan, operation: Operation<T>, options: RunOptions): Promise<Ending<T>> {
   const { clock, counters, name } = plan;
-  const limits = limitsOf({ clock, patienceMs: Infinity }, options);
+  const limits = deadlineOf({ clock, patienceMs: Infinity }, options);
   let real: Promise<T> | undefined;
   let tookMs = 0;
 
@@ -76,10 +77,10 @@ class Observed implements Context {
   readonly attempt = 1;
   readonly target: string | undefined;
   readonly #clock: Clock;
-  readonly #limits: Limits;
+  readonly #limits: Deadline;
   #signal: AbortSignal | undefined;
 
-  constructor(clock: Clock, limits: Limits, target: string | undefined) {
+  constructor(clock: Clock, limits: Deadline, target: string | undefined) {
     this.#clock = clock;
     this.#limits = limits;
     this.#signal = limits.signal;

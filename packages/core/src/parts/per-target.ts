@@ -1,19 +1,20 @@
 import { Target } from '../machines/target.ts';
 import { Targets } from '../machines/targets.ts';
-import type { Plan, RunOptions } from '../policy/plan.ts';
+import type { Plan } from '../policy/plan.ts';
 import { runFast } from '../run/fast-path.ts';
 import { refuseFast } from '../run/fast-refusal.ts';
 import { GuardedWork } from '../run/guarded-work.ts';
 import { runWithoutContext } from '../run/no-context.ts';
+import type { RunOptions } from '../run/run-options.ts';
 
 /** Strangers can name targets, so there is a limit to how many are kept apart. */
 const targetsMax = 1000;
 
 /** Puts guards around the attempts of a plan. One that may wait or race closes the short way through them. */
-export function guard(plan: Plan, isSwift = true): void {
+export function addGuards(plan: Plan, hasFastPath = true): void {
   plan.work = (options, now, patienceEndsAt) => new GuardedWork(plan, options, now, patienceEndsAt);
   plan.runWithoutContext = runWithoutContext;
-  plan.needsMachine ||= !isSwift;
+  plan.needsMachine ||= !hasFastPath;
   plan.fastPath = plan.needsMachine ? undefined : runFast;
   plan.fastRefusal = plan.needsMachine ? undefined : refuseFast;
 }
@@ -22,41 +23,41 @@ export function guard(plan: Plan, isSwift = true): void {
  * Lets a part keep a machine for each target. What belongs to a `member` is about one host or shard; what belongs to
  * a `pool` is about the caller, and interchangeable targets share it.
  */
-export function keep(plan: Plan, scope: 'member' | 'pool', equip: (target: Target) => void): void {
-  plan.equip.push((target, isPool) => {
-    if (!isPool || scope === 'pool') equip(target);
+export function perTarget(plan: Plan, scope: 'member' | 'pool', create: (target: Target) => void): void {
+  plan.createForTarget.push((target, isPool) => {
+    if (!isPool || scope === 'pool') create(target);
   });
   if (plan.targets) return;
 
   const make = (name: string | undefined, isPool: boolean): Target => {
     const target = new Target(name);
-    for (const each of plan.equip) each(target, isPool);
+    for (const each of plan.createForTarget) each(target, isPool);
     return target;
   };
   const targets = new Targets({ targetsMax, idle, create: (name) => make(name, false) });
   const pools = new Targets({ targetsMax, idle, create: (name) => make(name, true) });
-  let home: Target | undefined;
+  let defaultTarget: Target | undefined;
   plan.targets = targets;
   plan.targetOf = (options, now) => {
     if (options) {
       if (options.target != null) return targets.get(options.target, now);
       if (options.targets) return pools.get(options.targets.join(' '), now);
     }
-    home ??= make(undefined, false);
-    return home;
+    defaultTarget ??= make(undefined, false);
+    return defaultTarget;
   };
   plan.everyTarget = function* () {
-    if (home) yield home;
+    if (defaultTarget) yield defaultTarget;
     for (const [, target] of targets) yield target;
     for (const [, pool] of pools) yield pool;
   };
-  plan.carryOver.push((next) => {
+  plan.carryOver.push((nextPlan) => {
     const now = plan.clock.now();
     const give = (target: Target, to: RunOptions | undefined) => {
-      const heir = next.targetOf?.(to, now);
-      if (heir) inherit(heir, target, now);
+      const next = nextPlan.targetOf?.(to, now);
+      if (next) carryOverTarget(next, target, now);
     };
-    if (home) give(home, undefined);
+    if (defaultTarget) give(defaultTarget, undefined);
     for (const [target, from] of targets) give(from, { target });
     for (const [names, pool] of pools) give(pool, { targets: names.split(' ') });
   });
@@ -66,34 +67,34 @@ export function keep(plan: Plan, scope: 'member' | 'pool', equip: (target: Targe
  * State outlives the document: what the old target has learnt, the new one starts with. From then on they share it, so
  * that what is still in flight under the old document is counted, paid for and limited together with the rest.
  */
-function inherit(heir: Target, from: Target, now: number): void {
+function carryOverTarget(next: Target, from: Target, now: number): void {
   const { breaker, limiter, throttle, budget, hedgeBudget, bulkhead, latency } = from;
-  if (breaker && heir.breaker) {
-    heir.breaker.restore(breaker.save(now), now);
-    from.breaker = heir.breaker;
+  if (breaker && next.breaker) {
+    next.breaker.restore(breaker.save(now), now);
+    from.breaker = next.breaker;
   }
-  if (limiter && heir.limiter) {
-    heir.limiter.tat = limiter.tat;
-    from.limiter = heir.limiter;
+  if (limiter && next.limiter) {
+    next.limiter.tat = limiter.tat;
+    from.limiter = next.limiter;
   }
-  if (throttle && heir.throttle) {
-    heir.throttle.takeOver(throttle, now);
-    from.throttle = heir.throttle;
+  if (throttle && next.throttle) {
+    next.throttle.takeOver(throttle, now);
+    from.throttle = next.throttle;
   }
   // These must be the very same: work in flight holds on to them.
-  if (budget && heir.budget) heir.budget = budget.resize(now, heir.budget.settings);
-  if (hedgeBudget && heir.hedgeBudget) {
-    heir.hedgeBudget = hedgeBudget.resize(now, heir.hedgeBudget.settings);
+  if (budget && next.budget) next.budget = budget.resize(now, next.budget.settings);
+  if (hedgeBudget && next.hedgeBudget) {
+    next.hedgeBudget = hedgeBudget.resize(now, next.hedgeBudget.settings);
   }
-  if (bulkhead && heir.bulkhead) {
-    bulkhead.resize(now, heir.bulkhead.settings);
-    heir.bulkhead = bulkhead;
+  if (bulkhead && next.bulkhead) {
+    bulkhead.resize(now, next.bulkhead.settings);
+    next.bulkhead = bulkhead;
   }
-  heir.standing = from.standing;
+  next.standing = from.standing;
   // A limit that learns reads the latencies it was made with.
-  if (latency && heir.latency && (from.autoTimeout || !heir.autoTimeout)) {
-    heir.latency = latency;
-    heir.autoTimeout &&= from.autoTimeout;
+  if (latency && next.latency && (from.autoTimeout || !next.autoTimeout)) {
+    next.latency = latency;
+    next.autoTimeout &&= from.autoTimeout;
   }
 }
 

@@ -3,7 +3,7 @@ import { type BackoffSettings, backoff, type Delay } from '../decide/backoff.ts'
 import { anything, callback, count, duration, either, group, list, number, shape, word } from '../fields.ts';
 import { definePart } from '../policy/part.ts';
 import { OptionsError } from '../report/errors.ts';
-import { ask } from '../run/call-user.ts';
+import { callUser } from '../run/call-user.ts';
 
 /** A backoff of one's own: ms to wait after attempt `attempt`; negative and not-a-number are no wait, Infinity is the end. */
 export type CustomBackoff = (wait: { attempt: number; previousMs: number; roll: number }) => number;
@@ -60,7 +60,7 @@ function delayOf(said: CustomBackoff | object | null): Delay {
   if (!said) return () => 0;
   if (typeof said === 'function') {
     return (attempt, previousMs, roll) =>
-      ask(() => (said as CustomBackoff)({ attempt, previousMs, roll }), Infinity);
+      callUser(() => (said as CustomBackoff)({ attempt, previousMs, roll }), Infinity);
   }
   const settings = said as BackoffSettings;
   if (settings.base > settings.cap) {

@@ -1,7 +1,7 @@
 import { duration, group, number } from '../fields.ts';
 import { Throttle } from '../machines/throttle.ts';
 import { definePart } from '../policy/part.ts';
-import { guard, keep } from './per-target.ts';
+import { addGuards, perTarget } from './per-target.ts';
 
 /** Sends less to a target that accepts less: at most `k` times what it has been accepting, the rest is refused here. */
 export const throttle = definePart({
@@ -9,8 +9,8 @@ export const throttle = definePart({
   fields: { throttle: group({ k: number(2, 1), window: duration('30s', undefined, 1) }) },
   create({ throttle: settings }, plan) {
     if (!settings) return;
-    guard(plan, false);
-    keep(plan, 'member', (target) => {
+    addGuards(plan, false);
+    perTarget(plan, 'member', (target) => {
       target.throttle = new Throttle({ k: settings.k, windowMs: settings.window });
     });
   },

@@ -3,7 +3,7 @@ import { AutoTimeout } from '../machines/auto-timeout.ts';
 import { Latency } from '../machines/latency.ts';
 import { definePart } from '../policy/part.ts';
 import { OptionsError } from '../report/errors.ts';
-import { guard, keep } from './per-target.ts';
+import { addGuards, perTarget } from './per-target.ts';
 
 const AUTO = 0;
 const SPLIT = -1;
@@ -20,10 +20,10 @@ export const timeout = definePart({
     if (limitMs > 0 && limitMs < Infinity && limitMs >= plan.patienceMs) {
       throw new OptionsError('attemptTimeout', limitMs, `less than the patience of ${plan.patienceMs} ms`);
     }
-    guard(plan);
+    addGuards(plan);
     plan.needsClock ||= limitMs < Infinity;
     plan.attemptTimeoutMs = Math.max(0, limitMs);
-    keep(plan, 'member', (target) => {
+    perTarget(plan, 'member', (target) => {
       if (limitMs !== AUTO) return;
       target.latency ??= new Latency();
       target.autoTimeout = new AutoTimeout(target.latency);

@@ -4,13 +4,14 @@ import { OptionsError } from '../report/errors.ts';
 import { ambientContext } from '../run/ambient-context.ts';
 import { runnerOf } from '../run/fast-path.ts';
 import { attemptRun, type Ending } from '../run/promise-driver.ts';
+import type { Operation, RunOptions } from '../run/run-options.ts';
 import { runOptionsError } from '../run/run-options.ts';
 import { Work } from '../run/work.ts';
 import type { Clock, Random } from '../time/clock.ts';
 import { systemClock, systemRandom } from '../time/system-clock.ts';
 import { Counters } from './counters.ts';
 import type { Part, SpecOfParts } from './part.ts';
-import type { Operation, Plan, RunOptions } from './plan.ts';
+import type { Plan } from './plan.ts';
 
 /** Where a policy gets its time and its chance from; the system's unless said. */
 export interface Environment {
@@ -185,7 +186,7 @@ function emptyPlan(
     reporter: undefined,
     runLayers: undefined,
     results: undefined,
-    equip: [],
+    createForTarget: [],
     carryOver: [],
     layers: [],
   };

@@ -3,9 +3,10 @@ import type { StopReason, Verdict } from '../decide/verdict.ts';
 import type { BreakerState } from '../machines/breaker.ts';
 import type { RetryBudget } from '../machines/budget.ts';
 import { definePart } from '../policy/part.ts';
-import type { Plan, Reporter } from '../policy/plan.ts';
+import type { Plan } from '../policy/plan.ts';
 import type { Attempt, GuardedAttempt } from '../run/attempt.ts';
 import type { Work } from '../run/work.ts';
+import type { Reporter } from './reporter.ts';
 
 interface Heading {
   readonly policy: string | undefined;

@@ -1,4 +1,4 @@
-import type { Operation, Priority } from '../policy/plan.ts';
+import type { Operation, Priority } from './run-options.ts';
 import type { Work } from './work.ts';
 
 /** What work inherits from the request, event or step that it serves. */
@@ -17,17 +17,17 @@ export interface AmbientContext {
 }
 
 /** Where ambientContext are kept: AsyncLocalStorage, or anything of its shape. */
-export interface SurroundingsStore {
+export interface AmbientStore {
   getStore(): AmbientContext | undefined;
   run<T>(ambientContext: AmbientContext | undefined, fn: () => T): T;
   /** `operation` inside the limits of its own work, for the runs that it makes. */
   ambient?<T>(work: Work, operation: Operation<T>): Operation<T>;
 }
 
-let store: SurroundingsStore | undefined;
+let store: AmbientStore | undefined;
 
 /** Lets `holdfast/ambient` bring the store: core itself imports nothing of the platform's. */
-export function setAmbientStore(given: SurroundingsStore | undefined): void {
+export function setAmbientStore(given: AmbientStore | undefined): void {
   store = given;
 }
 

@@ -1,7 +1,8 @@
 import type { Target } from '../machines/target.ts';
-import type { Context, Plan } from '../policy/plan.ts';
+import type { Plan } from '../policy/plan.ts';
 import { nextSerial } from '../report/story.ts';
 import { Alarm } from '../time/clock.ts';
+import type { Context } from './run-options.ts';
 
 /** What aborts the call of an attempt: an AbortController, or something that does without its cost. */
 export interface AbortHandle {

@@ -1,5 +1,5 @@
 /** What a function of the user's says. One that throws has said `otherwise`, and its error surfaces on its own. */
-export function ask<T>(fn: () => T, otherwise: T): T {
+export function callUser<T>(fn: () => T, otherwise: T): T {
   try {
     return fn();
   } catch (error) {

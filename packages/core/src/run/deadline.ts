@@ -1,21 +1,22 @@
 import { readDuration } from '../policy/duration.ts';
-import type { Plan, RunOptions } from '../policy/plan.ts';
+import type { Plan } from '../policy/plan.ts';
 import { offAbort, onAbort } from '../time/abort-listeners.ts';
 import { Alarm, type Clock } from '../time/clock.ts';
 import { ambientContext } from './ambient-context.ts';
+import type { RunOptions } from './run-options.ts';
 
 /** How long a caller waits. */
-export interface Limits {
+export interface Deadline {
   readonly startedAt: number;
   readonly endsAt: number;
   readonly signal: AbortSignal | undefined;
 }
 
 /** What holds for a run that starts now: what it asks for, within what surrounds it. */
-export function limitsOf(
+export function deadlineOf(
   { clock, patienceMs }: Pick<Plan, 'clock' | 'patienceMs'>,
   { patience, signal }: RunOptions,
-): Limits {
+): Deadline {
   const around = ambientContext();
   const startedAt = clock.now();
   const askedMs = readDuration(patience ?? patienceMs);
@@ -26,10 +27,10 @@ export function limitsOf(
 type EarlyStop = 'cancelled' | 'patience_too_short';
 
 /** What `promise` gives; or, when the caller leaves or patience ends before that, what `instead` makes of it. */
-export function patiently<T>(
+export function withDeadline<T>(
   promise: Promise<T>,
   clock: Clock,
-  { endsAt, signal }: Limits,
+  { endsAt, signal }: Deadline,
   instead: (stop: EarlyStop, reason: unknown) => T,
 ): Promise<T> {
   return new Promise((resolve, reject) => {

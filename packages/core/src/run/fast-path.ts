@@ -1,5 +1,5 @@
 import type { Judgement, Outcome } from '../decide/outcome.ts';
-import type { Operation, Plan, RunOptions } from '../policy/plan.ts';
+import type { Plan } from '../policy/plan.ts';
 import { ambientContext } from './ambient-context.ts';
 import { Attempt, GuardedAttempt } from './attempt.ts';
 import { notifyWait, stepAt } from './driver.ts';
@@ -7,6 +7,7 @@ import { needsMachineFor, type Refused, refuseFast } from './fast-refusal.ts';
 import { settleSuccess, startAttempt } from './guarded-attempt.ts';
 import type { GuardedWork } from './guarded-work.ts';
 import { follow, type Run, returnOrThrow, run, soon, unwrap } from './promise-driver.ts';
+import type { Operation, RunOptions } from './run-options.ts';
 import { runOptionsError } from './run-options.ts';
 import { DONE, SEND } from './step.ts';
 import { isJudged, judge, type Work } from './work.ts';
@@ -119,16 +120,16 @@ export function runFast<T>(
   if (bulkhead && !bulkhead.tryEnter()) return undefined;
   plan.counters.operations++;
   budget?.firstTry(now);
-  const flight = startAttempt<FastAttempt<T>>(FastAttempt, plan, target, 1, now, now + plan.patienceMs)!;
-  const promise = flight.endsAt < Infinity ? flight.promise(operation, options) : undefined;
+  const guarded = startAttempt<FastAttempt<T>>(FastAttempt, plan, target, 1, now, now + plan.patienceMs)!;
+  const promise = guarded.endsAt < Infinity ? guarded.promise(operation, options) : undefined;
   let answer: PromiseLike<T> | T;
   try {
-    answer = operation(flight);
+    answer = operation(guarded);
   } catch (error) {
     answer = Promise.reject(error);
   }
-  if (!promise) return passOn(flight, operation, options, answer);
-  flight.observe(answer);
+  if (!promise) return passOn(guarded, operation, options, answer);
+  guarded.observe(answer);
   return promise;
 }
 
@@ -150,39 +151,39 @@ function take(resolve: (value: never) => void): void {
 
 /** Without a time limit, the promise of the operation is passed on. */
 function passOn<T>(
-  flight: GuardedAttempt,
+  guarded: GuardedAttempt,
   operation: Operation<T>,
   options: RunOptions | undefined,
   answer: PromiseLike<T> | T,
 ): Promise<T> {
   return Promise.resolve(answer).then(
-    (value) => onValue(flight, operation, options, value),
-    (error) => continueWith(flight, operation, options, { ok: false, error }),
+    (value) => onValue(guarded, operation, options, value),
+    (error) => continueWith(guarded, operation, options, { ok: false, error }),
   );
 }
 
 function onValue<T>(
-  flight: GuardedAttempt,
+  guarded: GuardedAttempt,
   operation: Operation<T>,
   options: RunOptions | undefined,
   value: T,
 ): T | Promise<T> {
-  const { plan } = flight;
+  const { plan } = guarded;
   const judged = judgeValue(plan, options, value);
-  if (judged.class !== 'ok') return continueWith(flight, operation, options, { ok: true, value }, judged);
-  settleSuccess(flight, judged);
+  if (judged.class !== 'ok') return continueWith(guarded, operation, options, { ok: true, value }, judged);
+  settleSuccess(guarded, judged);
   return value;
 }
 
 function continueWith<T>(
-  flight: GuardedAttempt,
+  guarded: GuardedAttempt,
   operation: Operation<T>,
   options: RunOptions | undefined,
   outcome: Outcome,
   judged?: Judgement,
 ): T | Promise<T> {
-  const work = guardedMachineFor(flight, options);
-  const step = work.settled(flight.plan.clock.now(), flight, outcome, judged);
+  const work = guardedMachineFor(guarded, options);
+  const step = work.settled(guarded.plan.clock.now(), guarded, outcome, judged);
   if (step >= DONE) return returnOrThrow<T>(work);
   const { run, promise } = follow(work, operation, undefined, returnOrThrow<T>);
   run.step(notifyWait(work, step));
@@ -259,13 +260,13 @@ function judgeValue(plan: Plan, options: RunOptions | undefined, value: unknown)
   return isJudged(plan, options, value) ? judge(plan, options, { ok: true, value }) : okay;
 }
 
-function guardedMachineFor(flight: GuardedAttempt, options: RunOptions | undefined): GuardedWork {
-  const { plan, targetState, startedAt, patienceEndsAt } = flight;
+function guardedMachineFor(guarded: GuardedAttempt, options: RunOptions | undefined): GuardedWork {
+  const { plan, targetState, startedAt, patienceEndsAt } = guarded;
   const work = plan.work(
     options,
     plan.needsClock ? startedAt : plan.clock.now(),
     patienceEndsAt,
   ) as GuardedWork;
-  work.adopt(flight, targetState.budget);
+  work.adopt(guarded, targetState.budget);
   return work;
 }

@@ -1,7 +1,8 @@
-import type { Plan, RunOptions } from '../policy/plan.ts';
+import type { Plan } from '../policy/plan.ts';
 import { refusedQuickly } from '../report/errors.ts';
 import { nextSerial, type RunEnding, recordEnding, type Story } from '../report/story.ts';
 import type { Failure } from './promise-driver.ts';
+import type { RunOptions } from './run-options.ts';
 
 /**
  * The short way of an open breaker: a refusal must cost less than the work it refuses, so no machine is built for it. Undefined

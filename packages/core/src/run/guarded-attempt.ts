@@ -68,9 +68,9 @@ function sharesLeft(plan: Plan, attempt: number): number {
  * When an attempt whose time is up really ends. Cutting it short would only turn a late answer into a failure where
  * nothing could follow it, or where the limit itself seems too short: then it has all its patience.
  */
-export function extendedEnd(flight: GuardedAttempt, mayRetry: boolean): number {
-  const { plan, attempt, startedAt, endsAt, patienceEndsAt } = flight;
-  const { autoTimeout } = flight.targetState;
+export function extendedEnd(guarded: GuardedAttempt, mayRetry: boolean): number {
+  const { plan, attempt, startedAt, endsAt, patienceEndsAt } = guarded;
+  const { autoTimeout } = guarded.targetState;
   if (plan.attemptTimeoutMs > 0 || !autoTimeout) return endsAt;
   if (!mayRetry || autoTimeout.isLifted) return patienceEndsAt;
   if (autoTimeout.isLearnt) return endsAt;
@@ -98,31 +98,32 @@ export function isEndTimed({ plan, targetState: target }: GuardedAttempt): boole
 }
 
 /** Takes in what an attempt says of its target: `ok` and `fatal` are answers, `ignored` is nothing, the rest failures. */
-export function settleAttempt(flight: GuardedAttempt, now: number, judged: Judgement): void {
-  const { targetState: target, ticket } = flight;
+export function settleAttempt(guarded: GuardedAttempt, now: number, judged: Judgement): void {
+  const { targetState: target, ticket } = guarded;
   const { breaker, autoTimeout, standing, latency, throttle } = target;
   const { class: outcome } = judged;
-  const tookMs = now - flight.startedAt;
+  const tookMs = now - guarded.startedAt;
   const answered = outcome === 'ok' || outcome === 'fatal';
   target.inFlight--;
   if (outcome === 'ignored') breaker?.cancel(now, ticket);
   else {
     breaker?.settle(now, ticket, !answered, tookMs, outcome === 'throttled');
     if (autoTimeout) {
-      const shareMs = (flight.patienceEndsAt - flight.startedAt) / sharesLeft(flight.plan, flight.attempt);
-      autoTimeout.settle(tookMs, answered, flight.abandoned, shareMs);
+      const shareMs =
+        (guarded.patienceEndsAt - guarded.startedAt) / sharesLeft(guarded.plan, guarded.attempt);
+      autoTimeout.settle(tookMs, answered, guarded.abandoned, shareMs);
     }
     standing?.settle(now, tookMs, answered);
     if (answered) latency?.record(now, tookMs);
     if (throttle) throttle[answered ? 'accept' : 'reject'](now);
   }
-  if (!flight.abandoned) flight.release(now);
+  if (!guarded.abandoned) guarded.release(now);
 }
 
 /** The end of work whose first attempt went well, before there was need of a machine. */
-export function settleSuccess(flight: GuardedAttempt, judged: Judgement): void {
-  const { plan, targetState, startedAt } = flight;
-  settleAttempt(flight, isEndTimed(flight) ? plan.clock.now() : startedAt, judged);
+export function settleSuccess(guarded: GuardedAttempt, judged: Judgement): void {
+  const { plan, targetState, startedAt } = guarded;
+  settleAttempt(guarded, isEndTimed(guarded) ? plan.clock.now() : startedAt, judged);
   plan.counters.succeeded++;
   targetState.budget?.success();
 }
@@ -132,13 +133,18 @@ export function settleSuccess(flight: GuardedAttempt, judged: Judgement): void {
  * past any of ours: one on top of the other they would grow with the attempts.
  */
 export function expiryOf(
-  flight: GuardedAttempt,
+  guarded: GuardedAttempt,
   now: number,
   startedAt: number,
   result: unknown,
 ): ExpiredError {
   const cause = isExpired(result) ? result.cause : result;
-  return flight.endsAt < flight.patienceEndsAt
-    ? new ExpiredError('HOLDFAST_ATTEMPT_TIMEOUT', `attempt ${flight.attempt}`, now - flight.startedAt, cause)
+  return guarded.endsAt < guarded.patienceEndsAt
+    ? new ExpiredError(
+        'HOLDFAST_ATTEMPT_TIMEOUT',
+        `attempt ${guarded.attempt}`,
+        now - guarded.startedAt,
+        cause,
+      )
     : new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', now - startedAt, cause);
 }

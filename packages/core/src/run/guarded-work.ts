@@ -1,4 +1,4 @@
-import { within } from '../decide/backoff.ts';
+import { asDelayMs } from '../decide/backoff.ts';
 import type { Facts } from '../decide/decide.ts';
 import type { Judgement, Outcome } from '../decide/outcome.ts';
 import type { Verdict } from '../decide/verdict.ts';
@@ -7,7 +7,7 @@ import type { RetryBudget } from '../machines/budget.ts';
 import { type Bulkhead, FULL, type Waiter } from '../machines/bulkhead.ts';
 import type { Target } from '../machines/target.ts';
 import { OVERFLOW } from '../machines/targets.ts';
-import type { Plan, RunOptions } from '../policy/plan.ts';
+import type { Plan } from '../policy/plan.ts';
 import {
   ExpiredError,
   isExpired,
@@ -16,8 +16,9 @@ import {
   refusedQuickly,
 } from '../report/errors.ts';
 import { type Attempt, GuardedAttempt } from './attempt.ts';
-import { ask } from './call-user.ts';
+import { callUser } from './call-user.ts';
 import { expiryOf, extendedEnd, isEndTimed, settleAttempt, startAttempt } from './guarded-attempt.ts';
+import type { RunOptions } from './run-options.ts';
 import { priorityRank } from './run-options.ts';
 import { SEND, STOP, type Step, WAIT } from './step.ts';
 import { type Payment, PREPAID_TIMEOUT, REFUNDED, Work } from './work.ts';
@@ -92,11 +93,11 @@ export class GuardedWork extends Work {
       this.hedgeAt = Infinity;
       if (now < current!.endsAt && plan.hedge!.may(this, now)) {
         if (this.send(now) === SEND) {
-          const flight = this.current as GuardedAttempt;
+          const guarded = this.current as GuardedAttempt;
           plan.counters.hedges++;
-          plan.reporter?.hedged(this, flight, now);
+          plan.reporter?.hedged(this, guarded, now);
           // Who hears of it may make the caller leave: then it is not sent.
-          return this.isLate(now, flight) ? STOP : SEND;
+          return this.isLate(now, guarded) ? STOP : SEND;
         }
         plan.hedge!.refund(this);
       }
@@ -109,13 +110,13 @@ export class GuardedWork extends Work {
   }
 
   /** Takes over an attempt that began without this machine. */
-  adopt(flight: GuardedAttempt, budget: RetryBudget | undefined): void {
-    this.attempt = flight.attempt;
-    this.serial = flight.serial;
-    this.target = flight.targetState;
+  adopt(guarded: GuardedAttempt, budget: RetryBudget | undefined): void {
+    this.attempt = guarded.attempt;
+    this.serial = guarded.serial;
+    this.target = guarded.targetState;
     this.budget = budget;
-    this.current = flight;
-    this.wakeAt = flight.endsAt;
+    this.current = guarded;
+    this.wakeAt = guarded.endsAt;
   }
 
   override cancel(now: number, reason: unknown): Step {
@@ -135,12 +136,12 @@ export class GuardedWork extends Work {
   }
 
   override learn(now: number, attempt: Attempt, judged: Judgement): void {
-    const flight = attempt as GuardedAttempt;
-    this.forget(flight);
+    const guarded = attempt as GuardedAttempt;
+    this.forget(guarded);
     // Whoever comes with no patience must not close the door on the others.
-    const isFair = !flight.abandoned || !isPatience(this.result) || now - flight.startedAt >= fairMs;
-    const at = judged.class !== 'ok' || isEndTimed(flight) ? now : flight.startedAt;
-    settleAttempt(flight, at, isFair ? judged : { class: 'ignored' });
+    const isFair = !guarded.abandoned || !isPatience(this.result) || now - guarded.startedAt >= fairMs;
+    const at = judged.class !== 'ok' || isEndTimed(guarded) ? now : guarded.startedAt;
+    settleAttempt(guarded, at, isFair ? judged : { class: 'ignored' });
   }
 
   /** Time that ran out is a failure of the target that may well pass. */
@@ -149,13 +150,13 @@ export class GuardedWork extends Work {
   }
 
   override isLate(now: number, attempt: Attempt): boolean {
-    const flight = attempt as GuardedAttempt;
-    if (flight.abandoned) flight.release(now);
-    return flight.abandoned;
+    const guarded = attempt as GuardedAttempt;
+    if (guarded.abandoned) guarded.release(now);
+    return guarded.abandoned;
   }
 
   override decide(now: number, judged: Judgement, payment: Payment): Verdict {
-    const retryAfterMs = within(Infinity, judged.retryAfterMs ?? 0);
+    const retryAfterMs = asDelayMs(judged.retryAfterMs ?? 0);
     // What a hedgeTwin was told holds for this one as well.
     this.hintedUntil = Math.max(this.hintedUntil, now + retryAfterMs);
     const hintMs = this.hintedUntil - now;
@@ -221,7 +222,7 @@ export class GuardedWork extends Work {
   private dispatch(now: number, target: Target): Admission {
     const { plan, current } = this;
     const hasTime = now < this.patienceEndsAt;
-    const flight =
+    const guarded =
       hasTime &&
       startAttempt(
         GuardedAttempt,
@@ -232,7 +233,7 @@ export class GuardedWork extends Work {
         this.patienceEndsAt,
         this.attemptMinMs,
       );
-    if (!flight) {
+    if (!guarded) {
       target.bulkhead?.leave(now);
       return hasTime
         ? this.refuse(now, target, 'breaker_open', target.breaker!.reopensAt(now))
@@ -241,23 +242,25 @@ export class GuardedWork extends Work {
     this.backingOff = false;
     this.attempt++;
     this.hedgeTwin = current as GuardedAttempt | undefined;
-    this.current = flight;
+    this.current = guarded;
     if (this.options?.targets) {
       this.tried ??= new Set();
       this.tried.add(target);
     }
-    if (target.name === OVERFLOW) this.rename(flight, now);
+    if (target.name === OVERFLOW) this.rename(guarded, now);
     this.hedgeAt = plan.hedge && !current ? plan.hedge.at(this, target, now) : Infinity;
     this.wakeAt = this.nextAlarm();
     return SEND;
   }
 
   /** Strangers share a target, but an attempt is for the one that was asked for. */
-  private rename(flight: GuardedAttempt, now: number): void {
+  private rename(guarded: GuardedAttempt, now: number): void {
     const { plan, options } = this;
-    const strangers = options?.targets?.filter((name) => plan.targets!.get(name, now) === flight.targetState);
+    const strangers = options?.targets?.filter(
+      (name) => plan.targets!.get(name, now) === guarded.targetState,
+    );
     const value = options?.target ?? strangers?.[Math.floor(plan.random() * strangers.length)];
-    Object.defineProperty(flight, 'target', { value });
+    Object.defineProperty(guarded, 'target', { value });
   }
 
   private refuse(now: number, target: Target, because: RefusalReason, admitsAt = Infinity): typeof REFUSED {
@@ -286,7 +289,7 @@ export class GuardedWork extends Work {
       refused ??= new Set();
       refused.add(this.refused!.target);
       const target = this.isOneOfMany && this.plan.choose!(this, now, refused);
-      // While another attempt is in flight, the refused one is just not sent.
+      // While another attempt is in guarded, the refused one is just not sent.
       if (!target) return this.current ? WAIT : this.giveUp(now, this.refused!.because, this.result);
       admission = this.admit(now, target);
     }
@@ -305,46 +308,46 @@ export class GuardedWork extends Work {
   }
 
   /** Whether to give an attempt up now. Where it may go on for longer, its end is moved. */
-  private isTimeUp(now: number, flight: GuardedAttempt): boolean {
-    if (flight.endsAt > now) return false;
-    if (now < this.patienceEndsAt) flight.at = extendedEnd(flight, this.mayRetry(now, flight));
-    return flight.endsAt <= now;
+  private isTimeUp(now: number, guarded: GuardedAttempt): boolean {
+    if (guarded.endsAt > now) return false;
+    if (now < this.patienceEndsAt) guarded.at = extendedEnd(guarded, this.mayRetry(now, guarded));
+    return guarded.endsAt <= now;
   }
 
   /** Whether a retry may follow an attempt that is result up now. */
-  private mayRetry(now: number, flight: GuardedAttempt): boolean {
+  private mayRetry(now: number, guarded: GuardedAttempt): boolean {
     const { plan, options, budget } = this;
     if (!this.idempotent || this.retryVeto || plan.killSwitch.isOn || this.attempt >= plan.attempts)
       return false;
-    if (options?.retryVeto && ask(options.retryVeto, 'not_replayable')) return false;
-    return !budget || flight.targetState.autoTimeout?.isLearnt === true || !budget.isScarce(now);
+    if (options?.retryVeto && callUser(options.retryVeto, 'not_replayable')) return false;
+    return !budget || guarded.targetState.autoTimeout?.isLearnt === true || !budget.isScarce(now);
   }
 
   /** The attempt's time is up. Its call may go on: the permit stays taken until it settles or the lease ends. */
-  private expire(now: number, flight: GuardedAttempt): Step {
-    const error = expiryOf(flight, now, this.startedAt, this.result);
+  private expire(now: number, guarded: GuardedAttempt): Step {
+    const error = expiryOf(guarded, now, this.startedAt, this.result);
     this.plan.counters.timeouts++;
-    const isUnlearnt = flight.targetState.autoTimeout?.isLearnt === false;
-    this.attemptMinMs = isUnlearnt ? 2 * (now - flight.startedAt) : 0;
-    flight.abandon(now, error);
+    const isUnlearnt = guarded.targetState.autoTimeout?.isLearnt === false;
+    this.attemptMinMs = isUnlearnt ? 2 * (now - guarded.startedAt) : 0;
+    guarded.abandon(now, error);
     // Whoever hears its signal may make the caller leave; the call goes on, and with it the permit.
     if (this.stop) return STOP;
-    return this.settled(now, flight, { ok: false, error });
+    return this.settled(now, guarded, { ok: false, error });
   }
 
   private abandonAll(now: number, reason: unknown): void {
     while (this.current) {
-      const flight = this.current as GuardedAttempt;
-      this.forget(flight);
-      flight.targetState.inFlight--;
-      flight.targetState.breaker?.cancel(now, flight.ticket);
-      flight.abandon(now, reason);
+      const guarded = this.current as GuardedAttempt;
+      this.forget(guarded);
+      guarded.targetState.inFlight--;
+      guarded.targetState.breaker?.cancel(now, guarded.ticket);
+      guarded.abandon(now, reason);
     }
   }
 
   /** Takes an attempt out of those that the work waits for. */
-  private forget(flight: GuardedAttempt): void {
-    if (this.current === flight) this.current = this.hedgeTwin;
+  private forget(guarded: GuardedAttempt): void {
+    if (this.current === guarded) this.current = this.hedgeTwin;
     this.hedgeTwin = undefined;
   }
 
@@ -381,7 +384,7 @@ export class GuardedWork extends Work {
     this.driver?.perform(this.spent(now));
   }
 
-  /** Patience ended while nothing was in flight. */
+  /** Patience ended while nothing was in guarded. */
   spent(now: number): Step {
     const tookMs = now - this.startedAt;
     const spent = new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', tookMs, undefined);

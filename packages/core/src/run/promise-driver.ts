@@ -1,12 +1,13 @@
 import type { Outcome } from '../decide/outcome.ts';
 import { readDuration } from '../policy/duration.ts';
-import type { Operation, Plan, RunOptions } from '../policy/plan.ts';
+import type { Plan } from '../policy/plan.ts';
 import { recordEnding, type Story } from '../report/story.ts';
 import { type AbortListener, offAbort, onAbort } from '../time/abort-listeners.ts';
 import { Alarm } from '../time/clock.ts';
 import { ambient, ambientContext } from './ambient-context.ts';
 import type { Attempt } from './attempt.ts';
 import { schedule, stepAfter, stepAt } from './driver.ts';
+import type { Operation, RunOptions } from './run-options.ts';
 import { DONE, type Driver, SEND, type Step, WAIT } from './step.ts';
 import type { Work } from './work.ts';
 

@@ -4,7 +4,7 @@ import type { Alarm } from '../time/clock.ts';
 export type Step = typeof SEND | typeof WAIT | typeof DONE | typeof STOP;
 /** Call the operation with `work.current`, then ask `stepAfter`. */
 export const SEND = 0;
-/** Nothing until `work.wakeAt`, when `stepAt` is due, or until an attempt in flight ends. */
+/** Nothing until `work.wakeAt`, when `stepAt` is due, or until an attempt in guarded ends. */
 export const WAIT = 1;
 /** The work is done: `work.result` is its value. */
 export const DONE = 2;

@@ -4,11 +4,12 @@ import type { Classifier, Judgement, Outcome, OutcomeClass } from '../decide/out
 import type { StopReason, Verdict } from '../decide/verdict.ts';
 import type { RetryBudget } from '../machines/budget.ts';
 import type { Target } from '../machines/target.ts';
-import type { Plan, RunOptions } from '../policy/plan.ts';
+import type { Plan } from '../policy/plan.ts';
 import { isExpired } from '../report/errors.ts';
 import { endedInside, nextSerial, type Story, type StoryAttempt } from '../report/story.ts';
 import { Attempt } from './attempt.ts';
-import { ask } from './call-user.ts';
+import { callUser } from './call-user.ts';
+import type { RunOptions } from './run-options.ts';
 import { DONE, type Driver, SEND, STOP, type Step, WAIT } from './step.ts';
 
 /**
@@ -100,7 +101,7 @@ export class Work implements History {
     return now < this.patienceEndsAt ? this.send(now) : this.giveUp(now, 'patience_too_short', this.result);
   }
 
-  /** The caller has left: whatever is in flight or waiting is result up. */
+  /** The caller has left: whatever is in guarded or waiting is result up. */
   cancel(now: number, reason: unknown): Step {
     this.resultIsValue = false;
     if (!this.backingOff) this.current?.abandon(now, reason);
@@ -138,7 +139,7 @@ export class Work implements History {
     if (this.inner && !attempt.abandoned) this.retryVeto ??= 'not_owner';
     if (plan.killSwitch.isOn) this.retryVeto ??= 'kill_switch';
     const asked = this.options?.retryVeto;
-    if (asked) this.retryVeto ??= ask(asked, 'not_replayable');
+    if (asked) this.retryVeto ??= callUser(asked, 'not_replayable');
     const payment = paymentFor(judged, result, plan.hintCapMs);
     const verdict = this.decide(now, judged, payment);
     const told: StoryAttempt = {
