@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import type { DatabaseSync } from 'node:sqlite';
 import { openPostgres, type PostgresTransaction } from '@holdfast/postgres';
 import { openRedis } from '@holdfast/redis';
-import { type Answer, contextOf, type IdempotentRequest, idempotency } from '@holdfast/server';
-import { guard, sendAnswer } from '@holdfast/server/node';
+import { contextOf, type IdempotentRequest, idempotency, type PlainResponse } from '@holdfast/server';
+import { guard, sendResponse } from '@holdfast/server/node';
 import { openSqlite } from '@holdfast/sqlite';
 import type { Place } from './place.ts';
 
@@ -56,12 +56,12 @@ const server = createServer(
     const order = String(request.headers['x-order']);
     const idempotent = contextOf(request)!.idempotent as IdempotentRequest<never>;
     dieAt('before the effect', death);
-    let answer: Answer = answerTo(order);
+    let answer: PlainResponse = answerTo(order);
     if (isTransactional) answer = await inTransaction(idempotent, order, death);
     // As a payment would be: outside of what any transaction of ours can undo.
     else appendFileSync(effects, `${order}\n`);
     dieAt('after the effect', death);
-    sendAnswer(response, answer);
+    sendResponse(response, answer);
     response.once('close', () => dieAt('after the answer', death));
   }),
 );

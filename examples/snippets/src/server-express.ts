@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { contextOf, type IdempotentRequest, idempotency } from '@holdfast/server';
-import { guard, sendAnswer } from '@holdfast/server/express';
+import { guard, sendResponse } from '@holdfast/server/express';
 import type { SqliteEngine } from '@holdfast/sqlite';
 import express, { type Express } from 'express';
 
@@ -29,7 +29,7 @@ export function orders({ ledger }: SqliteEngine): Express {
         body: JSON.stringify({ id: Number(id) }),
       };
     });
-    sendAnswer(response, answer);
+    sendResponse(response, answer);
   });
   return app;
 }

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { openRedis } from '@holdfast/redis';
 import { contextOf, harden, hardenedServer, idempotency, rateLimit } from '@holdfast/server';
-import { guard, sendAnswer } from '@holdfast/server/node';
+import { guard, sendResponse } from '@holdfast/server/node';
 
 /** One of four processes that share keys and limits. What it does is somewhere else, so it is done in phases. */
 export function payments(url: string): Server {
@@ -17,7 +17,7 @@ export function payments(url: string): Server {
         const { idempotent } = contextOf(request)!;
         const charge = await idempotent!.phase('charge', async () => ({ id: 'ch_1' }));
         await idempotent!.phase('receipt', async () => {});
-        sendAnswer(response, { status: 201, headers: {}, body: charge.id });
+        sendResponse(response, { status: 201, headers: {}, body: charge.id });
       },
     ),
   );

@@ -2,12 +2,12 @@ import { BlockList, isIP } from 'node:net';
 import { OptionsError } from 'holdfast';
 import type { Exchange } from './exchange.ts';
 
-/** Who is inside: proxies whose `X-Forwarded-For` is believed, callers whose priority counts. */
+/** Trusted addresses: proxies whose `X-Forwarded-For` is used, callers whose priority counts. */
 export interface Peers {
   has(address: string): boolean;
 }
 
-const rememberedMax = 1000;
+const cacheMax = 1000;
 
 /** Addresses (`'10.1.2.3'`, `'::1'`) and networks (`'10.0.0.0/8'`). */
 export function peers(...ranges: readonly string[]): Peers {
@@ -23,25 +23,25 @@ export function peers(...ranges: readonly string[]): Peers {
     if (bits === undefined) list.addAddress(address, family);
     else list.addSubnet(address, bits, family);
   }
-  // Looking through networks costs as much as the rest of a limiter, and the same few proxies always call.
-  const remembered = new Map<string, boolean>();
+  // A search through the networks costs as much as the rest of a limiter, and the same few proxies always call.
+  const cache = new Map<string, boolean>();
   return {
     has(address) {
-      const known = remembered.get(address);
+      const known = cache.get(address);
       if (known !== undefined) return known;
       const plain = unmapped(address);
       const family = familyOf(plain);
       const found = family !== undefined && list.check(plain, family);
-      if (remembered.size >= rememberedMax) remembered.clear();
-      remembered.set(address, found);
+      if (cache.size >= cacheMax) cache.clear();
+      cache.set(address, found);
       return found;
     },
   };
 }
 
 /**
- * The client's address: the socket's, or what the nearest proxy that is not ours says, read from the right. Whatever a
- * stranger wrote further to the left is not looked at.
+ * The client's address: that of the socket, or behind `proxies` the first address of `X-Forwarded-For`, from the right,
+ * that is not one of them. What is further to the left may be forged, and is ignored.
  */
 export function clientAddress(exchange: Exchange, proxies: Peers | undefined): string {
   const { peer } = exchange;
@@ -57,7 +57,7 @@ export function clientAddress(exchange: Exchange, proxies: Peers | undefined): s
   return client;
 }
 
-/** What stands for an address in a limiter. Who has one IPv6 address has 2⁶⁴ of them: the network counts. */
+/** The key of an address in a limiter. A client with one IPv6 address has 2⁶⁴ of them, so the /64 network is the key. */
 export function addressKey(given: string): string {
   const address = unmapped(given);
   if (!address.includes(':')) return address;
@@ -74,7 +74,7 @@ export function addressKey(given: string): string {
     .join(':')}::/64`;
 }
 
-/** IPv4 as it is, where a socket for both families writes it as IPv6. */
+/** The IPv4 address that a dual-stack socket writes as IPv6. */
 function unmapped(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
 }

@@ -1,93 +1,91 @@
-import { Alarm, type Clock, later } from 'holdfast';
+import { type Clock, later, Timer } from 'holdfast';
 
-export interface StoreLineSettings {
-  /** Nobody waits longer for the store. */
+export interface BatchingSettings {
+  /** The longest wait for the store. */
   readonly timeoutMs: number;
-  /** Calls to the store at once; what comes meanwhile goes together with the next. */
+  /** Concurrent calls to the store. Items that are submitted meanwhile go together with the next call. */
   readonly callsMax: number;
   readonly batchMax: number;
 }
 
-export const defaultLine: Omit<StoreLineSettings, 'timeoutMs'> = { callsMax: 4, batchMax: 256 };
+export const defaultBatching: Omit<BatchingSettings, 'timeoutMs'> = { callsMax: 4, batchMax: 256 };
 
-/** How long a store that refused is left alone. */
+/** For this long after an error the store counts as unavailable. */
 const pauseMs = 100;
 
-/** A call that was not answered for so long is not waited for before the next is made. */
-const writtenOffMs = 1000;
+/** A call without a result for this long no longer keeps a new call from being made. */
+const abandonedMs = 1000;
 
 /**
- * The way to a store that may hang, be killed and come back. What is asked while calls are under way is sent together with
- * the next one, so a busy server makes few of them; an ask that was given up is not sent at all. Nobody waits longer
- * than the timeout; and while a call is overdue, or just after one was refused, nobody waits at all: the store is taken
- * to be away until that call ends, or a new one is answered.
+ * A client of a store that may hang, be killed and come back. Items that are submitted while calls are pending go together in
+ * the next call, so a busy server makes few calls; an item that has timed out is not sent. No item waits longer than the
+ * timeout. While a call is overdue, or just after one failed, items do not wait at all: the store counts as unavailable
+ * until that call ends, or a new one succeeds.
  */
-export class BatchingStore<Ask, Answer> {
-  /** Asks that the store did not answer in time. */
+export class BatchingStore<Item, Result> {
+  /** Items for which the store gave no result in time. */
   missed = 0;
-  /** What it refused with last. */
   lastError: unknown = undefined;
 
-  readonly #send: (asks: readonly Ask[]) => Promise<readonly Answer[]>;
-  readonly #settings: StoreLineSettings;
+  readonly #send: (items: readonly Item[]) => Promise<readonly Result[]>;
+  readonly #settings: BatchingSettings;
   readonly #clock: Clock;
-  readonly #onLate: (answer: Answer, ask: Ask) => void;
-  /** When the calls under way were made. */
+  readonly #onLate: (result: Result, item: Item) => void;
+  /** The pending calls, oldest first. */
   readonly #calls: Set<{ readonly since: number }> = new Set();
-  /** All who wait, oldest first: they all wait equally long, so that one alarm is enough. */
-  readonly #patient: Waiting<Ask, Answer>[] = [];
-  #patientFrom = 0;
-  readonly #alarm: LineAlarm;
-  /** Those of them that were not sent yet. */
-  #unsent: Waiting<Ask, Answer>[] = [];
-  #awayUntil = -Infinity;
+  /** All pending items, oldest first. All have the same timeout, so one timer is enough. */
+  readonly #pending: PendingItem<Item, Result>[] = [];
+  #pendingFrom = 0;
+  readonly #timer: Timer;
+  #unsent: PendingItem<Item, Result>[] = [];
+  #unavailableUntil = -Infinity;
 
-  /** `onLate` hears the answers that nobody waits for any more. */
+  /** `onLate` gets the results of items that have timed out. */
   constructor(
-    send: (asks: readonly Ask[]) => Promise<readonly Answer[]>,
-    settings: StoreLineSettings,
+    send: (items: readonly Item[]) => Promise<readonly Result[]>,
+    settings: BatchingSettings,
     clock: Clock,
-    onLate: (answer: Answer, ask: Ask) => void = () => {},
+    onLate: (result: Result, item: Item) => void = () => {},
   ) {
     this.#send = send;
     this.#settings = settings;
     this.#clock = clock;
     this.#onLate = onLate;
-    this.#alarm = new LineAlarm((now) => this.#expire(now));
+    this.#timer = new Timer(clock, (now) => this.#expire(now));
   }
 
-  /** `undefined`: the store is away. */
-  ask(ask: Ask): Promise<Answer | undefined> {
+  /** `undefined`: the store is unavailable. */
+  submit(item: Item): Promise<Result | undefined> {
     const now = this.#clock.now();
-    if (this.#isAway(now)) {
+    if (this.#isUnavailable(now)) {
       this.missed++;
       return Promise.resolve(undefined);
     }
     return new Promise((resolve) => {
-      const waiting: Waiting<Ask, Answer> = {
-        ask,
+      const pending: PendingItem<Item, Result> = {
+        item,
         resolve,
         endsAt: now + this.#settings.timeoutMs,
-        isOver: false,
+        isSettled: false,
       };
-      if (this.#alarm.index < 0) this.#clock.set(this.#alarm, waiting.endsAt);
-      this.#patient.push(waiting);
-      if (this.#unsent.push(waiting) === 1) later(this.#flushAll);
+      if (!this.#timer.isSet) this.#timer.setAt(pending.endsAt);
+      this.#pending.push(pending);
+      if (this.#unsent.push(pending) === 1) later(this.#flushAll);
     });
   }
 
-  #isAway(now: number): boolean {
-    if (now < this.#awayUntil) return true;
+  #isUnavailable(now: number): boolean {
+    if (now < this.#unavailableUntil) return true;
     if (this.#calls.size === 0) return false;
     const [oldest] = this.#calls;
     if (now - oldest!.since < this.#settings.timeoutMs) return false;
-    if (now - oldest!.since < writtenOffMs) return true;
-    // It may never end. One new call finds out, and until it does this goes on from here.
+    if (now - oldest!.since < abandonedMs) return true;
+    // The oldest call may never end. One new call is made instead of it, and the next item is judged by the oldest of the rest.
     this.#calls.delete(oldest!);
     return false;
   }
 
-  /** Whatever is asked in one turn of the loop goes together: it costs one call, and what follows is done in one go, too. */
+  /** Called once a turn of the event loop, so that all items of one turn share a call, and their results arrive together. */
   readonly #flushAll = (): void => this.#flush(this.#clock.now());
 
   #flush(now: number): void {
@@ -97,84 +95,71 @@ export class BatchingStore<Ask, Answer> {
     }
   }
 
-  #call(batch: readonly Waiting<Ask, Answer>[], now: number): void {
+  #call(batch: readonly PendingItem<Item, Result>[], now: number): void {
     const call = { since: now };
     this.#calls.add(call);
-    this.#send(batch.map(({ ask }) => ask)).then(
-      (answers) => {
+    this.#send(batch.map(({ item }) => item)).then(
+      (results) => {
         this.#calls.delete(call);
-        this.#awayUntil = -Infinity;
+        this.#unavailableUntil = -Infinity;
         for (let index = 0; index < batch.length; index++) {
-          const waiting = batch[index]!;
-          const answer = answers[index]!;
-          if (waiting.isOver) this.#onLate(answer, waiting.ask);
-          else this.#settle(waiting, answer);
+          const pending = batch[index]!;
+          const result = results[index]!;
+          if (pending.isSettled) this.#onLate(result, pending.item);
+          else this.#settle(pending, result);
         }
         if (this.#unsent.length > 0) this.#flush(this.#clock.now());
       },
       (error: unknown) => {
         this.#calls.delete(call);
         this.lastError = error;
-        this.#awayUntil = this.#clock.now() + pauseMs;
-        for (const waiting of [...batch, ...this.#unsent.splice(0)]) this.#giveUp(waiting);
+        this.#unavailableUntil = this.#clock.now() + pauseMs;
+        for (const pending of [...batch, ...this.#unsent.splice(0)]) this.#giveUp(pending);
       },
     );
   }
 
-  #settle(waiting: Waiting<Ask, Answer>, answer: Answer | undefined): void {
-    waiting.isOver = true;
-    waiting.resolve(answer);
+  #settle(pending: PendingItem<Item, Result>, result: Result | undefined): void {
+    pending.isSettled = true;
+    pending.resolve(result);
     this.#forgetSettled();
   }
 
-  #giveUp(waiting: Waiting<Ask, Answer>): void {
-    if (waiting.isOver) return;
+  #giveUp(pending: PendingItem<Item, Result>): void {
+    if (pending.isSettled) return;
     this.missed++;
-    this.#settle(waiting, undefined);
+    this.#settle(pending, undefined);
   }
 
-  /** Those at the head of the line that have their answer. */
+  /** Skips the settled items at the head of the list. */
   #forgetSettled(): void {
-    const { length } = this.#patient;
-    while (this.#patientFrom < length && this.#patient[this.#patientFrom]!.isOver) this.#patientFrom++;
-    if (this.#patientFrom === length) {
-      this.#patient.length = 0;
-      this.#patientFrom = 0;
-      this.#clock.clear(this.#alarm);
-    } else if (this.#patientFrom >= this.#settings.batchMax) {
-      this.#patient.splice(0, this.#patientFrom);
-      this.#patientFrom = 0;
+    const { length } = this.#pending;
+    while (this.#pendingFrom < length && this.#pending[this.#pendingFrom]!.isSettled) this.#pendingFrom++;
+    if (this.#pendingFrom === length) {
+      this.#pending.length = 0;
+      this.#pendingFrom = 0;
+      this.#timer.clear();
+    } else if (this.#pendingFrom >= this.#settings.batchMax) {
+      this.#pending.splice(0, this.#pendingFrom);
+      this.#pendingFrom = 0;
     }
   }
 
   #expire(now: number): void {
-    for (let oldest = this.#patient[this.#patientFrom]; oldest; oldest = this.#patient[this.#patientFrom]) {
+    for (let oldest = this.#pending[this.#pendingFrom]; oldest; oldest = this.#pending[this.#pendingFrom]) {
       if (oldest.endsAt > now) {
-        this.#clock.set(this.#alarm, oldest.endsAt);
+        this.#timer.setAt(oldest.endsAt);
         break;
       }
       this.#giveUp(oldest);
     }
-    this.#unsent = this.#unsent.filter(({ isOver }) => !isOver);
+    this.#unsent = this.#unsent.filter(({ isSettled }) => !isSettled);
   }
 }
 
-interface Waiting<Ask, Answer> {
-  readonly ask: Ask;
-  readonly resolve: (answer: Answer | undefined) => void;
+interface PendingItem<Item, Result> {
+  readonly item: Item;
+  readonly resolve: (result: Result | undefined) => void;
   readonly endsAt: number;
-  isOver: boolean;
-}
-
-class LineAlarm extends Alarm {
-  readonly #ring: (now: number) => void;
-
-  constructor(ring: (now: number) => void) {
-    super();
-    this.#ring = ring;
-  }
-
-  override ring(now: number): void {
-    this.#ring(now);
-  }
+  isSettled: boolean;
 }

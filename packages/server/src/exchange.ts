@@ -2,55 +2,57 @@ import { type AmbientContext, ambientContext, type Clock, later, type Priority, 
 import type { HeaderSource } from 'holdfast/wire';
 import type { HeaderNames } from './header-names.ts';
 import type { IdempotentRequest } from './idempotency/held-key.ts';
-import type { Answer, HandlerAnswer } from './response.ts';
+import type { HandlerResponse, PlainResponse } from './response.ts';
 
-/** What handlers can ask about the request that they serve. */
+/** What a handler can read about its request. */
 export interface RequestContext<Tx = unknown> {
-  /** Aborts when the client has gone, or its patience is over. */
+  /** Aborts when the client has disconnected, or its patience is over. */
   readonly signal: AbortSignal;
-  /** In ms; Infinity where nobody said. */
+  /** In ms; Infinity where there is no deadline. */
   readonly patienceLeft: number;
-  /** Which attempt of the caller this is; `undefined` where it does not say. */
+  /** The number of the caller's attempt; `undefined` where the request does not say. */
   readonly attempt: number | undefined;
-  /** True: the caller repeats this request by itself, so calls made for it should be made once. */
+  /** True: the caller retries this request itself, so calls made for it should not be retried. */
   readonly ownedUpstream: boolean;
   readonly priority: Priority;
-  /** There where `idempotency()` holds a key for this request. */
+  /** Set where `idempotency()` holds a key for this request. */
   readonly idempotent: IdempotentRequest<Tx> | undefined;
 }
 
-/** `completed`: the whole answer was sent; otherwise the client left before. */
+/** `completed`: the whole response was sent; otherwise the client disconnected before. */
 export type EndListener = (now: number, completed: boolean) => void;
 
-/** May give another answer instead of the handler's. Nothing has been sent yet, nor will be before it is done. */
-export type AnswerHolder = (answer: HandlerAnswer) => Answer | undefined | Promise<Answer | undefined>;
+/** May give another response instead of the handler's. Nothing is sent before it has decided. */
+export type ResponseReviewer = (
+  response: HandlerResponse,
+) => PlainResponse | undefined | Promise<PlainResponse | undefined>;
 
-/** Said of a body that is longer than was asked for. */
+/** Stands for a body that is longer than the limit given to `readBody`. */
 export const tooLarge: unique symbol = Symbol('too large');
 
 export type RequestBody = string | Uint8Array | typeof tooLarge;
 
 /**
- * One request with its answer, as the parts see it, whatever server it came in by. A part never meets a framework's
- * objects, and an adapter never decides anything.
+ * One request and its response, as the parts see them, for any server. A part never sees an object of a framework, and
+ * an adapter never decides anything.
  */
 export abstract class Exchange implements RequestContext, AmbientContext {
   declare readonly clock: Clock;
-  /** The framework's request, for functions of the user's: an IncomingMessage, a FastifyRequest, a Hono context. */
+  /** The framework's request, for the user's functions: an IncomingMessage, a FastifyRequest, a Hono context. */
   abstract readonly native: unknown;
   abstract readonly method: string;
-  /** As it was sent, with the query. */
+  /** Path and query, as they were sent. */
   abstract readonly url: string;
-  /** What the client calls the server; empty where it does not say. */
+  /** The server's name in the request; empty where the request has none. */
   abstract readonly host: string;
-  /** The template of the route, where the framework knows it by now. */
+  /** The template of the route; undefined where the framework does not know it yet. */
   abstract readonly route: string | undefined;
-  /** The address at the other end of the socket; empty where it is not known. */
+  /** The remote address of the socket; empty where it is unknown. */
   abstract readonly peer: string;
   abstract readonly headers: HeaderSource;
-  /** Of the answer, once it is known. */
+  /** The status of the response, once it is known. */
   abstract readonly status: number;
-  /** The whole of the answer has been given to the server. */
+  /** The whole response has been given to the server. */
   abstract readonly isAnswered: boolean;
   /** The client has closed its connection, reset its stream or aborted its request, as far as the server knows. */
   protected abstract readonly isDisconnected: boolean;
@@ -60,25 +62,25 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   declare ownedUpstream: boolean;
   declare priority: Priority;
   declare idempotent: IdempotentRequest | undefined;
-  /** What is done for it derives its own keys from this. */
+  /** Calls made for this request derive their keys from this one. */
   declare idempotencyKey: string | undefined;
-  /** Handlers run inside it: what they call inherits patience, signal, ownership and key. */
+  /** Whether the handler runs inside this ambient context: its calls then inherit patience, signal, ownership and key. */
   declare isAmbient: boolean;
-  /** The answer has been sent, or the client has disconnected. It is set only while there is an end listener. */
+  /** The response has been sent, or the client has disconnected. It is set only while there is an end listener. */
   declare isOver: boolean;
 
   declare private controller: AbortController | undefined;
   declare private abortReason: unknown;
-  /** Of this pass through the parts; below 0 while nobody has asked. */
+  /** The time of this pass through the parts; below 0 until it is read. */
   declare private now: number;
-  /** Mostly there are none, or one or two. */
+  /** Most exchanges have no end listener, or one or two: the first needs no list. */
   declare private endListener: EndListener | undefined;
   declare private moreEndListeners: EndListener[] | undefined;
-  declare private holders: Held[] | undefined;
-  /** They have seen an answer, or are about to. */
-  declare private isShown: boolean;
+  declare private reviewers: Reviewer[] | undefined;
+  /** The reviewers were called, or are being called. */
+  declare private isReviewed: boolean;
 
-  /** Here and in what extends it, fields are declared and set in the constructor: defined, they would take twice the time. */
+  /** Here and in the subclasses, fields are declared and set in the constructor: class fields take twice the time. */
   constructor(clock: Clock) {
     this.clock = clock;
     this.patienceEndsAt = Infinity;
@@ -94,22 +96,22 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     this.now = -1;
     this.endListener = undefined;
     this.moreEndListeners = undefined;
-    this.holders = undefined;
-    this.isShown = false;
+    this.reviewers = undefined;
+    this.isReviewed = false;
   }
 
-  /** All lines of one header, as they came. */
+  /** All lines of one header, not joined. */
   abstract headerLines(name: string): readonly string[];
   abstract setHeader(name: string, value: string): void;
-  /** The whole body, at most so many bytes of it. Handlers can read it as if nobody had. */
+  /** The whole body, or `tooLarge`. The handler can still read it. */
   abstract readBody(bytesMax: number): RequestBody | Promise<RequestBody>;
-  /** Answers although the handler has not: whatever it answers later goes nowhere. */
-  protected abstract answerInstead(answer: Answer): void;
-  /** Is told when the first listener is there. */
+  /** Responds before the handler has: the handler's own response is then discarded. */
+  protected abstract answerInstead(response: PlainResponse): void;
+  /** Called when the first end listener is added. */
   protected abstract watchEnd(): void;
 
-  /** False: none of them is there. True where that cannot be told without reading all headers. */
-  mayHave(_names: HeaderNames): boolean {
+  /** False: the request has none of these headers. True: it has one, or finding out would mean parsing all headers. */
+  mayHaveHeader(_names: HeaderNames): boolean {
     return true;
   }
 
@@ -126,7 +128,7 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     return query < 0 ? url : url.slice(0, query);
   }
 
-  /** Made when it is first read: most handlers never do. */
+  /** Made when it is first read: most handlers never read it. */
   get signal(): AbortSignal {
     if (!this.controller) {
       this.controller = new AbortController();
@@ -136,20 +138,20 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     return this.controller.signal;
   }
 
-  /** It ended as requests to something overloaded do. */
+  /** The status is one that an overloaded server sends. */
   get wasOverloaded(): boolean {
     const { status } = this;
     return status === 503 || status === 504 || status === 429;
   }
 
-  /** The time of one pass through the parts, read once for all that go by the same clock. */
-  nowBy(clock: Clock): number {
+  /** The time of this pass through the parts: the clock of the exchange is read once for all parts. */
+  nowOf(clock: Clock): number {
     if (clock !== this.clock) return clock.now();
     if (this.now < 0) this.now = clock.now();
     return this.now;
   }
 
-  /** A pass begins, or goes on after a wait. */
+  /** Called when a pass through the parts begins, or continues after a part has waited. */
   beginPass(): void {
     this.now = -1;
   }
@@ -165,8 +167,8 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   }
 
   /**
-   * Nobody waits for an answer, so no handler is to be started. True also where there is no end listener: it looks at the
-   * connection. Where a key is held it is false, because the key needs an outcome.
+   * The client has disconnected, or the response was sent: no handler is to be started. Without an end listener it checks
+   * the connection. It is false where a key is held, because the key needs an outcome.
    */
   get isAbandoned(): boolean {
     return !this.idempotent && (this.isOver || this.isDisconnected);
@@ -184,37 +186,37 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     else this.moreEndListeners = [listener];
   }
 
-  /** Lets `holder` see the answer before it is sent. The last to ask is the first to see it. */
-  holdAnswer(bodyMax: number, holder: AnswerHolder): void {
-    if (this.holders) this.holders.push({ holder, bodyMax });
-    else this.holders = [{ holder, bodyMax }];
+  /** Lets `review` see the response before it is sent, with at most `bodyMax` bytes of its body. The last added is called first. */
+  addReviewer(bodyMax: number, review: ResponseReviewer): void {
+    if (this.reviewers) this.reviewers.push({ review, bodyMax });
+    else this.reviewers = [{ review, bodyMax }];
   }
 
-  get isHeld(): boolean {
-    return this.holders !== undefined;
+  get hasReviewers(): boolean {
+    return this.reviewers !== undefined;
   }
 
-  /** How much of an answer's body somebody wants to see. */
-  get heldBodyMax(): number {
-    return Math.max(0, ...(this.holders ?? []).map(({ bodyMax }) => bodyMax));
+  /** The largest `bodyMax` of all reviewers. */
+  get reviewedBodyMax(): number {
+    return Math.max(0, ...(this.reviewers ?? []).map(({ bodyMax }) => bodyMax));
   }
 
-  /** Shows an answer to all who asked, once; gives what is to be sent instead, if anything. */
-  async reviewed(answer: HandlerAnswer): Promise<Answer | undefined> {
-    const holders = this.holders ?? [];
-    this.holders = undefined;
-    this.isShown = true;
-    if (holders.length === 1) return show(holders[0]!, answer);
-    let instead: Answer | undefined;
-    for (const each of holders.toReversed()) {
-      const current = instead ? { ...instead, body: instead.body ?? '' } : answer;
-      instead = (await show(each, current)) ?? instead;
+  /** Calls all reviewers, once; gives the response to send instead, if there is one. */
+  async callReviewers(response: HandlerResponse): Promise<PlainResponse | undefined> {
+    const reviewers = this.reviewers ?? [];
+    this.reviewers = undefined;
+    this.isReviewed = true;
+    if (reviewers.length === 1) return callReviewer(reviewers[0]!, response);
+    let instead: PlainResponse | undefined;
+    for (const each of reviewers.toReversed()) {
+      const current = instead ? { ...instead, body: instead.body ?? '' } : response;
+      instead = (await callReviewer(each, current)) ?? instead;
     }
     return instead;
   }
 
-  /** Calls `next` inside of what this request gives on. */
-  around<T>(next: () => T): T {
+  /** Calls `next` inside the ambient context of this request, where a part has asked for that. */
+  runInContext<T>(next: () => T): T {
     if (!this.isAmbient) return next();
     const outer = ambientContext();
     if (outer === this) return next();
@@ -224,18 +226,19 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   }
 
   /**
-   * The client's patience is over. Where a key is held the handler's answer is left to come, so that it can be recorded;
-   * elsewhere those who wait to see an answer see this one. What a handler says because it was aborted comes after it.
+   * The client's patience is over. Where a key is held, only the signal aborts: the handler's response has to be recorded.
+   * Otherwise `response` is reviewed and sent, and the signal aborts after that, so that what the handler sends because of the
+   * abort comes too late.
    */
-  expire(answer: Answer, reason: unknown): void {
-    if (this.isOver || this.isShown || this.idempotent) this.abort(reason);
-    else this.#answerLate(answer).then(() => later(() => this.abort(reason)));
+  expire(response: PlainResponse, reason: unknown): void {
+    if (this.isOver || this.isReviewed || this.idempotent) this.abort(reason);
+    else this.#answerExpired(response).then(() => later(() => this.abort(reason)));
   }
 
-  async #answerLate(answer: Answer): Promise<void> {
-    const shown = { ...answer, body: answer.body ?? '' };
-    const instead = this.isHeld ? await this.reviewed(shown).catch(() => undefined) : undefined;
-    this.answerInstead(instead ?? answer);
+  async #answerExpired(response: PlainResponse): Promise<void> {
+    const shown = { ...response, body: response.body ?? '' };
+    const instead = this.hasReviewers ? await this.callReviewers(shown).catch(() => undefined) : undefined;
+    this.answerInstead(instead ?? response);
   }
 
   protected ended(completed: boolean): void {
@@ -248,52 +251,51 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   }
 }
 
-interface Held {
-  readonly holder: AnswerHolder;
+interface Reviewer {
+  readonly review: ResponseReviewer;
   readonly bodyMax: number;
 }
 
-function show({ holder, bodyMax }: Held, answer: HandlerAnswer): ReturnType<AnswerHolder> {
-  const tooLong = answer.body !== undefined && answer.body.length > bodyMax;
-  return holder(tooLong ? { ...answer, body: undefined } : answer);
+function callReviewer(
+  { review, bodyMax }: Reviewer,
+  response: HandlerResponse,
+): ReturnType<ResponseReviewer> {
+  const tooLong = response.body !== undefined && response.body.length > bodyMax;
+  return review(tooLong ? { ...response, body: undefined } : response);
 }
 
-/** Under which a request carries its exchange. */
-export const exchangeOf: unique symbol = Symbol('holdfast');
+/** The property of a request that holds its exchange. */
+export const exchangeKey: unique symbol = Symbol('holdfast.exchange');
 
-/** Of frameworks whose requests may pass without an exchange: makes it of what the request carries instead. */
-export const makeExchange: unique symbol = Symbol('holdfast.make');
+/** The property of a request that makes an exchange for a request that took the fast path. */
+export const exchangeFactory: unique symbol = Symbol('holdfast.exchangeFactory');
 
 interface Carrier {
-  [exchangeOf]?: unknown;
-  readonly [makeExchange]?: (request: object, carried: unknown) => Exchange;
-  /** Of frameworks that wrap the request. */
+  [exchangeKey]?: Exchange | null;
+  readonly [exchangeFactory]?: (request: object) => Exchange | undefined;
+  /** Set by frameworks that wrap the request of the server. */
   readonly raw?: Carrier;
 }
 
-/** Lets whoever has `carrier` find the exchange. */
-export function carry(carrier: object, exchange: Exchange): void {
-  (carrier as Carrier)[exchangeOf] = exchange;
+export function attachExchange(carrier: object, exchange: Exchange): void {
+  (carrier as Carrier)[exchangeKey] = exchange;
 }
 
-export function exchangeIn(carrier: object): Exchange | undefined {
-  const carried = (carrier as Carrier)[exchangeOf];
-  return carried instanceof Exchange ? carried : undefined;
+export function attachedExchange(carrier: object): Exchange | undefined {
+  return (carrier as Carrier)[exchangeKey] ?? undefined;
 }
 
 /**
- * What the parts know about a request: of node:http, of Express, of Fastify, or the context of Hono. `undefined` where it
- * is behind none. `Tx` is the type of the ledger's transactions: `DatabaseSync` for SQLite.
+ * What the parts know about a request: of node:http, of Express, of Fastify, or the context of Hono. `undefined` where no
+ * guard stands before the handler. `Tx` is the type of the ledger's transactions: `DatabaseSync` for SQLite.
  */
 export function contextOf<Tx = unknown>(request: object): RequestContext<Tx> | undefined;
 export function contextOf(request: object): RequestContext | undefined {
-  const { raw, [exchangeOf]: carried, [makeExchange]: make } = request as Carrier;
-  if (carried instanceof Exchange) return carried;
-  if (carried && make) return make(request, carried);
-  return raw && exchangeIn(raw);
+  const { raw, [exchangeFactory]: make } = request as Carrier;
+  return attachedExchange(request) ?? make?.(request) ?? (raw && attachedExchange(raw));
 }
 
-/** Why the signal of a request aborted: nobody waits for the answer any more. */
+/** The abort reason of a request whose client has disconnected. */
 export class ClientGoneError extends Error {
   readonly code = 'HOLDFAST_CLIENT_GONE';
 

@@ -2,24 +2,23 @@ import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest, RegisterOptions } from 'fastify';
 import { type Clock, systemClock } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
-import { exchangeIn, exchangeOf, makeExchange, type RequestBody, tooLarge } from './exchange.ts';
-import { goThrough } from './go-through.ts';
+import { attachedExchange, exchangeFactory, exchangeKey, type RequestBody, tooLarge } from './exchange.ts';
 import { NodeExchange } from './node/node-exchange.ts';
-import { inOrder, type Part, type Visit } from './part.ts';
-import type { Answer, AnswerHeaders } from './response.ts';
+import { type FastPathRequest, orderParts, type Part, runParts } from './part.ts';
+import type { PlainResponse, ResponseHeaders } from './response.ts';
 
 export { contextOf } from './exchange.ts';
 
 export interface FastifyGuardOptions {
   readonly parts: readonly Part[];
-  /** When parts act that need no body: `preHandler` for those that must come after authentication. */
+  /** The hook in which parts act that need no body: `preHandler` for those that must come after authentication. */
   readonly at?: 'onRequest' | 'preHandler' | undefined;
   readonly clock?: Clock | undefined;
 }
 
 const known: Readonly<Record<keyof FastifyGuardOptions, true>> = { parts: true, at: true, clock: true };
 
-/** A plugin for Fastify 5: the routes of the scope in which it is registered are behind the parts. */
+/** A plugin for Fastify 5: the parts stand before the routes of the scope in which it is registered. */
 export function guard(
   app: FastifyInstance,
   options: FastifyGuardOptions,
@@ -28,7 +27,7 @@ export function guard(
   try {
     addHooks(app, options);
   } catch (error) {
-    // Thrown, it would be nobody's: Fastify hears of it this way only.
+    // Fastify does not catch what a plugin with a callback throws.
     done(error as Error);
     return;
   }
@@ -36,32 +35,35 @@ export function guard(
 }
 
 function addHooks(app: FastifyInstance, options: FastifyGuardOptions): void {
-  // What Fastify reads itself comes along with ours.
+  // Fastify puts its own options beside those of the plugin.
   const { prefix, logLevel, logSerializers, ...ours } = options as FastifyGuardOptions & RegisterOptions;
   refuseUnknown(known, ours, 'guard.');
   const { at = 'onRequest', clock = systemClock } = options;
-  const ordered = inOrder(options.parts);
+  const ordered = orderParts(options.parts);
   const early = ordered.filter(({ bodyMax }) => bodyMax === undefined);
   const late = ordered.filter(({ bodyMax }) => bodyMax !== undefined);
   const bodyMax = Math.max(0, ...late.map((part) => part.bodyMax!));
   const exchangeFor = (request: FastifyRequest, reply: FastifyReply) =>
-    (exchangeIn(request) as FastifyExchange | undefined) ?? new FastifyExchange(request, reply, clock);
-  if (!app.hasRequestDecorator(exchangeOf)) {
-    app.decorateRequest(exchangeOf, null);
-    app.decorateRequest(makeExchange, exchangeFor);
+    (attachedExchange(request) as FastifyExchange | undefined) ?? new FastifyExchange(request, reply, clock);
+  if (!app.hasRequestDecorator(exchangeKey)) {
+    app.decorateRequest(exchangeKey, null);
+    app.decorateRequest(fastPathReply, null);
+    app.decorateRequest(exchangeFactory, (request: Carrier) => {
+      const { [fastPathReply]: reply } = request;
+      return reply ? exchangeFor(request, reply) : undefined;
+    });
   }
 
   const enter = (parts: readonly Part[]) => {
-    const whole = (request: FastifyRequest, reply: FastifyReply, next: Next) =>
-      goThrough(parts, exchangeFor(request, reply), next, next as (error: unknown) => void);
-    const passes = parts.length === 1 ? parts[0]!.passes : undefined;
-    if (!passes) return whole;
-    const visit = new FastifyVisit();
+    const run = (request: FastifyRequest, reply: FastifyReply, next: Next) =>
+      runParts(parts, exchangeFor(request, reply), next, next as (error: unknown) => void);
+    const tryFastPath = parts.length === 1 ? parts[0]!.tryFastPath : undefined;
+    if (!tryFastPath) return run;
+    const view = new FastifyRequestView();
     return (request: FastifyRequest, reply: FastifyReply, next: Next) => {
-      visit.request = request;
-      if (!passes(visit)) return whole(request, reply, next);
-      // From which a handler that asks for the context gets it.
-      (request as Carrier)[exchangeOf] ??= reply;
+      view.request = request;
+      if (!tryFastPath(view)) return run(request, reply, next);
+      (request as Carrier)[fastPathReply] = reply;
       next();
     };
   };
@@ -69,7 +71,7 @@ function addHooks(app: FastifyInstance, options: FastifyGuardOptions): void {
   if (early.length > 0 && at === 'onRequest') app.addHook('onRequest', enter(early));
   if (late.length > 0) {
     app.addHook('preParsing', (request, reply, payload, next) => {
-      exchangeFor(request, reply).tap(payload as Readable, bodyMax);
+      exchangeFor(request, reply).recordBody(payload as Readable, bodyMax);
       next(null, payload);
     });
   }
@@ -77,23 +79,26 @@ function addHooks(app: FastifyInstance, options: FastifyGuardOptions): void {
   if (late.length > 0) app.addHook('preHandler', enter(late));
   if (ordered.some(({ name }) => name === 'degrade' || name === 'idempotency')) {
     app.addHook('onSend', (request, _reply, payload, next) => {
-      const exchange = exchangeIn(request) as FastifyExchange | null;
-      if (exchange?.isHeld) exchange.show(payload, next);
+      const exchange = attachedExchange(request) as FastifyExchange | null;
+      if (exchange?.hasReviewers) exchange.reviewPayload(payload, next);
       else next(null, payload);
     });
   }
 }
 
-// As `fastify-plugin` does: the hooks are for the scope that registers it, not for one of the plugin's own.
+// As `fastify-plugin` does: the hooks are for the scope that registers the plugin, not for a scope of the plugin itself.
 (guard as unknown as Record<symbol, unknown>)[Symbol.for('skip-override')] = true;
 (guard as unknown as Record<symbol, unknown>)[Symbol.for('fastify.display-name')] = '@holdfast/server';
 
-type Next = (error?: Error) => void;
-type Carrier = FastifyRequest & { [exchangeOf]?: unknown };
-type SendOn = (error: Error | null, payload?: unknown) => void;
+/** The property of a request that took the fast path which holds its reply: an exchange is made of both when one is needed. */
+const fastPathReply: unique symbol = Symbol('holdfast.fastPathReply');
 
-/** One for all requests: each is looked at and left. */
-class FastifyVisit implements Visit {
+type Carrier = FastifyRequest & { [fastPathReply]?: FastifyReply | null };
+type Next = (error?: Error) => void;
+type Send = (error: Error | null, payload?: unknown) => void;
+
+/** One object for all requests: it is read at once and never kept. */
+class FastifyRequestView implements FastPathRequest {
   declare request: FastifyRequest;
 
   get peer(): string {
@@ -110,7 +115,7 @@ class FastifyExchange extends NodeExchange {
   declare private chunks: Uint8Array[] | undefined;
   declare private length: number;
   declare private payload: Readable | undefined;
-  declare private hear: ((chunk: Uint8Array | string) => void) | undefined;
+  declare private recordChunk: ((chunk: Uint8Array | string) => void) | undefined;
 
   constructor(request: FastifyRequest, reply: FastifyReply, clock: Clock) {
     super(request.raw, reply.raw, clock, request);
@@ -118,7 +123,7 @@ class FastifyExchange extends NodeExchange {
     this.chunks = undefined;
     this.length = 0;
     this.payload = undefined;
-    this.hear = undefined;
+    this.recordChunk = undefined;
   }
 
   override get route(): string | undefined {
@@ -133,27 +138,27 @@ class FastifyExchange extends NodeExchange {
     this.reply.header(name, value);
   }
 
-  /** Hears the body as it passes to the parser of the framework: nothing is read twice, and no more kept than is wanted. */
-  tap(payload: Readable, bytesMax: number): void {
+  /** Copies at most `bytesMax` of the body while the framework's parser reads it, so that it is not read twice. */
+  recordBody(payload: Readable, bytesMax: number): void {
     const chunks: Uint8Array[] = [];
     this.chunks = chunks;
     this.payload = payload;
-    this.hear = (chunk) => {
+    this.recordChunk = (chunk) => {
       const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
       this.length += bytes.length;
       if (this.length <= bytesMax) chunks.push(bytes);
       else chunks.length = 0;
     };
-    payload.on('data', this.hear);
-    // The parser lets it flow when it listens as well.
+    payload.on('data', this.recordChunk);
+    // The stream starts to flow when the parser adds its listener.
     payload.pause();
   }
 
   override readBody(bytesMax: number): RequestBody | Promise<RequestBody> {
-    const { payload, hear, request } = this;
-    // No parser has touched it: the handler will, as those of uploads do, and it has to be looked at before.
-    if (payload === request && hear && this.length === 0 && !request.readableEnded) {
-      request.off('data', hear);
+    const { payload, recordChunk, request } = this;
+    // No parser reads this content type: the handler will, as upload handlers do, so the body is buffered now.
+    if (payload === request && recordChunk && this.length === 0 && !request.readableEnded) {
+      request.off('data', recordChunk);
       return super.readBody(bytesMax);
     }
     if (this.length > bytesMax) return tooLarge;
@@ -161,50 +166,50 @@ class FastifyExchange extends NodeExchange {
     return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, this.length);
   }
 
-  override send({ status, headers, body }: Answer): void {
+  override send({ status, headers, body }: PlainResponse): void {
     const reply = this.reply.code(status).headers(headers as Record<string, string>);
     reply.send(body instanceof Uint8Array ? Buffer.from(body) : (body ?? undefined));
   }
 
-  /** An answer is seen by a hook of the framework, a refusal as well; but not what a handler sends past the framework. */
+  /** The `onSend` hook reviews responses and refusals, but not what a handler writes to the raw response of Node. */
   override prepare(): void {
-    if (!this.isHeld) return;
+    if (!this.hasReviewers) return;
     this.onEnd((_now, completed) => {
-      if (!completed || !this.isHeld) return;
+      if (!completed || !this.hasReviewers) return;
       const { statusCode: status } = this.response;
-      this.reviewed({ status, headers: {}, body: undefined }).catch(() => {});
+      this.callReviewers({ status, headers: {}, body: undefined }).catch(() => {});
     });
   }
 
-  override refuse(answer: Answer): void {
-    this.send(answer);
+  override refuse(response: PlainResponse): void {
+    this.send(response);
   }
 
-  show(payload: unknown, sendOn: SendOn): void {
+  reviewPayload(payload: unknown, send: Send): void {
     const reply = this.reply;
-    this.reviewed({ ...headOf(payload, reply), body: bodyOf(payload) }).then((instead) => {
-      if (!instead) return sendOn(null, payload);
+    this.callReviewers({ ...headOf(payload, reply), body: bodyOf(payload) }).then((instead) => {
+      if (!instead) return send(null, payload);
       for (const name of ['content-length', 'content-type', 'content-encoding']) reply.removeHeader(name);
       reply.code(instead.status).headers(instead.headers as Record<string, string>);
       const { body } = instead;
-      sendOn(null, body instanceof Uint8Array ? Buffer.from(body) : (body ?? ''));
-    }, sendOn);
+      send(null, body instanceof Uint8Array ? Buffer.from(body) : (body ?? ''));
+    }, send);
   }
 
-  protected override answerInstead(answer: Answer): void {
-    // `sent` says nothing of a stream that has begun.
-    if (!this.reply.sent && !this.response.headersSent) this.send(answer);
+  protected override answerInstead(response: PlainResponse): void {
+    // `sent` is false for a stream that has begun.
+    if (!this.reply.sent && !this.response.headersSent) this.send(response);
   }
 }
 
-/** Where Fastify keeps the route of a request; found when the first one comes. */
+/** The symbol under which Fastify keeps the route of a request; found with the first request. */
 let routeSymbol: symbol | undefined;
 
 interface Routed {
   readonly [context: symbol]: { readonly config?: { readonly url?: string } } | undefined;
 }
 
-/** `routeOptions` makes an object of a dozen fields each time it is read, which would cost more than the whole limiter. */
+/** `routeOptions` makes an object of twelve fields at each read, which costs more than the whole limiter. */
 function routeOf(request: FastifyRequest): string | undefined {
   routeSymbol ??= Object.getOwnPropertySymbols(request).find(
     ({ description }) => description === 'fastify.context',
@@ -213,9 +218,9 @@ function routeOf(request: FastifyRequest): string | undefined {
   return context ? context.config?.url : request.routeOptions.url;
 }
 
-/** What a `Response` says of itself Fastify reads only after its hooks. */
-function headOf(payload: unknown, reply: FastifyReply): { status: number; headers: AnswerHeaders } {
-  const headers = reply.getHeaders() as AnswerHeaders;
+/** Fastify reads status and headers of a `Response` only after its hooks, so they are read here. */
+function headOf(payload: unknown, reply: FastifyReply): { status: number; headers: ResponseHeaders } {
+  const headers = reply.getHeaders() as ResponseHeaders;
   if (!(payload instanceof Response)) return { status: reply.statusCode, headers };
   return { status: payload.status, headers: { ...headers, ...Object.fromEntries(payload.headers) } };
 }

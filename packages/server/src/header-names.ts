@@ -1,7 +1,7 @@
-/** Some headers that are looked for in every request. Names in lower case. */
+/** Headers that are searched for in every request. Names are in lower case. */
 export class HeaderNames {
   readonly #names: ReadonlySet<string>;
-  /** Most names are told apart by their length alone. */
+  /** A length that no name has rules out most headers at once. */
   readonly #hasLength: readonly boolean[];
 
   constructor(...names: readonly string[]) {
@@ -12,7 +12,7 @@ export class HeaderNames {
     );
   }
 
-  /** In whatever case it was sent. */
+  /** `name` may be in any case. */
   has(name: string): boolean {
     return this.#hasLength[name.length] === true && this.#names.has(name.toLowerCase());
   }

@@ -3,32 +3,32 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Clock, systemClock } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
 import type { Context, MiddlewareHandler } from 'hono';
-import { carry, exchangeIn, type RequestBody, tooLarge } from './exchange.ts';
+import { attachExchange, attachedExchange, type RequestBody, tooLarge } from './exchange.ts';
 import { linesOf } from './node/node-exchange.ts';
-import { isClosed, whenEnded } from './node/response-end.ts';
-import { enterAll, inOrder, type Part } from './part.ts';
+import { isClosed, onResponseEnd } from './node/response-end.ts';
+import { enterAll, orderParts, type Part } from './part.ts';
 import { toResponse } from './response.ts';
 import { WebExchange } from './web.ts';
 
 export { contextOf } from './exchange.ts';
 
-/** Middleware for Hono 4. On `@hono/node-server` it knows the socket: its address, and when it closes. */
+/** Middleware for Hono 4. On `@hono/node-server` it knows the address of the socket, and when it closes. */
 export function guard(
   parts: readonly Part[],
   environment: { readonly clock?: Clock | undefined } = {},
 ): MiddlewareHandler {
-  const ordered = inOrder(parts);
+  const ordered = orderParts(parts);
   refuseUnknown({ clock: true }, environment, 'guard.');
   const { clock = systemClock } = environment;
   return (context, next) => {
-    const made = exchangeIn(context) as HonoExchange | undefined;
+    const made = attachedExchange(context) as HonoExchange | undefined;
     const exchange = made ?? new HonoExchange(context, clock);
-    const answer = enterAll(ordered, exchange);
-    if (answer === undefined) return exchange.pass(next);
-    if (!(answer instanceof Promise)) return exchange.settle(toResponse(answer));
-    return answer.then((late) => {
+    const entered = enterAll(ordered, exchange);
+    if (entered === undefined) return exchange.callNext(next);
+    if (!(entered instanceof Promise)) return exchange.refuse(toResponse(entered));
+    return entered.then((response) => {
       if (exchange.isAbandoned) return exchange.withoutHandler();
-      return late ? exchange.settle(toResponse(late)) : exchange.pass(next);
+      return response ? exchange.refuse(toResponse(response)) : exchange.callNext(next);
     });
   };
 }
@@ -45,7 +45,7 @@ class HonoExchange extends WebExchange {
     const { incoming } = (context.env ?? {}) as NodeBindings;
     super(context.req.raw, { peer: incoming?.socket.remoteAddress ?? '', native: context }, clock);
     this.#context = context;
-    carry(context, this);
+    attachExchange(context, this);
   }
 
   override get method(): string {
@@ -67,39 +67,39 @@ class HonoExchange extends WebExchange {
     if (cached !== undefined) return readAlready(await cached);
     const { raw } = req;
     const body = await this.readUpTo(bytesMax);
-    // Not Hono's cache alone: what is given the raw request reads it there.
+    // Setting Hono's cache is not enough: code that gets the raw request reads the body from there.
     if (raw.body !== null && body !== tooLarge) req.raw = new Request(raw, { body });
     return body;
   }
 
-  /** To the next middleware, and back with its answer. */
-  async pass(next: () => Promise<void>): Promise<Response | undefined> {
-    const passed = this.isHeld ? this.#reviewed(next) : this.around(next);
+  /** Calls the next middleware, and gives the response where the exchange expired before it was done. */
+  async callNext(next: () => Promise<void>): Promise<Response | undefined> {
+    const called = this.hasReviewers ? this.#callReviewed(next) : this.runInContext(next);
     const mayExpire = this.patienceEndsAt < Infinity && !this.idempotent;
-    const early = mayExpire ? await Promise.race([passed, this.insteadOfHandler]) : await passed;
-    return early instanceof Response ? early : this.#passed();
+    const early = mayExpire ? await Promise.race([called, this.insteadOfHandler]) : await called;
+    return early instanceof Response ? early : this.#finishNext();
   }
 
-  async #reviewed(next: () => Promise<void>): Promise<void> {
+  async #callReviewed(next: () => Promise<void>): Promise<void> {
     const context = this.#context;
-    await this.around(next);
+    await this.runInContext(next);
     const response = await this.review(context.res);
     if (response !== context.res) context.res = response;
   }
 
-  async settle(response: Response): Promise<Response> {
+  async refuse(response: Response): Promise<Response> {
     return this.finish(await this.review(response));
   }
 
-  /** What Hono is told before it has a response is lost where a handler makes its own: so it is told now. */
-  #passed(): undefined {
+  /** Sets the parts' headers now: Hono loses headers set before a handler makes its own `Response`. */
+  #finishNext(): undefined {
     const context = this.#context;
     const { res } = context;
     const finished = this.finish(res);
     if (finished !== res) context.res = finished;
   }
 
-  /** The end is the socket's, where there is one. */
+  /** On Node the exchange ends with the response of the socket, see `watchEnd`. */
   protected override finished(): void {
     if (!this.#outgoing) super.finished();
   }
@@ -116,7 +116,7 @@ class HonoExchange extends WebExchange {
   protected override watchEnd(): void {
     const outgoing = this.#outgoing;
     if (!outgoing) super.watchEnd();
-    else whenEnded(outgoing, (completed) => this.ended(completed));
+    else onResponseEnd(outgoing, (completed) => this.ended(completed));
   }
 }
 
@@ -128,7 +128,7 @@ async function readAlready(body: unknown): Promise<RequestBody> {
   return body instanceof Uint8Array ? body : JSON.stringify(body);
 }
 
-/** The same for the same fields and files, whatever boundary they were sent with. */
+/** Equal for equal fields and files, whatever boundary they were sent with. */
 async function readForm(form: FormData): Promise<string> {
   const entries = [...form].map(async ([name, value]) => {
     if (typeof value === 'string') return [name, value];

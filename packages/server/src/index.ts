@@ -1,12 +1,12 @@
 export { type Peers, peers } from './address.ts';
 export {
-  type AnswerHolder,
   ClientGoneError,
   contextOf,
   type EndListener,
   type Exchange,
   type RequestBody,
   type RequestContext,
+  type ResponseReviewer,
 } from './exchange.ts';
 export type { HeaderNames } from './header-names.ts';
 export {
@@ -29,15 +29,15 @@ export {
   type IdempotencyPart,
   idempotency,
 } from './idempotency/idempotency.ts';
-export type { Sealing } from './idempotency/record-encryption.ts';
+export type { RecordEncryption } from './idempotency/record-encryption.ts';
 export { type HardenOptions, harden, hardenedServer } from './node/harden.ts';
 export { type BulkheadOptions, type BulkheadPart, bulkhead } from './overload/bulkhead.ts';
 export { type DeadlineOptions, deadline } from './overload/deadline.ts';
 export { type DegradeOptions, type DegradePart, degrade } from './overload/degrade.ts';
 export type { Readings } from './overload/pressure.ts';
 export { type ShedEnvironment, type ShedOptions, type ShedPart, shed } from './overload/shed.ts';
-export type { Part, PartName, Visit } from './part.ts';
-export { type ProblemName, problem, retryAfter } from './problem.ts';
+export type { FastPathRequest, Part, PartName } from './part.ts';
+export { type ProblemName, problem, retryAfterHeader } from './problem.ts';
 export {
   type RateEnvironment,
   type RateLimitCounts,
@@ -45,5 +45,5 @@ export {
   type RateLimitPart,
   rateLimit,
 } from './rate-limit/rate-limit.ts';
-export { type Answer, type AnswerHeaders, type HandlerAnswer, toResponse } from './response.ts';
-export { guardWeb, type WebHandler, type WebSurroundings } from './web.ts';
+export { type HandlerResponse, type PlainResponse, type ResponseHeaders, toResponse } from './response.ts';
+export { guardWeb, type WebHandler, type WebRequestInfo } from './web.ts';

@@ -1,11 +1,11 @@
 import type { Random } from 'holdfast';
 import { type Retry, writeResponse } from 'holdfast/wire';
-import type { Answer, AnswerHeaders } from './response.ts';
+import type { PlainResponse, ResponseHeaders } from './response.ts';
 
 const registered = 'https://iana.org/assignments/http-problem-types#';
 const own = 'urn:holdfast:problem:';
 
-/** Every refusal there is: its status, what is said about repeating it, and its sentence. */
+/** All refusals: status, whether the request may be repeated, and title. */
 const problems = {
   'quota-exceeded': [429, 'safe', 'The quota is used up.'],
   'temporary-reduced-capacity': [503, 'safe', 'The server has no capacity for this request now.'],
@@ -22,7 +22,7 @@ const problems = {
   ],
   'response-not-stored': [409, 'never', 'This request was processed, and its response was not kept.'],
   'too-many-keys': [429, 'safe', 'There are too many live keys of this caller.'],
-  'scope-unknown': [403, 'never', 'Nobody can tell whose Idempotency-Key this is.'],
+  'scope-unknown': [403, 'never', 'The scope of this Idempotency-Key is unknown.'],
   'content-too-large': [413, 'never', 'A request with an Idempotency-Key may not be this long.'],
   'store-unavailable': [503, 'safe', 'Whether this request was processed before cannot be told now.'],
 } as const satisfies Record<string, readonly [status: number, retry: Retry, title: string]>;
@@ -31,12 +31,12 @@ export type ProblemName = keyof typeof problems;
 
 const registeredNames: readonly string[] = ['quota-exceeded', 'temporary-reduced-capacity'];
 
-/** An answer as RFC 9457 wants it. It says nothing of the inside: no stack, no host, no key. */
+/** A response by RFC 9457. It reveals nothing internal: no stack, no host, no key. */
 export function problem(
   name: ProblemName,
-  headers: AnswerHeaders = {},
+  headers: ResponseHeaders = {},
   members: Readonly<Record<string, unknown>> = {},
-): Answer {
+): PlainResponse {
   const [status, retry, title] = problems[name];
   const type = (registeredNames.includes(name) ? registered : own) + name;
   return {
@@ -51,8 +51,24 @@ export function problem(
   };
 }
 
-/** Whole seconds, never fewer than `waitMs`, and up to half as many more: callers must not come back as one. */
-export function retryAfter(waitMs: number, random: Random, capMs = 3_600_000): string {
+/**
+ * The value of `Retry-After`: whole seconds, never less than `waitMs` and at random up to half as much more, so that callers
+ * do not all come back at the same time.
+ */
+export function retryAfterHeader(waitMs: number, random: Random, capMs = 3_600_000): string {
   const seconds = Math.max(1, Math.min(waitMs, capMs) / 1000);
   return String(Math.ceil(seconds * (1 + random() / 2)));
 }
+
+/** Made once: a refusal must cost less than the work that it refuses. */
+const capacityProblems: readonly PlainResponse[] = ['1', '2', '3'].map((seconds) =>
+  problem('temporary-reduced-capacity', { 'retry-after': seconds }),
+);
+
+/** 503 with a `Retry-After` of 1 to 3 seconds. Nothing was processed. */
+export function noCapacity(random: Random): PlainResponse {
+  return capacityProblems[Math.floor(random() * capacityProblems.length)]!;
+}
+
+/** Stands for the response to a client that has disconnected; it is never sent. 499 is what nginx logs for such requests. */
+export const clientClosedRequest: PlainResponse = { status: 499, headers: {}, body: null };

@@ -1,44 +1,44 @@
 import { type Clock, systemClock } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
 import { Exchange, type RequestBody, type RequestContext, tooLarge } from './exchange.ts';
-import { enterAll, inOrder, type Part } from './part.ts';
-import { clientGone } from './refusals.ts';
-import { type Answer, toResponse } from './response.ts';
+import { enterAll, orderParts, type Part } from './part.ts';
+import { clientClosedRequest } from './problem.ts';
+import { type PlainResponse, toResponse } from './response.ts';
 
-/** What only the server knows about a request. */
-export interface WebSurroundings {
-  /** The address at the other end of the socket. */
+/** What a `Request` does not contain and the server knows. */
+export interface WebRequestInfo {
+  /** The remote address of the socket. */
   readonly peer?: string | undefined;
   /** The template of the route. */
   readonly route?: string | undefined;
-  /** What functions of the user's get; the request itself unless given. */
+  /** What the user's functions get as `exchange.native`; the request itself by default. */
   readonly native?: unknown;
 }
 
-/** `request` has a body that can be read, also where a part has read it before. */
+/** The body of `request` can be read, even where a part has read it before. */
 export type WebHandler<Tx = unknown> = (
   request: Request,
   context: RequestContext<Tx>,
 ) => Response | Promise<Response>;
 
-/** A handler behind parts: `(request, ambientContext?) → response`, for any server that speaks `fetch`. */
+/** A handler with the parts before it: `(request, info?) → response`, for any server that uses `Request` and `Response`. */
 export function guardWeb<Tx = unknown>(
   parts: readonly Part[],
   handler: WebHandler<Tx>,
   environment: { readonly clock?: Clock | undefined } = {},
-): (request: Request, ambientContext?: WebSurroundings) => Promise<Response> {
-  const ordered = inOrder(parts);
+): (request: Request, info?: WebRequestInfo) => Promise<Response> {
+  const ordered = orderParts(parts);
   refuseUnknown({ clock: true }, environment, 'guardWeb.');
   const { clock = systemClock } = environment;
-  return (request, ambientContext = {}) => {
-    const exchange = new WebExchange(request, ambientContext, clock);
+  return (request, info = {}) => {
+    const exchange = new WebExchange(request, info, clock);
     return serveWeb(ordered, exchange, () =>
       handler(exchange.request, exchange as RequestContext as RequestContext<Tx>),
     );
   };
 }
 
-/** Goes through the parts, then to `next`, and lets those who asked see what it answers. */
+/** Enters the parts, calls `next`, and lets the reviewers see its response. */
 async function serveWeb(
   ordered: readonly Part[],
   exchange: WebExchange,
@@ -48,7 +48,7 @@ async function serveWeb(
   const refusal = entered instanceof Promise ? await entered : entered;
   if (entered instanceof Promise && exchange.isAbandoned) return exchange.withoutHandler();
   if (refusal) return exchange.finish(await exchange.review(toResponse(refusal)));
-  const handled = exchange.handled(next);
+  const handled = exchange.callHandler(next);
   return exchange.idempotent ? handled : Promise.race([handled, exchange.insteadOfHandler]);
 }
 
@@ -59,13 +59,13 @@ export class WebExchange extends Exchange {
   readonly peer: string;
   readonly route: string | undefined;
   status = 0;
-  /** Settles when the exchange is answered without the handler. */
+  /** Resolves when the exchange is answered without the handler. */
   readonly insteadOfHandler: Promise<Response>;
   #answerInstead!: (response: Response) => void;
   #added: [name: string, value: string][] | undefined;
   #url: string | undefined;
 
-  constructor(request: Request, { peer = '', route, native = request }: WebSurroundings, clock: Clock) {
+  constructor(request: Request, { peer = '', route, native = request }: WebRequestInfo, clock: Clock) {
     super(clock);
     this.request = request;
     this.native = native;
@@ -105,7 +105,7 @@ export class WebExchange extends Exchange {
   }
 
   headerLines(name: string): readonly string[] {
-    // Lines of one name have been joined. A key has no comma, so two of them are seen all the same.
+    // `Headers` joins the lines of one name. A key has no comma, so two keys are still noticed.
     const value = this.request.headers.get(name);
     return value === null ? [] : [value];
   }
@@ -135,14 +135,14 @@ export class WebExchange extends Exchange {
     return Buffer.concat(chunks, length);
   }
 
-  /** Runs the handler, and shows its answer to those who asked. */
-  async handled(next: () => Response | Promise<Response>): Promise<Response> {
+  /** Calls the handler, and lets the reviewers see its response. */
+  async callHandler(next: () => Response | Promise<Response>): Promise<Response> {
     let response: Response;
     try {
-      response = await this.around(async () => next());
+      response = await this.runInContext(async () => next());
     } catch (error) {
-      // Whoever calls us makes an answer of it. Those who asked see what it will be.
-      await this.reviewed({ status: 500, headers: {}, body: '' });
+      // The server will respond with a 500, so that is what the reviewers see.
+      await this.callReviewers({ status: 500, headers: {}, body: '' });
       this.finish(new Response(null, { status: 500 }));
       throw error;
     }
@@ -150,20 +150,20 @@ export class WebExchange extends Exchange {
   }
 
   async review(response: Response): Promise<Response> {
-    if (!this.isHeld) return response;
+    if (!this.hasReviewers) return response;
     const { status } = response;
     const headers = Object.fromEntries(response.headers);
-    const captured = capture(response, this.heldBodyMax).catch(async (error) => {
-      // The handler was done, and nobody can have what it said.
-      await this.reviewed({ status, headers, body: undefined });
+    const captured = capture(response, this.reviewedBodyMax).catch(async (error) => {
+      // The body broke off: the handler has run, and its response cannot be sent.
+      await this.callReviewers({ status, headers, body: undefined });
       throw error;
     });
     const { body, rest } = await captured;
-    const instead = await this.reviewed({ status, headers, body });
+    const instead = await this.callReviewers({ status, headers, body });
     return instead ? toResponse(instead) : rest;
   }
 
-  /** Adds what the parts said. What of a body is still to be streamed is not waited for. */
+  /** Adds the headers that the parts set. Does not wait for a body that is still being streamed. */
   finish(response: Response): Response {
     const finished = this.#added ? withHeaders(response, this.#added) : response;
     this.status = response.status;
@@ -172,19 +172,19 @@ export class WebExchange extends Exchange {
     return finished;
   }
 
-  /** Of an abandoned exchange: what was answered when its patience was spent. A client that has disconnected gets nothing. */
+  /** The response of an abandoned exchange: the one sent when its patience was spent, or a 499 that no client receives. */
   withoutHandler(): Response | Promise<Response> {
     if (this.isAnswered) return this.insteadOfHandler;
     this.ended(false);
-    return toResponse(clientGone);
+    return toResponse(clientClosedRequest);
   }
 
   protected finished(): void {
     this.ended(true);
   }
 
-  protected answerInstead(answer: Answer): void {
-    this.#answerInstead(this.finish(toResponse(answer)));
+  protected answerInstead(response: PlainResponse): void {
+    this.#answerInstead(this.finish(toResponse(response)));
   }
 
   protected watchEnd(): void {
@@ -199,14 +199,14 @@ function withHeaders(response: Response, added: readonly [name: string, value: s
     for (const [name, value] of added) response.headers.set(name, value);
     return response;
   } catch {
-    // A redirect, or a response that was fetched, cannot be changed.
+    // The headers of a redirect, or of a fetched response, are immutable.
     const copy = new Response(response.body, response);
     for (const [name, value] of added) copy.headers.set(name, value);
     return copy;
   }
 }
 
-/** The body, if it is no longer than that and no stream of events, and a response that still has all of it. */
+/** The body, unless it is longer than `bytesMax` or a stream of events, and a response that still has all of it. */
 async function capture(
   response: Response,
   bytesMax: number,

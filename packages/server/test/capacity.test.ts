@@ -164,39 +164,39 @@ test('requests that their clients cancel are no answers: they do not move the li
 describe('who is shed', () => {
   function setup() {
     const clock = virtualClock();
-    return { clock, cohorts: new TenantLevels(clock, () => 0.5) };
+    return { clock, levels: new TenantLevels(clock, () => 0.5) };
   }
   const tenants = Array.from({ length: 300 }, (_, number) => `tenant ${number}`);
 
   test('whole tenants, the sheddable before the rest, the critical never', () => {
-    const { cohorts } = setup();
+    const { levels } = setup();
     const waits = (priority: 'critical' | 'default' | 'sheddable', now: number) =>
-      tenants.filter((tenant) => cohorts.mayWait(priority, tenant, now)).length;
+      tenants.filter((tenant) => levels.mayWait(priority, tenant, now)).length;
     expect(waits('sheddable', 0)).toBe(300);
     for (let window = 1; window <= 8; window++) {
-      cohorts.drop();
-      cohorts.mayWait('default', 'a', window * 100);
+      levels.noteDrop();
+      levels.mayWait('default', 'a', window * 100);
     }
     const now = 850;
     expect(waits('sheddable', now)).toBe(0);
     expect(waits('default', now)).toBeGreaterThan(100);
     expect(waits('default', now)).toBe(waits('default', now));
     for (let window = 10; window <= 100; window++) {
-      cohorts.drop();
-      cohorts.mayWait('default', 'a', window * 100);
+      levels.noteDrop();
+      levels.mayWait('default', 'a', window * 100);
     }
     expect([waits('default', 10_050), waits('critical', 10_050)]).toEqual([0, 300]);
   });
 
   test('less and less, once nobody has to be dropped', () => {
-    const { cohorts } = setup();
+    const { levels } = setup();
     for (let window = 1; window <= 30; window++) {
-      cohorts.drop();
-      cohorts.mayWait('default', 'a', window * 100);
+      levels.noteDrop();
+      levels.mayWait('default', 'a', window * 100);
     }
-    expect(cohorts.threshold).toBe(128);
-    for (let window = 31; window <= 131; window++) cohorts.mayWait('default', 'a', window * 100);
-    expect(cohorts.threshold).toBe(384);
+    expect(levels.threshold).toBe(128);
+    for (let window = 31; window <= 131; window++) levels.mayWait('default', 'a', window * 100);
+    expect(levels.threshold).toBe(384);
   });
 
   test('a busy thread or a full heap counts, unless it is busy with refusing', () => {

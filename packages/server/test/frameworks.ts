@@ -10,14 +10,14 @@ import { serve as serveFetch } from '@hono/node-server';
 import express from 'express';
 import fastify from 'fastify';
 import { Hono } from 'hono';
-import { guard as guardExpress, sendAnswer } from '../src/express.ts';
+import { guard as guardExpress, sendResponse } from '../src/express.ts';
 import { guard as guardFastify } from '../src/fastify.ts';
 import { guard as guardHono } from '../src/hono.ts';
 import {
-  type Answer,
   contextOf,
   guardWeb,
   type Part,
+  type PlainResponse,
   type RequestContext,
   toResponse,
 } from '../src/index.ts';
@@ -31,7 +31,7 @@ export interface Call {
   readonly context: RequestContext;
 }
 
-export type Handler = (call: Call) => Answer | Promise<Answer>;
+export type Handler = (call: Call) => PlainResponse | Promise<PlainResponse>;
 
 export interface Running extends AsyncDisposable {
   readonly origin: string;
@@ -57,9 +57,9 @@ export const frameworks: readonly Framework[] = [
             const context = contextOf(request)!;
             try {
               const body = await text(request);
-              sendAnswer(response, await handler({ method, url, body, context }));
+              sendResponse(response, await handler({ method, url, body, context }));
             } catch (error) {
-              sendAnswer(response, failure(error));
+              sendResponse(response, failure(error));
             }
           }),
         ),
@@ -152,7 +152,7 @@ export const frameworks: readonly Framework[] = [
 export const plain: Framework = frameworks[0]!;
 
 /** A short answer. */
-export function reply(status: number, body = '', headers: Answer['headers'] = {}): Answer {
+export function reply(status: number, body = '', headers: PlainResponse['headers'] = {}): PlainResponse {
   return { status, headers: { 'content-type': 'text/plain', ...headers }, body };
 }
 
@@ -197,6 +197,6 @@ async function text(request: IncomingMessage): Promise<string> {
   return all;
 }
 
-function failure(error: unknown): Answer {
+function failure(error: unknown): PlainResponse {
   return reply(500, String(error));
 }

@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { memoryEngine } from '@holdfast/contracts/memory';
 import { describe, expect, test } from 'vitest';
-import { type IdempotencyOptions, idempotency, type Sealing } from '../src/index.ts';
+import { type IdempotencyOptions, idempotency, type RecordEncryption } from '../src/index.ts';
 import { frameworks, type Handler, plain, reply } from './frameworks.ts';
 
 async function setup(options: Partial<IdempotencyOptions>, handler: Handler, serve = plain.serve) {
@@ -22,18 +22,18 @@ async function setup(options: Partial<IdempotencyOptions>, handler: Handler, ser
 }
 
 /** AES-GCM, with the scope as what is signed with it. */
-function aes(key = randomBytes(32)): Sealing {
+function aes(key = randomBytes(32)): RecordEncryption {
   return {
-    seal(record, scope) {
+    encrypt(record, scope) {
       const iv = randomBytes(12);
       const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(scope));
       const text = Buffer.concat([cipher.update(record), cipher.final()]);
       return Buffer.concat([iv, cipher.getAuthTag(), text]);
     },
-    open(sealed, scope) {
-      const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, 12));
-      decipher.setAAD(Buffer.from(scope)).setAuthTag(sealed.subarray(12, 28));
-      return Buffer.concat([decipher.update(sealed.subarray(28)), decipher.final()]);
+    decrypt(encrypted, scope) {
+      const decipher = createDecipheriv('aes-256-gcm', key, encrypted.subarray(0, 12));
+      decipher.setAAD(Buffer.from(scope)).setAuthTag(encrypted.subarray(12, 28));
+      return Buffer.concat([decipher.update(encrypted.subarray(28)), decipher.final()]);
     },
   };
 }
@@ -69,7 +69,7 @@ describe('a tenant that leaves', () => {
   });
 });
 
-describe.each(frameworks)('sealed records on $name', ({ serve }) => {
+describe.each(frameworks)('encrypted records on $name', ({ serve }) => {
   test('are replayed, and cannot be read in the store', async () => {
     const { ledger } = memoryEngine();
     const kept: unknown[] = [];
@@ -81,7 +81,7 @@ describe.each(frameworks)('sealed records on $name', ({ serve }) => {
       },
     };
     await using it = await setup(
-      { ledger: watched, sealing: aes() },
+      { ledger: watched, encryption: aes() },
       () => reply(201, 'secret order', { location: '/orders/1' }),
       serve,
     );
@@ -97,12 +97,12 @@ describe.each(frameworks)('sealed records on $name', ({ serve }) => {
   });
 });
 
-describe('sealing', () => {
+describe('encryption', () => {
   test('holds for effects in a transaction, and for phases', async () => {
     let charges = 0;
     let attempts = 0;
     await using it = await setup(
-      { sealing: aes(), whenLost: 'reexecute', lease: '100ms' },
+      { encryption: aes(), whenLost: 'reexecute', lease: '100ms' },
       async ({ context }) => {
         const { idempotent } = context;
         const { id } = await idempotent!.phase('charge', async () => ({ id: ++charges }));
@@ -123,8 +123,8 @@ describe('sealing', () => {
     const { ledger } = memoryEngine();
     let executed = 0;
     const order = () => reply(201, `order ${++executed}`);
-    await using before = await setup({ ledger, sealing: aes() }, order, frameworks[1]!.serve);
-    await using after = await setup({ ledger, sealing: aes() }, order, frameworks[1]!.serve);
+    await using before = await setup({ ledger, encryption: aes() }, order, frameworks[1]!.serve);
+    await using after = await setup({ ledger, encryption: aes() }, order, frameworks[1]!.serve);
     await before.post();
     expect((await after.post()).status).toBe(500);
     expect(executed).toBe(1);
@@ -132,8 +132,8 @@ describe('sealing', () => {
 
   test('wants both functions', () => {
     const { ledger } = memoryEngine();
-    expect(() => idempotency({ ledger, scope: 'public', sealing: {} as Sealing })).toThrow(
-      'idempotency.sealing: expected an object with the functions `seal` and `open`',
+    expect(() => idempotency({ ledger, scope: 'public', encryption: {} as RecordEncryption })).toThrow(
+      'idempotency.encryption: expected an object with the functions `encrypt` and `decrypt`',
     );
   });
 });

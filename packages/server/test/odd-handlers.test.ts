@@ -54,7 +54,7 @@ describe('a handler whose answer is held back', () => {
     const over = Promise.withResolvers<void>();
     let fails = false;
     await using server = await serve(
-      guard([degrade({ answerMax: 10 })], async (_request, response) => {
+      guard([degrade({ responseMax: 10 })], async (_request, response) => {
         if (!fails) return void response.end('good');
         response.statusCode = 500;
         for (let turn = 0; turn < 50; turn++) {
@@ -77,7 +77,7 @@ describe('a handler whose answer is held back', () => {
     let fails = false;
     const over = Promise.withResolvers<void>();
     await using server = await serve(
-      guard([degrade({ answerMax: 10 })], async (_request, response) => {
+      guard([degrade({ responseMax: 10 })], async (_request, response) => {
         if (fails) response.statusCode = 500;
         for (const piece of fails ? ['a long ', 'failure, ', 'told ', 'in full'] : ['go', 'od']) {
           await new Promise<void>((resolve) => response.write(piece, () => resolve()));
@@ -105,7 +105,7 @@ describe('a handler whose answer is held back', () => {
 
   test('may be behind a middleware that changes what is written', async () => {
     const app = express();
-    app.use(guardExpress([degrade({ answerMax: 10 })]));
+    app.use(guardExpress([degrade({ responseMax: 10 })]));
     app.use((_request, response, next) => {
       const write = response.write.bind(response) as (chunk: unknown) => boolean;
       const end = response.end.bind(response) as (chunk?: unknown) => typeof response;

@@ -17,7 +17,14 @@ function setup(settings: Partial<SharedLimitsSettings> = {}, nodes = 1) {
       return rateLimits.take(requests);
     },
   };
-  const all = { timeoutMs: 25, whenAway: 'share', nodes, keysMax: 100, lease: null, ...settings } as const;
+  const all = {
+    timeoutMs: 25,
+    whenUnavailable: 'share',
+    nodes,
+    keysMax: 100,
+    lease: null,
+    ...settings,
+  } as const;
   const limits = Array.from({ length: nodes }, () => new SharedLimits([policy], counted, all, clock));
   const take = async (node = 0, key = 'k') => (await limits[node]!.take(key, 1, clock.now())).waitMs;
   return { clock, take, asked: () => asked };

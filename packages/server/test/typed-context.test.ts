@@ -5,7 +5,6 @@ import type { guard as guardExpress } from '../src/express.ts';
 import type { FastifyGuardOptions } from '../src/fastify.ts';
 import type { guard as guardHono } from '../src/hono.ts';
 import {
-  type AnswerHolder,
   type bulkhead,
   contextOf,
   type Dependency,
@@ -14,6 +13,7 @@ import {
   type degrade,
   type EndListener,
   type Exchange,
+  type FastPathRequest,
   type gracefulShutdown,
   guardWeb,
   type HeaderNames,
@@ -25,12 +25,12 @@ import {
   type Readings,
   type RequestBody,
   type RequestContext,
+  type ResponseReviewer,
   type rateLimit,
   type ShedEnvironment,
   type shed,
   toResponse,
-  type Visit,
-  type WebSurroundings,
+  type WebRequestInfo,
 } from '../src/index.ts';
 import type { NodeGuardOptions } from '../src/node.ts';
 
@@ -71,17 +71,17 @@ test('what is optional may be undefined', () => {
   expectTypeOf<Unset & { onError: undefined }>().toExtend<NodeGuardOptions>();
   expectTypeOf<Unset & { parts: []; at: undefined }>().toExtend<FastifyGuardOptions>();
   expectTypeOf<{ check: undefined; policy: undefined; critical: undefined }>().toExtend<Dependency>();
-  expectTypeOf<{ peer: undefined; route: undefined; native: undefined }>().toExtend<WebSurroundings>();
+  expectTypeOf<{ peer: undefined; route: undefined; native: undefined }>().toExtend<WebRequestInfo>();
 });
 
 test('what signatures mention can be named', () => {
   expectTypeOf<Parameters<typeof rateLimit>[1]>().toEqualTypeOf<RateEnvironment | undefined>();
   expectTypeOf<Parameters<typeof shed>[1]>().toEqualTypeOf<ShedEnvironment | undefined>();
   expectTypeOf<ShedEnvironment['readings']>().toEqualTypeOf<Readings | undefined>();
-  expectTypeOf<Parameters<Exchange['holdAnswer']>[1]>().toEqualTypeOf<AnswerHolder>();
+  expectTypeOf<Parameters<Exchange['addReviewer']>[1]>().toEqualTypeOf<ResponseReviewer>();
   expectTypeOf<Parameters<Exchange['onEnd']>[0]>().toEqualTypeOf<EndListener>();
-  expectTypeOf<Parameters<Exchange['mayHave']>[0]>().toEqualTypeOf<HeaderNames>();
+  expectTypeOf<Parameters<Exchange['mayHaveHeader']>[0]>().toEqualTypeOf<HeaderNames>();
   expectTypeOf<ReturnType<Exchange['readBody']>>().toEqualTypeOf<RequestBody | Promise<RequestBody>>();
-  expectTypeOf<Parameters<NonNullable<Part['passes']>>[0]>().toEqualTypeOf<Visit>();
+  expectTypeOf<Parameters<NonNullable<Part['tryFastPath']>>[0]>().toEqualTypeOf<FastPathRequest>();
   expectTypeOf<NonNullable<DependencyHealth['breakers']>[string]>().toEqualTypeOf<BreakerState>();
 });

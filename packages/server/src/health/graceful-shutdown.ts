@@ -1,6 +1,6 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { type Clock, later, systemClock } from 'holdfast';
+import { type Clock, later, sleep, systemClock } from 'holdfast';
 import {
   anything,
   callback,
@@ -11,13 +11,13 @@ import {
   refuseUnknown,
   type SpecOf,
 } from 'holdfast/fields';
-import { whenEnded } from '../node/response-end.ts';
-import { able } from '../option-fields.ts';
-import { pause, within } from '../pause.ts';
+import { onResponseEnd } from '../node/response-end.ts';
+import { objectWith } from '../option-fields.ts';
 import type { HealthPart } from './health.ts';
+import { withTimeout } from './with-timeout.ts';
 
 const fields = {
-  health: able<HealthPart>('what health() gives', 'drain'),
+  health: objectWith<HealthPart>('what health() gives', 'drain'),
   drainDelay: duration('5s'),
   patience: duration('25s'),
   signals: list(anything<NodeJS.Signals>(), ['SIGTERM', 'SIGINT']),
@@ -29,17 +29,18 @@ const fields = {
 export type GracefulShutdownOptions = SpecOf<typeof fields>;
 
 export interface GracefulShutdown {
-  /** As a signal would; the same promise for all who ask. Gives how many requests had to be cut off. */
+  /** Does what a signal does, once: later calls get the same promise. Gives how many requests had to be cut off. */
   shutdown(): Promise<number>;
-  /** Aborts when it begins, for loops and consumers of the same process. */
+  /** Aborts when the shutdown begins, for loops and consumers of the same process. */
   readonly signal: AbortSignal;
-  /** Takes the listeners for signals away. */
+  /** Removes the listeners for signals. */
   dispose(): void;
 }
 
 /**
- * Ends a server without a failed request: not ready, so that balancers look elsewhere; a while of serving on, in which
- * connections are closed after their next answer; no new connections; until what runs is done, or patience is over.
+ * Ends a server without a failed request. First it is not ready, so that load balancers choose others. For `drainDelay` it
+ * still serves, and closes connections after their next response. Then it accepts no new connections, and waits until the
+ * pending requests are done, or `patience` is over.
  */
 export function gracefulShutdown(
   server: Server,
@@ -58,33 +59,33 @@ export function gracefulShutdown(
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   };
-  // Over TLS there are two for a connection: what was asked on it only the second knows.
+  // With TLS a connection has two sockets, and only the second knows how many bytes of requests were read.
   server.on('connection', connected).on('secureConnection', connected);
   server.prependListener('request', (_request: unknown, response: ServerResponse) => {
     running++;
-    whenEnded(response, () => {
+    onResponseEnd(response, () => {
       running--;
-      // It had begun before, and its connection was kept for another request that must not come.
+      // The request began before the shutdown, so its connection was kept alive and is idle now.
       if (!server.listening) later(() => server.closeIdleConnections());
     });
     if (ending) response.setHeader('connection', 'close');
   });
 
-  async function end(): Promise<number> {
+  async function drainAndClose(): Promise<number> {
     settings.health?.drain();
     controller.abort();
-    const early = [...sockets];
+    const openBefore = [...sockets];
     await settings.before?.();
-    await pause(clock, settings.drainDelay);
+    await sleep(clock, settings.drainDelay);
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     server.closeIdleConnections();
-    // To Node a connection is not idle before its first request. Browsers and balancers open some in advance: who has asked
-    // for nothing in all that time is not waited for.
-    for (const socket of early) if (socket.bytesRead === 0) socket.destroy();
-    await within(clock, settings.patience, closed);
+    // Node does not count a connection as idle before its first request. Browsers and load balancers open some in advance:
+    // those that sent nothing during `drainDelay` are closed.
+    for (const socket of openBefore) if (socket.bytesRead === 0) socket.destroy();
+    await withTimeout(clock, settings.patience, closed);
     const cutOff = running;
     server.closeAllConnections();
-    // Those that became something else, as WebSockets do, are not the server's any more.
+    // The server does not close upgraded connections, such as WebSockets.
     for (const socket of sockets) socket.destroy();
     await closed;
     await settings.after?.();
@@ -92,7 +93,7 @@ export function gracefulShutdown(
   }
 
   function shutdown(): Promise<number> {
-    ending ??= end();
+    ending ??= drainAndClose();
     return ending;
   }
 

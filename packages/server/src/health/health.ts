@@ -3,19 +3,19 @@ import { type BreakerState, type Clock, OptionsError, policies, systemClock } fr
 import { callback, duration, type Field, flag, rate, readTable, type SpecOf, text } from 'holdfast/fields';
 import { addressKey, clientAddress } from '../address.ts';
 import type { Exchange } from '../exchange.ts';
-import { trusted } from '../option-fields.ts';
+import { peersField } from '../option-fields.ts';
 import type { Part } from '../part.ts';
-import { within } from '../pause.ts';
 import { problem } from '../problem.ts';
 import { LocalLimits } from '../rate-limit/local-limits.ts';
-import type { Answer } from '../response.ts';
+import type { PlainResponse } from '../response.ts';
+import { withTimeout } from './with-timeout.ts';
 
 export interface Dependency {
-  /** Throws, or gives false, where it does not work. */
+  /** Throws or gives false if the dependency does not work. */
   readonly check?: ((signal: AbortSignal) => unknown) | undefined;
-  /** The name of a policy: its breakers tell. Open to all targets is a failure. */
+  /** The name of a policy. If its breakers are open for all targets, the dependency has failed. */
   readonly policy?: string | undefined;
-  /** True unless said: without it the service is not ready. Otherwise it is only degraded. */
+  /** True by default: without the dependency the service is not ready. If false, it is only degraded. */
   readonly critical?: boolean | undefined;
 }
 
@@ -24,7 +24,7 @@ export type HealthStatus = 'pass' | 'warn' | 'fail';
 export interface DependencyHealth {
   readonly status: HealthStatus;
   readonly critical: boolean;
-  /** By target: `closed`, `open` or `half-open`. */
+  /** The state by target. */
   readonly breakers?: Readonly<Record<string, BreakerState>>;
   readonly error?: string;
   readonly tookMs?: number;
@@ -36,15 +36,17 @@ const dependencyFields = {
   critical: flag(),
 };
 
-/** One that nobody looks at would always be well. */
-const byName: Field<Readonly<Record<string, Dependency>>, Readonly<Record<string, Dependency>>> = {
+/** Each needs a check or a policy: without one, a dependency would always pass. */
+const dependenciesField: Field<Readonly<Record<string, Dependency>>, Readonly<Record<string, Dependency>>> = {
   kind: 'dependencies by name',
   read(value, path) {
     if (typeof value !== 'object') return undefined;
     for (const [name, each] of Object.entries(value as Readonly<Record<string, unknown>>)) {
       const at = `${path}.${name}`;
-      const said = typeof each === 'object' && each ? readTable(dependencyFields, each, `${at}.`) : undefined;
-      if (!said?.check && !said?.policy) throw new OptionsError(at, each, 'an object with check or policy');
+      const dependency =
+        typeof each === 'object' && each ? readTable(dependencyFields, each, `${at}.`) : undefined;
+      if (!dependency?.check && !dependency?.policy)
+        throw new OptionsError(at, each, 'an object with check or policy');
     }
     return value as Readonly<Record<string, Dependency>>;
   },
@@ -54,32 +56,32 @@ const fields = {
   live: text(),
   ready: text(),
   overall: text(),
-  dependencies: byName,
+  dependencies: dependenciesField,
   every: duration('1s', undefined, 1000),
   timeout: duration('1s'),
   started: flag(),
   details: callback<(exchange: Exchange) => boolean>(),
   token: text(),
   rate: rate('20/s'),
-  proxies: trusted,
+  proxies: peersField,
 };
 
 export type HealthOptions = SpecOf<typeof fields>;
 
 export interface HealthPart extends Part {
-  /** From now on `/readyz` is the dependencies' business; said at the start unless `started: false`. */
+  /** From now on `/readyz` depends on the dependencies only. Needed only with the option `started: false`. */
   started(): void;
-  /** From now on `/readyz` says no, and everything else goes on. */
+  /** From now on `/readyz` fails, and everything else continues. */
   drain(): void;
   readonly isDraining: boolean;
-  /** As `/health` tells it. Asks the dependencies if that was not done in the last second. */
+  /** What `/health` responds. Checks the dependencies unless that was done within `every`. */
   read(): Promise<{
     readonly status: HealthStatus;
     readonly checks: Readonly<Record<string, DependencyHealth>>;
   }>;
 }
 
-/** `/livez`, `/readyz` and `/health`, answered before anything else and limited for each address. */
+/** Responds to `/livez`, `/readyz` and `/health` before all other parts, with a rate limit for each address. */
 export function health(
   options: HealthOptions = {},
   environment: { readonly clock?: Clock | undefined } = {},
@@ -87,18 +89,21 @@ export function health(
   const settings = readTable(fields, options, 'health.');
   const { clock = systemClock } = environment;
   const { live = '/livez', ready = '/readyz', overall = '/health', dependencies = {}, token } = settings;
-  for (const path of [live, ready, overall]) demandPath(path);
-  const details = settings.details ?? ((exchange) => token !== undefined && bears(exchange, token));
+  for (const path of [live, ready, overall]) assertPath(path);
+  const details = settings.details ?? ((exchange) => token !== undefined && hasBearerToken(exchange, token));
   const limits = new LocalLimits(
     [{ name: 'health', ratePerMs: settings.rate, burst: Math.max(1, settings.rate * 1000) }],
     10_000,
   );
   let isStarted = settings.started ?? true;
   let isDraining = false;
-  let known: Promise<Readonly<Record<string, DependencyHealth>>> | undefined;
-  let knownUntil = -Infinity;
+  let checked: Promise<Readonly<Record<string, DependencyHealth>>> | undefined;
+  let checkedUntil = -Infinity;
 
-  async function look(name: string, dependency: Dependency): Promise<readonly [string, DependencyHealth]> {
+  async function checkDependency(
+    name: string,
+    dependency: Dependency,
+  ): Promise<readonly [string, DependencyHealth]> {
     const { critical = true } = dependency;
     const breakers = dependency.policy === undefined ? undefined : breakersOf(dependency.policy);
     const states = Object.values(breakers ?? {});
@@ -121,32 +126,32 @@ export function health(
   async function failureOf({ check }: Dependency): Promise<string | undefined> {
     if (!check) return undefined;
     const controller = new AbortController();
-    const asked = (async () => check(controller.signal))().then(
-      (answer) => ({ failure: answer === false ? 'it said no' : undefined }),
+    const result = (async () => check(controller.signal))().then(
+      (value) => ({ failure: value === false ? 'it said no' : undefined }),
       (error: unknown) => ({
         failure: (error instanceof Error ? error.message : String(error)).slice(0, 200),
       }),
     );
-    const told = await within(clock, settings.timeout, asked);
-    if (told) return told.failure;
+    const settled = await withTimeout(clock, settings.timeout, result);
+    if (settled) return settled.failure;
     controller.abort();
     return `it took longer than ${settings.timeout} ms`;
   }
 
-  /** One look for all who ask within a second: nobody can hammer a dependency through this door. */
-  function lookAtAll(): Promise<Readonly<Record<string, DependencyHealth>>> {
+  /** Checks at most once in `every`, so that health requests cannot overload a dependency. */
+  function checkAll(): Promise<Readonly<Record<string, DependencyHealth>>> {
     const now = clock.now();
-    if (!known || now >= knownUntil) {
-      knownUntil = now + settings.every;
-      known = Promise.all(Object.entries(dependencies).map(([name, each]) => look(name, each))).then((all) =>
-        Object.fromEntries(all),
-      );
+    if (!checked || now >= checkedUntil) {
+      checkedUntil = now + settings.every;
+      checked = Promise.all(
+        Object.entries(dependencies).map(([name, each]) => checkDependency(name, each)),
+      ).then((all) => Object.fromEntries(all));
     }
-    return known;
+    return checked;
   }
 
   async function read() {
-    const checks = await lookAtAll();
+    const checks = await checkAll();
     const statuses = Object.values(checks).map(({ status }) => status);
     const isReady = isStarted && !isDraining;
     const status: HealthStatus =
@@ -154,12 +159,12 @@ export function health(
     return { status, checks };
   }
 
-  async function tell(exchange: Exchange): Promise<Answer> {
+  async function respond(exchange: Exchange): Promise<PlainResponse> {
     const { status, checks } = await read();
-    const told = details(exchange)
+    const shown = details(exchange)
       ? { status, started: isStarted, draining: isDraining, checks }
       : { status };
-    return answer(status === 'fail' ? 503 : 200, told);
+    return healthResponse(status === 'fail' ? 503 : 200, shown);
   }
 
   return {
@@ -183,8 +188,8 @@ export function health(
       if (limits.take(caller, 1, clock.now()).waitMs > 0) {
         return problem('quota-exceeded', { 'retry-after': '1' });
       }
-      // Alive is who can say so. That others are not is no reason to be restarted.
-      return path === live ? answer(200, { status: 'pass' }) : tell(exchange);
+      // Liveness is this process only; failing dependencies are for readiness.
+      return path === live ? healthResponse(200, { status: 'pass' }) : respond(exchange);
     },
   };
 }
@@ -195,21 +200,21 @@ function breakersOf(policy: string): Record<string, BreakerState> {
   return Object.fromEntries(targets.map(({ target, breaker }) => [target ?? '', breaker!]));
 }
 
-function answer(status: number, told: object): Answer {
+function healthResponse(status: number, body: object): PlainResponse {
   return {
     status,
     headers: { 'content-type': 'application/health+json', 'cache-control': 'no-store' },
-    body: JSON.stringify(told),
+    body: JSON.stringify(body),
   };
 }
 
-function bears(exchange: Exchange, token: string): boolean {
+function hasBearerToken(exchange: Exchange, token: string): boolean {
   const given = Buffer.from(exchange.header('authorization') ?? '');
   const wanted = Buffer.from(`Bearer ${token}`);
   return given.length === wanted.length && timingSafeEqual(given, wanted);
 }
 
-function demandPath(path: unknown): void {
+function assertPath(path: unknown): void {
   if (typeof path === 'string' && path.startsWith('/')) return;
   throw new OptionsError('health', path, 'a path such as "/readyz"');
 }

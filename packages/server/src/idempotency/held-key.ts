@@ -1,68 +1,69 @@
 import { hash } from 'node:crypto';
 import type { Claim, Hold, Ledger, Payload, SettlementResult } from '@holdfast/contracts';
-import { Alarm, type Clock, HoldfastError, withAmbient } from 'holdfast';
+import { type Clock, HoldfastError, Timer, withAmbient } from 'holdfast';
 import type { Exchange } from '../exchange.ts';
-import type { Answer } from '../response.ts';
-import { opened, type Sealing, sealed } from './record-encryption.ts';
-import { encodeAnswer } from './response-record.ts';
+import type { PlainResponse } from '../response.ts';
+import { decryptRecord, encryptRecord, type RecordEncryption } from './record-encryption.ts';
+import { encodeResponse } from './response-record.ts';
 
-/** Another request has the key now, or may have: what this one does must not count. */
+/** Another request has the key now, or may have it: the effects of this one must not count. */
 export class LeaseLostError extends HoldfastError {
   constructor() {
     super('HOLDFAST_LEASE_LOST', 'the idempotency key was lost to another request while this one ran');
   }
 }
 
-/** What a handler can say and do about its key. */
+/** What a handler can do with its idempotency key. */
 export interface IdempotentRequest<Tx = unknown> {
   /** As the client sent it. */
   readonly key: string;
-  /** Above 1: a request before this one held the key and did not end. */
+  /** Above 1: an earlier request held the key and did not end. */
   readonly attempt: number;
   /**
-   * Makes the effect and records its answer in one transaction of the ledger: both are there, or neither. Then send
-   * what it gives. Throws what `effect` threw, with everything undone.
+   * Runs `effect` and records its response in one transaction of the ledger: both are committed, or neither. Send the
+   * response that it gives. Throws what `effect` threw, after a rollback.
    */
-  commit(effect: (tx: Tx) => Answer | Promise<Answer>): Promise<Answer>;
+  commit(effect: (tx: Tx) => PlainResponse | Promise<PlainResponse>): Promise<PlainResponse>;
   /**
-   * A step that is not done twice: where a request before this one has done it, its result is given instead. Results
-   * are kept as JSON. Calls inside have a key of their own, the same each time.
+   * A step that is not executed twice: where an earlier request has completed it, its recorded result is given instead.
+   * Results are recorded as JSON. Calls inside the step derive their keys from a key of the step, the same each time.
    */
   phase<T>(name: string, step: () => Promise<T>): Promise<T>;
-  /** As `phase`, with effect and mark in one transaction. */
+  /** Like `phase`, with effect and record in one transaction. */
   phaseInTransaction<T>(name: string, step: (tx: Tx) => T | Promise<T>): Promise<T>;
-  /** Says that nothing was done: a failure then frees the key, and the request may be repeated. */
+  /** States that the handler had no effect: a failure then frees the key, and the request may be repeated. */
   nothingDone(): void;
 }
 
-export interface HoldSettings {
-  readonly sealing: Sealing | undefined;
+export interface HeldKeySettings {
+  readonly encryption: RecordEncryption | undefined;
   readonly leaseMs: number;
   readonly keepMs: number;
-  /** A handler that does not end in this time is no longer waited for. */
+  /** For this long at most the lease is extended while the handler runs. */
   readonly heldMaxMs: number;
   readonly mayReexecute: boolean;
   readonly alsoReplayed: readonly string[];
 }
 
-/** A key in hand: kept alive while the handler runs, and given up with an outcome. */
-export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
+/** A key that this request holds: its lease is extended while the handler runs, until the outcome is recorded. */
+export class HeldKey<Tx> implements IdempotentRequest<Tx> {
   readonly key: string;
   readonly attempt: number;
   readonly hold: Hold;
   readonly claim: Claim;
-  /** The key may be free again: nothing was done, or it was undone. */
+  /** The handler had no effect, or it was rolled back: the key may be freed. */
   nothingWasDone = false;
-  /** Effect and answer are on record. */
+  /** Effect and response are committed. */
   isCommitted = false;
   isLost = false;
 
   readonly #ledger: Ledger<Tx>;
   readonly #exchange: Exchange;
   readonly #clock: Clock;
-  readonly #settings: HoldSettings;
+  readonly #settings: HeldKeySettings;
   #phases: readonly Hold[] = [];
-  readonly #beatsUntil: number;
+  readonly #extendsUntil: number;
+  readonly #timer: Timer;
 
   constructor(
     key: string,
@@ -70,9 +71,8 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
     acquired: { readonly hold: Hold; readonly attempt: number },
     ledger: Ledger<Tx>,
     exchange: Exchange,
-    settings: HoldSettings,
+    settings: HeldKeySettings,
   ) {
-    super();
     this.key = key;
     this.claim = claim;
     this.hold = acquired.hold;
@@ -82,33 +82,34 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
     this.#clock = exchange.clock;
     this.#settings = settings;
     const now = this.#clock.now();
-    this.#beatsUntil = now + settings.heldMaxMs;
-    this.#clock.set(this, now + settings.leaseMs / 3);
+    this.#extendsUntil = now + settings.heldMaxMs;
+    this.#timer = new Timer(this.#clock, (at) => this.#extendLease(at));
+    this.#timer.setAt(now + settings.leaseMs / 3);
   }
 
   nothingDone(): void {
     this.nothingWasDone = true;
   }
 
-  async commit(effect: (tx: Tx) => Answer | Promise<Answer>): Promise<Answer> {
-    let answer!: Answer;
+  async commit(effect: (tx: Tx) => PlainResponse | Promise<PlainResponse>): Promise<PlainResponse> {
+    let response!: PlainResponse;
     await this.#complete(this.hold, effect, (made) => {
-      answer = made;
-      return this.#sealed(encodeAnswer(made, this.#settings.alsoReplayed));
+      response = made;
+      return this.#encrypted(encodeResponse(made, this.#settings.alsoReplayed));
     });
     this.isCommitted = true;
-    return answer;
+    return response;
   }
 
   async phase<T>(name: string, step: () => Promise<T>): Promise<T> {
     const begun = await this.#begin<T>(name);
     if ('result' in begun) return begun.result;
     const result = await withAmbient({ idempotencyKey: begun.key }, step);
-    const record = this.#sealed(JSON.stringify(result) ?? '');
+    const record = this.#encrypted(JSON.stringify(result) ?? '');
     const [settled] = await this.#ledger.complete([
       { hold: begun.hold, record, keepMs: this.#settings.keepMs },
     ]);
-    this.#ensure(settled!);
+    this.#assertTook(settled!);
     return result;
   }
 
@@ -118,26 +119,26 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
     let result!: T;
     await this.#complete(begun.hold, step, (made) => {
       result = made;
-      return this.#sealed(JSON.stringify(made) ?? '');
+      return this.#encrypted(JSON.stringify(made) ?? '');
     });
     return result;
   }
 
-  /** The handler is done with it. */
+  /** Stops extending the lease: the handler has ended. */
   end(): void {
-    this.#clock.clear(this);
+    this.#timer.clear();
   }
 
-  /** A third of the lease has passed, and the handler still runs. */
-  override ring(now: number): void {
+  /** Called each time a third of the lease has passed while the handler runs. */
+  #extendLease(now: number): void {
     const { leaseMs } = this.#settings;
-    if (now >= this.#beatsUntil) return;
-    this.#clock.set(this, now + leaseMs / 3);
+    if (now >= this.#extendsUntil) return;
+    this.#timer.setAt(now + leaseMs / 3);
     this.#ledger.extend([this.hold, ...this.#phases], leaseMs).then(
       ([kept]) => {
-        if (!kept && !this.isCommitted && this.index >= 0) this.#lose();
+        if (!kept && !this.isCommitted && this.#timer.isSet) this.#lose();
       },
-      // The ledger is away. The lease may still be there when it is back: the next beat, or the completion, will tell.
+      // The ledger is unavailable. Whether the lease is lost, the next extension or the completion finds out.
       () => {},
     );
   }
@@ -149,13 +150,15 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
     const whenLost = this.#settings.mayReexecute ? 'takeOver' : 'tell';
     const [begun] = await this.#ledger.begin([{ ...claim, key, whenLost }]);
     if (begun?.kind === 'done') {
-      return { result: decodeResult<T>(opened(this.#settings.sealing, begun.record ?? '', claim.scope)) };
+      return {
+        result: decodeResult<T>(decryptRecord(this.#settings.encryption, begun.record ?? '', claim.scope)),
+      };
     }
     if (begun?.kind === 'acquired') {
       this.#phases = [...this.#phases, begun.hold];
       return { hold: begun.hold, key: hash('sha256', key, 'base64url') };
     }
-    // Only a request that has lost the key can meet another one in here.
+    // Another request runs this phase, which is possible only if this one has lost the key.
     throw new LeaseLostError();
   }
 
@@ -165,7 +168,7 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
     toRecord: (made: T) => Payload,
   ): Promise<void> {
     const { keepMs } = this.#settings;
-    // Where the engine's transaction is synchronous, so is this.
+    // Synchronous where the engine's transaction is.
     const commit = (tx: Tx) => {
       const made = effect(tx);
       return made instanceof Promise ? made.then(toRecord) : toRecord(made);
@@ -175,14 +178,14 @@ export class HeldKey<Tx> extends Alarm implements IdempotentRequest<Tx> {
       this.nothingWasDone = true;
       throw settled.error;
     }
-    this.#ensure(settled!);
+    this.#assertTook(settled!);
   }
 
-  #sealed(record: Payload): Payload {
-    return sealed(this.#settings.sealing, record, this.claim.scope);
+  #encrypted(record: Payload): Payload {
+    return encryptRecord(this.#settings.encryption, record, this.claim.scope);
   }
 
-  #ensure({ took }: SettlementResult): void {
+  #assertTook({ took }: SettlementResult): void {
     if (took) return;
     this.#lose();
     throw new LeaseLostError();

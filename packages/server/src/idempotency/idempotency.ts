@@ -1,30 +1,34 @@
 import { hash } from 'node:crypto';
 import type { Begun, Claim, Completion, Hold, Ledger, SettlementResult } from '@holdfast/contracts';
-import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
+import { type Clock, OptionsError, type Random, sleep, systemClock, systemRandom } from 'holdfast';
 import { anything, count, duration, flag, list, readTable, type SpecOf, text, word } from 'holdfast/fields';
 import { readResponse } from 'holdfast/wire';
-import { BatchingStore, defaultLine } from '../batching-store.ts';
+import { BatchingStore, defaultBatching } from '../batching-store.ts';
 import { type Exchange, tooLarge } from '../exchange.ts';
-import { able, method } from '../option-fields.ts';
+import { methodField, objectWith } from '../option-fields.ts';
 import type { Part } from '../part.ts';
-import { pause } from '../pause.ts';
-import { problem } from '../problem.ts';
-import { clientGone } from '../refusals.ts';
-import type { Answer, HandlerAnswer } from '../response.ts';
-import { HeldKey, type HoldSettings } from './held-key.ts';
+import { clientClosedRequest, problem } from '../problem.ts';
+
+import type { HandlerResponse, PlainResponse } from '../response.ts';
+import { HeldKey, type HeldKeySettings } from './held-key.ts';
 import { readKey } from './idempotency-key.ts';
-import { demandSealing, opened, type Sealing, sealed } from './record-encryption.ts';
+import {
+  assertEncryption,
+  decryptRecord,
+  encryptRecord,
+  type RecordEncryption,
+} from './record-encryption.ts';
 import { requestFingerprint, storeKey } from './request-fingerprint.ts';
-import { decodeAnswer, encodeAnswer, isReplayable } from './response-record.ts';
+import { decodeResponse, encodeResponse, isReplayable } from './response-record.ts';
 import 'holdfast/ambient';
 
 const mebibyte = 1024 * 1024;
 
 const fields = {
-  ledger: able<Ledger>('a Ledger', 'begin'),
+  ledger: objectWith<Ledger>('a Ledger', 'begin'),
   scope: anything<((exchange: Exchange) => string | undefined) | 'public'>(),
   required: flag(),
-  methods: list(method, ['POST', 'PATCH']),
+  methods: list(methodField, ['POST', 'PATCH']),
   wait: duration('0ms'),
   whenLost: word('tell', 'tell', 'reexecute'),
   transactional: flag(),
@@ -33,9 +37,9 @@ const fields = {
   keep: duration('24h'),
   liveMax: count(10_000, 1),
   bodyMax: count(mebibyte, 0),
-  answerMax: count(mebibyte, 0),
+  responseMax: count(mebibyte, 0),
   replay: list(text(), []),
-  sealing: anything<Sealing>(),
+  encryption: anything<RecordEncryption>(),
   timeout: duration('35ms'),
 };
 
@@ -43,15 +47,15 @@ type Fields = Omit<typeof fields, 'ledger' | 'scope'>;
 
 export interface IdempotencyOptions extends SpecOf<Fields> {
   readonly ledger: Ledger<never>;
-  /** Whose key it is, from what has been verified; `'public'` where the keys of all callers may meet. */
+  /** The owner of the key, from verified data; `'public'` where all callers share one set of keys. */
   readonly scope: ((exchange: Exchange) => string | undefined) | 'public';
 }
 
 export interface IdempotencyPart extends Part {
   readonly counts: IdempotencyCounts;
   /**
-   * Forgets all keys of a scope with their answers, and says how many: a tenant has left. Requests that are being executed
-   * keep theirs.
+   * Deletes all keys of a scope with their responses, and gives their number. Requests that are being executed keep their
+   * keys.
    */
   purge(scope: string): Promise<number>;
 }
@@ -59,27 +63,27 @@ export interface IdempotencyPart extends Part {
 export interface IdempotencyCounts {
   executed: number;
   replayed: number;
-  /** Refused for the key's sake: missing, invalid, reused, running, unknown, too many. */
+  /** Refused because of the key: missing, invalid, reused, in progress, of unknown outcome, or too many. */
   refused: number;
-  /** Refused because the ledger was away. */
+  /** Refused because the ledger was unavailable. */
   failedClosed: number;
-  /** Answers that could not be recorded: their keys are of unknown outcome when the lease ends. */
+  /** Responses that could not be recorded: the outcome of their keys is unknown when the lease ends. */
   unrecorded: number;
 }
 
-/** Refusals that a handler makes before it does anything: they say nothing about the next try. */
-const refusals = new Set([401, 403, 408, 409, 425, 429]);
+/** Statuses with which a handler refuses before it has any effect: they free the key. */
+const effectlessStatuses = new Set([401, 403, 408, 409, 425, 429]);
 
 const scopeLengthMax = 128;
 const pollMs = [50, 250] as const;
 const repeatMs = 250;
 const waitersMax = 100;
-const again = { 'retry-after': '1' };
+const retrySoon = { 'retry-after': '1' };
 
-const storeAway = problem('store-unavailable', again);
-const inProgress = problem('in-progress', again);
+const storeUnavailable = problem('store-unavailable', retrySoon);
+const inProgress = problem('in-progress', retrySoon);
 
-/** A request with the same key is executed once, and answered each time. */
+/** Executes requests with the same key once, and responds to each of them. */
 export function idempotency(
   options: IdempotencyOptions,
   environment: { readonly clock?: Clock | undefined; readonly random?: Random | undefined } = {},
@@ -92,16 +96,16 @@ export function idempotency(
     lease: leaseMs,
     liveMax,
     bodyMax,
-    answerMax,
+    responseMax,
     timeout: timeoutMs,
   } = settings;
-  const ledger = demandLedger(settings.ledger);
-  demandScope(scopeOf);
+  const ledger = assertLedger(settings.ledger);
+  assertScope(scopeOf);
   const mayReexecute = settings.transactional === true || settings.whenLost === 'reexecute';
-  const alsoReplayed = settings.replay.map((name) => demandReplayable(name.toLowerCase()));
-  const sealing = demandSealing(settings.sealing);
-  const holdSettings: HoldSettings = {
-    sealing,
+  const alsoReplayed = settings.replay.map((name) => assertReplayable(name.toLowerCase()));
+  const encryption = assertEncryption(settings.encryption);
+  const heldKeySettings: HeldKeySettings = {
+    encryption,
     leaseMs,
     keepMs,
     heldMaxMs: settings.heldMax,
@@ -113,59 +117,66 @@ export function idempotency(
   const counts: IdempotencyCounts = { executed: 0, replayed: 0, refused: 0, failedClosed: 0, unrecorded: 0 };
   const waiters = new Map<string, number>();
 
-  const line = { ...defaultLine, timeoutMs };
+  const batching = { ...defaultBatching, timeoutMs };
   const begins = new BatchingStore<Claim, Begun>(
     (claims) => ledger.begin(claims),
-    line,
+    batching,
     clock,
     (begun) => {
-      // The request was answered with 503 meanwhile.
-      if (begun.kind === 'acquired') giveBack(begun);
+      // The request has already got a 503.
+      if (begun.kind === 'acquired') freeUnusedKey(begun);
     },
   );
-  const completions = new BatchingStore<Completion, SettlementResult>((all) => ledger.complete(all), line, clock);
-  const releases = new BatchingStore<Hold, boolean>((holds) => ledger.release(holds), line, clock);
+  const completions = new BatchingStore<Completion, SettlementResult>(
+    (all) => ledger.complete(all),
+    batching,
+    clock,
+  );
+  const releases = new BatchingStore<Hold, boolean>((holds) => ledger.release(holds), batching, clock);
 
-  /** Goes on asking until the lease is over: what was done is worth more than one try. */
-  async function settleLater<Ask, Result>(to: BatchingStore<Ask, Result>, ask: Ask): Promise<void> {
+  /** Repeats `item` until the store takes it or the lease is over: without a record the outcome would be unknown. */
+  async function settleLater<Item, Result>(store: BatchingStore<Item, Result>, item: Item): Promise<void> {
     const until = clock.now() + leaseMs;
-    while ((await to.ask(ask)) === undefined) {
+    while ((await store.submit(item)) === undefined) {
       if (clock.now() >= until) {
         counts.unrecorded++;
         return;
       }
-      await pause(clock, repeatMs);
+      await sleep(clock, repeatMs);
     }
   }
 
-  /** Gives up a key for which this request did nothing. */
-  function giveBack({ hold, attempt }: Begun & { kind: 'acquired' }): void {
+  /** Frees a key whose handler was not started. */
+  function freeUnusedKey({ hold, attempt }: Begun & { kind: 'acquired' }): void {
     if (attempt === 1) settleLater(releases, hold);
-    // An earlier request may have done something. A released key would be attempt 1 of the next request; a lease that ends now
-    // makes it attempt 3. Where the ledger is away, the lease ends by itself.
+    // An earlier request may have had an effect. If the key were released, the next request would be attempt 1 again; a lease
+    // that ends now makes it attempt 3. If the ledger is unavailable, the lease ends by itself.
     else ledger.extend([hold], 1).catch(() => {});
   }
 
-  async function settle(held: HeldKey<unknown>, answer: HandlerAnswer): Promise<Answer | undefined> {
+  async function settle(
+    held: HeldKey<unknown>,
+    response: HandlerResponse,
+  ): Promise<PlainResponse | undefined> {
     held.end();
     if (held.isCommitted) return undefined;
     const { hold } = held;
-    if (leavesNothing(held, answer)) {
-      if ((await releases.ask(hold)) === undefined) settleLater(releases, hold);
+    if (freesKey(held, response)) {
+      if ((await releases.submit(hold)) === undefined) settleLater(releases, hold);
       return undefined;
     }
-    const { status, headers, body } = answer;
+    const { status, headers, body } = response;
     const record =
       body === undefined
         ? undefined
-        : sealed(sealing, encodeAnswer({ status, headers, body }, alsoReplayed), hold.scope);
+        : encryptRecord(encryption, encodeResponse({ status, headers, body }, alsoReplayed), hold.scope);
     const completion = { hold, record, keepMs };
-    const settled = await completions.ask(completion);
+    const settled = await completions.submit(completion);
     if (settled === undefined) settleLater(completions, completion);
     if (settled === undefined || settled.took) return undefined;
     counts.unrecorded++;
-    // Another request has the key: its answer is the one that counts, and the client can have it soon. Where nobody
-    // takes over, this was the only execution, and its answer is the truth.
+    // The lease was lost. Where another request takes over, only its response counts: the client can retry for it. Otherwise
+    // this was the only execution, and its response is sent.
     return mayReexecute ? inProgress : undefined;
   }
 
@@ -176,29 +187,29 @@ export function idempotency(
     begun: Begun & { kind: 'acquired' },
   ): undefined {
     counts.executed++;
-    const held = new HeldKey(key, claim, begun, ledger, exchange, holdSettings);
+    const held = new HeldKey(key, claim, begun, ledger, exchange, heldKeySettings);
     exchange.idempotent = held;
-    // Not the key as it was sent: two tenants may have sent the same, and whoever is called for them knows only us.
+    // Not the key as it was sent: two tenants may have sent the same, and the services that are called see one caller.
     exchange.idempotencyKey = claim.key;
     exchange.isAmbient = true;
-    exchange.holdAnswer(answerMax, (answer) => settle(held, answer));
+    exchange.addReviewer(responseMax, (response) => settle(held, response));
   }
 
-  async function begin(exchange: Exchange, key: string, claim: Claim): Promise<Answer | undefined> {
-    let begun = await begins.ask(claim);
-    if (begun?.kind === 'running' && settings.wait > 0) begun = await waitFor(exchange, claim, begun);
+  async function begin(exchange: Exchange, key: string, claim: Claim): Promise<PlainResponse | undefined> {
+    let begun = await begins.submit(claim);
+    if (begun?.kind === 'running' && settings.wait > 0) begun = await waitForOther(exchange, claim, begun);
     if (begun === undefined) {
       counts.failedClosed++;
-      return storeAway;
+      return storeUnavailable;
     }
     if (begun.kind === 'acquired') {
       if (!exchange.isAbandoned) return execute(exchange, key, claim, begun);
-      giveBack(begun);
-      return clientGone;
+      freeUnusedKey(begun);
+      return clientClosedRequest;
     }
     if (begun.kind === 'done' && begun.record !== undefined) {
       counts.replayed++;
-      return decodeAnswer(opened(sealing, begun.record, claim.scope));
+      return decodeResponse(decryptRecord(encryption, begun.record, claim.scope));
     }
     counts.refused++;
     if (begun.kind === 'running') return inProgress;
@@ -208,8 +219,8 @@ export function idempotency(
     return problem('response-not-stored');
   }
 
-  /** Looks again and again, as long as the route says and the client waits. */
-  async function waitFor(exchange: Exchange, claim: Claim, running: Begun): Promise<Begun | undefined> {
+  /** Polls until the other request has ended, for at most `wait` and the client's patience. */
+  async function waitForOther(exchange: Exchange, claim: Claim, running: Begun): Promise<Begun | undefined> {
     const waiting = waiters.get(claim.key) ?? 0;
     if (waiting >= waitersMax) return running;
     waiters.set(claim.key, waiting + 1);
@@ -219,8 +230,8 @@ export function idempotency(
       for (let step: number = pollMs[0]; begun?.kind === 'running'; step = Math.min(step * 1.5, pollMs[1])) {
         const delayMs = step * (0.75 + random() / 2);
         if (clock.now() + delayMs > until || exchange.isAbandoned) return running;
-        await pause(clock, delayMs);
-        begun = await begins.ask(claim);
+        await sleep(clock, delayMs);
+        begun = await begins.submit(claim);
       }
       return begun;
     } finally {
@@ -230,9 +241,9 @@ export function idempotency(
     }
   }
 
-  function refuse(answer: Answer): Answer {
+  function refuse(response: PlainResponse): PlainResponse {
     counts.refused++;
-    return answer;
+    return response;
   }
 
   return {
@@ -249,8 +260,8 @@ export function idempotency(
       if (!scope) return refuse(problem('scope-unknown'));
       if (typeof scope !== 'string') throw new OptionsError('idempotency.scope', scope, 'a text');
 
-      const go = (body: Awaited<ReturnType<Exchange['readBody']>>) => {
-        if (exchange.isAbandoned) return clientGone;
+      const claimKey = (body: Awaited<ReturnType<Exchange['readBody']>>) => {
+        if (exchange.isAbandoned) return clientClosedRequest;
         if (body === tooLarge) return refuse(problem('content-too-large', { connection: 'close' }));
         const claim: Claim = {
           scope: ledgerScope(scope),
@@ -263,10 +274,10 @@ export function idempotency(
         };
         return begin(exchange, read.key, claim);
       };
-      // The body of a request whose client has disconnected never ends.
-      if (exchange.isAbandoned) return clientGone;
+      // Reading the body would never end: its client has disconnected.
+      if (exchange.isAbandoned) return clientClosedRequest;
       const body = exchange.readBody(bodyMax);
-      return body instanceof Promise ? body.then(go) : go(body);
+      return body instanceof Promise ? body.then(claimKey) : claimKey(body);
     },
   };
 }
@@ -275,25 +286,25 @@ function ledgerScope(scope: string): string {
   return scope.length <= scopeLengthMax ? scope : hash('sha256', scope, 'base64url');
 }
 
-/** Whether the key may be free again, as if it had never been used. */
-function leavesNothing(held: HeldKey<unknown>, { status, headers }: HandlerAnswer): boolean {
+/** Whether the handler failed without an effect, so that the key can be used again. */
+function freesKey(held: HeldKey<unknown>, { status, headers }: HandlerResponse): boolean {
   if (status < 400) return false;
-  return held.nothingWasDone || refusals.has(status) || readResponse(headers).retry === 'safe';
+  return held.nothingWasDone || effectlessStatuses.has(status) || readResponse(headers).retry === 'safe';
 }
 
-function demandLedger(ledger: Ledger | undefined): Ledger {
+function assertLedger(ledger: Ledger | undefined): Ledger {
   if (typeof ledger?.begin === 'function') return ledger;
   throw new OptionsError('idempotency.ledger', ledger, 'a Ledger');
 }
 
-function demandScope(
+function assertScope(
   scope: unknown,
 ): asserts scope is 'public' | ((exchange: Exchange) => string | undefined) {
   if (scope === 'public' || typeof scope === 'function') return;
   throw new OptionsError('idempotency.scope', scope, 'a function that tells whose key it is, or "public"');
 }
 
-function demandReplayable(name: string): string {
+function assertReplayable(name: string): string {
   if (isReplayable(name)) return name;
   throw new OptionsError('idempotency.replay', name, 'headers that are not meant for one caller alone');
 }

@@ -2,27 +2,39 @@ import type { Payload } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
 
 /**
- * Keeps what is recorded unreadable for whoever can read the store: AES-GCM with a key of yours, for instance. Both are done when
- * they return, because a record may be made inside a transaction. `scope` says whose it is, and can choose the key.
+ * Encrypts what is recorded in the store, with AES-GCM for instance. Both functions are synchronous, because a record may be
+ * made inside a transaction. `scope` names the owner of the record, and can choose the key.
  */
-export interface Sealing {
-  seal(record: Uint8Array, scope: string): Uint8Array;
-  /** Throws where it cannot; the request is then neither replayed nor executed. */
-  open(sealed: Uint8Array, scope: string): Uint8Array;
+export interface RecordEncryption {
+  encrypt(record: Uint8Array, scope: string): Uint8Array;
+  /** Throws where it cannot decrypt; the request is then neither replayed nor executed. */
+  decrypt(encrypted: Uint8Array, scope: string): Uint8Array;
 }
 
-export function sealed(sealing: Sealing | undefined, record: Payload, scope: string): Payload {
-  if (!sealing) return record;
-  return sealing.seal(typeof record === 'string' ? Buffer.from(record) : record, scope);
+export function encryptRecord(
+  encryption: RecordEncryption | undefined,
+  record: Payload,
+  scope: string,
+): Payload {
+  return encryption ? encryption.encrypt(bytesOf(record), scope) : record;
 }
 
-export function opened(sealing: Sealing | undefined, record: Payload, scope: string): Payload {
-  if (!sealing) return record;
-  return sealing.open(typeof record === 'string' ? Buffer.from(record) : record, scope);
+export function decryptRecord(
+  encryption: RecordEncryption | undefined,
+  record: Payload,
+  scope: string,
+): Payload {
+  return encryption ? encryption.decrypt(bytesOf(record), scope) : record;
 }
 
-export function demandSealing(sealing: Sealing | undefined): Sealing | undefined {
-  if (sealing === undefined) return undefined;
-  if (typeof sealing.seal === 'function' && typeof sealing.open === 'function') return sealing;
-  throw new OptionsError('idempotency.sealing', sealing, 'an object with the functions `seal` and `open`');
+export function assertEncryption(encryption: RecordEncryption | undefined): RecordEncryption | undefined {
+  if (encryption === undefined) return undefined;
+  const { encrypt, decrypt } = encryption;
+  if (typeof encrypt === 'function' && typeof decrypt === 'function') return encryption;
+  const wanted = 'an object with the functions `encrypt` and `decrypt`';
+  throw new OptionsError('idempotency.encryption', encryption, wanted);
+}
+
+function bytesOf(record: Payload): Uint8Array {
+  return typeof record === 'string' ? Buffer.from(record) : record;
 }

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Exchange } from '../exchange.ts';
 
-/** What makes two requests the same: method, path, sorted query, content type and body, as one hash. */
+/** A hash of method, path, sorted query, content type and body. Requests with equal hashes count as the same request. */
 export function requestFingerprint(exchange: Exchange, body: string | Uint8Array): string {
   const { method, url } = exchange;
   const query = url.indexOf('?');
@@ -17,7 +17,7 @@ function sorted(query: string): string {
   return query.includes('&') ? query.split('&').sort().join('&') : query;
 }
 
-/** Under what a key is kept: those of two tenants, methods or routes never meet, nor can the key be read from it. */
+/** The key in the store: a hash, so that keys of two scopes, methods or routes never collide, and none can be read. */
 export function storeKey(scope: string, exchange: Exchange, key: string): string {
   const route = exchange.route ?? exchange.path;
   return hash('sha256', `${scope.length}:${scope}\n${exchange.method} ${route}\n${key}`, 'base64url');

@@ -1,7 +1,7 @@
 import type { Payload } from '@holdfast/contracts';
-import type { Answer, AnswerHeaders } from '../response.ts';
+import type { PlainResponse, ResponseHeaders } from '../response.ts';
 
-/** What of an answer is replayed. Everything else (cookies, authentication, dates, limits) was for the first caller alone. */
+/** The headers that are replayed. All others (cookies, authentication, dates, limits) were for the first caller alone. */
 const replayed = [
   'content-type',
   'content-language',
@@ -13,7 +13,7 @@ const replayed = [
   'vary',
 ] as const;
 
-/** Whoever asks for them to be replayed: they are never. */
+/** Headers that are never replayed, not even where the `replay` option names them. */
 const forbidden =
   /^(set-cookie2?|www-authenticate|proxy-authenticate|authorization|connection|transfer-encoding|te|trailer|upgrade|keep-alive|date|server-timing|ratelimit.*|traceparent)$/;
 
@@ -21,31 +21,31 @@ export function isReplayable(name: string): boolean {
   return !forbidden.test(name);
 }
 
-interface Head {
+interface RecordHead {
   readonly status: number;
-  readonly headers: AnswerHeaders;
+  readonly headers: ResponseHeaders;
 }
 
 const lineFeed = 10;
 
-/** One line about the answer, then its body as it was. */
-export function encodeAnswer(
-  { status, headers, body }: Answer,
+/** One line of JSON with status and headers, then the body. */
+export function encodeResponse(
+  { status, headers, body }: PlainResponse,
   alsoReplayed: readonly string[] = [],
 ): Payload {
   const kept: Record<string, string | readonly string[]> = {};
   for (const name of replayed) if (headers[name] !== undefined) kept[name] = headers[name];
   for (const name of alsoReplayed) if (headers[name] !== undefined) kept[name] = headers[name];
-  const head = `${JSON.stringify({ status, headers: kept } satisfies Head)}\n`;
+  const head = `${JSON.stringify({ status, headers: kept } satisfies RecordHead)}\n`;
   if (body === null || typeof body === 'string') return head + (body ?? '');
   return Buffer.concat([Buffer.from(head), body]);
 }
 
-export function decodeAnswer(record: Payload): Answer {
+export function decodeResponse(record: Payload): PlainResponse {
   const end = typeof record === 'string' ? record.indexOf('\n') : record.indexOf(lineFeed);
   const line =
     typeof record === 'string' ? record.slice(0, end) : Buffer.from(record.subarray(0, end)).toString();
-  const { status, headers } = JSON.parse(line) as Head;
+  const { status, headers } = JSON.parse(line) as RecordHead;
   const body = typeof record === 'string' ? record.slice(end + 1) : record.subarray(end + 1);
   return { status, headers: { ...headers, 'idempotent-replayed': 'true' }, body };
 }

@@ -3,12 +3,12 @@ import type { Socket } from 'node:net';
 import { count, duration, readTable, type SpecOf } from 'holdfast/fields';
 import { addressKey } from '../address.ts';
 
-/** For `http.createServer`, where Node's own defaults leave a slow client minutes and any number of connections. */
+/** Options for `http.createServer`: Node's defaults allow a slow client minutes and any number of connections. */
 export const hardenedServer: ServerOptions = {
   headersTimeout: 10_000,
   requestTimeout: 60_000,
   connectionsCheckingInterval: 2_000,
-  // Longer than that of balancers, so that they close first and never meet a connection that just went.
+  // Longer than load balancers keep connections, so that they close first and never use one that was just closed.
   keepAliveTimeout: 65_000,
   maxHeaderSize: 16_384,
 };
@@ -22,7 +22,7 @@ const fields = {
 
 export type HardenOptions = SpecOf<typeof fields>;
 
-/** Caps the connections of one address, and ends those that nothing moves on. */
+/** Limits the connections of one address, and closes those on which no byte moves. */
 export function harden(server: Server, options: HardenOptions = {}): void {
   const settings = readTable(fields, options, 'harden.');
   const connections = new Map<string, number>();
@@ -44,9 +44,9 @@ export function harden(server: Server, options: HardenOptions = {}): void {
   });
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
-    // A client that stops reading keeps an answer in memory. Idle here means that not a byte moved.
+    // A client that stops reading keeps the response in memory. The timeout counts time in which no byte moved.
     socket.setTimeout(settings.writeIdle);
-    // Where nothing is there to be read it is the handler that is slow, and that is its own business.
+    // With the request complete and nothing to write the handler is slow: `deadline()` limits that.
     response.on('timeout', () => {
       if (!request.complete || response.writableLength > 0) socket.destroy();
     });

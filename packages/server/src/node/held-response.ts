@@ -7,41 +7,41 @@ import {
   validateHeaderValue,
 } from 'node:http';
 import { ClientGoneError } from '../exchange.ts';
-import type { Answer, AnswerHeaders, HandlerAnswer } from '../response.ts';
-import type { OnStream } from './response-end.ts';
+import type { HandlerResponse, PlainResponse, ResponseHeaders } from '../response.ts';
+import type { MaybeHttp2 } from './response-end.ts';
 
 type Chunk = string | Uint8Array;
 type WriteHead = (status: number, ...rest: unknown[]) => ServerResponse;
 
-export function sendAnswer(response: ServerResponse, { status, headers, body }: Answer): void {
+export function sendResponse(response: ServerResponse, { status, headers, body }: PlainResponse): void {
   const all: OutgoingHttpHeaders = { ...(headers as OutgoingHttpHeaders) };
-  // A 204 has none, and must not say how long it is. To a HEAD, what was said is how long it would be.
-  const isSaid = response.req.method === 'HEAD' && all['content-length'] !== undefined;
-  if (body !== null && status !== 204 && !isSaid) all['content-length'] = Buffer.byteLength(body);
+  // A 204 must not have a content-length. The response to a HEAD may state the length that a GET would have.
+  const hasLength = response.req.method === 'HEAD' && all['content-length'] !== undefined;
+  if (body !== null && status !== 204 && !hasLength) all['content-length'] = Buffer.byteLength(body);
   response.writeHead(status, all);
   response.end(body ?? undefined);
 }
 
-/** The same where a handler may have said something about an answer of its own before. */
-export function sendInstead(response: ServerResponse, answer: Answer): void {
-  for (const name of response.getHeaderNames()) if (isOfBody(name)) response.removeHeader(name);
-  sendAnswer(response, answer);
+/** Sends `instead`, without the headers that a handler may have set for its own body. */
+export function sendReplacement(response: ServerResponse, instead: PlainResponse): void {
+  for (const name of response.getHeaderNames()) if (describesBody(name)) response.removeHeader(name);
+  sendResponse(response, instead);
 }
 
 /**
- * Keeps an answer back until it has been seen: `writeHead`, `write` and `end` of one response collect what a handler says.
- * An answer that is a stream, or longer than `bytesMax`, is shown without its body and passed on from there. Gives the way
- * to forget what was collected, where that is still possible.
+ * Holds a response until it was reviewed: `writeHead`, `write` and `end` collect what the handler sends. A response that is
+ * a stream, or longer than `bytesMax`, is reviewed without its body, and sent on from there. Gives a function that discards
+ * what was collected, and does nothing once the response was released.
  */
-export function holdBack(
+export function holdResponse(
   response: ServerResponse,
   bytesMax: number,
-  review: (answer: HandlerAnswer) => Promise<Answer | undefined>,
+  review: (response: HandlerResponse) => Promise<PlainResponse | undefined>,
 ): () => void {
-  const free = {
+  const original = {
     writeHead: response.writeHead.bind(response) as WriteHead,
-    write: response.write.bind(response) as (...given: unknown[]) => boolean,
-    end: response.end.bind(response) as (...given: unknown[]) => ServerResponse,
+    write: response.write.bind(response) as (...args: unknown[]) => boolean,
+    end: response.end.bind(response) as (...args: unknown[]) => ServerResponse,
     flushHeaders: response.flushHeaders.bind(response),
     setHeader: response.setHeader.bind(response),
     appendHeader: response.appendHeader.bind(response),
@@ -52,123 +52,123 @@ export function holdBack(
   const chunks: Chunk[] = [];
   let length = 0;
   let ended = false;
-  let isShown = false;
-  let state: 'held' | 'free' | 'replaced' = 'held';
-  /** What callbacks came with that wait until it is sent. */
-  const unheard: unknown[][] = [];
+  let isReviewed = false;
+  let state: 'held' | 'released' | 'replaced' = 'held';
+  /** Arguments of `write` and `end` whose callbacks are called after the review. */
+  const pendingCallbacks: unknown[][] = [];
 
-  const held = {
-    writeHead(...given: [number, ...unknown[]]) {
-      if (state !== 'held') return state === 'free' ? free.writeHead(...given) : response;
+  const holding = {
+    writeHead(...args: [number, ...unknown[]]) {
+      if (state !== 'held') return state === 'released' ? original.writeHead(...args) : response;
       if (head) return response;
-      // Now, while the handler can still hear of it.
-      for (const [name, value] of Object.entries(headersOf(response, given))) {
+      // Validated now, so that the handler gets the error.
+      for (const [name, value] of Object.entries(headersOf(response, args))) {
         validateHeaderName(name);
         validateHeaderValue(name, value as string);
       }
-      head = given;
+      head = args;
       return response;
     },
     flushHeaders() {
-      if (state === 'free') free.flushHeaders();
-      else if (state === 'held') show(false);
+      if (state === 'released') original.flushHeaders();
+      else if (state === 'held') submit(false);
     },
-    write(...given: unknown[]) {
-      if (state === 'free') return free.write(...given);
-      // It is taken. A handler that waits for that before it goes on would never come to the end that is waited for here.
-      const goesNowhere = state === 'replaced' || ended;
-      if (goesNowhere || !isShown) callBack(given);
-      else unheard.push(given);
-      if (goesNowhere) return true;
-      collect(given);
+    write(...args: unknown[]) {
+      if (state === 'released') return original.write(...args);
+      // Called before anything is sent: a handler that waits for the callback before it writes on would never end.
+      const isDiscarded = state === 'replaced' || ended;
+      if (isDiscarded || !isReviewed) callCallback(args);
+      else pendingCallbacks.push(args);
+      if (isDiscarded) return true;
+      collect(args);
       const type = headersOf(response, head)['content-type'];
-      if (length > bytesMax || String(type).startsWith('text/event-stream')) show(false);
-      return !isShown;
+      if (length > bytesMax || String(type).startsWith('text/event-stream')) submit(false);
+      return !isReviewed;
     },
-    end(...given: unknown[]) {
-      if (state === 'free') return free.end(...given);
-      if (state === 'replaced') callBack(given);
+    end(...args: unknown[]) {
+      if (state === 'released') return original.end(...args);
+      if (state === 'replaced') callCallback(args);
       else if (!ended) {
-        unheard.push(given);
-        collect(given);
+        pendingCallbacks.push(args);
+        collect(args);
         ended = true;
-        show(length <= bytesMax);
+        submit(length <= bytesMax);
       }
       return response;
     },
-    // What was shown is what is sent, whatever an error handler says after it.
-    setHeader: (...given: Parameters<typeof free.setHeader>) =>
-      state === 'held' && isShown ? response : free.setHeader(...given),
-    appendHeader: (...given: Parameters<typeof free.appendHeader>) =>
-      state === 'held' && isShown ? response : free.appendHeader(...given),
+    // After the review an error handler can no longer change the headers.
+    setHeader: (...args: Parameters<typeof original.setHeader>) =>
+      state === 'held' && isReviewed ? response : original.setHeader(...args),
+    appendHeader: (...args: Parameters<typeof original.appendHeader>) =>
+      state === 'held' && isReviewed ? response : original.appendHeader(...args),
     removeHeader(name: string) {
-      if (state !== 'held' || !isShown) free.removeHeader(name);
+      if (state !== 'held' || !isReviewed) original.removeHeader(name);
     },
     destroy(error?: Error) {
-      // It breaks off: nobody will have the rest, and nothing more will be said.
-      if (state === 'held' && !isShown) {
-        isShown = true;
-        // Where that cannot be kept, the key is as if its holder had died.
-        review({ ...said(), body: undefined }).catch(() => {});
+      // The handler gives up: the client gets no whole response, and the reviewers get no other.
+      if (state === 'held' && !isReviewed) {
+        isReviewed = true;
+        // If the reviewer cannot record that, the key's lease ends as if this process had died.
+        review({ ...handlerHead(), body: undefined }).catch(() => {});
       }
-      return free.destroy(error);
+      return original.destroy(error);
     },
   };
 
-  /** A middleware behind this may have put its own in their places, which call these: they stay, and these pass on. */
-  function letGo(): void {
-    state = 'free';
+  /** A later middleware may have wrapped these methods. Its wrappers stay, and call these, which then pass on. */
+  function release(): void {
+    state = 'released';
     const now = response as unknown as Record<string, unknown>;
-    for (const name of Object.keys(held) as (keyof typeof held)[]) {
-      if (now[name] === held[name]) now[name] = free[name];
+    for (const name of Object.keys(holding) as (keyof typeof holding)[]) {
+      if (now[name] === holding[name]) now[name] = original[name];
     }
     Reflect.deleteProperty(response, 'headersSent');
   }
 
-  function forget(): void {
+  function discard(): void {
     if (state !== 'held') return;
     state = 'replaced';
-    Object.assign(response, free);
+    Object.assign(response, original);
     Reflect.deleteProperty(response, 'headersSent');
   }
 
-  function said() {
+  function handlerHead() {
     return { status: head?.[0] ?? response.statusCode, headers: headersOf(response, head) };
   }
 
-  function show(whole: boolean): void {
-    if (isShown) return;
-    isShown = true;
+  function submit(whole: boolean): void {
+    if (isReviewed) return;
+    isReviewed = true;
     const body = !whole ? undefined : chunks.length === 1 ? chunks[0] : joined(chunks);
-    const answer = { ...said(), body };
-    // HTTP/2 has no message, and warns whoever asks for one.
-    const message = (response as OnStream).stream ? {} : { statusMessage: response.statusMessage };
-    review(answer)
+    const reviewed = { ...handlerHead(), body };
+    // HTTP/2 has no status message, and warns when it is read.
+    const message = (response as MaybeHttp2).stream ? {} : { statusMessage: response.statusMessage };
+    review(reviewed)
       .then((instead) => {
         if (instead) replace(instead);
         else {
-          Object.assign(response, { statusCode: answer.status, ...message });
+          Object.assign(response, { statusCode: reviewed.status, ...message });
           send();
         }
-        for (const each of unheard) callBack(each);
+        for (const each of pendingCallbacks) callCallback(each);
       })
-      .catch((error: unknown) => free.destroy(error as Error));
+      .catch((error: unknown) => original.destroy(error as Error));
   }
 
-  function replace(instead: Answer): void {
-    forget();
-    sendInstead(response, instead);
-    mute(response);
+  function replace(instead: PlainResponse): void {
+    discard();
+    sendReplacement(response, instead);
+    discardWrites(response);
   }
 
   function send(): void {
-    letGo();
-    if (head) free.writeHead(...head);
-    // Together, so that a short answer goes out in one piece and has a length.
-    if (ended && chunks.length <= 1) free.end(chunks[0]);
+    release();
+    if (head) original.writeHead(...head);
+    // In one call, so that a short response is sent in one piece and has a content-length.
+    if (ended && chunks.length <= 1) original.end(chunks[0]);
     else {
-      for (const chunk of chunks) free.write(chunk);
-      if (ended) free.end();
+      for (const chunk of chunks) original.write(chunk);
+      if (ended) original.end();
       else response.emit('drain');
     }
   }
@@ -182,17 +182,17 @@ export function holdBack(
     chunks.push(piece);
   }
 
-  Object.assign(response, held);
-  // An error handler must not add its own answer to half of another. A whole one is safe from it.
+  Object.assign(response, holding);
+  // True while half a response is collected, so that an error handler does not add its own. A whole one cannot be changed.
   Object.defineProperty(response, 'headersSent', {
     configurable: true,
     get: () => !ended && (head !== undefined || chunks.length > 0),
   });
-  return forget;
+  return discard;
 }
 
-/** Whatever the handler still says goes nowhere: the client has had another answer. */
-export function mute(response: ServerResponse): void {
+/** Discards everything that the handler still writes: the client has got another response. */
+export function discardWrites(response: ServerResponse): void {
   const silent = () => response;
   Object.assign(response, {
     writeHead: silent,
@@ -200,50 +200,50 @@ export function mute(response: ServerResponse): void {
     appendHeader: silent,
     removeHeader: () => {},
     flushHeaders: () => {},
-    write(...given: unknown[]) {
-      callBack(given);
+    write(...args: unknown[]) {
+      callCallback(args);
       return true;
     },
-    end(...given: unknown[]) {
-      callBack(given);
+    end(...args: unknown[]) {
+      callCallback(args);
       return response;
     },
   });
 }
 
 /** Calls the callback that `write` or `end` was given, if there is one. */
-function callBack(given: readonly unknown[]): void {
-  const callback = given.find((each) => typeof each === 'function') as (() => void) | undefined;
+function callCallback(args: readonly unknown[]): void {
+  const callback = args.find((each) => typeof each === 'function') as (() => void) | undefined;
   if (callback) process.nextTick(callback);
 }
 
-/** Reads the whole body, and puts it back for whoever reads next. `undefined`: it is longer than that. */
-export function readWhole(request: IncomingMessage, bytesMax: number): Promise<Uint8Array | undefined> {
+/** Reads the whole body, and puts it back for the next reader. `undefined`: it is longer than `bytesMax`. */
+export function bufferBody(request: IncomingMessage, bytesMax: number): Promise<Uint8Array | undefined> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   return new Promise((resolve, reject) => {
-    const leave = () => request.off('readable', read).off('end', end).off('error', gone).off('close', gone);
+    const stop = () => request.off('readable', read).off('end', end).off('error', gone).off('close', gone);
     const gone = () => {
-      leave();
+      stop();
       reject(new ClientGoneError());
     };
     const finish = () => {
-      leave();
+      stop();
       const body = length > bytesMax ? undefined : Buffer.concat(chunks, length);
-      // In the same tick as the last read: when `end` has been emitted, nothing can be put back.
+      // In the same tick as the last read: after `end` was emitted, nothing can be put back.
       if (body && length > 0) request.unshift(body);
       resolve(body);
     };
-    const end = () => (hasCome(request) ? finish() : gone());
+    const end = () => (hasArrived(request) ? finish() : gone());
     const read = () => {
       if (length === 0 && isEmpty(request)) return finish();
       for (let chunk: Buffer | null = request.read(); chunk !== null; chunk = request.read()) {
         chunks.push(chunk);
         length += chunk.length;
       }
-      if (hasCome(request) || length > bytesMax) finish();
+      if (hasArrived(request) || length > bytesMax) finish();
     };
-    // When the parser is through with what came together.
+    // After the parser has handled everything that arrived in one packet.
     process.nextTick(() => {
       if (isEmpty(request)) resolve(new Uint8Array());
       else request.on('readable', read).on('end', end).on('error', gone).on('close', gone);
@@ -251,31 +251,30 @@ export function readWhole(request: IncomingMessage, bytesMax: number): Promise<U
   });
 }
 
-/** Such a body is not read: its end would be over before the handler listens for it. */
+/** An empty body is not read: `end` would be emitted before the handler listens for it. */
 function isEmpty(request: IncomingMessage): boolean {
-  return request.readableLength === 0 && hasCome(request);
+  return request.readableLength === 0 && hasArrived(request);
 }
 
-/** To the last byte, read or not. Of HTTP/2, `complete` is also said of what a client broke off, and so is its end. */
-function hasCome(request: IncomingMessage): boolean {
-  const { stream } = request as OnStream;
+/** Whether the last byte has arrived, read or not. An HTTP/2 request is `complete` even where the client broke it off. */
+function hasArrived(request: IncomingMessage): boolean {
+  const { stream } = request as MaybeHttp2;
   return stream ? stream.readableEnded && !stream.closed : request.complete;
 }
 
-function headersOf(response: ServerResponse, head: readonly unknown[] | undefined): AnswerHeaders {
+function headersOf(response: ServerResponse, head: readonly unknown[] | undefined): ResponseHeaders {
   const headers: Record<string, string | string[]> = {};
   const put = (name: string, value: OutgoingHttpHeader | undefined) => {
     if (value !== undefined) headers[name.toLowerCase()] = typeof value === 'number' ? String(value) : value;
   };
   for (const [name, value] of Object.entries(response.getHeaders())) put(name, value);
-  const given = head?.at(-1);
-  if (Array.isArray(given)) for (let at = 0; at + 1 < given.length; at += 2) put(given[at], given[at + 1]);
-  else if (typeof given === 'object')
-    for (const [name, value] of Object.entries(given ?? {})) put(name, value);
+  const last = head?.at(-1);
+  if (Array.isArray(last)) for (let at = 0; at + 1 < last.length; at += 2) put(last[at], last[at + 1]);
+  else if (typeof last === 'object') for (const [name, value] of Object.entries(last ?? {})) put(name, value);
   return headers;
 }
 
-function isOfBody(name: string): boolean {
+function describesBody(name: string): boolean {
   return (
     name.startsWith('content-') || name === 'transfer-encoding' || name === 'etag' || name === 'location'
   );

@@ -1,32 +1,32 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from 'holdfast';
-import { carry, Exchange, type RequestBody, tooLarge } from '../exchange.ts';
+import { attachExchange, Exchange, type RequestBody, tooLarge } from '../exchange.ts';
 import type { HeaderNames } from '../header-names.ts';
-import type { Answer } from '../response.ts';
-import { holdBack, mute, readWhole, sendAnswer, sendInstead } from './held-response.ts';
-import { isClosed, whenEnded } from './response-end.ts';
+import type { PlainResponse } from '../response.ts';
+import { bufferBody, discardWrites, holdResponse, sendReplacement, sendResponse } from './held-response.ts';
+import { isClosed, onResponseEnd } from './response-end.ts';
 
-/** What is left of a request whose body somebody has read: parsed by Express, or as it was. */
-interface Parsed {
+/** A request whose body was read before: parsed by Express, or raw. */
+interface ParsedRequest {
   readonly body?: unknown;
   readonly rawBody?: unknown;
 }
 
-/** An exchange on `node:http`, without a conversion. */
+/** An exchange on `node:http`. */
 export class NodeExchange extends Exchange {
   declare readonly native: unknown;
   declare readonly request: IncomingMessage;
   declare readonly response: ServerResponse;
-  /** Lets go of an answer that is held back. */
-  declare private letGo: (() => void) | undefined;
+  /** Discards the response that is held, where it was not sent yet. */
+  declare private discardHeld: (() => void) | undefined;
 
   constructor(request: IncomingMessage, response: ServerResponse, clock: Clock, native: object = request) {
     super(clock);
     this.request = request;
     this.response = response;
     this.native = native;
-    this.letGo = undefined;
-    carry(native, this);
+    this.discardHeld = undefined;
+    attachExchange(native, this);
   }
 
   get method(): string {
@@ -66,8 +66,8 @@ export class NodeExchange extends Exchange {
     return isClosed(this.response);
   }
 
-  /** Node makes an object of the headers when it is first asked for; most requests say nothing that is looked for here. */
-  override mayHave(names: HeaderNames): boolean {
+  /** Reads the raw headers: Node builds `headers` at the first read, and most requests have none of these names. */
+  override mayHaveHeader(names: HeaderNames): boolean {
     const { rawHeaders } = this.request;
     for (let index = 0; index < rawHeaders.length; index += 2) {
       if (names.has(rawHeaders[index]!)) return true;
@@ -80,7 +80,7 @@ export class NodeExchange extends Exchange {
   }
 
   headerLines(name: string): readonly string[] {
-    // One line, as nearly always, needs no look at the others. Several are joined by a comma.
+    // Node joins several lines with a comma, so a value without a comma is one line.
     const value = this.request.headers[name];
     if (value === undefined) return [];
     return typeof value === 'string' && !value.includes(',') ? [value] : linesOf(this.request, name);
@@ -92,47 +92,49 @@ export class NodeExchange extends Exchange {
 
   readBody(bytesMax: number): RequestBody | Promise<RequestBody> {
     const { request } = this;
-    if (request.readableEnded) return readAlready(request as Parsed);
-    return readWhole(request, bytesMax).then((body) => body ?? tooLarge);
+    if (request.readableEnded) return readAlready(request as ParsedRequest);
+    return bufferBody(request, bytesMax).then((body) => body ?? tooLarge);
   }
 
-  send(answer: Answer): void {
-    sendAnswer(this.response, answer);
+  send(response: PlainResponse): void {
+    sendResponse(this.response, response);
   }
 
-  protected answerInstead(answer: Answer): void {
+  protected answerInstead(instead: PlainResponse): void {
     const { response } = this;
-    this.letGo?.();
+    this.discardHeld?.();
     if (response.headersSent) return;
-    sendInstead(response, answer);
-    mute(response);
+    sendReplacement(response, instead);
+    discardWrites(response);
   }
 
   protected watchEnd(): void {
-    whenEnded(this.response, (completed) => this.ended(completed));
+    onResponseEnd(this.response, (completed) => this.ended(completed));
   }
 
-  /** The handler is next. */
+  /** Called before the handler: holds its response where there are reviewers. */
   prepare(): void {
-    if (!this.isHeld || this.letGo) return;
-    this.letGo = holdBack(this.response, this.heldBodyMax, (answer) => this.reviewed(answer));
+    if (!this.hasReviewers || this.discardHeld) return;
+    this.discardHeld = holdResponse(this.response, this.reviewedBodyMax, (response) =>
+      this.callReviewers(response),
+    );
   }
 
-  /** Answers instead of the handler, once those have seen it who asked. */
-  refuse(answer: Answer, failed: (error: unknown) => void): void {
-    if (this.isHeld && !this.letGo) {
-      const shown = { ...answer, body: answer.body ?? '' };
-      this.reviewed(shown).then((instead) => this.send(instead ?? answer), failed);
-    } else this.send(answer);
+  /** Responds instead of the handler, after the reviewers have seen the response. */
+  refuse(response: PlainResponse, failed: (error: unknown) => void): void {
+    if (this.hasReviewers && !this.discardHeld) {
+      const shown = { ...response, body: response.body ?? '' };
+      this.callReviewers(shown).then((instead) => this.send(instead ?? response), failed);
+    } else this.send(response);
   }
 }
 
-/** All lines of one header. Of HTTP/2 they are only known joined. */
+/** All lines of one header. HTTP/2 requests have them only joined. */
 export function linesOf({ headers, headersDistinct }: IncomingMessage, name: string): readonly string[] {
   return headersDistinct ? (headersDistinct[name] ?? []) : [headers[name] ?? []].flat();
 }
 
-function readAlready(request: Parsed): RequestBody {
+function readAlready(request: ParsedRequest): RequestBody {
   const { rawBody, body } = request;
   if (typeof rawBody === 'string' || rawBody instanceof Uint8Array) return rawBody;
   if (typeof body === 'string' || body instanceof Uint8Array) return body;

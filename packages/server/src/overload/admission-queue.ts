@@ -1,71 +1,72 @@
-import { Alarm, type Clock } from 'holdfast';
+import { type Clock, priorityRank, Timer } from 'holdfast';
 import { ADMITTED, Bulkhead, type BulkheadSettings, Codel, FULL, type Waiter } from 'holdfast/machines';
 import type { Exchange } from '../exchange.ts';
 
-const priorities = { critical: 0, default: 1, sheddable: 2 } as const;
-
-export interface GateSettings extends BulkheadSettings {
+export interface AdmissionQueueSettings extends BulkheadSettings {
   readonly queueTimeoutMs: number;
 }
 
-/** A wait that is fine, and for how long a longer one is taken for a burst: what Facebook found to work everywhere. */
+/** CoDel: waits of up to 5 ms are fine, and longer ones are a burst for up to 100 ms (Facebook, "Fail at Scale"). */
 const codelSettings = { targetMs: 5, intervalMs: 100 };
 
+const allRanks = Object.values(priorityRank);
+const droppableRanks = [priorityRank.default, priorityRank.sheddable];
+
 /**
- * Permits with a bounded queue for requests. While the queue stands, the newest goes first and who has waited long is
- * refused: those would be answered too late to matter. Who has left, or whose patience is over, is gone from it at
- * once. The critical are never refused for having waited.
+ * Permits for requests, with a bounded queue. While waits stay above CoDel's target, the newest request is admitted first,
+ * and those that have waited long are refused, because their responses would come too late. A request whose client has
+ * disconnected, or whose patience is over, is removed at once. CoDel never refuses critical requests.
  */
 export class AdmissionQueue {
   readonly bulkhead: Bulkhead;
-  /** Refused because the queue was full, or after having waited. */
+  /** Requests that were refused: the queue was full, or they waited too long. */
   dropped = 0;
   readonly #clock: Clock;
   readonly #codel = new Codel(codelSettings);
   readonly #queueTimeoutMs: number;
 
-  constructor(settings: GateSettings, clock: Clock) {
+  constructor(settings: AdmissionQueueSettings, clock: Clock) {
     this.bulkhead = new Bulkhead(settings);
     this.#queueTimeoutMs = settings.queueTimeoutMs;
     this.#clock = clock;
   }
 
-  /** Without waiting. */
+  /** Admits the request only if it does not have to wait. */
   tryEnter(exchange: Exchange, now: number): boolean {
     this.#codel.observe(now, this.#longestWaitMs(now));
-    return this.bulkhead.tryEnter(priorities[exchange.priority]);
+    return this.bulkhead.tryEnter(priorityRank[exchange.priority]);
   }
 
-  /** In its turn. False: refused. */
+  /** Admits the request, at once or after a wait. False: refused. */
   enter(exchange: Exchange, now: number): true | false | Promise<boolean> {
-    const priority = priorities[exchange.priority];
+    const priority = priorityRank[exchange.priority];
     const expiresAt = Math.min(now + this.#queueTimeoutMs, exchange.patienceEndsAt);
-    this.#relax(now);
+    this.#shedStandingQueue(now);
     let admit!: (admitted: boolean) => void;
     const admission = new Promise<boolean>((resolve) => {
       admit = resolve;
     });
     const waiting = new WaitingRequest(priority, now, expiresAt, admit);
-    const answer = this.bulkhead.enter(now, waiting);
-    if (answer === ADMITTED) return true;
-    if (answer === FULL) {
+    const entered = this.bulkhead.enter(now, waiting);
+    if (entered === ADMITTED) return true;
+    if (entered === FULL) {
       this.dropped++;
       return false;
     }
-    waiting.alarmed = () => this.#refuse(waiting);
-    this.#clock.set(waiting, expiresAt);
+    const timer = new Timer(this.#clock, () => this.#refuse(waiting));
+    timer.setAt(expiresAt);
     exchange.onEnd(() => {
       if (this.bulkhead.abandon(waiting)) waiting.admit(false);
     });
     return admission.then((admitted) => {
-      this.#clock.clear(waiting);
+      timer.clear();
       if (!admitted) this.dropped++;
       return admitted;
     });
   }
 
   leave(now: number): void {
-    if (this.bulkhead.queued > 0) this.#relax(now);
+    if (this.bulkhead.queued > 0) this.#shedStandingQueue(now);
     this.bulkhead.leave(now);
   }
 
@@ -73,12 +74,12 @@ export class AdmissionQueue {
     this.bulkhead.resize(now, settings);
   }
 
-  /** Sees how the queue stands, and refuses who has waited too long for one that does. */
-  #relax(now: number): void {
+  /** Observes the longest wait. While CoDel finds overload, refuses the requests that have waited too long. */
+  #shedStandingQueue(now: number): void {
     this.#codel.observe(now, this.#longestWaitMs(now));
     this.bulkhead.newestFirst = this.#codel.overloaded;
     if (!this.#codel.overloaded) return;
-    for (const priority of [1, 2]) {
+    for (const priority of droppableRanks) {
       let oldest = this.bulkhead.oldest(priority) as WaitingRequest | undefined;
       while (oldest && this.#codel.drops(now - oldest.since)) {
         this.#refuse(oldest);
@@ -90,7 +91,7 @@ export class AdmissionQueue {
   #longestWaitMs(now: number): number {
     if (this.bulkhead.queued === 0) return 0;
     let since = now;
-    for (const priority of [0, 1, 2]) {
+    for (const priority of allRanks) {
       const oldest = this.bulkhead.oldest(priority) as WaitingRequest | undefined;
       if (oldest && oldest.since < since) since = oldest.since;
     }
@@ -102,26 +103,20 @@ export class AdmissionQueue {
   }
 }
 
-/** A request in the queue, and its own alarm. */
-class WaitingRequest extends Alarm implements Waiter {
+/** A request in the queue. */
+class WaitingRequest implements Waiter {
   readonly priority: number;
   readonly since: number;
   readonly expiresAt: number;
   readonly admit: (admitted: boolean) => void;
   ahead: Waiter | undefined = undefined;
   behind: Waiter | undefined = undefined;
-  alarmed: () => void = () => {};
 
   constructor(priority: number, since: number, expiresAt: number, admit: (admitted: boolean) => void) {
-    super();
     this.priority = priority;
     this.since = since;
     this.expiresAt = expiresAt;
     this.admit = admit;
-  }
-
-  override ring(): void {
-    this.alarmed();
   }
 
   admitted(): void {

@@ -2,7 +2,7 @@ import { type Clock, type Random, systemClock, systemRandom } from 'holdfast';
 import { count, duration, readTable, type SpecOf } from 'holdfast/fields';
 import type { EndListener, Exchange } from '../exchange.ts';
 import type { Part } from '../part.ts';
-import { noCapacity } from '../refusals.ts';
+import { noCapacity } from '../problem.ts';
 import { AdmissionQueue } from './admission-queue.ts';
 
 const fields = {
@@ -17,20 +17,20 @@ export type BulkheadOptions = SpecOf<typeof fields>;
 export interface BulkheadPart extends Part {
   readonly inFlight: number;
   readonly queued: number;
-  /** Requests that were refused, at once or after having waited. */
+  /** Requests that were refused, at once or after a wait. */
   readonly refused: number;
 }
 
-/** So many requests at once, and so many more in a queue that never stands. */
+/** At most `concurrent` requests at once, and at most `queueMax` more in an admission queue. */
 export function bulkhead(
   options: BulkheadOptions = {},
   environment: { readonly clock?: Clock | undefined; readonly random?: Random | undefined } = {},
 ): BulkheadPart {
   const { queueTimeout, ...settings } = readTable(fields, options, 'bulkhead.');
   const { clock = systemClock, random = systemRandom } = environment;
-  const gate = new AdmissionQueue({ ...settings, queueTimeoutMs: queueTimeout }, clock);
+  const queue = new AdmissionQueue({ ...settings, queueTimeoutMs: queueTimeout }, clock);
 
-  const leave: EndListener = (now) => gate.leave(now);
+  const leave: EndListener = (now) => queue.leave(now);
 
   function admit(exchange: Exchange): void {
     exchange.onEnd(leave);
@@ -39,24 +39,24 @@ export function bulkhead(
   return {
     name: 'bulkhead',
     get inFlight() {
-      return gate.bulkhead.inFlight;
+      return queue.bulkhead.inFlight;
     },
     get queued() {
-      return gate.bulkhead.queued;
+      return queue.bulkhead.queued;
     },
     get refused() {
-      return gate.dropped;
+      return queue.dropped;
     },
     enter(exchange) {
-      const now = exchange.nowBy(clock);
-      const admitted = gate.tryEnter(exchange, now) || gate.enter(exchange, now);
+      const now = exchange.nowOf(clock);
+      const admitted = queue.tryEnter(exchange, now) || queue.enter(exchange, now);
       if (admitted === true) {
         admit(exchange);
         return undefined;
       }
       if (admitted === false) return noCapacity(random);
-      return admitted.then((later) => {
-        if (!later) return noCapacity(random);
+      return admitted.then((isAdmitted) => {
+        if (!isAdmitted) return noCapacity(random);
         admit(exchange);
         return undefined;
       });

@@ -2,84 +2,91 @@ import { type Clock, systemClock } from 'holdfast';
 import { callback, count, duration, readTable, type SpecOf } from 'holdfast/fields';
 import type { Exchange } from '../exchange.ts';
 import type { Part } from '../part.ts';
-import { type Answer, type HandlerAnswer, headerOf } from '../response.ts';
+import { type HandlerResponse, headerOf, type PlainResponse } from '../response.ts';
 
 const fields = {
   staleFor: duration('60s'),
   rest: duration('1s'),
-  fallback: callback<(exchange: Exchange, failed: HandlerAnswer) => Answer | undefined>(),
+  fallback: callback<(exchange: Exchange, failed: HandlerResponse) => PlainResponse | undefined>(),
   scope: callback<(exchange: Exchange) => string | undefined>(),
-  isFailure: callback<(answer: HandlerAnswer) => boolean>(),
+  isFailure: callback<(response: HandlerResponse) => boolean>(),
   bytesMax: count(16 * 1024 * 1024, 0),
-  answerMax: count(256 * 1024, 0),
+  responseMax: count(256 * 1024, 0),
 };
 
 export type DegradeOptions = SpecOf<typeof fields>;
 
 export interface DegradePart extends Part {
   readonly counts: { stale: number; fallback: number };
-  /** What the kept answers take. */
+  /** The approximate size of all cached responses. */
   readonly bytes: number;
 }
 
-interface Kept {
-  readonly answer: Answer;
-  /** What the request said in the headers that the answer depends on. */
+interface CachedResponse {
+  readonly response: PlainResponse;
+  /** The values, in the request, of the headers that the response's `Vary` names. */
   readonly varied: string;
   readonly at: number;
   readonly bytes: number;
-  /** Since it last failed, until when nobody tries again; undefined while it works. */
+  /** Since the last failure: until this time the handler is not called. Undefined while it works. */
   restsUntil: number | undefined;
-  /** One tries whether it works again. */
-  isTried: boolean;
+  /** One request is calling the handler to find out whether it works again. */
+  isProbed: boolean;
 }
 
 /**
- * Something instead of nothing: when a GET fails, the last good answer, if it is young enough, or a fallback; both say what
- * they are. While there is a good answer, what fails is tried again by one request after a rest, and by no other meanwhile.
- * Answers to requests with an Authorization are kept only where `scope` says whose they are.
+ * When a GET fails, responds with the last good response, if it is at most `staleFor` old, or with a fallback; a header marks
+ * both. While there is a good response, a failing handler rests for `rest`, and then one request probes it; the others get the
+ * stale response. Responses to requests with an Authorization or a Cookie are cached only where `scope` names their owner.
  */
 export function degrade(
   options: DegradeOptions = {},
   environment: { readonly clock?: Clock | undefined } = {},
 ): DegradePart {
   const settings = readTable(fields, options, 'degrade.');
-  const { staleFor, rest: restMs, fallback, scope: scopeOf, bytesMax, answerMax } = settings;
+  const { staleFor, rest: restMs, fallback, scope: scopeOf, bytesMax, responseMax } = settings;
   const isFailure = settings.isFailure ?? (({ status }) => status >= 500);
   const { clock = systemClock } = environment;
-  // In the order in which they were last kept: the oldest goes first.
-  const kept = new Map<string, Kept>();
+  // In the order in which they were stored: the oldest is deleted first.
+  const cache = new Map<string, CachedResponse>();
   const counts = { stale: 0, fallback: 0 };
   let bytes = 0;
 
   function forget(key: string): void {
-    bytes -= kept.get(key)?.bytes ?? 0;
-    kept.delete(key);
+    bytes -= cache.get(key)?.bytes ?? 0;
+    cache.delete(key);
   }
 
-  function keep(exchange: Exchange, key: string, answer: Answer): void {
+  function store(exchange: Exchange, key: string, response: PlainResponse): void {
     forget(key);
-    const varied = variedBy(answer, exchange);
-    const size = key.length + varied.length + (answer.body?.length ?? 0) + 200;
+    const varied = variedBy(response, exchange);
+    const size = key.length + varied.length + (response.body?.length ?? 0) + 200;
     if (size > bytesMax) return;
-    kept.set(key, { answer, varied, at: clock.now(), bytes: size, restsUntil: undefined, isTried: false });
+    cache.set(key, {
+      response,
+      varied,
+      at: clock.now(),
+      bytes: size,
+      restsUntil: undefined,
+      isProbed: false,
+    });
     bytes += size;
-    for (const [oldest] of kept) {
+    for (const [oldest] of cache) {
       if (bytes <= bytesMax) break;
       forget(oldest);
     }
   }
 
-  function stale(exchange: Exchange, key: string): Answer | undefined {
-    const found = kept.get(key);
-    if (!found || found.varied !== variedBy(found.answer, exchange)) return undefined;
+  function stale(exchange: Exchange, key: string): PlainResponse | undefined {
+    const found = cache.get(key);
+    if (!found || found.varied !== variedBy(found.response, exchange)) return undefined;
     const ageMs = clock.now() - found.at;
     if (ageMs > staleFor) {
       forget(key);
       return undefined;
     }
     counts.stale++;
-    return marked(found.answer, 'stale', { age: String(Math.floor(ageMs / 1000)) });
+    return marked(found.response, 'stale', { age: String(Math.floor(ageMs / 1000)) });
   }
 
   return {
@@ -94,30 +101,30 @@ export function degrade(
       const scope = scopeOf?.(exchange);
       const isPrivate =
         exchange.header('authorization') !== undefined || exchange.header('cookie') !== undefined;
-      // Hosts may be tenants.
-      const place = `${method} ${exchange.host} ${exchange.url}`;
-      const key = isPrivate && scope === undefined ? undefined : `${place}\n${scope ?? ''}`;
-      const found = key === undefined ? undefined : kept.get(key);
+      // The host is part of the key, because hosts may be tenants.
+      const resource = `${method} ${exchange.host} ${exchange.url}`;
+      const key = isPrivate && scope === undefined ? undefined : `${resource}\n${scope ?? ''}`;
+      const found = key === undefined ? undefined : cache.get(key);
       if (found?.restsUntil !== undefined) {
-        const waits = found.isTried || exchange.nowBy(clock) < found.restsUntil;
-        const old = waits ? stale(exchange, key!) : undefined;
+        const rests = found.isProbed || exchange.nowOf(clock) < found.restsUntil;
+        const old = rests ? stale(exchange, key!) : undefined;
         if (old) return old;
-        found.isTried = true;
+        found.isProbed = true;
         exchange.onEnd(() => {
-          found.isTried = false;
+          found.isProbed = false;
         });
       }
-      exchange.holdAnswer(answerMax, (answer) => {
-        if (!isFailure(answer)) {
+      exchange.addReviewer(responseMax, (response) => {
+        if (!isFailure(response)) {
           if (found) found.restsUntil = undefined;
-          if (key !== undefined && isKeepable(answer)) keep(exchange, key, withoutRest(answer));
+          if (key !== undefined && isCacheable(response)) store(exchange, key, contentOf(response));
           return undefined;
         }
-        const last = key === undefined ? undefined : kept.get(key);
+        const last = key === undefined ? undefined : cache.get(key);
         if (last) last.restsUntil = clock.now() + restMs;
         const old = key === undefined ? undefined : stale(exchange, key);
         if (old) return old;
-        const instead = fallback?.(exchange, answer);
+        const instead = fallback?.(exchange, response);
         if (!instead) return undefined;
         counts.fallback++;
         return marked(instead, 'fallback', {});
@@ -127,29 +134,29 @@ export function degrade(
   };
 }
 
-function isKeepable({ status, headers, body }: HandlerAnswer): boolean {
+function isCacheable({ status, headers, body }: HandlerResponse): boolean {
   if (status !== 200 || body === undefined) return false;
   if (headerOf(headers, 'vary')?.includes('*') || headers['set-cookie'] !== undefined) return false;
   return !/no-store|private/.test(headerOf(headers, 'cache-control') ?? '');
 }
 
-/** The values, in the request, of what an answer's `Vary` names: for who sends others it may be wrong. */
-function variedBy({ headers }: Answer, exchange: Exchange): string {
+/** The values of the headers that `Vary` names: a request with other values must not get this response. */
+function variedBy({ headers }: PlainResponse, exchange: Exchange): string {
   const names = headerOf(headers, 'vary')?.toLowerCase().split(',') ?? [];
   return names.map((name) => exchange.header(name.trim()) ?? '').join('\n');
 }
 
-/** Only what describes the content: the rest was said to one caller at one time. */
-function withoutRest({ status, headers, body }: HandlerAnswer): Answer {
+/** The response with the headers that describe its content; the others were for one caller. */
+function contentOf({ status, headers, body }: HandlerResponse): PlainResponse {
   const kept = Object.entries(headers).filter(([name]) =>
     /^(content-|etag|last-modified|link|vary)/.test(name),
   );
   return { status, headers: Object.fromEntries(kept), body: body ?? null };
 }
 
-function marked(answer: Answer, how: string, more: Record<string, string>): Answer {
+function marked(response: PlainResponse, how: string, more: Record<string, string>): PlainResponse {
   return {
-    ...answer,
-    headers: { ...answer.headers, 'x-degraded': how, 'cache-control': 'no-store', ...more },
+    ...response,
+    headers: { ...response.headers, 'x-degraded': how, 'cache-control': 'no-store', ...more },
   };
 }

@@ -1,24 +1,24 @@
 import { getHeapStatistics } from 'node:v8';
 
-const lookMs = 250;
+const readEveryMs = 250;
 const utilizationMax = 0.95;
 const heapMax = 0.9;
 
 export interface Readings {
-  /** Part of the time since `before` in which the thread was busy, 0–1. */
+  /** The ratio of the time since the last call in which the thread was busy, 0–1. */
   utilization(): number;
-  /** Part of the heap's limit that is used, 0–1. */
+  /** The ratio of the heap's limit that is used, 0–1. */
   heap(): number;
 }
 
-/** When less of what comes is let in, it is the refusals that keep the thread busy: more of them would not help. */
+/** When a smaller ratio of requests is admitted, refusals keep the thread busy, and more refusals would not help. */
 const admittedMin = 0.5;
 
-/** Whether the process itself, rather than what it calls, is the bottleneck. It looks when it is asked, and sets no timer. */
+/** Whether this process, and not what it calls, is the bottleneck. It takes readings when it is asked, and sets no timer. */
 export class Pressure {
   readonly #readings: Readings;
   #high = false;
-  #looksAt = -Infinity;
+  #readsAt = -Infinity;
   #seen = 0;
   #admitted = 0;
 
@@ -26,18 +26,18 @@ export class Pressure {
     this.#readings = readings;
   }
 
-  /** Asked for each request. */
+  /** Call it once for each request. */
   isHigh(now: number): boolean {
     this.#seen++;
-    if (now < this.#looksAt) return this.#high;
-    this.#looksAt = now + lookMs;
+    if (now < this.#readsAt) return this.#high;
+    this.#readsAt = now + readEveryMs;
     const isBusy = this.#readings.utilization() > utilizationMax || this.#readings.heap() > heapMax;
     this.#high = isBusy && this.#admitted >= admittedMin * this.#seen;
     this.#seen = this.#admitted = 0;
     return this.#high;
   }
 
-  /** One of them was let in. */
+  /** Call it for each request that was admitted. */
   admitted(): void {
     this.#admitted++;
   }
@@ -47,7 +47,7 @@ interface Utilization {
   readonly utilization: number;
 }
 
-/** Node's own, which the types of browsers hide. */
+/** A function of Node that the DOM types do not have. */
 const { eventLoopUtilization } = performance as unknown as {
   eventLoopUtilization(now?: Utilization, before?: Utilization): Utilization;
 };

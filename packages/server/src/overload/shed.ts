@@ -1,13 +1,21 @@
-import { type Clock, later, type Priority, type Random, systemClock, systemRandom } from 'holdfast';
+import {
+  type Clock,
+  later,
+  type Priority,
+  priorityRank,
+  type Random,
+  systemClock,
+  systemRandom,
+} from 'holdfast';
 import { callback, count, duration, number, readTable, type SpecOf } from 'holdfast/fields';
 import { AdaptiveLimit } from 'holdfast/machines';
 import { readRequest } from 'holdfast/wire';
 import { addressKey, clientAddress } from '../address.ts';
 import type { Exchange } from '../exchange.ts';
-import { trusted } from '../option-fields.ts';
+import { peersField } from '../option-fields.ts';
 import type { Part } from '../part.ts';
-import { noCapacity } from '../refusals.ts';
-import type { Answer } from '../response.ts';
+import { noCapacity } from '../problem.ts';
+import type { PlainResponse } from '../response.ts';
 import { AdmissionQueue } from './admission-queue.ts';
 import { Pressure, type Readings } from './pressure.ts';
 import { TenantLevels } from './tenant-levels.ts';
@@ -21,53 +29,51 @@ const fields = {
   queueTimeout: duration('100ms'),
   priority: callback<(exchange: Exchange) => Priority | undefined>(),
   tenant: callback<(exchange: Exchange) => string | undefined>(),
-  inside: trusted,
-  proxies: trusted,
+  inside: peersField,
+  proxies: peersField,
 };
 
 export type ShedOptions = SpecOf<typeof fields>;
 
 export interface ShedPart extends Part {
-  /** Requests that may be at work now. */
+  /** How many requests may be in flight now. */
   readonly limit: number;
   readonly inFlight: number;
   readonly queued: number;
   readonly refused: Readonly<Record<Priority, number>>;
-  /** Levels that may wait for a permit: 384 of them, those of the critical first. */
+  /** Only requests with a level below this, of 384, may wait for a permit. See `TenantLevels`. */
   readonly threshold: number;
 }
 
 interface Arrival {
   readonly exchange: Exchange;
-  readonly answer: (answer: Answer | undefined | Promise<Answer | undefined>) => void;
-  readonly fail: (error: unknown) => void;
+  readonly resolve: (response: PlainResponse | undefined | Promise<PlainResponse | undefined>) => void;
+  readonly reject: (error: unknown) => void;
 }
-
-const ranks: Readonly<Record<Priority, number>> = { critical: 0, default: 1, sheddable: 2 };
 
 export interface ShedEnvironment {
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
-  /** The process's own unless given. */
+  /** Of this process by default. */
   readonly readings?: Readings | undefined;
 }
 
 /**
- * As much as can be done, and the most important of it. How many requests may be at work is found from what comes back;
- * the rest waits a moment in a short queue, by priority, or is refused at once.
+ * Sheds load above an adaptive limit, the least important requests first. The limit on requests in flight follows throughput
+ * and latency; further requests wait for a short time in an admission queue, by priority, or are refused at once.
  *
- * Those who arrive in one turn of the loop are looked at together, the most important first. It is also cheaper: what is
- * done for many in a row costs a busy server far less than the same between other things.
+ * The requests that arrive in one turn of the event loop are decided together, the most important first. This is also
+ * cheaper: a batch of equal work costs a busy server far less than the same work between other tasks.
  */
 export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {}): ShedPart {
   const settings = readTable(fields, options, 'shed.');
   const { clock = systemClock, random = systemRandom, readings } = environment;
   const { priority: priorityOf, tenant: tenantOf, inside, proxies, queueMax } = settings;
   const adaptive = new AdaptiveLimit(settings);
-  const gate = new AdmissionQueue({ ...sizes(), queueTimeoutMs: settings.queueTimeout }, clock);
-  const cohorts = new TenantLevels(clock, random);
+  const queue = new AdmissionQueue({ ...sizes(), queueTimeoutMs: settings.queueTimeout }, clock);
+  const tenantLevels = new TenantLevels(clock, random);
   const pressure = new Pressure(readings);
-  /** In this turn of the loop. */
+  /** The requests of this turn of the event loop. */
   let arrived: Arrival[] = [];
   const refused: Record<Priority, number> = { critical: 0, default: 0, sheddable: 0 };
 
@@ -83,8 +89,8 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
       const { limit } = adaptive;
       if (completed) adaptive.onEnd(endedAt, endedAt - now, exchange.wasOverloaded);
       else adaptive.onCancel();
-      if (adaptive.limit !== limit) gate.resize(endedAt, sizes());
-      gate.leave(endedAt);
+      if (adaptive.limit !== limit) queue.resize(endedAt, sizes());
+      queue.leave(endedAt);
     });
   }
 
@@ -93,52 +99,56 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
     return noCapacity(random);
   }
 
-  /** One who was thought important enough to wait had to be refused after all. */
+  /** Refuses a request whose level allowed it to wait: the threshold is too high. */
   function drop(exchange: Exchange) {
-    cohorts.drop();
+    tenantLevels.noteDrop();
     return refuse(exchange);
   }
 
   function mayWait(exchange: Exchange, now: number): boolean {
     const tenant = tenantOf?.(exchange) ?? addressKey(clientAddress(exchange, proxies));
-    return cohorts.mayWait(exchange.priority, tenant, now);
+    return tenantLevels.mayWait(exchange.priority, tenant, now);
   }
 
-  function judge(exchange: Exchange, now: number): Answer | undefined | Promise<Answer | undefined> {
+  function decide(
+    exchange: Exchange,
+    now: number,
+  ): PlainResponse | undefined | Promise<PlainResponse | undefined> {
     if (pressure.isHigh(now)) {
-      // No permit is short here: the thread or the heap is, and only fewer requests help.
-      cohorts.drop();
+      // The thread or the heap is the bottleneck, so a free permit does not help: the threshold has to fall.
+      tenantLevels.noteDrop();
       if (!mayWait(exchange, now)) return refuse(exchange);
     }
-    if (gate.tryEnter(exchange, now)) {
+    if (queue.tryEnter(exchange, now)) {
       admit(exchange, now);
       return undefined;
     }
     if (!mayWait(exchange, now)) return refuse(exchange);
-    const admitted = gate.enter(exchange, now);
+    const admitted = queue.enter(exchange, now);
     if (admitted === false) return drop(exchange);
     if (admitted === true) {
       admit(exchange, now);
       return undefined;
     }
-    return admitted.then((isIn) => {
-      if (!isIn) return drop(exchange);
+    return admitted.then((isAdmitted) => {
+      if (!isAdmitted) return drop(exchange);
       admit(exchange, clock.now());
       return undefined;
     });
   }
 
-  function judgeArrived(): void {
+  function decideArrived(): void {
     const all = arrived;
     arrived = [];
     const now = clock.now();
-    if (all.length > 1) all.sort((a, b) => ranks[a.exchange.priority] - ranks[b.exchange.priority]);
-    for (const { exchange, answer, fail } of all) {
+    if (all.length > 1)
+      all.sort((a, b) => priorityRank[a.exchange.priority] - priorityRank[b.exchange.priority]);
+    for (const { exchange, resolve, reject } of all) {
       try {
-        answer(judge(exchange, now));
+        resolve(decide(exchange, now));
       } catch (error) {
-        // A function of the user's threw: that is this request's misfortune, and nobody else's.
-        fail(error);
+        // A function of the user threw: only this request fails.
+        reject(error);
       }
     }
   }
@@ -150,13 +160,13 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
       return adaptive.limit;
     },
     get inFlight() {
-      return gate.bulkhead.inFlight;
+      return queue.bulkhead.inFlight;
     },
     get queued() {
-      return gate.bulkhead.queued;
+      return queue.bulkhead.queued;
     },
     get threshold() {
-      return cohorts.threshold;
+      return tenantLevels.threshold;
     },
     enter(exchange) {
       const given = priorityOf?.(exchange);
@@ -164,8 +174,8 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
       else if (inside?.has(exchange.peer)) {
         exchange.priority = readRequest(exchange.headers).priority ?? exchange.priority;
       }
-      return new Promise((answer, fail) => {
-        if (arrived.push({ exchange, answer, fail }) === 1) later(judgeArrived);
+      return new Promise((resolve, reject) => {
+        if (arrived.push({ exchange, resolve, reject }) === 1) later(decideArrived);
       });
     },
   };

@@ -1,23 +1,22 @@
-/** What one key owes, and until when. */
-export interface Debt {
-  until: number;
+/** The theoretical arrival time of one key: up to this time it has used its limit; 0 for a key that was never used. */
+export interface Tat {
+  at: number;
 }
 
 /**
- * Remembers a time for each key, at which it owes nothing any more, in bounded memory. Two generations: when the young one
- * is full it becomes the old one, and of the one before only keys in debt are carried over. A key that owes nothing is the
- * same as one that never came, so nobody gains by making others forgotten. When every place is taken by a debtor, new keys
- * share one debt.
+ * A theoretical arrival time (TAT) for each key, in bounded memory. There are two generations: when the young one is full it
+ * becomes the old one, and of the previous old one only keys whose TAT is in the future are carried over. A key whose TAT
+ * has passed is the same as an unknown key, so a caller gains nothing by pushing other keys out. When all places are taken
+ * by keys with a future TAT, new keys share one overflow TAT.
  */
 export class BoundedTats {
   readonly #generationMax: number;
-  readonly #ofStrangers: Debt = { until: 0 };
-  #young = new Map<string, Debt>();
-  #old = new Map<string, Debt>();
-  /** A turn that freed little is not repeated at once: each costs a look at every key. */
-  #turnsFrom = -Infinity;
+  readonly #overflow: Tat = { at: 0 };
+  #young = new Map<string, Tat>();
+  #old = new Map<string, Tat>();
+  /** After a change of generations that freed little the next one has to wait, because it visits every old key. */
+  #nextTurnAt = -Infinity;
 
-  /** At most so many keys at once. */
   constructor(keysMax: number) {
     this.#generationMax = Math.max(1, Math.floor(keysMax / 2));
   }
@@ -26,31 +25,31 @@ export class BoundedTats {
     return this.#young.size + this.#old.size;
   }
 
-  /** The debt of `key`, to be changed in place at once; that of all strangers where there is no room for another. */
-  of(key: string, now: number): Debt {
+  /** The TAT of `key`, to be changed in place at once; the overflow TAT where there is no place for another key. */
+  of(key: string, now: number): Tat {
     const young = this.#young.get(key);
     if (young !== undefined) return young;
     const old = this.#old.get(key);
-    const hasRoom = this.#young.size < this.#generationMax || this.#turn(now);
-    // Who has a debt already is not let off it: it can stay where it is.
-    if (!hasRoom) return old ?? this.#ofStrangers;
-    const debt = old ?? { until: 0 };
-    this.#young.set(key, debt);
+    const hasPlace = this.#young.size < this.#generationMax || this.#turn(now);
+    // A known key keeps its own TAT, in the old generation.
+    if (!hasPlace) return old ?? this.#overflow;
+    const tat = old ?? { at: 0 };
+    this.#young.set(key, tat);
     if (old) this.#old.delete(key);
-    return debt;
+    return tat;
   }
 
-  /** Until when `key` owes something; 0 where nobody remembers. */
-  untilOf(key: string): number {
-    return (this.#young.get(key) ?? this.#old.get(key))?.until ?? 0;
+  /** The TAT of `key` without adding it; 0 for an unknown key. */
+  peek(key: string): number {
+    return (this.#young.get(key) ?? this.#old.get(key))?.at ?? 0;
   }
 
-  /** False: there is no room yet. */
+  /** Makes the young generation the old one. False: there is no place yet. */
   #turn(now: number): boolean {
-    if (now < this.#turnsFrom) return false;
-    const carried = new Map<string, Debt>();
-    for (const [key, debt] of this.#old) if (debt.until > now) carried.set(key, debt);
-    if (carried.size > this.#generationMax / 2) this.#turnsFrom = now + 1000;
+    if (now < this.#nextTurnAt) return false;
+    const carried = new Map<string, Tat>();
+    for (const [key, tat] of this.#old) if (tat.at > now) carried.set(key, tat);
+    if (carried.size > this.#generationMax / 2) this.#nextTurnAt = now + 1000;
     if (carried.size >= this.#generationMax) return false;
     this.#old = this.#young;
     this.#young = carried;

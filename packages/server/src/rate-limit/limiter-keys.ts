@@ -1,10 +1,10 @@
-/** So many are remembered, of callers that are not longer than this. */
-const namesMax = 8192;
-const callerMax = 96;
+/** At most this many keys are cached, for callers of at most `callerLengthMax` characters. */
+const keysMax = 8192;
+const callerLengthMax = 96;
 
 /**
- * The name under which a caller's use of a route is counted. To join the two, and to hash what comes of it, costs more than
- * all the rest of a limiter, and the same few pairs come again and again: those of late are remembered.
+ * A cache of the keys under which the requests of a caller to a route are counted. Joining caller and route, and hashing
+ * long keys, costs more than the rest of a limiter, and the same few pairs come again and again.
  */
 export class LimiterKeys {
   readonly #make: (caller: string, route: string | undefined) => string;
@@ -16,20 +16,20 @@ export class LimiterKeys {
   }
 
   of(caller: string, route: string | undefined): string {
-    return this.#byRoute.get(route)?.get(caller) ?? this.#remember(caller, route);
+    return this.#byRoute.get(route)?.get(caller) ?? this.#add(caller, route);
   }
 
-  #remember(caller: string, route: string | undefined): string {
-    if (caller.length > callerMax) return this.#make(caller, route);
-    if (this.#size >= namesMax) {
+  #add(caller: string, route: string | undefined): string {
+    if (caller.length > callerLengthMax) return this.#make(caller, route);
+    if (this.#size >= keysMax) {
       this.#byRoute.clear();
       this.#size = 0;
     }
     this.#size++;
-    const name = this.#make(caller, route);
-    const names = this.#byRoute.get(route) ?? new Map<string, string>();
-    names.set(caller, name);
-    this.#byRoute.set(route, names);
-    return name;
+    const key = this.#make(caller, route);
+    const keys = this.#byRoute.get(route) ?? new Map<string, string>();
+    keys.set(caller, key);
+    this.#byRoute.set(route, keys);
+    return key;
   }
 }

@@ -1,65 +1,69 @@
 import { gcraTake, gcraWait } from 'holdfast/machines';
-import { BoundedTats } from './bounded-tats.ts';
+import { BoundedTats, type Tat } from './bounded-tats.ts';
 import type { RatePolicy, Taken } from './rate-policy.ts';
 
-/** The limits of one process: one number a key and limit, in bounded memory. */
+/** The limits of one process: one number for each key and limit, in bounded memory. */
 export class LocalLimits {
-  readonly #policies: readonly RatePolicy[];
-  readonly #debts: readonly BoundedTats[];
+  readonly #limits: readonly LocalLimit[];
 
   constructor(policies: readonly RatePolicy[], keysMax: number) {
-    this.#policies = policies;
-    this.#debts = policies.map(() => new BoundedTats(keysMax));
+    this.#limits = policies.map((policy) => new LocalLimit(policy, keysMax));
   }
 
   /** Keys that are remembered now. */
   get size(): number {
-    return this.#debts.reduce((sum, { size }) => sum + size, 0);
+    return this.#limits.reduce((sum, { tats }) => sum + tats.size, 0);
   }
 
   /**
-   * Takes from a single limit if more than `leaving` is left then; false, and nothing taken, otherwise, and where there are
-   * several. Makes nothing: it is what nearly every request comes to.
+   * Takes from a single limit if more than `leaving` tokens are left after it. Otherwise, and where there are several limits,
+   * it takes nothing and gives false. Nearly every request ends here, so it allocates nothing.
    */
   tryTake(key: string, cost: number, now: number, leaving: number): boolean {
-    if (this.#policies.length > 1 || leaving === Infinity) return false;
-    const policy = this.#policies[0]!;
-    const debt = this.#debts[0]!.of(key, now);
-    if (gcraWait(policy, debt.until, now, cost) > 0) return false;
-    const until = gcraTake(policy, debt.until, now, cost);
-    if (tokensOf(policy, until, now) <= leaving) return false;
-    debt.until = until;
+    if (this.#limits.length > 1 || leaving === Infinity) return false;
+    const limit = this.#limits[0]!;
+    const tat = limit.tats.of(key, now);
+    if (limit.waitMs(tat, now, cost) > 0 || limit.tokensAfter(tat, now, cost) <= leaving) return false;
+    limit.take(tat, now, cost);
     return true;
   }
 
-  /** From all limits or from none. */
+  /** Takes from all limits or from none. */
   take(key: string, cost: number, now: number): Taken {
-    if (this.#policies.length === 1) return this.#takeFromOne(key, cost, now);
-    const debts = this.#debts.map((each) => each.of(key, now));
-    const waits = this.#policies.map((policy, index) => gcraWait(policy, debts[index]!.until, now, cost));
+    const tats = this.#limits.map((limit) => limit.tats.of(key, now));
+    const waits = this.#limits.map((limit, index) => limit.waitMs(tats[index]!, now, cost));
     const waitMs = Math.max(...waits);
-    const tokens = this.#policies.map((policy, index) => {
-      const debt = debts[index]!;
-      if (waitMs === 0) debt.until = gcraTake(policy, debt.until, now, cost);
-      return tokensOf(policy, debt.until, now);
-    });
-    const violated = this.#policies.filter((_, index) => waits[index]! > 0).map(({ name }) => name);
-    return { waitMs, tokens, violated };
-  }
-
-  #takeFromOne(key: string, cost: number, now: number): Taken {
-    const policy = this.#policies[0]!;
-    const debt = this.#debts[0]!.of(key, now);
-    const waitMs = gcraWait(policy, debt.until, now, cost);
-    if (waitMs === 0) debt.until = gcraTake(policy, debt.until, now, cost);
+    if (waitMs === 0)
+      for (const [index, limit] of this.#limits.entries()) limit.take(tats[index]!, now, cost);
     return {
       waitMs,
-      tokens: [tokensOf(policy, debt.until, now)],
-      violated: waitMs > 0 ? [policy.name] : [],
+      tokens: this.#limits.map((limit, index) => limit.tokensAfter(tats[index]!, now, 0)),
+      violated: this.#limits.filter((_, index) => waits[index]! > 0).map(({ policy }) => policy.name),
     };
   }
 }
 
-function tokensOf({ burst, ratePerMs }: RatePolicy, tat: number, now: number): number {
-  return tat <= now ? burst : Math.max(0, burst - (tat - now) * ratePerMs);
+class LocalLimit {
+  readonly policy: RatePolicy;
+  readonly tats: BoundedTats;
+
+  constructor(policy: RatePolicy, keysMax: number) {
+    this.policy = policy;
+    this.tats = new BoundedTats(keysMax);
+  }
+
+  waitMs(tat: Tat, now: number, cost: number): number {
+    return gcraWait(this.policy, tat.at, now, cost);
+  }
+
+  take(tat: Tat, now: number, cost: number): void {
+    tat.at = gcraTake(this.policy, tat.at, now, cost);
+  }
+
+  /** The tokens that are left when `cost` was taken, with a fraction. */
+  tokensAfter(tat: Tat, now: number, cost: number): number {
+    const { burst, ratePerMs } = this.policy;
+    const after = cost === 0 ? tat.at : gcraTake(this.policy, tat.at, now, cost);
+    return after <= now ? burst : Math.max(0, burst - (after - now) * ratePerMs);
+  }
 }

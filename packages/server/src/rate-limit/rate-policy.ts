@@ -1,31 +1,31 @@
-/** One limit: its rate, and how the fields of the draft tell of it. */
+/** One limit, by its name in the `RateLimit` fields. */
 export interface RatePolicy {
   readonly name: string;
   readonly ratePerMs: number;
   readonly burst: number;
 }
 
-/** What came of taking from all limits of a route at once. */
+/** The result of taking from all limits of a route at once. */
 export interface Taken {
-  /** 0: it may pass. */
+  /** 0: the request may pass. */
   readonly waitMs: number;
-  /** What each limit still has, with a fraction. */
+  /** The tokens that each limit still has, with a fraction. */
   readonly tokens: readonly number[];
-  /** Limits that refused. */
+  /** The names of the limits that refused. */
   readonly violated: readonly string[];
 }
 
-/** Texts for so many remaining requests are kept. */
+/** Field values are cached for fewer remaining tokens than this. */
 const textsMax = 1024;
 
 /** Writes `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11). */
 export class RateFields {
-  /** Never changes, as the draft wishes. */
+  /** Constant, as the draft asks. */
   readonly policy: string;
   readonly #policies: readonly RatePolicy[];
-  /** `"name";r=` of each. */
+  /** `"name";r=` of each limit. */
   readonly #heads: readonly string[];
-  /** With one limit of at least one a second, the field has only as many values as there are tokens. */
+  /** With one limit of at least one request a second, the value depends on the whole tokens alone, and is cached by them. */
   readonly #texts: string[] | undefined;
 
   constructor(policies: readonly RatePolicy[]) {
@@ -37,7 +37,7 @@ export class RateFields {
     this.#texts = policies.length === 1 && policies[0]!.ratePerMs >= 0.001 ? [] : undefined;
   }
 
-  /** `waitMs`: until anything passes; 0 when something may pass now. */
+  /** `waitMs`: until a request may pass; 0 when one may pass now. */
   limit(tokens: readonly number[], waitMs: number): string {
     const texts = this.#texts;
     const only = tokens[0]!;
@@ -51,9 +51,9 @@ export class RateFields {
     let text = '';
     for (let index = 0; index < tokens.length; index++) {
       const left = whole(tokens[index]!);
-      // Until then no more than what is left can be used: the next token comes no earlier.
+      // When the next token comes: until then only the tokens that are left can be used.
       const nextMs = (left + 1 - tokens[index]!) / this.#policies[index]!.ratePerMs;
-      // What costs more than the whole limit waits for ever; others do not.
+      // An infinite wait is of a request that costs more than the burst, and says nothing about others.
       const window = seconds(left === 0 && waitMs < Infinity ? Math.max(nextMs, waitMs) : nextMs);
       text += `${index > 0 ? ', ' : ''}${this.#heads[index]}${left};t=${window}`;
     }
@@ -61,7 +61,7 @@ export class RateFields {
   }
 }
 
-/** For clients that know nothing newer; asked for by name. */
+/** The `X-RateLimit-*` headers, for clients that do not know the draft. */
 export function legacyFields(policy: RatePolicy, tokens: number): Readonly<Record<string, string>> {
   return {
     'x-ratelimit-limit': String(Math.floor(policy.burst)),
@@ -70,7 +70,7 @@ export function legacyFields(policy: RatePolicy, tokens: number): Readonly<Recor
   };
 }
 
-/** Sums of fractions drift: what is nearly a whole one is one, as for the limiter itself. */
+/** Sums of fractions drift: a thousandth is forgiven, as in `gcraWait`. */
 function whole(tokens: number): number {
   return Math.floor(tokens + 0.001);
 }

@@ -1,46 +1,47 @@
 import type { RateAnswer, RateLimits, RateRequest } from '@holdfast/contracts';
 import type { Clock } from 'holdfast';
-import { BatchingStore, defaultLine } from '../batching-store.ts';
+import { BatchingStore, defaultBatching } from '../batching-store.ts';
 import { BoundedTats } from './bounded-tats.ts';
 import { LocalLimits } from './local-limits.ts';
 import type { RatePolicy, Taken } from './rate-policy.ts';
 
 export interface SharedLimitsSettings {
-  /** Nobody waits longer for the store. */
+  /** The longest wait for the store. */
   readonly timeoutMs: number;
-  readonly whenAway: 'share' | 'open' | 'closed';
-  /** How many processes share the limit: each has so much less while the store is away. */
+  readonly whenUnavailable: 'share' | 'open' | 'closed';
+  /** How many processes share the limit: while the store is unavailable, each has its `1 / nodes` of it. */
   readonly nodes: number;
   readonly keysMax: number;
   readonly lease: { readonly tokensMax: number; readonly forMs: number } | null;
 }
 
-/** Taken from the shared limit, and not yet used. */
-interface Lease {
+/** Tokens that were taken from the shared limit, and not used yet. */
+interface TokenLease {
   tokens: number;
   endsAt: number;
-  /** How many were borrowed. It grows while they are used up in time. */
+  /** How many tokens were leased. Each lease that was used up in time doubles the next one. */
   size: number;
-  /** Of the limit itself, when they were borrowed. */
+  /** What the shared limit had left when they were leased. */
   sharedTokens: number;
 }
 
-/** How long a key waits when the store is away and the choice is to refuse. */
+/** The wait in refusals while the store is unavailable and `whenUnavailable` is `closed`. */
 const closedWaitMs = 1000;
 
 /**
- * Limits that many processes share, on RateLimits. A key that was refused is refused here until the time that the store
- * said, so that those who do not listen cost the store nothing. With a lease, a busy key borrows several tokens at once:
- * all of them were taken from the shared limit, so no more passes in the long run; at most `nodes × tokensMax` may pass
- * up to `forMs` late.
+ * Limits that many processes share, in a RateLimits store. A key that was refused is refused locally until the time that the
+ * store gave, so that clients which ignore `Retry-After` cost the store nothing. With a lease, a busy key takes several tokens
+ * at once: all of them come from the shared limit, so no more pass in the long run; at most `nodes × tokensMax` may pass up
+ * to `forMs` late.
  */
 export class SharedLimits {
-  readonly line: BatchingStore<RateRequest, RateAnswer>;
+  readonly store: BatchingStore<RateRequest, RateAnswer>;
   readonly #policies: readonly RatePolicy[];
   readonly #settings: SharedLimitsSettings;
   readonly #share: LocalLimits;
+  /** Keys that the store refused: here the TAT is the time until which they are refused. */
   readonly #blocked: BoundedTats;
-  readonly #leases: Map<string, Lease> = new Map();
+  readonly #leases: Map<string, TokenLease> = new Map();
 
   constructor(
     policies: readonly RatePolicy[],
@@ -58,18 +59,18 @@ export class SharedLimits {
     }));
     this.#share = new LocalLimits(shares, keysMax);
     this.#blocked = new BoundedTats(keysMax);
-    this.line = new BatchingStore(
+    this.store = new BatchingStore(
       (requests) => rateLimits.take(requests),
-      { ...defaultLine, timeoutMs },
+      { ...defaultBatching, timeoutMs },
       clock,
     );
   }
 
   take(key: string, cost: number, now: number): Taken | Promise<Taken> {
-    const blockedMs = this.#blocked.untilOf(key) - now;
+    const blockedMs = this.#blocked.peek(key) - now;
     if (blockedMs > 0) return refusal(this.#policies, blockedMs);
     const { lease } = this.#settings;
-    if (!lease || cost !== 1 || this.#policies.length > 1) return this.#ask(key, cost, now);
+    if (!lease || cost !== 1 || this.#policies.length > 1) return this.#takeShared(key, cost, now);
 
     const held = this.#leases.get(key);
     if (held && held.tokens > 0 && held.endsAt > now) {
@@ -79,15 +80,15 @@ export class SharedLimits {
     const usedUp = held !== undefined && held.endsAt > now;
     const wanted = usedUp ? Math.min(held.size * 2, lease.tokensMax) : 1;
     const size = Math.max(1, Math.min(wanted, Math.floor(held?.sharedTokens ?? wanted)));
-    return this.#borrow(key, size, now, lease.forMs);
+    return this.#takeLease(key, size, now, lease.forMs);
   }
 
-  async #borrow(key: string, size: number, now: number, forMs: number): Promise<Taken> {
-    const answer = await this.line.ask(this.#request(key, size));
+  async #takeLease(key: string, size: number, now: number, forMs: number): Promise<Taken> {
+    const answer = await this.store.submit(this.#request(key, size));
     if (answer && !answer.allowed && size > 1) {
-      // There is less than was hoped for: one is still one.
+      // The limit has fewer tokens than the lease wanted: it may still have the one that is needed.
       this.#leases.delete(key);
-      return this.#ask(key, 1, now);
+      return this.#takeShared(key, 1, now);
     }
     if (answer?.allowed) {
       this.#remember(key, {
@@ -97,14 +98,14 @@ export class SharedLimits {
         sharedTokens: answer.left[0]!.tokens,
       });
     }
-    return this.#taken(key, 1, now, answer);
+    return this.#toTaken(key, 1, now, answer);
   }
 
-  async #ask(key: string, cost: number, now: number): Promise<Taken> {
-    return this.#taken(key, cost, now, await this.line.ask(this.#request(key, cost)));
+  async #takeShared(key: string, cost: number, now: number): Promise<Taken> {
+    return this.#toTaken(key, cost, now, await this.store.submit(this.#request(key, cost)));
   }
 
-  /** One hash tag for all limits of a key: where keys are spread over shards, these are not. */
+  /** The key is a hash tag of Redis, so that all limits of one key are in the same shard. */
   #request(key: string, cost: number): RateRequest {
     return this.#policies.map(({ name, ratePerMs, burst }) => ({
       key: `{${key}}${name}`,
@@ -114,7 +115,7 @@ export class SharedLimits {
     }));
   }
 
-  #taken(key: string, cost: number, now: number, answer: RateAnswer | undefined): Taken {
+  #toTaken(key: string, cost: number, now: number, answer: RateAnswer | undefined): Taken {
     if (!answer) return this.#withoutStore(key, cost, now);
     const tokens = answer.left.map((left) => left.tokens);
     if (answer.allowed) return { waitMs: 0, tokens, violated: [] };
@@ -124,20 +125,20 @@ export class SharedLimits {
   }
 
   #block(key: string, now: number, waitMs: number): void {
-    const debt = this.#blocked.of(key, now);
-    // Where there is no room, nobody is blocked for what another did.
-    if (this.#blocked.untilOf(key) === debt.until) debt.until = now + waitMs;
+    const blocked = this.#blocked.of(key, now);
+    // The shared overflow entry is never set: it would block keys that were not refused.
+    if (this.#blocked.peek(key) === blocked.at) blocked.at = now + waitMs;
   }
 
   #withoutStore(key: string, cost: number, now: number): Taken {
-    const { whenAway } = this.#settings;
-    if (whenAway === 'share') return this.#share.take(key, cost, now);
-    if (whenAway === 'closed') return refusal(this.#policies, closedWaitMs);
+    const { whenUnavailable } = this.#settings;
+    if (whenUnavailable === 'share') return this.#share.take(key, cost, now);
+    if (whenUnavailable === 'closed') return refusal(this.#policies, closedWaitMs);
     return { waitMs: 0, tokens: this.#policies.map(({ burst }) => burst), violated: [] };
   }
 
-  #remember(key: string, lease: Lease): void {
-    // What is forgotten here was paid for: the limit is kept, a little too well.
+  #remember(key: string, lease: TokenLease): void {
+    // Forgotten tokens were taken from the shared limit: a few requests fewer may pass, never more.
     if (this.#leases.size >= this.#settings.keysMax) this.#leases.clear();
     this.#leases.set(key, lease);
   }

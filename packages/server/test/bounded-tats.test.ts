@@ -56,17 +56,17 @@ describe('12. how many keys a limiter remembers', () => {
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 300 }), fc.integer({ min: 2, max: 20 }), (steps, keysMax) => {
-        const debts = new BoundedTats(keysMax);
+        const tats = new BoundedTats(keysMax);
         const truth = new Map<string, number>();
         let now = 0;
         for (const { key, owesMs, passMs } of steps) {
           now += passMs;
           const name = `k${key}`;
-          const debt = debts.of(name, now);
-          debt.until = Math.max(debt.until, now) + owesMs;
-          if (debts.untilOf(name) === debt.until) truth.set(name, debt.until);
-          expect(debts.size).toBeLessThanOrEqual(2 * Math.max(1, Math.floor(keysMax / 2)));
-          for (const [known, until] of truth) if (until > now) expect(debts.untilOf(known)).toBe(until);
+          const tat = tats.of(name, now);
+          tat.at = Math.max(tat.at, now) + owesMs;
+          if (tats.peek(name) === tat.at) truth.set(name, tat.at);
+          expect(tats.size).toBeLessThanOrEqual(2 * Math.max(1, Math.floor(keysMax / 2)));
+          for (const [known, at] of truth) if (at > now) expect(tats.peek(known)).toBe(at);
         }
       }),
     );

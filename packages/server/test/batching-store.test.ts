@@ -12,7 +12,7 @@ function setup({ callsMax = 1, batchMax = 10 } = {}) {
   const clock = virtualClock();
   const calls: Call[] = [];
   const late: string[] = [];
-  const line = new BatchingStore<string, string>(
+  const store = new BatchingStore<string, string>(
     (asks) => new Promise((resolve, reject) => calls.push({ asks, resolve, reject })),
     { timeoutMs: 25, callsMax, batchMax },
     clock,
@@ -20,16 +20,16 @@ function setup({ callsMax = 1, batchMax = 10 } = {}) {
   );
   const settled: Record<string, string | undefined> = {};
   const ask = (name: string) =>
-    line.ask(name).then((answer) => {
+    store.submit(name).then((answer) => {
       settled[name] = answer;
     });
-  return { clock, calls, late, line, settled, ask };
+  return { clock, calls, late, store, settled, ask };
 }
 
 /** What was asked in this turn of the loop is sent at its end. */
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-describe('the line to a store', () => {
+describe('a batching store', () => {
   test('sends together what was asked in one turn, or while a call was under way', async () => {
     const { calls, ask, settled, clock } = setup({ batchMax: 2 });
     const all = ['a', 'b'].map(ask);
@@ -52,7 +52,7 @@ describe('the line to a store', () => {
   });
 
   test('waits for nobody longer than the timeout, and does not send what was given up', async () => {
-    const { calls, ask, settled, clock, line } = setup();
+    const { calls, ask, settled, clock, store } = setup();
     const all = [ask('a')];
     await turn();
     all.push(ask('b'));
@@ -65,7 +65,7 @@ describe('the line to a store', () => {
     calls[0]!.resolve(['A']);
     await clock.advance(1);
     expect(calls).toHaveLength(1);
-    expect(line.missed).toBe(2);
+    expect(store.missed).toBe(2);
   });
 
   test('waits not at all while a call is overdue, and hears of its answer', async () => {
@@ -101,14 +101,14 @@ describe('the line to a store', () => {
   });
 
   test('leaves a store that refused alone for a moment, and remembers why', async () => {
-    const { calls, ask, settled, clock, line } = setup();
+    const { calls, ask, settled, clock, store } = setup();
     const all = [ask('a'), ask('b')];
     await turn();
     calls[0]!.reject(new Error('ECONNREFUSED'));
     await Promise.all(all);
     await ask('c');
     expect([settled, calls.length]).toEqual([{ a: undefined, b: undefined, c: undefined }, 1]);
-    expect(line.lastError).toMatchObject({ message: 'ECONNREFUSED' });
+    expect(store.lastError).toMatchObject({ message: 'ECONNREFUSED' });
     await clock.advance(100);
     const again = ask('d');
     await turn();
