@@ -103,7 +103,7 @@ export interface ChaosPlan {
 const table = {
   seed: {
     kind: 'a number or a text',
-    fallback: 0,
+    default: 0,
     read: (value: unknown) => (typeof value === 'number' || typeof value === 'string' ? value : undefined),
   } satisfies Field<number | string, number | string>,
   faults: required(list(variants('kind', kinds))),

@@ -13,8 +13,8 @@ export function schemaOf(
   const objectOf = (fields: Table): Schema => {
     const required = Object.keys(fields).filter((key) => isNeeded(fields[key] as Field));
     const properties = Object.entries(fields).map(([key, field]) => {
-      const hasDefault = field.fallback !== undefined && !isNeeded(field);
-      return [key, { ...either(schemas(field)), ...(hasDefault && { default: field.fallback }) }];
+      const hasDefault = field.default !== undefined && !isNeeded(field);
+      return [key, { ...either(schemas(field)), ...(hasDefault && { default: field.default }) }];
     });
     return {
       type: 'object',

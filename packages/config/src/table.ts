@@ -13,11 +13,11 @@ import { readDocument, type SourceDocument } from './document.ts';
 /** A map whose names are the author's own, each with the same kind of thing. */
 export function mapOf<F extends Field>(
   item: F,
-  fallback?: Readonly<Record<string, InputOf<F>>>,
+  defaultValue?: Readonly<Record<string, InputOf<F>>>,
 ): Field<Readonly<Record<string, InputOf<F>>>, Readonly<Record<string, OutputOf<F>>>> {
   return {
     kind: 'a map of names',
-    fallback,
+    default: defaultValue,
     of: [item],
     read(value, path) {
       if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
@@ -35,7 +35,7 @@ export function mapOf<F extends Field>(
 export function needed<In, Out>(field: Field<In, Out>): Field<In, Out> {
   return {
     ...field,
-    fallback: missing as In,
+    default: missing as In,
     read: (value, path) => (value === missing ? undefined : field.read(value, path)),
   };
 }
@@ -44,7 +44,7 @@ export function needed<In, Out>(field: Field<In, Out>): Field<In, Out> {
 const missing: unknown = { toJSON: () => 'nothing' };
 
 export function isNeeded(field: Field): boolean {
-  return field.fallback === missing;
+  return field.default === missing;
 }
 
 /** Reads a document by a table of fields: defaults filled in, words and durations as numbers. Throws a `ConfigError`. */

@@ -10,7 +10,7 @@ export interface Field<In = unknown, Out = unknown> {
   /** What it expects, as a person would say it. */
   readonly kind: string;
   /** What an absent field means; undefined: the field stays absent. */
-  readonly fallback?: In | undefined;
+  readonly default?: In | undefined;
   readonly min?: number | undefined;
   readonly max?: number | undefined;
   /** The words that may be said, or may be said instead of a number, with what each means. */
@@ -37,14 +37,14 @@ type Words = Readonly<Record<string, number>>;
 function amount<In>(
   kind: string,
   parse: (value: unknown) => number,
-  fallback: In | undefined,
+  defaultValue: In | undefined,
   words: Words | undefined,
   min = 0,
   max?: number,
 ): Field<In, number> {
   return {
     kind,
-    fallback,
+    default: defaultValue,
     words,
     min,
     max,
@@ -58,22 +58,22 @@ function amount<In>(
 }
 
 /** A duration in ms. `words` maps what may be said instead ('unlimited') to its number. */
-export function duration(fallback?: Duration, words?: undefined, min?: number): Field<Duration, number>;
+export function duration(defaultValue?: Duration, words?: undefined, min?: number): Field<Duration, number>;
 export function duration<const W extends Words>(
-  fallback: Duration | NoInfer<keyof W> | undefined,
+  defaultValue: Duration | NoInfer<keyof W> | undefined,
   words: W,
   min?: number,
 ): Field<Duration | keyof W, number>;
-export function duration(fallback?: unknown, words?: Words, min?: number): Field<unknown, number> {
-  return amount('a duration such as "200ms"', readDuration, fallback, words, min);
+export function duration(defaultValue?: unknown, words?: Words, min?: number): Field<unknown, number> {
+  return amount('a duration such as "200ms"', readDuration, defaultValue, words, min);
 }
 
 /** A number within [min, max]. */
-export function number(fallback?: number, min?: number, max?: number): Field<number, number> {
+export function number(defaultValue?: number, min?: number, max?: number): Field<number, number> {
   return amount(
     'a number',
     (value) => (typeof value === 'number' ? value : Number.NaN),
-    fallback,
+    defaultValue,
     undefined,
     min,
     max,
@@ -81,37 +81,37 @@ export function number(fallback?: number, min?: number, max?: number): Field<num
 }
 
 /** A whole number of at least `min`. */
-export function count(fallback?: number, min?: number): Field<number, number>;
+export function count(defaultValue?: number, min?: number): Field<number, number>;
 export function count<const W extends Words>(
-  fallback: number | NoInfer<keyof W> | undefined,
+  defaultValue: number | NoInfer<keyof W> | undefined,
   min: number | undefined,
   words: W,
 ): Field<number | keyof W, number>;
-export function count(fallback?: unknown, min?: number, words?: Words): Field<unknown, number> {
+export function count(defaultValue?: unknown, min?: number, words?: Words): Field<unknown, number> {
   return amount(
     'a whole number',
     (value) => (Number.isInteger(value) ? (value as number) : Number.NaN),
-    fallback,
+    defaultValue,
     words,
     min,
   );
 }
 
 /** So many in so long: `'50/s'`, `'100/m'`. The part gets a rate in ms⁻¹. */
-export function rate(fallback?: Rate): Field<Rate, number> {
+export function rate(defaultValue?: Rate): Field<Rate, number> {
   const parse = (value: unknown) => {
     const [, times, unit] = /^([\d.]+)\/([smh])$/.exec(typeof value === 'string' ? value : '') ?? [];
     return Number(times) > 0 ? Number(times) / readDuration(`1${unit}`) : Number.NaN;
   };
-  return amount('a rate such as "50/s"', parse, fallback, undefined);
+  return amount('a rate such as "50/s"', parse, defaultValue, undefined);
 }
 export type Rate = `${number}/${'s' | 'm' | 'h'}`;
 
 /** One of a list of words. */
-export function word<const W extends string>(fallback: W | undefined, ...words: W[]): Field<W, W> {
+export function word<const W extends string>(defaultValue: W | undefined, ...words: W[]): Field<W, W> {
   return {
     kind: `one of ${words.join(', ')}`,
-    fallback,
+    default: defaultValue,
     words: Object.fromEntries(words.map((each) => [each, each])),
     read: (value) => words.find((each) => each === value),
   };
@@ -134,12 +134,12 @@ export function shape<T extends Table>(fields: T): Field<SpecOf<T>, SettingsOf<T
 /** A part that can be switched: `true` asks for all its defaults, `false` is null, an object says some of its fields. */
 export function group<T extends Table>(
   fields: T,
-  fallback?: SpecOf<T> | boolean,
+  defaultValue?: SpecOf<T> | boolean,
 ): Field<SpecOf<T> | boolean, SettingsOf<T> | null> {
   const { kind, read } = shape(fields);
   return {
     kind: `true, false or ${kind}`,
-    fallback,
+    default: defaultValue,
     fields,
     read: (value, path) => (value === false ? null : read(value === true ? {} : value, path)),
   };
@@ -148,11 +148,11 @@ export function group<T extends Table>(
 /** Any number of items, or a single one. */
 export function list<In, Out>(
   item: Field<In, Out>,
-  fallback?: readonly In[],
+  defaultValue?: readonly In[],
 ): Field<readonly In[] | In, readonly Out[]> {
   return {
     kind: `a list, each ${item.kind}`,
-    fallback,
+    default: defaultValue,
     of: [item],
     read: (value, path) => [value].flat().map((each, index) => readField(item, each, `${path}[${index}]`)),
   };
@@ -160,12 +160,12 @@ export function list<In, Out>(
 
 /** The first alternative that recognises the value. */
 export function either<F extends readonly Field[]>(
-  fallback: InputOf<F[number]> | undefined,
+  defaultValue: InputOf<F[number]> | undefined,
   ...of: F
 ): Field<InputOf<F[number]>, OutputOf<F[number]>> {
   return {
     kind: of.map(({ kind }) => kind).join(' or '),
-    fallback,
+    default: defaultValue,
     of,
     read(value, path) {
       for (const each of of) {
@@ -178,19 +178,19 @@ export function either<F extends readonly Field[]>(
 }
 
 /** True or false, and no word that only looks like one of them: `'false'` would be true. */
-export function flag(fallback?: boolean): Field<boolean, boolean> {
+export function flag(defaultValue?: boolean): Field<boolean, boolean> {
   return {
     kind: 'true or false',
-    fallback,
+    default: defaultValue,
     read: (value) => (typeof value === 'boolean' ? value : undefined),
   };
 }
 
 /** A text that is not empty. */
-export function text(fallback?: string): Field<string, string> {
+export function text(defaultValue?: string): Field<string, string> {
   return {
     kind: 'a text',
-    fallback,
+    default: defaultValue,
     read: (value) => (typeof value === 'string' && value ? value : undefined),
   };
 }
@@ -220,7 +220,7 @@ export function readTable<T extends Table>(fields: T, input: object, path = ''):
   const settings: Record<string, unknown> = {};
   for (const key in fields) {
     const field = fields[key] as Field;
-    const value: unknown = (input as Record<string, unknown>)[key] ?? field.fallback;
+    const value: unknown = (input as Record<string, unknown>)[key] ?? field.default;
     settings[key] = value === undefined ? value : readField(field, value, path + key);
   }
   // A copy, because an object that got many keys one by one is a hash table to the engine, and this is read all the time.

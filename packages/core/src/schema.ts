@@ -57,7 +57,7 @@ function objectOf(fields: Table, prefix: string, packs: readonly string[]): Json
       {
         ...(description !== undefined && { description }),
         ...oneOf(alternatives(field, path, packs)),
-        ...(field.fallback !== undefined && { default: field.fallback }),
+        ...(field.default !== undefined && { default: field.default }),
       },
     ];
   });

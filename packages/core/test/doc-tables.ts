@@ -28,6 +28,15 @@ export function optionsTable(page: string): string {
   return table(['option', 'default', 'what it means'], rows);
 }
 
+/** Every option of a policy with its default, and the page that says more. */
+export function allOptionsTable(): string {
+  const fields: Table = Object.assign({}, ...policy().parts.map((part) => part.fields));
+  const rows = Object.entries(pages).flatMap(([page, keys]) =>
+    keys.flatMap((key) => rowsOf(fields[key]!, key)).map((row) => [...row, `[${page}](policies/${page}.md)`]),
+  );
+  return table(['option', 'default', 'what it means', 'page'], rows);
+}
+
 /** Each reason and why; what to do is the page's own. */
 export function stopRows(): string[] {
   return stopReasons.map((reason) => `| \`${reason}\` | ${sentence(stopSentences[reason])} | `);
@@ -46,12 +55,12 @@ function rowsOf(field: Field, path: string): string[][] {
 }
 
 function defaultOf(field: Field): string {
-  const { fallback, fields, of = [] } = field;
-  if (fallback === undefined) return fields && field.read(false, '') === null ? 'off' : '–';
-  if (fallback === true && (fields || of.some((each) => each.fields))) return 'on';
-  if (Array.isArray(fallback))
-    return fallback.length > 0 ? fallback.map((each) => `\`${each}\``).join(', ') : 'none';
-  return `\`${fallback}\``;
+  const { default: defaultValue, fields, of = [] } = field;
+  if (defaultValue === undefined) return fields && field.read(false, '') === null ? 'off' : '–';
+  if (defaultValue === true && (fields || of.some((each) => each.fields))) return 'on';
+  if (Array.isArray(defaultValue))
+    return defaultValue.length > 0 ? defaultValue.map((each) => `\`${each}\``).join(', ') : 'none';
+  return `\`${defaultValue}\``;
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

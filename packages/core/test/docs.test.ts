@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { explain } from '../src/explain.ts';
 import { policy } from '../src/index.ts';
 import { rules } from '../src/lint.ts';
-import { optionsTable, pages, rulesTable, stopRows } from './doc-tables.ts';
+import { allOptionsTable, optionsTable, pages, rulesTable, stopRows } from './doc-tables.ts';
 
 const root = path.join(import.meta.dirname, '../../..');
 const read = (file: string) => readFile(path.join(root, file), 'utf8');
@@ -70,6 +70,10 @@ test('docs/stop-reasons.md has every reason with its sentence and what to do', a
   const rows = stopRows();
   expect(lines.map((line, index) => line.slice(0, rows[index]?.length))).toEqual(rows);
   for (const line of lines) expect(line).toMatch(/\. \| [A-Z].*\. \|$/);
+});
+
+test('docs/options.md has every option with its default', async () => {
+  expect(tableIn(await read('docs/options.md'))).toBe(allOptionsTable());
 });
 
 test('docs/lint-rules.md has every rule', async () => {

@@ -21,7 +21,7 @@ export function saidSettings(fields: Table, spec: object): Setting[] {
 function settingsIn(fields: Table, spec: object, prefix: string, allDefault: boolean): Setting[] {
   return Object.entries(fields).flatMap(([key, field]) => {
     const said: unknown = (spec as Record<string, unknown>)[key] ?? undefined;
-    return settingsOf(field, said ?? field.fallback, prefix + key, allDefault || said === undefined);
+    return settingsOf(field, said ?? field.default, prefix + key, allDefault || said === undefined);
   });
 }
 
