@@ -1,7 +1,7 @@
 import type { Act, AuditEntry } from '@holdfast/contracts';
 import type { Database, PostgresTransaction, Row } from './database.ts';
 
-/** Ids that an entry names; it counts them all. */
+/** Ids that an entry lists; its `count` has all. */
 const subjectsMax = 100;
 
 const auditText = `INSERT INTO {schema}.audit (id, at, what, subjects, count, who, why)

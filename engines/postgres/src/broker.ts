@@ -16,11 +16,11 @@ import { postgresControls } from './controls.ts';
 import type { Database, PostgresTransaction, Row } from './database.ts';
 import type { Doorbell } from './doorbell.ts';
 import { envelopeColumns, envelopeOf, jsonOf, numberOf, textOf } from './envelope-columns.ts';
-import { handsOf } from './lease-groups.ts';
+import { groupLeases } from './lease-groups.ts';
 import { leasedOf, leaseText, leaseValues } from './lease-rows.ts';
-import { isUnanswered, translated } from './postgres-errors.ts';
+import { isUnanswered, toPostgresError } from './postgres-errors.ts';
 import { publicationOf, publishedOf, publishText } from './publish.ts';
-import { LineFront } from './scan-start.ts';
+import { ScanStart } from './scan-start.ts';
 import { settle, valuesOf } from './settle.ts';
 
 export interface BrokerParts {
@@ -46,7 +46,7 @@ const historyText = `SELECT seq, how, settled_at, ${envelopeColumns} FROM {schem
 /** Events in PostgreSQL: each operation is one call of a function of the schema, and so one transaction. */
 export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> {
   const { database, doorbell, limits, keepParkedMs, newId } = parts;
-  const front = new LineFront(database.clock);
+  const scanStarts = new ScanStart(database.clock);
 
   function wake(topic: string, isAsleep: boolean): void {
     doorbell.ring(topic);
@@ -81,20 +81,20 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
     async publishWithin(tx, topic, events) {
       const publication = publicationOf(topic, events, limits, newId);
       const rows = await database.rowsWithin(tx, publishText, publication.values).catch((error) => {
-        // A connection that does not answer is known by what the driver says.
-        throw isUnanswered(error) ? error : translated(error);
+        // The caller sees the error of the driver if the connection does not answer.
+        throw isUnanswered(error) ? error : toPostgresError(error);
       });
-      // Heard when the transaction commits, also here.
+      // PostgreSQL sends the notification when the transaction commits; this process receives it, too.
       if (rows[0]![1] === true) await tx.query('SELECT pg_notify($1, $2)', [parts.channel, topic]);
       return publishedOf(publication, rows);
     },
 
     async lease(topic, request) {
-      const since = front.since(topic);
-      const values = leaseValues(topic, request, since);
+      const scanStart = scanStarts.of(topic);
+      const values = leaseValues(topic, request, scanStart);
       const { firstDueAt, ...leased } = leasedOf(topic, await database.rows(leaseText, values));
       const isFull = leased.deliveries.length >= request.limit && request.suspects !== true;
-      front.note(topic, since, isFull ? firstDueAt : null);
+      scanStarts.record(topic, scanStart, isFull ? firstDueAt : null);
       return leased;
     },
 
@@ -158,24 +158,24 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
     },
   };
 
-  /** The tokens of those that are good. */
+  /** The tokens of leases that were extended. */
   async function extendOf(topic: string, leases: readonly Lease[], leaseMs: number): Promise<string[]> {
-    const hands = handsOf(leases);
-    if (hands.seqs.length === 0) return [];
-    const values = [...valuesOf(topic, hands), clampMs(leaseMs)];
+    const groups = groupLeases(leases);
+    if (groups.seqs.length === 0) return [];
+    const values = [...valuesOf(topic, groups), clampMs(leaseMs)];
     try {
       const [row] = await database.rows('SELECT {schema}.extend($1, $2, $3, $4, $5)', values);
       const isGood = row![0] as boolean[];
-      return hands.places.filter((_, index) => isGood[index]).map((place) => leases[place]!.token);
+      return groups.places.filter((_, index) => isGood[index]).map((place) => leases[place]!.token);
     } catch (error) {
-      // Nobody can have a lease of a topic that never was.
+      // A topic that does not exist has no leases.
       if (error instanceof TopicError) return [];
       throw error;
     }
   }
 }
 
-/** Rows that begin with their place; one more than the page has says that there is another page. */
+/** Rows begin with their cursor. `rows` has one more than `limit` if there is another page. */
 function pageOf<T>(rows: readonly Row[], limit: number, read: (row: Row) => T): Page<T> {
   const shown = rows.slice(0, limit);
   return { items: shown.map(read), cursor: rows.length > limit ? String(shown.at(-1)?.[0]) : undefined };
@@ -183,7 +183,7 @@ function pageOf<T>(rows: readonly Row[], limit: number, read: (row: Row) => T): 
 
 function among(ids: readonly string[], row: Row | undefined): boolean[] {
   const found = new Set(row?.[0] as string[]);
-  // Named twice, it was done once.
+  // If an id occurs twice, only the first is true.
   return ids.map((id) => found.delete(id));
 }
 

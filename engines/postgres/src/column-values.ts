@@ -1,17 +1,16 @@
-/** Of texts that came from outside, and must be stored whatever is in them: PostgreSQL knows neither NUL nor half a character. */
+/** For texts from outside that must be stored whatever they contain: PostgreSQL accepts neither NUL nor lone surrogates. */
 export function storableText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd');
 }
 
 /**
- * Of texts that are only ever compared, so that any text can be one: as it is, or, where PostgreSQL could not keep it, as JSON. No two
- * texts become the same.
+ * For texts that are only compared: unchanged, or as JSON if PostgreSQL could not store them. Different texts stay different.
  */
 export function comparableText(text: string): string {
   return /[\0\\\ud800-\udfff]/.test(text) ? JSON.stringify(text) : text;
 }
 
-/** JSON that PostgreSQL can take apart: it stores an escape that it cannot read, and fails when it is asked for it. */
+/** JSON that PostgreSQL can parse: it stores some escapes that it later fails to read. */
 export function storableJson(value: unknown): string {
   const text = JSON.stringify(value);
   if (!unreadable.test(text)) return text;

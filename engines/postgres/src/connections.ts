@@ -11,12 +11,12 @@ export interface ConnectionOptions {
   readonly answerWithinMs?: number | undefined;
 }
 
-/** How the engine gets at connections, and what they promise. */
+/** Where connections come from, and their durability. */
 export interface Connections {
   readonly pool: PostgresPool;
   /** After `checkDurability`. */
   durability(): 'process' | 'power';
-  /** Rejects when the connections of a given pool promise something else than was asked for. */
+  /** Rejects when the connections of a given pool have another durability than the option says. */
   checkDurability(database: Database): Promise<void>;
   openListener(): Promise<Listener>;
   close(): Promise<void>;
@@ -56,7 +56,7 @@ function ownConnections(
     options: `-c synchronous_commit=${durability === 'power' ? 'on' : 'off'}`,
   };
   const pool = new pg.Pool({ ...config, max: connectionsMax });
-  // An idle connection that is lost is replaced when one is needed; who is using one hears of it there.
+  // The pool replaces a lost idle connection when one is needed; a query on a lost connection rejects by itself.
   pool.on('error', () => {});
   return {
     pool: pool as unknown as PostgresPool,
@@ -93,7 +93,7 @@ function connectionsOfPool(pool: PostgresPool, wanted: 'process' | 'power' | und
       return listenerOf(client as unknown as pg.Client, async () => client.release(true));
     },
 
-    close: async () => {}, // whose pool it is ends it
+    close: async () => {}, // the owner of the pool ends it
   };
 }
 

@@ -23,7 +23,7 @@ const liftText = `WITH gone AS (DELETE FROM {schema}.control WHERE id = $1 RETUR
   freed AS (UPDATE {schema}.topic SET releasing = true FROM gone WHERE name = gone.topic)
   UPDATE {schema}.control_sheet SET version = version + 1 WHERE EXISTS (SELECT FROM gone) RETURNING (SELECT topic FROM gone)`;
 
-/** `wake`: what a control had stopped may flow. */
+/** `wake` is called when a control has changed: events of the topic may be due. */
 export function postgresControls(database: Database, wake: (topic: string) => void): Controls {
   return {
     async impose(control, act, forMs) {
@@ -34,7 +34,7 @@ export function postgresControls(database: Database, wake: (topic: string) => vo
         ...[act.who, act.why, forMs === undefined ? null : clampMs(forMs)],
       ]);
       wake(control.topic);
-      return standingOf(row!);
+      return activeControlOf(row!);
     },
 
     async lift(id, act) {
@@ -50,7 +50,7 @@ export function postgresControls(database: Database, wake: (topic: string) => vo
       const rows = await database.rows(
         `SELECT version, ${columns} FROM {schema}.control_sheet LEFT JOIN {schema}.control ON true ORDER BY since, id`,
       );
-      const controls = rows.filter((row) => row[1] !== null).map((row) => standingOf(row.slice(1)));
+      const controls = rows.filter((row) => row[1] !== null).map((row) => activeControlOf(row.slice(1)));
       return { version: rows[0]![0] as number, controls };
     },
   };
@@ -60,7 +60,7 @@ async function endControls(database: Database): Promise<void> {
   await database.rows('SELECT {schema}.end_controls({schema}.now_ms())');
 }
 
-function standingOf([id, control, who, why, since, until]: Row): ActiveControl {
+function activeControlOf([id, control, who, why, since, until]: Row): ActiveControl {
   const act: Act = { who: who as string, why: why as string };
   return {
     id: id as string,

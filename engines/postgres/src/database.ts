@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from 'holdfast';
 import pg from 'pg';
-import { isCollision, isUnanswered, toldOfNul, translated } from './postgres-errors.ts';
+import { explainNul, isCollision, isUnanswered, toPostgresError } from './postgres-errors.ts';
 
 /** The part of a `pg` client that we use, and what a handler's `commit` gets. */
 export interface PostgresTransaction {
@@ -15,7 +15,7 @@ export interface PostgresPool {
 }
 
 interface PoolMember {
-  /** `true`: it is broken, and not given to anyone again. */
+  /** `true`: it is broken, and the pool must not use it again. */
   release(destroy?: boolean): void;
   on(event: 'error', listener: () => void): unknown;
   off(event: 'error', listener: () => void): unknown;
@@ -24,10 +24,10 @@ interface PoolMember {
 /** A row as an array, in the order of the columns. */
 export type Row = readonly unknown[];
 
-/** Collisions of two transactions are tried again so often. */
+/** Attempts when two transactions collide. */
 const triesMax = 5;
 
-/** Statements on a pool: prepared once a connection, answered in arrays, with our own reading of values. */
+/** Statements on a pool: prepared once a connection, with rows as arrays and our own type parsers. */
 export class Database {
   /** The schema, quoted. */
   readonly schema: string;
@@ -48,20 +48,20 @@ export class Database {
       try {
         return (await this.#pool.query(config)).rows as Row[];
       } catch (error) {
-        if (!isCollision(error) || tries === triesMax) throw translated(toldOfNul(error, values));
+        if (!isCollision(error) || tries === triesMax) throw toPostgresError(explainNul(error, values));
       }
     }
   }
 
-  /** The same, inside a transaction of someone's. */
+  /** The same, inside a transaction. */
   async rowsWithin(
     tx: PostgresTransaction,
     text: string,
     values: readonly unknown[] = [],
   ): Promise<readonly Row[]> {
-    const asked = (tx as unknown as PostgresPool).query(this.#config(text, values));
-    const { rows } = await asked.catch((error) => {
-      throw toldOfNul(error, values);
+    const result = (tx as unknown as PostgresPool).query(this.#config(text, values));
+    const { rows } = await result.catch((error) => {
+      throw explainNul(error, values);
     });
     return rows as Row[];
   }
@@ -71,7 +71,7 @@ export class Database {
       try {
         return await this.#attempt(work);
       } catch (error) {
-        if (!isCollision(error) || tries === triesMax) throw translated(error);
+        if (!isCollision(error) || tries === triesMax) throw toPostgresError(error);
       }
     }
   }
@@ -80,7 +80,7 @@ export class Database {
     const client = await this.#pool.connect();
     let isBroken = false;
     const onError = () => {
-      isBroken = true; // the query that is under way rejects with it
+      isBroken = true; // the pending query rejects with it
     };
     client.on('error', onError);
     try {
@@ -102,7 +102,7 @@ export class Database {
     let statement = this.#statements.get(text);
     if (statement === undefined) {
       const full = text.replaceAll('{schema}', this.schema);
-      // By what it says: engines that share a pool share its prepared statements.
+      // Named by a hash of its text: engines that share a pool share its prepared statements.
       const name = `holdfast_${createHash('sha256').update(full).digest('base64url').slice(0, 32)}`;
       statement = { name, text: full };
       this.#statements.set(text, statement);
@@ -113,7 +113,7 @@ export class Database {
 
 const numbers = new Set([20, 21, 23, 700, 701, 1700]);
 
-/** Ours, whatever parsers the application has set: 64-bit numbers are counts and times, which JavaScript can hold. */
+/** Independent of the parsers that the application has set. 64-bit numbers are counts and times: they fit into a JavaScript number. */
 const types = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     return numbers.has(oid) ? Number : pg.types.getTypeParser(oid, format as 'text');

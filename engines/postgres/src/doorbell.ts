@@ -1,32 +1,39 @@
-import { Alarm, type Clock } from 'holdfast';
+import { Timer } from 'holdfast';
 import type { Database } from './database.ts';
 
-/** A connection that hears notifications, for as long as it lasts. */
+/** A connection that receives notifications until it is lost. */
 export interface Listener {
-  onNotification(heard: (topic: string) => void): void;
+  onNotification(received: (topic: string) => void): void;
   onEnd(ended: () => void): void;
   listen(channel: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Notifications for a topic are at least this far apart: what a notification wakes looks at everything. */
+/** The shortest time between two notifications of a topic: a consumer that wakes up reads everything that is due. */
 const apartMs = 5;
 const retryMs = { first: 100, most: 5000 };
 
-/** Nobody is left to hear what a crash of the server takes back: it need not wait for the disk. */
+/** The time after a notification, and whether another one is to be sent at its end. */
+interface Gap {
+  readonly timer: Timer;
+  isPending: boolean;
+}
+
+/** A notification that a crash of the server undoes had no listener left: it need not wait for the disk. */
 const notifyText = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`;
 
 /**
- * Rings in this process at once, and in others by NOTIFY, but only when a consumer found nothing and went to sleep: a NOTIFY
- * takes a lock that all commits of the database share. It may fail to ring, so consumers look anyway.
+ * Rings in this process at once, and in others by NOTIFY, but only when a consumer sleeps: a NOTIFY takes a lock that all commits of
+ * the database share. It may fail to ring, so consumers also poll.
  */
 export class Doorbell {
   readonly #database: Database;
   readonly #channel: string;
   readonly #open: () => Promise<Listener>;
   readonly #rings = new Map<string, Set<() => void>>();
-  readonly #recent = new Map<string, Pause>();
-  readonly #retry: Pause;
+  /** By topic: a notification was sent less than `apartMs` ago. */
+  readonly #recent = new Map<string, Gap>();
+  readonly #retry: Timer;
   #listener: Listener | undefined;
   #isListening = false;
   #isClosed = false;
@@ -36,7 +43,7 @@ export class Doorbell {
     this.#database = database;
     this.#channel = channel;
     this.#open = open;
-    this.#retry = new Pause(database.clock, () => void this.#listen());
+    this.#retry = new Timer(database.clock, () => void this.#listen());
   }
 
   listen(topic: string, ring: () => void): () => void {
@@ -49,52 +56,53 @@ export class Doorbell {
     return () => void rings.delete(ring);
   }
 
-  /** For who is here. In a microtask: a listener may call the broker, and must find what rang it. */
+  /** For consumers of this process. In a microtask: a listener may call the broker, and must find the event that rang it. */
   ring(topic: string): void {
     for (const ring of this.#rings.get(topic) ?? [])
       queueMicrotask(() => this.#rings.get(topic)?.has(ring) && ring());
   }
 
-  /** For who is elsewhere; a little later where someone is here, who has been rung already and mostly takes it. */
+  /** For consumers of other processes; after `apartMs` if this process has a consumer, which mostly takes the event first. */
   notify(topic: string): void {
     const recent = this.#recent.get(topic);
-    if (recent) recent.isWanted = true;
-    else if (this.#rings.get(topic)?.size) this.#pause(topic).isWanted = true;
+    if (recent) recent.isPending = true;
+    else if (this.#rings.get(topic)?.size) this.#startGap(topic).isPending = true;
     else this.#send(topic);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#retry.end();
-    for (const pause of this.#recent.values()) pause.end();
-    const untold = [...this.#recent].filter(([, { isWanted }]) => isWanted);
+    this.#retry.clear();
+    for (const { timer } of this.#recent.values()) timer.clear();
+    const pending = [...this.#recent].filter(([, { isPending }]) => isPending);
     this.#recent.clear();
-    await Promise.all(untold.map(([topic]) => this.#tell(topic)));
+    await Promise.all(pending.map(([topic]) => this.#sendNow(topic)));
     await this.#listener?.close();
   }
 
   #send(topic: string): void {
-    this.#pause(topic);
-    void this.#tell(topic);
+    this.#startGap(topic);
+    void this.#sendNow(topic);
   }
 
-  async #tell(topic: string): Promise<void> {
+  async #sendNow(topic: string): Promise<void> {
     try {
       await this.#database.rows(notifyText, [this.#channel, topic]);
     } catch {
-      // It may fail to ring: who sleeps looks again by itself.
+      // It may fail to ring: consumers also poll.
     }
   }
 
-  #pause(topic: string): Pause {
-    const pause = new Pause(this.#database.clock, () => {
+  #startGap(topic: string): Gap {
+    const timer = new Timer(this.#database.clock, () => {
       this.#recent.delete(topic);
-      // What came since the last notification may have been overlooked by whom it woke.
-      if (pause.isWanted) this.#send(topic);
+      // The consumer that the last notification woke may have read before this event was there.
+      if (gap.isPending) this.#send(topic);
     });
-    this.#recent.set(topic, pause);
-    pause.start(apartMs);
-    return pause;
+    const gap: Gap = { timer, isPending: false };
+    this.#recent.set(topic, gap);
+    timer.setIn(apartMs);
+    return gap;
   }
 
   async #listen(): Promise<void> {
@@ -106,10 +114,10 @@ export class Doorbell {
       listener.onEnd(() => this.#lost());
       await listener.listen(this.#channel);
       this.#waitMs = retryMs.first;
-      // Whatever was missed while nobody listened.
+      // Notifications may have been missed without a connection.
       for (const topic of this.#rings.keys()) this.ring(topic);
     } catch {
-      // The server is away, as every other call says; here it only means that consumers look by themselves.
+      // The server cannot be reached, as every other call reports; consumers poll meanwhile.
       this.#lost();
     }
   }
@@ -117,31 +125,7 @@ export class Doorbell {
   #lost(): void {
     if (this.#isClosed) return;
     this.#listener = undefined;
-    this.#retry.start(this.#waitMs);
+    this.#retry.setIn(this.#waitMs);
     this.#waitMs = Math.min(retryMs.most, this.#waitMs * 2);
-  }
-}
-
-class Pause extends Alarm {
-  isWanted = false;
-  readonly #clock: Clock;
-  readonly #over: () => void;
-
-  constructor(clock: Clock, over: () => void) {
-    super();
-    this.#clock = clock;
-    this.#over = over;
-  }
-
-  start(ms: number): void {
-    this.#clock.set(this, this.#clock.now() + ms);
-  }
-
-  end(): void {
-    this.#clock.clear(this);
-  }
-
-  override ring(): void {
-    this.#over();
   }
 }

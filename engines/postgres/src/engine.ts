@@ -17,7 +17,7 @@ import { connectionsOf } from './connections.ts';
 import { Database, type PostgresPool, type PostgresTransaction } from './database.ts';
 import { Doorbell } from './doorbell.ts';
 import { postgresLedger } from './ledger.ts';
-import { dropBuckets, makeBuckets } from './mark-partitions.ts';
+import { createMarkPartitions, dropMarkPartitions } from './mark-partitions.ts';
 import { migrate } from './migrate.ts';
 import { postgresRateLimits } from './rate-limits.ts';
 import { migrations } from './schema/migrations.ts';
@@ -32,7 +32,7 @@ export interface PostgresOptions {
   readonly pool?: PostgresPool | undefined;
   /** Everything of ours lives in it; `holdfast` unless given. */
   readonly schema?: string | undefined;
-  /** True: a database without that schema is refused and left as it is, for those who only look. */
+  /** True: a database without that schema is refused and left as it is, for tools that only read. */
   readonly mustExist?: boolean | undefined;
   /**
    * What an answer survives. `power`, unless given: anything (`synchronous_commit = on`). `process`: the death of any of your
@@ -42,8 +42,8 @@ export interface PostgresOptions {
   /** Connections of the pool that is made for `url`; 10 unless given. One more listens where there is a doorbell. */
   readonly connectionsMax?: number | undefined;
   /**
-   * A statement that has no answer for so long is given up, and its connection with it: a way that is cut says nothing. Those of a handler's
-   * `commit` are among them. 30 s unless given; a `pool` of your own has its `query_timeout`.
+   * The timeout of a statement, also of those in a handler's `commit`; its connection is closed, because a broken network gives no
+   * error. 30 s unless given; a `pool` of your own has its `query_timeout`.
    */
   readonly answerWithinMs?: number | undefined;
   readonly limits?: Partial<SizeLimits> | undefined;
@@ -51,11 +51,11 @@ export interface PostgresOptions {
   readonly keepMarksMs?: number | undefined;
   /** How long parked events are kept; 30 days unless given. */
   readonly keepParkedMs?: number | undefined;
-  /** A transaction that is open for longer is worth a warning; a minute unless given. Looked at by `sweep`. */
+  /** `sweep` warns of a transaction that is open for longer; a minute unless given. */
   readonly longTransactionMs?: number | undefined;
-  /** Told what an operator should know; unless given, `process.emitWarning`. */
+  /** Receives warnings for an operator; unless given, `process.emitWarning`. */
   readonly onWarning?: ((warning: PostgresWarning) => void) | undefined;
-  /** For ids and for pauses of our own: times of events are the server's. */
+  /** For ids and timers of this process; times of events are the server's. */
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
 }
@@ -109,14 +109,14 @@ const dayMs = 24 * 60 * 60 * 1000;
 /** The longest name that PostgreSQL does not cut. */
 const nameBytesMax = 63;
 
-/** Connects, brings the schema up to date, and gives the engine. Rejects with a sentence when any of it is impossible. */
+/** Connects and brings the schema up to date. Rejects with an error that names the reason if either is impossible. */
 export async function openPostgres(options: PostgresOptions): Promise<PostgresEngine> {
   refuseUnknown(known, options);
   const { schema = 'holdfast', clock = systemClock, random = systemRandom } = options;
   const { keepMarksMs = 60 * dayMs, keepParkedMs = 30 * dayMs, longTransactionMs = 60_000 } = options;
   const { onWarning = emitWarning, mustExist = false } = options;
   if (typeof mustExist !== 'boolean') throw new OptionsError('mustExist', mustExist, 'true or false');
-  checkSchema(schema);
+  assertSchemaName(schema);
   for (const [name, value] of Object.entries({ keepMarksMs, keepParkedMs, longTransactionMs })) {
     if (!(value >= 0 && value < Infinity)) throw new OptionsError(name, value, 'a number of ms from 0');
   }
@@ -125,7 +125,7 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresEn
   const database = new Database(connections.pool, schema, clock);
   try {
     await migrate(database, schema, migrations, mustExist);
-    await makeBuckets(database, schema);
+    await createMarkPartitions(database, schema);
     await connections.checkDurability(database);
   } catch (error) {
     await connections.close();
@@ -149,8 +149,8 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresEn
 
     async sweep(limit) {
       await watchVacuum();
-      await makeBuckets(database, schema);
-      const dropped = await dropBuckets(database, schema, keepMarksMs);
+      await createMarkPartitions(database, schema);
+      const dropped = await dropMarkPartitions(database, schema, keepMarksMs);
       return dropped + (await sweepRows(database, limit, keepMarksMs, writeAudit));
     },
 
@@ -161,7 +161,7 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresEn
   };
 }
 
-function checkSchema(schema: string): void {
+function assertSchemaName(schema: string): void {
   if (schema === '' || Buffer.byteLength(schema) > nameBytesMax || schema.includes('\0')) {
     throw new OptionsError('schema', schema, `a name of 1 to ${nameBytesMax} bytes`);
   }

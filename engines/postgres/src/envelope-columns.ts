@@ -2,7 +2,7 @@ import type { Envelope, Headers, NewEvent } from '@holdfast/contracts';
 import type { Row } from './database.ts';
 import { payloadOf } from './payload-columns.ts';
 
-/** Of an envelope, in this order wherever one is read. */
+/** The columns of an envelope, in the order in which `envelopeOf` reads them. */
 export const envelopeColumns =
   'id, body, bytes, bytes_are_text, type, key, tenant, extras, origin, replay, first_seen_at, expires_at';
 
@@ -39,7 +39,7 @@ export function envelopeOf(row: Row, topic: string, from = 0): Envelope {
   };
 }
 
-/** What is not said, or is the id anyway, is not stored. */
+/** `null` if there is nothing to store: missing fields, and those equal to the id, are left out. */
 export function extrasOf(
   { headers, correlationId, idempotencyKey }: Pick<NewEvent, 'headers' | 'correlationId' | 'idempotencyKey'>,
   id: string,

@@ -1,31 +1,31 @@
 import type { Lease } from '@holdfast/contracts';
 
-/** Leases of one topic, sorted by the hand they are in, as the functions of the schema take them. */
-export interface Hands {
+/** Leases of one topic by lease group, as the functions of the schema take them. */
+export interface LeaseGroups {
   readonly tokens: readonly number[];
-  /** Events of each hand. */
+  /** The number of events of each group. */
   readonly counts: readonly number[];
   readonly seqs: readonly number[];
-  /** Where each of `seqs` was given. */
+  /** The index in the batch of each of `seqs`. */
   readonly places: readonly number[];
 }
 
-/** Tokens that we never gave, and a lease that is named twice, are in no hand: they are lost. */
-export function handsOf(leases: readonly Lease[], places: Iterable<number> = leases.keys()): Hands {
-  const hands = new Map<number, Map<number, number>>();
+/** An invalid token, and the second of two equal leases, are left out: their settlement is `lease_lost`. */
+export function groupLeases(leases: readonly Lease[], places: Iterable<number> = leases.keys()): LeaseGroups {
+  const groups = new Map<number, Map<number, number>>();
   for (const place of places) {
     const [token, seq] = tokenParts(leases[place]!.token);
     if (token === undefined || seq === undefined) continue;
-    const hand = hands.get(token) ?? new Map<number, number>();
-    hands.set(token, hand);
-    if (!hand.has(seq)) hand.set(seq, place);
+    const group = groups.get(token) ?? new Map<number, number>();
+    groups.set(token, group);
+    if (!group.has(seq)) group.set(seq, place);
   }
-  const all = [...hands.values()];
+  const all = [...groups.values()];
   return {
-    tokens: [...hands.keys()],
+    tokens: [...groups.keys()],
     counts: all.map(({ size }) => size),
-    seqs: all.flatMap((hand) => [...hand.keys()]),
-    places: all.flatMap((hand) => [...hand.values()]),
+    seqs: all.flatMap((group) => [...group.keys()]),
+    places: all.flatMap((group) => [...group.values()]),
   };
 }
 

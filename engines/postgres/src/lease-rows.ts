@@ -8,19 +8,19 @@ export const leaseText = `SELECT token, seq, id, body, bytes, bytes_are_text, ty
 /** Where the columns of an envelope begin. */
 const envelopeFrom = 2;
 
-/** `since`: where in the line to begin, epoch ms; 0: at its front. */
-export function leaseValues(topic: string, request: LeaseRequest, since: number): unknown[] {
+/** `scanStart`: the due time at which to begin to read the ready queue, epoch ms; 0: at its front. */
+export function leaseValues(topic: string, request: LeaseRequest, scanStart: number): unknown[] {
   const { owner, limit, leaseMs, runMax = 1, retriesShare = null, suspects = false, bytesMax } = request;
   const bytes = bytesMax === undefined ? null : Math.floor(bytesMax);
-  return [topic, owner, limit, clampMs(leaseMs), runMax, retriesShare, suspects, since, bytes];
+  return [topic, owner, limit, clampMs(leaseMs), runMax, retriesShare, suspects, scanStart, bytes];
 }
 
-/** What was leased, and when the first of it was due. */
+/** The deliveries, and the due time of the first. */
 export function leasedOf(
   topic: string,
   [head, ...rows]: readonly Row[],
 ): Leased & { readonly firstDueAt: number | null } {
-  const [suspects, nextDueInMs, controlsVersion, firstDueAt] = JSON.parse(head![9] as string) as Standing;
+  const [suspects, nextDueInMs, controlsVersion, firstDueAt] = JSON.parse(head![9] as string) as LeaseSummary;
   return {
     deliveries: rows.map((row) => deliveryOf(topic, row)),
     suspects,
@@ -30,7 +30,7 @@ export function leasedOf(
   };
 }
 
-type Standing = [
+type LeaseSummary = [
   suspects: number,
   nextDueInMs: number | null,
   controlsVersion: number,

@@ -2,46 +2,53 @@ import pg from 'pg';
 import type { Database, Row } from './database.ts';
 import { lockSchema } from './migrate.ts';
 
-/** A time-ordered id begins with 48 bits of ms; its first five digits are so much time. */
+/** A time-ordered id begins with 48 bits of ms: its fifth hex digit changes every 2^28 ms. */
 const digitsMs = 2 ** 28;
 /** Two steps of the fifth digit, about six days. */
-const bucketMs = 2 * digitsMs;
-/** Buckets for which there is a table before anyone needs it. */
-const bucketsAhead = 5;
+const partitionMs = 2 * digitsMs;
+/** Partitions that are created in advance. */
+const partitionsAhead = 5;
 
 const nowText = 'SELECT {schema}.now_ms()';
 const tablesText = `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
   WHERE i.inhparent = '{schema}.mark'::regclass AND c.relname <> 'mark_other'`;
 
-/** Marks of a few days are a table of their own, so that old ones go with the table and leave nothing to vacuum. */
-export async function makeBuckets(database: Database, schema: string): Promise<void> {
+/** Marks of about six days share a partition: dropping it removes them and leaves nothing to vacuum. */
+export async function createMarkPartitions(database: Database, schema: string): Promise<void> {
   const [[now]] = (await database.rows(nowText)) as [[number]];
-  const current = Math.floor(now / bucketMs);
-  const wanted = Array.from({ length: bucketsAhead + 2 }, (_, index) => (current - 1 + index) * bucketMs);
+  const current = Math.floor(now / partitionMs);
+  const wanted = Array.from(
+    { length: partitionsAhead + 2 },
+    (_, index) => (current - 1 + index) * partitionMs,
+  );
   if (isComplete(wanted, await database.rows(tablesText))) return;
   await database.transaction(async (tx) => {
     await lockSchema(tx, schema);
     if (isComplete(wanted, await database.rowsWithin(tx, tablesText))) return;
-    // Short: who marks waits behind us.
+    // Short: writers of marks wait for this lock.
     await tx.query(`SET LOCAL lock_timeout = '2s'`);
     const parent = `${pg.escapeIdentifier(schema)}.mark`;
     for (const startMs of wanted) {
-      const range = `FROM ('${prefixOf(startMs)}') TO ('${prefixOf(startMs + bucketMs)}')`;
+      const range = `FROM ('${prefixOf(startMs)}') TO ('${prefixOf(startMs + partitionMs)}')`;
       const table = `${pg.escapeIdentifier(schema)}.${tableOf(startMs)}`;
       await tx.query(`CREATE TABLE IF NOT EXISTS ${table} PARTITION OF ${parent} FOR VALUES ${range}`);
     }
   });
 }
 
-/** Drops the tables in which nothing was marked for so long; says how many. */
-export async function dropBuckets(database: Database, schema: string, keepMs: number): Promise<number> {
+/** Drops partitions without a mark of the last `keepMs`; returns how many. */
+export async function dropMarkPartitions(
+  database: Database,
+  schema: string,
+  keepMs: number,
+): Promise<number> {
   const [[now]] = (await database.rows(nowText)) as [[number]];
   let dropped = 0;
   for (const [found] of await database.rows(tablesText)) {
     const name = found as string;
-    if (startOf(name) + bucketMs + keepMs > now) continue;
+    if (startOf(name) + partitionMs + keepMs > now) continue;
     const table = `${pg.escapeIdentifier(schema)}.${name}`;
-    // An old event may have been marked lately: a replay out of the parking lot.
+    // An old event may have been marked recently, by a replay of a parked event.
     const young = await database.rows(`SELECT FROM ${table} WHERE marked_at > $1 LIMIT 1`, [
       Math.floor(now - keepMs),
     ]);
@@ -68,7 +75,7 @@ function startOf(table: string): number {
   return Number.parseInt(table.slice('mark_'.length), 16) * digitsMs;
 }
 
-/** The first five digits of ids of that time. */
+/** The first five digits of the ids of that time. */
 function prefixOf(ms: number): string {
   return (ms / digitsMs).toString(16).padStart(5, '0');
 }

@@ -3,10 +3,10 @@ import type { Database, PostgresTransaction } from './database.ts';
 import { PostgresSchemaError } from './postgres-errors.ts';
 import { type Migration, migrations } from './schema/migrations.ts';
 
-/** Any number; the same for all who migrate. */
+/** Any number, the same in all processes. */
 const lockClass = 0x40fd;
 
-/** Brings the schema to the version we know. Of many who start at once one does it, and the others wait. */
+/** Brings the schema to the newest known version. If several processes start at once, one migrates and the others wait. */
 export async function migrate(
   database: Database,
   name: string,
@@ -30,7 +30,7 @@ export async function migrate(
   });
 }
 
-/** Of many who would change the schema one does, until its transaction ends. */
+/** Only one transaction may change the schema: the others wait until it ends. */
 export async function lockSchema(tx: PostgresTransaction, name: string): Promise<void> {
   await tx.query('SELECT pg_advisory_xact_lock($1, hashtext($2))', [lockClass, name]);
 }

@@ -14,7 +14,7 @@ import { payloadColumns, payloadOf } from './payload-columns.ts';
 import { columnOf } from './publish.ts';
 import { parkAgain } from './schema/park-again.ts';
 
-/** In this order wherever a parked event is read. */
+/** In the order in which `parkedOf` reads them. */
 export const parkedColumns = `${envelopeColumns}, topic, status, parked_at, parkings, removed_at, operation, reason, message, stop,
   final_attempt, error, story, original, edits, discarded`;
 

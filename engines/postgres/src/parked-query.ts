@@ -11,7 +11,7 @@ export interface ParkedQuery {
 const statuses: ReadonlySet<string> = new Set<ParkedStatus>(['parked', 'replaying', 'resolved', 'discarded']);
 const plain = ['topic', 'type', 'key', 'tenant', 'operation', 'reason', 'stop', 'fingerprint'] as const;
 
-/** The meaning of a filter, as `matches` of the contracts has it. */
+/** The same meaning as `matches` of the contracts. */
 export function parkedQuery(filter: ParkedFilter): ParkedQuery {
   const conditions: string[] = [];
   const values: unknown[] = [];
@@ -20,7 +20,7 @@ export function parkedQuery(filter: ParkedFilter): ParkedQuery {
     conditions.push(condition.replaceAll('?', `$${values.length}`));
   };
   const { ids, from, to, text, status = 'parked' } = filter;
-  // As text and not as a value: partial indexes are found by it.
+  // A literal and not a parameter: the planner needs it to choose a partial index.
   conditions.push(statuses.has(status) ? `status = '${status}'` : 'false');
   for (const name of plain) if (filter[name] !== undefined) add(`${name} = ?`, filter[name]);
   if (filter.isFree) conditions.push('operation IS NULL');
@@ -34,7 +34,7 @@ export function parkedQuery(filter: ParkedFilter): ParkedQuery {
   return { where: conditions.join(' AND '), values, next: values.length + 1 };
 }
 
-/** Which letters are the same depends on the locale of the database, but for the first 128: the others are told here. */
+/** Case folding of ASCII does not depend on the locale of the database; that of other letters does, so both cases are listed here. */
 function containing(text: string): [operator: string, pattern: string] {
   if (!/[^\0-\x7f]/.test(text)) return ['ILIKE', `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`];
   return ['~', Array.from(text.toLowerCase(), eitherCase).join('')];
@@ -45,7 +45,7 @@ function eitherCase(small: string): string {
   return large.toLowerCase() === small && large !== small ? `(?:${small}|${large})` : literally(small);
 }
 
-/** No sign means anything but itself. */
+/** An escape: no character has a meaning in the pattern. */
 function literally(sign: string): string {
   return `\\U${sign.codePointAt(0)!.toString(16).padStart(8, '0')}`;
 }

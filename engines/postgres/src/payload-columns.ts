@@ -1,6 +1,6 @@
 import type { Payload } from '@holdfast/contracts';
 
-/** PostgreSQL's text takes every character but NUL: text with one is kept as bytes, and remembered as text. */
+/** PostgreSQL's text type accepts every character but NUL: a text with NUL is stored as bytes, and flagged as text. */
 export interface PayloadColumns {
   readonly body: string | null;
   readonly bytes: Uint8Array | null;
@@ -21,7 +21,7 @@ export function payloadOf(body: unknown, bytes: unknown, bytesAreText: unknown):
   return bytesAreText === true ? decoder.decode(bytes as Uint8Array) : new Uint8Array(bytes as Uint8Array);
 }
 
-/** The driver knows bytes by this class. */
+/** The driver recognises bytes by this class. */
 function bufferOf(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -1,14 +1,14 @@
 import { TopicError } from '@holdfast/contracts';
 import { HoldfastError, OptionsError } from 'holdfast';
 
-/** The server cannot be reached, or went away in the middle: what was asked may or may not have been done. Ask again. */
+/** The server cannot be reached, or the connection was lost: the call may or may not have been executed. Repeat it. */
 export class PostgresUnavailableError extends HoldfastError {
   constructor(cause: unknown) {
     super('HOLDFAST_POSTGRES_UNAVAILABLE', `PostgreSQL cannot be reached: ${messageOf(cause)}`, { cause });
   }
 }
 
-/** The server has no room left: on disk, in memory, for connections. Nothing was stored. */
+/** The server has no disk, memory or connections left. Nothing was stored. */
 export class PostgresFullError extends HoldfastError {
   constructor(cause: unknown) {
     const { code } = cause as { code: string };
@@ -17,7 +17,7 @@ export class PostgresFullError extends HoldfastError {
   }
 }
 
-/** The schema in the database was made by a version of this package that ours cannot work with, or was to be there and is not. */
+/** The schema was made by a version of this package that this one cannot work with; or it must exist and does not. */
 export class PostgresSchemaError extends HoldfastError {
   constructor(schema: string, found?: number, wanted?: number) {
     const wrong =
@@ -29,7 +29,7 @@ export class PostgresSchemaError extends HoldfastError {
 }
 
 const diskFull = '53100';
-const unkeptCharacter = '22021';
+const invalidCharacter = '22021';
 /** SQLSTATE of our own functions: a topic that was never declared. */
 const unknownTopic = 'HF404';
 const systemCodes = new Set([
@@ -42,8 +42,8 @@ const systemCodes = new Set([
   'ENETUNREACH',
 ]);
 
-/** What the driver threw, in words that a caller can act on; anything else as it is. */
-export function translated(error: unknown): unknown {
+/** Errors of the driver that a caller can act on become errors of ours; others stay as they are. */
+export function toPostgresError(error: unknown): unknown {
   const { code = '', message = '' } = (error ?? {}) as { code?: string; message?: string };
   if (code === unknownTopic) return new TopicError(message, 'was never declared');
   if (isUnavailable(code, message)) return new PostgresUnavailableError(error);
@@ -51,28 +51,28 @@ export function translated(error: unknown): unknown {
   return error;
 }
 
-/** A NUL where PostgreSQL cannot keep one: which text it was the driver does not say, but what was sent does. */
-export function toldOfNul(error: unknown, values: readonly unknown[]): unknown {
-  if ((error as { code?: string } | undefined)?.code !== unkeptCharacter) return error;
+/** PostgreSQL cannot store a NUL in a text. The driver does not name the text: it is looked for in `values`. */
+export function explainNul(error: unknown, values: readonly unknown[]): unknown {
+  if ((error as { code?: string } | undefined)?.code !== invalidCharacter) return error;
   const text = values.flat().find((value) => typeof value === 'string' && value.includes('\0'));
   return new OptionsError('a text for PostgreSQL', text, 'one without NUL');
 }
 
-/** The driver stopped waiting, and the connection still waits. */
+/** The query timed out in the driver, and the connection still waits for the server. */
 export function isUnanswered(error: unknown): boolean {
   return (error as Error | undefined)?.message === 'Query read timeout';
 }
 
-/** Nothing was done, and the same may succeed at once. */
+/** A serialization failure or a deadlock: nothing was stored, and the same call may succeed at once. */
 export function isCollision(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: string };
   return code === '40001' || code === '40P01';
 }
 
 function isUnavailable(code: string, message: string): boolean {
-  // 08: connection; 57P01 to 57P03: the server is going, or not there yet; 25006: a standby that was the primary.
+  // 08: connection; 57P01 to 57P03: the server stops, or starts; 25006: a standby that was the primary.
   if (/^(08|57P0[1-3]|25006)/.test(code) || systemCodes.has(code)) return true;
-  // A log that cannot be written ends the server, and nobody knows how much of it was.
+  // The server stops when it cannot write its log, and it is unknown how much of it was written.
   if (code === diskFull && message.includes('pg_wal')) return true;
   // The driver has no codes for these.
   return (

@@ -12,7 +12,7 @@ export interface Publication {
   readonly values: readonly unknown[];
 }
 
-/** Of these a column is sent only if one of the events has something to say in it. */
+/** A column is sent only if at least one event has a value for it. */
 const columns = [
   ...([
     'body',
@@ -72,7 +72,7 @@ export function publishedOf({ ids }: Publication, [row]: readonly Row[]): Publis
   return ids.map((id, index) => ({ id, duplicate: duplicates.has(index + 1) }));
 }
 
-/** A column in which nobody says anything is sent as one null. */
+/** A column without any value is sent as one null. */
 export function columnOf<T>(
   values: readonly (T | null | undefined)[],
 ): readonly (T | null | undefined)[] | null {

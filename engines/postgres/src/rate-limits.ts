@@ -33,7 +33,7 @@ export function postgresRateLimits(database: Database): RateLimits {
     },
 
     async forget(keys) {
-      await database.rows('DELETE FROM {schema}.counter WHERE key = ANY ($1)', [keys.map(comparableText)]);
+      await database.rows('DELETE FROM {schema}.rate_limit WHERE key = ANY ($1)', [keys.map(comparableText)]);
     },
   };
 }

@@ -30,11 +30,11 @@ const unselectText = `WITH back AS (
   UPDATE {schema}.replay SET selected = selected - n FROM counted WHERE id = $1 RETURNING n`;
 const selectedText = `SELECT ${parkedColumns} FROM {schema}.parked WHERE operation = $1 AND status = 'parked'
   ORDER BY parked_at, id LIMIT $2`;
-const releasedText = `WITH told AS (
+const releasedText = `WITH released AS (
     UPDATE {schema}.parked SET status = 'replaying' WHERE id = ANY ($2) AND operation = $1 AND status = 'parked' RETURNING 1
-  ) UPDATE {schema}.replay SET released = released + (SELECT count(*) FROM told) WHERE id = $1`;
+  ) UPDATE {schema}.replay SET released = released + (SELECT count(*) FROM released) WHERE id = $1`;
 
-/** Replays as rows: what `advanceReplay` decides is one statement or one transaction each. */
+/** Replays as rows: each step of `advanceReplay` is one statement or one transaction. */
 export function postgresReplays({ database, writeAudit, newId }: TriageParts): Replays {
   return {
     async begin(request, act) {
@@ -101,7 +101,7 @@ export function postgresReplays({ database, writeAudit, newId }: TriageParts): R
           events.map((event) => replayed(event, id)),
         );
       }
-      // Those that were heard of meanwhile have counted themselves.
+      // Events with an outcome meanwhile are counted already.
       await database.rows(releasedText, [id, chosen.map((event) => event.id)]);
       return chosen.length;
     },

@@ -1,34 +1,34 @@
 import type { Clock } from 'holdfast';
 
-/** For so long a claim may begin where the one before it did: what came to the front meanwhile waits no longer than this. */
-const trustMs = 50;
+/** How long a scan start is used: an event that becomes due before it waits at most this long. */
+const validMs = 50;
 
-/** Where the front of each line is, while claims come one after the other and are full. */
-export class LineFront {
+/** The due time at which the next lease of a topic begins to read the ready queue, while leases follow each other and are full. */
+export class ScanStart {
   readonly #clock: Clock;
-  readonly #fronts = new Map<string, { readonly dueAt: number; readonly until: number }>();
+  readonly #starts = new Map<string, { readonly dueAt: number; readonly until: number }>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** 0: nobody knows. */
-  since(topic: string): number {
-    const front = this.#fronts.get(topic);
-    return front !== undefined && this.#clock.now() < front.until ? front.dueAt : 0;
+  /** 0: from the front of the queue. */
+  of(topic: string): number {
+    const start = this.#starts.get(topic);
+    return start !== undefined && this.#clock.now() < start.until ? start.dueAt : 0;
   }
 
-  /** A claim that began at `since` found `dueAt` first; `null`: it did not fill its hands. */
-  note(topic: string, since: number, dueAt: number | null): void {
-    if (dueAt === null) this.#fronts.delete(topic);
-    // Only who has looked at the very front knows that nothing was before it.
-    else if (since === 0) this.#fronts.set(topic, { dueAt, until: this.#clock.now() + trustMs });
-    else this.#moved(topic, dueAt);
+  /** A lease that began at `scanStart` found `dueAt` first; `null`: it was not full. */
+  record(topic: string, scanStart: number, dueAt: number | null): void {
+    if (dueAt === null) this.#starts.delete(topic);
+    // Only a lease that began at the front knows that nothing is before `dueAt`.
+    else if (scanStart === 0) this.#starts.set(topic, { dueAt, until: this.#clock.now() + validMs });
+    else this.#moveOn(topic, dueAt);
   }
 
-  #moved(topic: string, dueAt: number): void {
-    const front = this.#fronts.get(topic);
-    if (front !== undefined)
-      this.#fronts.set(topic, { dueAt: Math.max(front.dueAt, dueAt), until: front.until });
+  #moveOn(topic: string, dueAt: number): void {
+    const start = this.#starts.get(topic);
+    if (start !== undefined)
+      this.#starts.set(topic, { dueAt: Math.max(start.dueAt, dueAt), until: start.until });
   }
 }

@@ -11,7 +11,7 @@ import {
 } from '@holdfast/contracts';
 import { storableJson, storableText } from './column-values.ts';
 import type { Database, PostgresTransaction, Row } from './database.ts';
-import { type Hands, handsOf } from './lease-groups.ts';
+import { groupLeases, type LeaseGroups } from './lease-groups.ts';
 import { columnOf } from './publish.ts';
 
 type AnySettlement = Settlement<PostgresTransaction>;
@@ -29,11 +29,11 @@ const topicsText = 'SELECT name FROM {schema}.topic WHERE name = ANY ($1)';
 
 export interface SettleOptions {
   readonly keepParkedMs: number;
-  /** Something of the topic may be due, and a consumer elsewhere may sleep. */
+  /** An event of the topic may be due, and a consumer in another process may sleep. */
   wake(topic: string, isAsleep: boolean): void;
 }
 
-/** Settles a batch: what belongs to one topic goes together, and what brings a commit has a transaction with savepoints. */
+/** Settles a batch, one call a topic. Settlements with a `commit` share a transaction with savepoints. */
 export async function settle(
   database: Database,
   batch: readonly AnySettlement[],
@@ -48,7 +48,7 @@ export async function settle(
       if (withCommit.length > 0) await settleWithCommit(database, topic, batch, withCommit, settled, options);
       if (plain.length > 0) await settlePlain(database, topic, batch, plain, settled, options);
     } catch (error) {
-      // Nobody can have a lease of a topic that never was.
+      // A topic that does not exist has no leases.
       if (!(error instanceof TopicError)) throw error;
     }
   }
@@ -64,26 +64,26 @@ async function settlePlain(
   { keepParkedMs, wake }: SettleOptions,
 ): Promise<void> {
   const known = await withKnownTarget(database, topic, batch, places, settled);
-  const hands = handsOf(
+  const groups = groupLeases(
     batch.map(({ lease }) => lease),
     known,
   );
-  if (hands.seqs.length === 0) return;
-  const items = hands.places.map((place) => batch[place]!);
+  if (groups.seqs.length === 0) return;
+  const items = groups.places.map((place) => batch[place]!);
   const handlers = commonMarks(items);
   const isPlainAck = handlers !== undefined && items.every(({ kind }) => kind === 'ack');
   const [row] = isPlainAck
-    ? await database.rows(ackText, [...valuesOf(topic, hands), handlers, false])
+    ? await database.rows(ackText, [...valuesOf(topic, groups), handlers, false])
     : await database.rows(settleText, [
-        ...valuesOf(topic, hands),
+        ...valuesOf(topic, groups),
         ...columnsOf(items),
         clampMs(keepParkedMs),
       ]);
-  answer(settled, hands, row, TOOK);
+  answer(settled, groups, row, TOOK);
   wake(topic, row![1] === true);
 }
 
-/** An event can only be rerouted to a topic that there is: the others stay in hand. */
+/** Events that are rerouted to an unknown topic stay leased: they are reported, and left out of the result. */
 async function withKnownTarget(
   database: Database,
   topic: string,
@@ -94,23 +94,23 @@ async function withKnownTarget(
   const targets = places.flatMap((place) => targetOf(batch[place]!) ?? []);
   if (targets.length === 0) return places;
   const known = new Set((await database.rows(topicsText, [targets.map(storableText)])).map(([name]) => name));
-  const strange = places.filter((place) => {
+  const unknown = places.filter((place) => {
     const target = targetOf(batch[place]!);
     return target !== undefined && !known.has(target);
   });
-  if (strange.length === 0) return places;
-  const hands = handsOf(
+  if (unknown.length === 0) return places;
+  const groups = groupLeases(
     batch.map(({ lease }) => lease),
-    strange,
+    unknown,
   );
-  const [row] = await database.rows(fenceText, valuesOf(topic, hands));
-  answer(settled, hands, row, TOPIC_UNKNOWN);
-  return places.filter((place) => !strange.includes(place));
+  const [row] = await database.rows(fenceText, valuesOf(topic, groups));
+  answer(settled, groups, row, TOPIC_UNKNOWN);
+  return places.filter((place) => !unknown.includes(place));
 }
 
 /**
- * Fence, mark, commit, then the new state. The hands stay locked meanwhile, so that a lease cannot be lost in between. A
- * commit that throws undoes itself and its mark, and its lease stays.
+ * Fence, mark, commit, then the new state. The lease groups stay locked, so that no lease expires in between. A commit that throws
+ * is rolled back with its mark, and its event stays leased.
  */
 async function settleWithCommit(
   database: Database,
@@ -120,7 +120,7 @@ async function settleWithCommit(
   settled: SettlementResult[],
   { wake }: SettleOptions,
 ): Promise<void> {
-  const all = handsOf(
+  const all = groupLeases(
     batch.map(({ lease }) => lease),
     places,
   );
@@ -149,12 +149,12 @@ async function settleWithCommit(
       } catch (error) {
         await tx.query('ROLLBACK TO SAVEPOINT holdfast_effect');
         await database.rowsWithin(tx, unmarkText, [marks, marks.map(() => lease.id)]);
-        // Or the next one to fail would bring these marks back.
+        // Otherwise the rollback of the next one would restore these marks.
         await tx.query('RELEASE SAVEPOINT holdfast_effect; SAVEPOINT holdfast_effect');
         failures.set(place, commitFailed(error));
       }
     }
-    const done = handsOf(
+    const done = groupLeases(
       batch.map(({ lease }) => lease),
       good.filter((place) => !failures.has(place)),
     );
@@ -171,7 +171,7 @@ async function settleWithCommit(
   wake(topic, row[1] === true);
 }
 
-/** Writes the marks, and says which were not there before. */
+/** Writes the marks; returns those that are new. */
 async function markAll(
   database: Database,
   tx: PostgresTransaction,
@@ -179,7 +179,7 @@ async function markAll(
 ): Promise<ReadonlySet<string>> {
   const marks = items.flatMap(({ marks = [], lease }) => marks.map((handler) => ({ handler, id: lease.id })));
   if (marks.length === 0) return new Set();
-  // In one order for everyone, so that two batches never wait for each other.
+  // In the same order in all transactions, so that two batches never wait for each other.
   marks.sort((a, b) => (markKey(a.handler, a.id) < markKey(b.handler, b.id) ? -1 : 1));
   const rows = await database.rowsWithin(tx, markText, [
     marks.map(({ handler }) => handler),
@@ -190,7 +190,7 @@ async function markAll(
 
 function answer(
   settled: SettlementResult[],
-  { places }: Hands,
+  { places }: LeaseGroups,
   row: Row | undefined,
   took: SettlementResult,
 ): void {
@@ -198,7 +198,7 @@ function answer(
   for (const [index, place] of places.entries()) settled[place] = flags[index] ? took : LEASE_LOST;
 }
 
-export function valuesOf(topic: string, { tokens, counts, seqs }: Hands): unknown[] {
+export function valuesOf(topic: string, { tokens, counts, seqs }: LeaseGroups): unknown[] {
   return [topic, tokens, counts, seqs];
 }
 
@@ -212,7 +212,7 @@ function columnsOf(items: readonly AnySettlement[]): unknown[] {
     of((item) => ('delayMs' in item ? clampMs(item.delayMs) : null)),
     of((item) => ('error' in item && item.error ? storableJson(item.error) : null)),
     of((item) => ('story' in item ? JSON.stringify(item.story) : null)),
-    // A retry holds its key unless it says otherwise, a parked event does not.
+    // The default of `holdsKey` is true for a retry and false for a parked event.
     items.map((item) =>
       'holdsKey' in item && item.holdsKey !== undefined ? item.holdsKey : item.kind === 'retry',
     ),
@@ -224,7 +224,7 @@ function columnsOf(items: readonly AnySettlement[]): unknown[] {
   ];
 }
 
-/** The marks that all have; `undefined` when they differ. `null`: none has any. */
+/** The marks that all settlements share; `null`: none has any; `undefined`: they differ. */
 function commonMarks(items: readonly AnySettlement[]): readonly string[] | null | undefined {
   const first = items[0]?.marks;
   const isCommon = items.every(

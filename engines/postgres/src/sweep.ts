@@ -1,19 +1,19 @@
 import type { WriteAudit } from './audit.ts';
 import type { Database } from './database.ts';
 
-/** Tables of which rows go one by one, with the condition for it. */
+/** Tables with rows that expire, and the condition. */
 const expiring = [
   ['settled', 'removed_at <= {schema}.now_ms()'],
   ['ledger_key', 'removed_at <= {schema}.now_ms()'],
   ['mark_other', 'marked_at <= {schema}.now_ms() - $2::double precision'],
-  ['counter', 'tat <= {schema}.now_ms()'],
+  ['rate_limit', 'tat <= {schema}.now_ms()'],
 ] as const;
 
 const parkedText = `DELETE FROM {schema}.parked WHERE id = ANY (ARRAY(
   SELECT id FROM {schema}.parked WHERE removed_at <= {schema}.now_ms() AND operation IS NULL
   ORDER BY removed_at LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING id`;
 
-/** Removes what has outlived its time, at most `limit`; says how many. A parked event leaves an entry in the audit log. */
+/** Removes expired rows, at most `limit`; returns how many. Removing parked events writes an audit entry. */
 export async function sweepRows(
   database: Database,
   limit: number,
@@ -31,7 +31,7 @@ export async function sweepRows(
   }
   const removed = await database.transaction(async (tx) => {
     const ids = (await database.rowsWithin(tx, parkedText, [left])).map(([id]) => id as string);
-    const act = { who: 'retention', why: 'they had been kept as long as was said' };
+    const act = { who: 'retention', why: 'their retention time is over' };
     if (ids.length > 0) await writeAudit(tx, 'retention', ids, act);
     return ids.length;
   });

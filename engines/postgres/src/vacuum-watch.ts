@@ -1,10 +1,10 @@
 import type { Database } from './database.ts';
 
-/** Something that an operator should know, while everything still works. */
+/** A condition that an operator should know of; everything still works. */
 export interface PostgresWarning {
   readonly code: 'vacuum_held_back';
   readonly message: string;
-  /** Of the server process that holds it back; `undefined` for a slot or a prepared transaction. */
+  /** The server process with the old transaction; `undefined` for a prepared transaction. */
   readonly pid: number | undefined;
   readonly forMs: number;
 }
@@ -20,24 +20,24 @@ const heldText = `SELECT pid, who, for_ms FROM (
   ) AS holders WHERE for_ms >= $1 ORDER BY for_ms DESC LIMIT 1`;
 
 /**
- * Looks for a transaction that is so old that vacuum can remove nothing of what was settled since: queues get slower with
- * every event until it ends. Each is told once.
+ * Looks for a transaction older than `longMs`: vacuum cannot remove what was settled since it began, and the queue gets slower with
+ * every event. Warns once a transaction.
  */
 export function vacuumWatch(
   database: Database,
   longMs: number,
   warn: (warning: PostgresWarning) => void,
 ): () => Promise<void> {
-  let told: string | undefined;
+  let warned: string | undefined;
   return async () => {
     const [row] = await database.rows(heldText, [longMs]);
     if (!row) {
-      told = undefined;
+      warned = undefined;
       return;
     }
     const [pid, who, forMs] = row as [number | null, string, number];
-    if (told === who + pid) return;
-    told = who + pid;
+    if (warned === who + pid) return;
+    warned = who + pid;
     const where = pid === null ? who : `${who}, process ${pid},`;
     const message = `${where} has had a transaction open for ${Math.round(forMs / 1000)} s: vacuum cannot remove settled events, and claims get slower`;
     warn({ code: 'vacuum_held_back', message, pid: pid ?? undefined, forMs });

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { service, titled } from '../../../scripts/services/service.ts';
 import { Database, type PostgresPool } from '../src/database.ts';
 import { migrate } from '../src/migrate.ts';
-import { translated } from '../src/postgres-errors.ts';
+import { toPostgresError } from '../src/postgres-errors.ts';
 import { migrations } from '../src/schema/migrations.ts';
 import { newGround } from './postgres-harness.ts';
 
@@ -54,7 +54,7 @@ test.each([
     'cannot be reached',
   ],
 ])('%s, %s, is told as %s', (code, message, ours, sentence) => {
-  const told = translated(Object.assign(new Error(message), { code })) as Error;
+  const told = toPostgresError(Object.assign(new Error(message), { code })) as Error;
   expect(told).toMatchObject({ code: ours });
   expect(told.message).toContain(sentence);
 });

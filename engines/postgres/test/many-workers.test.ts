@@ -52,11 +52,13 @@ describe.skipIf(postgres.missing)(titled('many workers', postgres), () => {
       expect(numbers).toEqual(numbers.toSorted((one, two) => one - two));
       expect(numbers).toHaveLength(120);
     }
-    const { rows } = await ground.admin.query(`SELECT count(*)::int AS left FROM ${ground.schema}.lane`);
+    const { rows } = await ground.admin.query(
+      `SELECT count(*)::int AS left FROM ${ground.schema}.active_key`,
+    );
     expect(rows[0].left).toBe(0);
   });
 
-  test('an event that is given back alone leaves the rest of its hand as it was', async () => {
+  test('an event that is given back alone leaves the rest of its group as it was', async () => {
     const engine = await ground.open();
     await engine.broker.declare('parts');
     await publish(engine, 'parts', 3, () => undefined);

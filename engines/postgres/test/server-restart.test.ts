@@ -111,7 +111,7 @@ describe.skipIf(server.missing)(titled('a server that is restarted', server), ()
       await server.restart('kill');
       const [after] = (await untilBack(() => broker.lease('orders', request))).deliveries;
       const [settled] = await ack(before!, 'the first');
-      // It is in one hand: in the first, if the crash came after the disk had the lease.
+      // It is in one group: in the first, if the crash came after the disk had the lease.
       expect(settled!.took).toBe(after === undefined);
       if (after) expect(await ack(after, 'the second')).toMatchObject([{ took: true, repeated: false }]);
       expect(effects.splice(0)).toEqual([`${id} by ${after ? 'the second' : 'the first'}`]);

@@ -118,7 +118,7 @@ export class ParkingLot {
   sweep(now: number, wall: number, limit: number): number {
     const removed = this.#overdue.all(now, limit).map(({ id }) => String(id));
     if (removed.length > 0) {
-      const act = { who: 'retention', why: 'they had been kept as long as was said' };
+      const act = { who: 'retention', why: 'their retention time is over' };
       this.audit('retention', removed, act, wall);
     }
     return removed.length;

@@ -1,11 +1,11 @@
-import { quick } from './planner-settings.ts';
+import { indexLookupsOnly } from './function-settings.ts';
 
 export const keys = `
--- One answer for each claim: what it came to, the token or the ms to wait, the attempt, the record.
+-- One row for each claim: the result, the token or the ms to wait, the attempt, the record.
 CREATE FUNCTION begin_keys(scopes text[], wanted text[], fingerprints text[], lease_ms double precision[], take_over boolean[],
   keep_ms double precision[], live_max double precision[])
 RETURNS TABLE (place int, kind text, token bigint, attempt int, record text, record_bytes bytea)
-LANGUAGE plpgsql ${quick} AS $$
+LANGUAGE plpgsql ${indexLookupsOnly} AS $$
 #variable_conflict use_column
 DECLARE
   now bigint;
@@ -14,8 +14,8 @@ DECLARE
   fresh bigint;
   is_new boolean;
 BEGIN
-  -- By key, so that two batches never wait for each other; and in the batch's own order where one claim can tell what became of another:
-  -- those of one key, and those that share a limit.
+  -- In the order of keys, so that two batches never wait for each other. Claims of one key, and claims that share a limit, depend on
+  -- each other: they keep the order of the batch.
   FOR c IN SELECT *, bool_or(live IS NOT NULL) OVER (PARTITION BY scope) AS is_limited
     FROM unnest(scopes, wanted, fingerprints, lease_ms, take_over, keep_ms, live_max) WITH ORDINALITY
       AS g(scope, key, fingerprint, lease, takes_over, keep, live, place)
@@ -23,7 +23,7 @@ BEGIN
   LOOP
     place := c.place; kind := NULL; token := NULL; attempt := NULL; record := NULL; record_bytes := NULL;
     IF c.is_limited THEN
-      -- Counting and adding must be one step.
+      -- The count must not change before the insert.
       PERFORM pg_advisory_xact_lock(hashtextextended(c.scope, 7261));
     END IF;
     LOOP
@@ -44,7 +44,7 @@ BEGIN
         attempt := 1;
         INSERT INTO ledger_key VALUES (c.scope, c.key, c.fingerprint, token, now + ceil(c.lease)::bigint, 1, false, NULL, NULL,
           now + ceil(greatest(c.keep, c.lease))::bigint) ON CONFLICT DO NOTHING;
-        -- Another was quicker: ask again what it is now.
+        -- Another transaction inserted the key first: read it again.
         CONTINUE WHEN NOT FOUND;
         kind := 'acquired';
       ELSIF entry.fingerprint <> c.fingerprint THEN
@@ -72,27 +72,27 @@ BEGIN
   END LOOP;
 END $$;
 
--- Limits that pass together or not at all (GCRA). requests: the number of the request that each take belongs to, ascending from 1.
+-- GCRA rate limits; the limits of one request allow it together or not at all. requests: the number of the request that each take belongs to, ascending from 1.
 CREATE FUNCTION take(requests int[], wanted text[], rates double precision[], bursts double precision[], costs double precision[])
 RETURNS TABLE (allowed boolean, wait_ms double precision, tokens double precision[], full_in_ms double precision[])
-LANGUAGE plpgsql ${quick} AS $$
+LANGUAGE plpgsql ${indexLookupsOnly} AS $$
 #variable_conflict use_column
 DECLARE
   now double precision;
   c record;
 BEGIN
-  INSERT INTO counter SELECT DISTINCT k COLLATE "C", 0::double precision FROM unnest(wanted) AS u(k) ORDER BY 1 ON CONFLICT DO NOTHING;
-  PERFORM 1 FROM counter WHERE key = ANY (wanted) ORDER BY key FOR UPDATE;
+  INSERT INTO rate_limit SELECT DISTINCT k COLLATE "C", 0::double precision FROM unnest(wanted) AS u(k) ORDER BY 1 ON CONFLICT DO NOTHING;
+  PERFORM 1 FROM rate_limit WHERE key = ANY (wanted) ORDER BY key FOR UPDATE;
   now := extract(epoch FROM clock_timestamp()) * 1000;
   FOR r IN 1..coalesce(requests[cardinality(requests)], 0) LOOP
     wait_ms := 0;
     FOR c IN SELECT g.*, k.tat FROM unnest(requests, wanted, rates, bursts, costs) AS g(request, key, rate, burst, cost)
-      JOIN counter k ON k.key = g.key WHERE g.request = r
+      JOIN rate_limit k ON k.key = g.key WHERE g.request = r
     LOOP
       IF c.cost > c.burst THEN
         wait_ms := 'Infinity';
       ELSIF (greatest(c.tat, now) - now - (c.burst - c.cost) / c.rate) * c.rate >= 0.001 THEN
-        -- A thousandth of an interval is forgiven: sums of fractions drift.
+        -- 0.001 of an interval is ignored: sums of fractions drift.
         wait_ms := greatest(wait_ms, greatest(c.tat, now) - now - (c.burst - c.cost) / c.rate);
       END IF;
     END LOOP;
@@ -103,9 +103,9 @@ BEGIN
       WHERE g.request = r ORDER BY place
     LOOP
       IF allowed AND c.cost > 0 THEN
-        UPDATE counter SET tat = greatest(tat, now) + c.cost / c.rate WHERE key = c.key;
+        UPDATE rate_limit SET tat = greatest(tat, now) + c.cost / c.rate WHERE key = c.key;
       END IF;
-      full_in_ms := full_in_ms || greatest(0, (SELECT tat FROM counter WHERE key = c.key) - now);
+      full_in_ms := full_in_ms || greatest(0, (SELECT tat FROM rate_limit WHERE key = c.key) - now);
       tokens := tokens || greatest(0, c.burst - full_in_ms[cardinality(full_in_ms)] * c.rate);
     END LOOP;
     RETURN NEXT;

@@ -1,6 +1,6 @@
-import { looking } from './inspection.ts';
+import { inspection } from './inspection.ts';
+import { keyOrder } from './key-order.ts';
 import { keys } from './keys.ts';
-import { lanes } from './lanes.ts';
 import { leasing } from './leasing.ts';
 import { publishing } from './publishing.ts';
 import { settling } from './settling.ts';
@@ -17,5 +17,9 @@ export interface Migration {
 
 /** Never edited once released: a change is another one. */
 export const migrations: readonly Migration[] = [
-  { version: 1, oldest: 1, sql: [tables, lanes, publishing, leasing, settling, looking, keys].join('\n') },
+  {
+    version: 1,
+    oldest: 1,
+    sql: [tables, keyOrder, publishing, leasing, settling, inspection, keys].join('\n'),
+  },
 ];

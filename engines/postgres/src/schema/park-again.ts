@@ -1,4 +1,4 @@
-/** What becomes of an event that has been parked before: parked anew if its replay failed or it had been resolved; else it stays. */
+/** An event that has been parked before is parked again if its replay failed or if it had been resolved; otherwise its row stays. */
 export const parkAgain = `ON CONFLICT (id) DO UPDATE SET status = 'parked', parked_at = excluded.parked_at,
   parkings = parked.parkings + 1, removed_at = excluded.removed_at, operation = NULL, topic = excluded.topic,
   first_seen_at = excluded.first_seen_at, expires_at = excluded.expires_at, bytes_are_text = excluded.bytes_are_text,

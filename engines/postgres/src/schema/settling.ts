@@ -1,16 +1,15 @@
-import { unhurried } from './async-commit.ts';
+import { asyncCommit, indexLookupsOnly } from './function-settings.ts';
 import { parkAgain } from './park-again.ts';
-import { quick } from './planner-settings.ts';
 
 /**
- * Settlements of one topic. Leases are given by hand: tokens, how many of each, and the events of all of them, hand after
- * hand; answers come in the same order.
+ * Settlements of one topic. Leases are given as groups: the tokens, the number of events of each, and the events of all groups one
+ * after the other; results have the same order.
  */
 export const settling = `
--- Which of the leases are good. They leave their hands with this, unless they are to be kept; a hand that we have locked before cannot
--- have been taken from us since, whatever the time.
+-- Which of the leases are valid. The events are removed from their lease groups, unless keeps is true. is_locked: this transaction has
+-- locked the groups before, so they are still valid, whatever the time.
 CREATE FUNCTION fence(t int, tokens bigint[], counts int[], given_seqs bigint[], keeps boolean, is_locked boolean) RETURNS boolean[]
-LANGUAGE plpgsql ${quick} AS $$
+LANGUAGE plpgsql ${indexLookupsOnly} AS $$
 #variable_conflict use_variable
 DECLARE
   now bigint;
@@ -22,13 +21,13 @@ DECLARE
   h record;
   flags boolean[] := '{}';
 BEGIN
-  PERFORM 1 FROM hand WHERE hand.token = ANY (tokens) ORDER BY hand.token, hand.part FOR UPDATE;
+  PERFORM 1 FROM lease_group WHERE lease_group.token = ANY (tokens) ORDER BY lease_group.token, lease_group.part FOR UPDATE;
   now := now_ms();
   FOR i IN 1..cardinality(tokens) LOOP
     given := given_seqs[at : at + counts[i] - 1];
     at := at + counts[i];
     good := '{}';
-    FOR h IN SELECT hand.part, hand.topic, hand.ends_at, hand.seqs FROM hand WHERE hand.token = tokens[i] LOOP
+    FOR h IN SELECT lease_group.part, lease_group.topic, lease_group.ends_at, lease_group.seqs FROM lease_group WHERE lease_group.token = tokens[i] LOOP
       CONTINUE WHEN h.topic <> t OR NOT (is_locked OR h.ends_at > now);
       IF h.seqs = given THEN
         good := given;
@@ -41,9 +40,9 @@ BEGIN
       END IF;
       CONTINUE WHEN keeps;
       IF cardinality(rest) = 0 THEN
-        DELETE FROM hand WHERE hand.token = tokens[i] AND hand.part = h.part;
+        DELETE FROM lease_group WHERE lease_group.token = tokens[i] AND lease_group.part = h.part;
       ELSE
-        UPDATE hand SET seqs = rest WHERE hand.token = tokens[i] AND hand.part = h.part;
+        UPDATE lease_group SET seqs = rest WHERE lease_group.token = tokens[i] AND lease_group.part = h.part;
       END IF;
     END LOOP;
     flags := flags || CASE WHEN good = given THEN array_fill(true, ARRAY[counts[i]])
@@ -52,9 +51,9 @@ BEGIN
   RETURN flags;
 END $$;
 
--- Leases last longer. Those of a hand that are not named keep their time, in a part of their own.
+-- Extends leases. Events of a group that are not named keep their end, in a part of their own.
 CREATE FUNCTION extend(topic_name text, tokens bigint[], counts int[], given_seqs bigint[], lease_ms double precision) RETURNS boolean[]
-LANGUAGE plpgsql ${quick} AS $$
+LANGUAGE plpgsql ${indexLookupsOnly} AS $$
 #variable_conflict use_variable
 DECLARE
   t int := (topic_of(topic_name)).topic;
@@ -64,31 +63,31 @@ DECLARE
   now bigint := now_ms();
   h record;
 BEGIN
-  ${unhurried}
+  ${asyncCommit}
   FOR i IN 1..cardinality(tokens) LOOP
     named := given_seqs[at : at + counts[i] - 1];
     at := at + counts[i];
-    FOR h IN SELECT * FROM hand WHERE hand.token = tokens[i] LOOP
+    FOR h IN SELECT * FROM lease_group WHERE lease_group.token = tokens[i] LOOP
       CONTINUE WHEN h.topic <> t OR h.ends_at <= now OR NOT h.seqs && named;
       IF NOT h.seqs <@ named THEN
-        INSERT INTO hand (token, part, topic, owner, ends_at, has_runs, seqs)
-          SELECT h.token, (SELECT max(hand.part) + 1 FROM hand WHERE hand.token = h.token), h.topic, h.owner, h.ends_at, h.has_runs,
+        INSERT INTO lease_group (token, part, topic, owner, ends_at, has_followers, seqs)
+          SELECT h.token, (SELECT max(lease_group.part) + 1 FROM lease_group WHERE lease_group.token = h.token), h.topic, h.owner, h.ends_at, h.has_followers,
             ARRAY(SELECT s FROM unnest(h.seqs) AS u(s) WHERE s <> ALL (named));
       END IF;
-      UPDATE hand SET ends_at = now + ceil(lease_ms)::bigint,
+      UPDATE lease_group SET ends_at = now + ceil(lease_ms)::bigint,
         seqs = ARRAY(SELECT s FROM unnest(h.seqs) AS u(s) WHERE s = ANY (named))
-        WHERE hand.token = h.token AND hand.part = h.part;
+        WHERE lease_group.token = h.token AND lease_group.part = h.part;
     END LOOP;
   END LOOP;
   RETURN flags;
 END $$;
 
--- The replays of these events succeeded. An outcome may come before its release is noted; then it is the note.
+-- The replays of these events succeeded. If the outcome comes before the release is recorded, it counts as both.
 CREATE FUNCTION resolve(ids text[], operations text[]) RETURNS text[]
-LANGUAGE plpgsql ${quick} AS $$
+LANGUAGE plpgsql ${indexLookupsOnly} AS $$
 #variable_conflict use_column
 DECLARE
-  told text[];
+  resolved_ids text[];
 BEGIN
   PERFORM 1 FROM parked WHERE id = ANY (ids) ORDER BY id FOR UPDATE;
   WITH news AS (
@@ -100,13 +99,13 @@ BEGIN
       FROM news GROUP BY operation) AS n WHERE r.id = n.operation
   ), resolved AS (
     UPDATE parked SET status = 'resolved', operation = NULL FROM news WHERE parked.id = news.id RETURNING parked.id
-  ) SELECT array_agg(id) INTO told FROM resolved;
-  RETURN coalesce(told, '{}');
+  ) SELECT array_agg(id) INTO resolved_ids FROM resolved;
+  RETURN coalesce(resolved_ids, '{}');
 END $$;
 
--- Replays that failed again, counted before they are parked anew.
+-- Counts replays that failed again, before their events are parked again.
 CREATE FUNCTION count_failed_again(ids text[], replays text[]) RETURNS void
-LANGUAGE plpgsql ${quick} AS $$
+LANGUAGE plpgsql ${indexLookupsOnly} AS $$
 #variable_conflict use_column
 BEGIN
   PERFORM 1 FROM parked WHERE id = ANY (ids) ORDER BY id FOR UPDATE;
@@ -117,7 +116,7 @@ BEGIN
     GROUP BY p.operation) AS n WHERE r.id = n.operation;
 END $$;
 
--- Hardly ever is one there already, and looking for it first costs as much as the writing.
+-- A mark hardly ever exists already, and looking for it first costs as much as writing it.
 CREATE FUNCTION write_marks(ids text[], handlers text[], now bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO mark SELECT id, handler, now FROM unnest(handlers) AS h(handler), unnest(ids) AS i(id);
@@ -125,7 +124,7 @@ EXCEPTION WHEN unique_violation THEN
   INSERT INTO mark SELECT id, handler, now FROM unnest(handlers) AS h(handler), unnest(ids) AS i(id) ON CONFLICT DO NOTHING;
 END $$;
 
--- Events that are done, one way or the other.
+-- Events that are acknowledged or discarded.
 CREATE FUNCTION finish(t topic, done bigint[], how text, handlers text[], now bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -146,9 +145,9 @@ BEGIN
   IF replayed IS NOT NULL THEN PERFORM resolve(replayed, operations); END IF;
 END $$;
 
--- Done with all of them: the most frequent settlement, and the quickest.
+-- Acknowledges all of them: the most frequent settlement, and the fastest.
 CREATE FUNCTION ack(topic_name text, tokens bigint[], counts int[], given_seqs bigint[], handlers text[], is_locked boolean,
-  OUT took boolean[], OUT asleep boolean) LANGUAGE plpgsql ${quick} AS $$
+  OUT took boolean[], OUT asleep boolean) LANGUAGE plpgsql ${indexLookupsOnly} AS $$
 #variable_conflict use_column
 DECLARE
   t topic := topic_of(topic_name);
@@ -161,13 +160,13 @@ BEGIN
   END IF;
   IF t.ordering = 'key' THEN
     names := ARRAY(
-      SELECT DISTINCT e.lane FROM unnest(done) AS d(seq), LATERAL (SELECT lane FROM event WHERE event.seq = d.seq LIMIT 1) AS e
-      WHERE e.lane IS NOT NULL);
+      SELECT DISTINCT e.order_key FROM unnest(done) AS d(seq), LATERAL (SELECT order_key FROM event WHERE event.seq = d.seq LIMIT 1) AS e
+      WHERE e.order_key IS NOT NULL);
   END IF;
   PERFORM finish(t, done, 'ack', handlers, now_ms());
   asleep := false;
   IF cardinality(names) > 0 THEN
-    PERFORM advance_lanes(t.topic, lanes_at_rest(t.topic, names, tokens));
+    PERFORM advance_keys(t.topic, keys_without_lease(t.topic, names, tokens));
     asleep := coalesce((SELECT b.asleep FROM bell b WHERE b.topic = t.topic), false);
   END IF;
 END $$;
@@ -176,7 +175,7 @@ END $$;
 CREATE FUNCTION settle(topic_name text, tokens bigint[], counts int[], given_seqs bigint[], is_locked boolean, kinds text[],
   delays double precision[], errors text[], stories text[], holds boolean[], targets text[], stops text[], keeps double precision[],
   mark_places int[], mark_handlers text[], keep_parked_ms double precision, OUT took boolean[], OUT asleep boolean)
-LANGUAGE plpgsql ${quick} AS $$
+LANGUAGE plpgsql ${indexLookupsOnly} AS $$
 #variable_conflict use_column
 DECLARE
   t topic := topic_of(topic_name);
@@ -202,8 +201,8 @@ BEGIN
         AS g(seq, good, kind, delay, error, story, hold, target, stop, keep, place) WHERE good;
   END IF;
   names := ARRAY(
-    SELECT DISTINCT e.lane FROM unnest(given_seqs) AS g(seq), LATERAL (SELECT lane FROM event WHERE event.seq = g.seq LIMIT 1) AS e
-    WHERE e.lane IS NOT NULL);
+    SELECT DISTINCT e.order_key FROM unnest(given_seqs) AS g(seq), LATERAL (SELECT order_key FROM event WHERE event.seq = g.seq LIMIT 1) AS e
+    WHERE e.order_key IS NOT NULL);
 
   PERFORM finish(t, ARRAY(SELECT seq FROM unnest(given_seqs, kinds) AS g(seq, kind) WHERE kind = ends.how),
     ends.how, NULL, now) FROM unnest(ARRAY['ack', 'discard']) AS ends(how);
@@ -217,14 +216,14 @@ BEGIN
       next_delay_ms = CASE kind WHEN 'return' THEN next_delay_ms ELSE delay END,
       last_error = CASE kind WHEN 'retry' THEN error ELSE last_error END,
       story = CASE kind WHEN 'retry' THEN g.story ELSE e.story END,
-      lane = CASE WHEN kind = 'retry' AND NOT hold THEN NULL ELSE lane END,
+      order_key = CASE WHEN kind = 'retry' AND NOT hold THEN NULL ELSE order_key END,
       suspect = suspect AND kind = 'return',
       deaths = CASE kind WHEN 'return' THEN deaths ELSE 0 END
     FROM unnest(given_seqs, kinds, delays, errors, stories, holds) AS g(seq, kind, delay, error, story, hold)
     WHERE e.seq = g.seq AND kind IN ('retry', 'snooze', 'return')
-    RETURNING e.seq, e.due_at, e.suspect, e.attempts, e.lane
+    RETURNING e.seq, e.due_at, e.suspect, e.attempts, e.order_key
   )
-  INSERT INTO ready SELECT t.topic, line_of(suspect, attempts), due_at, seq FROM back WHERE lane IS NULL;
+  INSERT INTO ready SELECT t.topic, queue_of(suspect, attempts), due_at, seq FROM back WHERE order_key IS NULL;
 
   IF 'park' = ANY (kinds) THEN
     PERFORM count_failed_again(array_agg(e.id), array_agg(e.replay))
@@ -244,9 +243,9 @@ BEGIN
       SELECT seq, hold FROM unnest(given_seqs, kinds, holds) AS g(seq, kind, hold) WHERE kind = 'park'
     ), kept AS (
       UPDATE event e SET blocking = true, suspect = false, deaths = 0 FROM given g
-      WHERE e.seq = g.seq AND g.hold AND e.lane IS NOT NULL
+      WHERE e.seq = g.seq AND g.hold AND e.order_key IS NOT NULL
     )
-    DELETE FROM event e USING given g WHERE e.seq = g.seq AND NOT (g.hold AND e.lane IS NOT NULL);
+    DELETE FROM event e USING given g WHERE e.seq = g.seq AND NOT (g.hold AND e.order_key IS NOT NULL);
   END IF;
 
   FOR target IN SELECT DISTINCT g.target FROM unnest(kinds, targets) AS g(kind, target) WHERE kind = 'reroute' LOOP
@@ -255,24 +254,24 @@ BEGIN
       WHERE kind = 'reroute' AND target_name = target);
     made := '{}';
     IF to_topic.ordering = 'key' THEN
-      made := enter_lanes(to_topic.topic, ARRAY(
+      made := lock_keys(to_topic.topic, ARRAY(
         SELECT key FROM event WHERE seq = ANY (moving) AND key IS NOT NULL));
     END IF;
     WITH gone AS (
       DELETE FROM event WHERE seq = ANY (moving) RETURNING *
     ), put AS (
-      INSERT INTO event (topic, id, first_seen_at, due_at, expires_at, body, bytes, bytes_are_text, type, key, tenant, lane, extras,
+      INSERT INTO event (topic, id, first_seen_at, due_at, expires_at, body, bytes, bytes_are_text, type, key, tenant, order_key, extras,
         origin, replay, last_error, story)
       SELECT to_topic.topic, id, first_seen_at, now, expires_at, body, bytes, bytes_are_text, type, key, tenant,
         CASE WHEN to_topic.ordering = 'key' THEN key END, extras, coalesce(origin, t.name), replay, last_error, story
       FROM gone ORDER BY seq ON CONFLICT (topic, id) DO NOTHING
-      RETURNING seq, due_at, lane
+      RETURNING seq, due_at, order_key
     )
-    INSERT INTO ready SELECT to_topic.topic, 0, due_at, seq FROM put WHERE lane IS NULL;
-    IF cardinality(made) > 0 THEN PERFORM advance_lanes(to_topic.topic, made); END IF;
+    INSERT INTO ready SELECT to_topic.topic, 0, due_at, seq FROM put WHERE order_key IS NULL;
+    IF cardinality(made) > 0 THEN PERFORM advance_keys(to_topic.topic, made); END IF;
   END LOOP;
 
-  IF cardinality(names) > 0 THEN PERFORM advance_lanes(t.topic, lanes_at_rest(t.topic, names, tokens)); END IF;
+  IF cardinality(names) > 0 THEN PERFORM advance_keys(t.topic, keys_without_lease(t.topic, names, tokens)); END IF;
   asleep := coalesce((SELECT b.asleep FROM bell b WHERE b.topic = t.topic), false);
 END $$;
 `;

@@ -1,14 +1,13 @@
 /**
- * Times are epoch ms by the server's clock. Bodies are written once and deleted once: what changes hands lives in narrow
- * tables. `ready` has what may be claimed (and what is delayed, after all that is due, so that no claim walks over it), and a claim
- * deletes from it; `hand` has one row for up to two hundred events in hand. An event that is in neither waits behind the head of its
- * lane.
+ * Times are epoch ms by the server's clock. Bodies are written once and deleted once: what changes often is in narrow tables. `ready` is
+ * the ready queue: due events first, then delayed ones, so that a claim never reads those; a claim deletes from it. `lease_group` has one
+ * row for up to 200 leased events. An event that is in neither is a follower: it waits for the head of its key.
  */
 export const tables = `
 CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
   $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
 
--- A crash undoes what was not yet on disk, and the sequence counts again what it had counted before: the time makes the difference.
+-- After a crash the sequence may give numbers again that were not yet on disk: the time makes the token unique.
 CREATE FUNCTION new_token(counter regclass) RETURNS bigint LANGUAGE sql VOLATILE AS
   $$ SELECT nextval(counter) * 1048576 + now_ms() % 1048576 $$;
 
@@ -17,11 +16,11 @@ CREATE TABLE topic (
   name text COLLATE "C" NOT NULL UNIQUE,
   ordering text NOT NULL CHECK (ordering IN ('none', 'key')),
   keep_settled_ms bigint NOT NULL,
-  -- a quarantine has ended, and what it held is not back in line yet
+  -- a quarantine has ended, and its events are not back in the ready queue yet
   releasing boolean NOT NULL DEFAULT false
 );
 
--- Whether a consumer found nothing and went to sleep: only then is a publish worth a NOTIFY.
+-- True after a lease that was not full: only then does a publish send a NOTIFY.
 CREATE TABLE bell (
   topic int PRIMARY KEY,
   asleep boolean NOT NULL
@@ -38,12 +37,12 @@ CREATE TABLE event (
   snoozes int NOT NULL DEFAULT 0,
   deaths int NOT NULL DEFAULT 0,
   suspect boolean NOT NULL DEFAULT false,
-  -- parked, and only holding its place
+  -- parked, and blocks its key
   blocking boolean NOT NULL DEFAULT false,
   bytes_are_text boolean NOT NULL DEFAULT false,
   id text COLLATE "C" NOT NULL,
-  -- the key that it keeps waiting; null where order is not kept, or not any longer
-  lane text COLLATE "C",
+  -- the key whose order it holds; null where order is not kept, or not any longer
+  order_key text COLLATE "C",
   type text COLLATE "C",
   key text COLLATE "C",
   tenant text COLLATE "C",
@@ -60,39 +59,39 @@ CREATE TABLE event (
   PRIMARY KEY (seq),
   UNIQUE (topic, id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX event_lane ON event (topic, lane, seq) WHERE lane IS NOT NULL;
+CREATE INDEX event_order_key ON event (topic, order_key, seq) WHERE order_key IS NOT NULL;
 
--- line: 0 first tries, 1 retries, 2 suspects; 10 more while a quarantine holds it.
+-- queue: 0 first tries, 1 retries, 2 suspects; 10 more while a quarantine holds it.
 CREATE TABLE ready (
   topic int NOT NULL,
-  line smallint NOT NULL,
+  queue smallint NOT NULL,
   due_at bigint NOT NULL,
   seq bigint NOT NULL,
-  PRIMARY KEY (topic, line, due_at, seq)
+  PRIMARY KEY (topic, queue, due_at, seq)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
-CREATE SEQUENCE hand_token;
-CREATE TABLE hand (
+CREATE SEQUENCE lease_token;
+CREATE TABLE lease_group (
   token bigint NOT NULL,
-  -- some of a hand may be kept longer than the rest
+  -- a heartbeat may extend some events of a group only: those have a part of their own
   part int NOT NULL DEFAULT 0,
   topic int NOT NULL,
   owner text NOT NULL,
   ends_at bigint NOT NULL,
-  has_runs boolean NOT NULL,
+  has_followers boolean NOT NULL,
   seqs bigint[] NOT NULL,
   PRIMARY KEY (token, part)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX hand_ends ON hand (topic, ends_at);
+CREATE INDEX lease_group_ends ON lease_group (topic, ends_at);
 
--- A key that has events. Idle: none of them is claimable, in hand or blocking, and who claims next looks for its head.
-CREATE TABLE lane (
+-- A key that has events. Idle: none of them is in the ready queue, leased or blocking; the next lease looks for its head.
+CREATE TABLE active_key (
   topic int NOT NULL,
-  lane text COLLATE "C" NOT NULL,
+  order_key text COLLATE "C" NOT NULL,
   idle boolean NOT NULL DEFAULT false,
-  PRIMARY KEY (topic, lane)
+  PRIMARY KEY (topic, order_key)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX lane_idle ON lane (topic) WHERE idle;
+CREATE INDEX active_key_idle ON active_key (topic) WHERE idle;
 
 CREATE TABLE settled (
   topic int NOT NULL,
@@ -149,8 +148,8 @@ CREATE TABLE ledger_key (
 CREATE INDEX ledger_key_removed ON ledger_key (removed_at);
 CREATE SEQUENCE ledger_token;
 
--- Ids that tell their time begin with it, so that a range of ids is a range of time: a table for each, dropped when it is over. An event
--- always meets its own mark; ids that tell no time share the last table.
+-- Time-ordered ids begin with their time, so a range of ids is a range of time: each has a partition, which is dropped when it has expired.
+-- An event always finds its own mark; ids that are not time-ordered share the last partition.
 CREATE TABLE mark (
   event_id text COLLATE "C" NOT NULL,
   handler text COLLATE "C" NOT NULL,
@@ -190,7 +189,7 @@ CREATE TABLE parked (
   edits text NOT NULL DEFAULT '[]',
   discarded text
 );
--- What a replay selects leaves this one.
+-- An event that a replay selects is no longer in this index.
 CREATE INDEX parked_free ON parked (parked_at, id) WHERE status = 'parked' AND operation IS NULL;
 CREATE INDEX parked_latest ON parked (status, parked_at DESC, id DESC);
 CREATE INDEX parked_fingerprint ON parked (status, fingerprint, parked_at);
@@ -235,8 +234,8 @@ CREATE TABLE audit (
   why text NOT NULL
 );
 
--- The time at which all that passed will have been paid for.
-CREATE TABLE counter (
+-- tat: the theoretical arrival time of the GCRA, epoch ms.
+CREATE TABLE rate_limit (
   key text COLLATE "C" PRIMARY KEY,
   tat double precision NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);

@@ -98,7 +98,7 @@ function sweep(shared: SharedState, now: number, limit: number): number {
   if (removed.length > 0) {
     writeAudit(shared, 'retention', removed, {
       who: 'retention',
-      why: 'they had been kept as long as was said',
+      why: 'their retention time is over',
     });
   }
   return limit - left + removed.length;
