@@ -17,7 +17,6 @@ export {
   subscribeEvents,
 } from './consumer/event-notices.ts';
 export { ExclusiveRun } from './consumer/exclusive-run.ts';
-export type { Handler } from './consumer/handler.ts';
 export {
   type Commit,
   commit,
@@ -29,7 +28,7 @@ export {
   retry,
   snooze,
 } from './consumer/handler-result.ts';
-export type { HandledEvent } from './consumer/task.ts';
+export type { HandledEvent, Handler } from './consumer/task.ts';
 export type { DraftOptions, EventDraft } from './publish/draft.ts';
 export { type Outbox, outbox } from './publish/outbox.ts';
 export type { PayloadFormat } from './publish/payload-format.ts';

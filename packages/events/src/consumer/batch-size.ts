@@ -1,11 +1,11 @@
-/** A buffer of so much work hides what it takes to ask the store for more. */
+/** The work that is leased ahead, so that workers are not idle while the store is asked for more. */
 const bufferMs = 25;
-/** The weight of the latest measurement. */
+/** The weight of the latest sample, 0–1. */
 const smoothing = 0.5;
 
 /**
- * How many events to have in hand: as many as handlers run at once, and what they finish in a moment besides. Slow handlers
- * then hold next to nothing that another process could do, and fast ones are never short of work.
+ * How many events to lease ahead: `concurrency`, plus what handlers finish in 25 ms. Slow handlers then hold almost no events
+ * that another process could handle, and fast ones do not run out of work.
  */
 export class BatchSize {
   readonly #max: number;
@@ -15,7 +15,7 @@ export class BatchSize {
     this.#max = max;
   }
 
-  /** So many were finished in so long, with work at hand all the time. */
+  /** Takes a sample: `finished` events in `ms`, during which workers always had work. */
   measured(finished: number, ms: number): void {
     if (ms <= 0) return;
     this.#perMs += smoothing * (finished / ms - this.#perMs);

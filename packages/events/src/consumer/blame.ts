@@ -2,43 +2,43 @@ import type { AttemptRecord } from '@holdfast/contracts';
 import type { BreakerCounts, DependencyGate } from './dependency-gate.ts';
 import type { Task } from './task.ts';
 
-/** What has been counted of one dependency so far. */
+/** What has been counted for one dependency so far. */
 export interface Count extends BreakerCounts {
-  /** Events that were handled, and for which a call on it succeeded. */
+  /** Events that were handled, with a successful call of the dependency meanwhile. */
   readonly handled: number;
 }
 
-/** Whose failure it is that a handler has failed. */
+/** Whether a failure is the event's own or a dependency's. */
 export interface Fault {
-  /** The event's own. Otherwise the dependency's, as far as anybody can tell. */
+  /** True: the event's own. False: a dependency's, as far as is known. */
   readonly isOwn: boolean;
-  /** The dependencies, by their index in the gate, on which a call has failed meanwhile. */
+  /** Dependencies with a failed call while the handler ran, by their index in the gate. */
   readonly failedDependencies: readonly number[];
-  /** No breaker of one of them is closed. */
+  /** One of them has no closed breaker. */
   readonly isDependencyDown: boolean;
-  /** Others have succeeded on one of them between two failures of the event, now or before. */
+  /** Other events have succeeded with one of them between two failures of this event, now or before. */
   readonly isProvenOwn: boolean;
-  /** Failed probes that cost nothing when they failed and count now. The store has not counted them. */
+  /** Failed probes that were not counted as attempts when they failed, and count from now on. The store does not know of them. */
   readonly uncounted: number;
-  /** The last of them; it is not in the story yet. */
+  /** The last of those probes; it is not in the story yet. */
   readonly lastUncounted: AttemptRecord | undefined;
 }
 
-/** What is remembered of an event that failed when a dependency did. */
+/** An event that failed while a dependency failed. */
 interface Failure {
   readonly at: number;
-  /** At the end of its last failure: what succeeds after it is the work of others. */
+  /** Counts at its last failure. Successes after that belong to other events. */
   readonly counts: readonly Count[];
-  /** Others have succeeded between two of its failures. */
+  /** Other events have succeeded between two of its failures. */
   readonly isProvenOwn: boolean;
   readonly uncounted: number;
   readonly lastUncounted: AttemptRecord | undefined;
 }
 
-/** An event that has been the only one to fail for 4 hours pays for its failures; until then it may be an outage. */
+/** After 4 hours as the only failing event, its failures are its own. Until then they may be an outage. */
 export const outageMaxMs = 4 * 60 * 60 * 1000;
 
-/** At most 1,000 events are remembered. The one whose last failure is the oldest is forgotten first, as if it had never failed. */
+/** The most failed events that are remembered. The event with the oldest failure is forgotten first. */
 const rememberedMax = 1000;
 
 const OWN: Fault = {
@@ -51,23 +51,24 @@ const OWN: Fault = {
 };
 
 /**
- * Tells the failures of events from those of what they depend on. A failure is the event's own when
+ * Decides whether a failure is the event's own or a dependency's. It is the event's own when
  *
- * - no call on a dependency has failed while its handler ran, or
- * - others have succeeded since the event last failed: events were handled by means of the dependency, or, where its breaker is
- *   closed, calls of anybody have succeeded, or
- * - no other event fails now, and either others have succeeded between two of its failures before, or this has lasted for too long.
+ * - no call of a dependency failed while its handler ran, or
+ * - others have succeeded since the event last failed: events were handled with the dependency, or, while its breaker is closed,
+ *   any call of it succeeded, or
+ * - no other event fails now, and either others have succeeded between two earlier failures of the event, or it has been the only
+ *   one to fail for `aloneMaxMs`.
  *
- * All of it is kept in memory. After a restart nothing is known and the breakers are closed: until they open, an event pays for
- * each failure but the last that it has.
+ * All of it is kept in memory. After a restart nothing is known and breakers are closed: until they open, each failure of an
+ * event counts as an attempt, except for its last attempt.
  */
 export class Blame {
   readonly #gate: DependencyGate;
-  /** Events handled by means of each dependency. */
+  /** Events handled with each dependency, by its index in the gate. */
   readonly #handled: number[];
-  /** By the ids of events, the least recent failure first. */
+  /** By event id, the oldest failure first. */
   readonly #failures = new Map<string, Failure>();
-  /** The event that failed last, and since when no other has. */
+  /** The event that failed last. `since`: its first failure after that of another event. */
   #last: { readonly id: string; readonly since: number } | undefined;
 
   constructor(gate: DependencyGate) {
@@ -79,19 +80,19 @@ export class Blame {
     return this.#failures.size;
   }
 
-  /** A handler is about to run. */
+  /** To be called before a handler runs. */
   begin(task: Task): void {
     if (this.#gate.hasDependencies) task.countsBefore = this.#counts();
   }
 
-  /** An event has been handled. */
+  /** To be called when a handler has succeeded. */
   succeeded({ countsBefore }: Task): void {
     if (!countsBefore) return;
     for (const [index, { succeeded }] of this.#gate.counts().entries())
       if (succeeded > countsBefore[index]!.succeeded) this.#handled[index]! += 1;
   }
 
-  /** Whose failure it is. `aloneMaxMs`: how long an event may fail without any other before it is its own. */
+  /** Whose failure it is. `aloneMaxMs`: after failing for this long while no other event does, it is the event's own. */
   of(task: Task, now: number, aloneMaxMs: number): Fault {
     const { countsBefore } = task;
     if (!countsBefore) return OWN;
@@ -127,7 +128,7 @@ export class Blame {
     };
   }
 
-  /** Remembers the failure of `task`. `lastUncounted`: it costs nothing yet. */
+  /** Remembers the failure of `task`. `lastUncounted`: its record, if it is not counted as an attempt for now. */
   remember({ id }: Task, now: number, fault: Fault, lastUncounted?: AttemptRecord): void {
     const { failedDependencies, isOwn, isProvenOwn, uncounted } = fault;
     if (failedDependencies.length === 0) return;
@@ -144,15 +145,14 @@ export class Blame {
     this.#trim(now);
   }
 
-  /** The event has come to its end here. */
+  /** To be called when the event has left the topic. */
   forget(id: string): void {
     this.#failures.delete(id);
     if (this.#last?.id === id) this.#last = undefined;
   }
 
   /**
-   * Which of the waiting events are to be the probes, `count` of them at most: those that have not failed, and only if there are
-   * none those that have, the least recent failure first.
+   * Chooses at most `count` tasks as probes: events that have not failed. If all have failed, those with the oldest failures.
    */
   probes<T>(tasks: readonly Task<T>[], count: number): readonly Task<T>[] {
     const fresh = tasks.filter(({ id }) => !this.#failures.has(id));
@@ -165,7 +165,7 @@ export class Blame {
     return this.#gate.counts().map((counts, index) => ({ ...counts, handled: this.#handled[index]! }));
   }
 
-  /** The dependencies, by their index, on which a call has failed since then. */
+  /** Dependencies with a failed call since `before`, by their index. */
   #failedSince(before: readonly Count[]): readonly number[] {
     const counts = this.#gate.counts();
     return [...counts.keys()].filter((index) => counts[index]!.failed > before[index]!.failed);
@@ -179,7 +179,7 @@ export class Blame {
   }
 }
 
-/** A call that succeeds proves nothing where each event needs several, and the breaker is open for another of them. */
+/** While a breaker is open, a single successful call proves nothing: an event may need several calls. */
 function hasSucceeded(before: Count, after: Count, isDependencyDown: boolean): boolean {
   return after.handled > before.handled || (!isDependencyDown && after.succeeded > before.succeeded);
 }

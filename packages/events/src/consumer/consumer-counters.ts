@@ -1,28 +1,28 @@
 import type { Settlement } from '@holdfast/contracts';
 
-/** What a consumer has done so far. It counts what the store has taken, not what was meant. */
+/** What a consumer has done so far. A settlement counts once the store has applied it. */
 export class ConsumerCounters {
-  /** Handlers that were called. */
+  /** Calls of the handler. */
   attempts = 0;
   succeeded = 0;
-  /** Of those, the ones that needed more than one attempt: what retries were good for. */
+  /** The part of `succeeded` that needed more than one attempt. */
   successAfterRetry = 0;
-  /** Attempts that failed and will be made again. */
+  /** Attempts that failed and are followed by a retry. */
   retryAttempts = 0;
   snoozed = 0;
   parked = 0;
-  /** Why, by stop reason. */
+  /** `parked` by stop reason; after 100 different reasons, new ones count as `other`. */
   readonly parkedBecause: Record<string, number> = Object.create(null);
   discarded = 0;
   rerouted = 0;
-  /** Given back at no cost: at a stop, behind a head that failed, before an open breaker, after a failed probe. */
+  /** Returned without counting an attempt: on stop, behind a failed event of the key, at an open breaker, after a failed probe. */
   returned = 0;
-  /** Settlements that came too late. */
+  /** Leases that ended before the event was settled. */
   leasesLost = 0;
-  /** Effects that had been made before, and were not made again. */
+  /** Events whose effect had been made before and was not made again. */
   repeated = 0;
 
-  /** The store has taken a settlement. */
+  /** Counts a settlement that the store has applied. */
   count(settlement: Settlement<never>, attempt: number, repeated: boolean): void {
     const { kind } = settlement;
     if (kind === 'ack') {
@@ -37,13 +37,13 @@ export class ConsumerCounters {
     else this.#park(settlement.stop);
   }
 
-  /** The part of the events that came to an end here which ended in the parking lot, 0–1. */
+  /** The share of finished events that were parked, 0–1. */
   get dlqRate(): number {
     const ended = this.succeeded + this.parked + this.discarded + this.rerouted;
     return ended > 0 ? this.parked / ended : 0;
   }
 
-  /** Handlers' own words are not a closed list: what is kept of them is. */
+  /** Handlers may park with any text as the reason, so the number of reasons kept is limited. */
   #park(stop: string): void {
     const { parkedBecause } = this;
     const isNew = parkedBecause[stop] === undefined;

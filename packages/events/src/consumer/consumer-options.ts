@@ -22,72 +22,72 @@ import { assertFormat, type PayloadFormat } from '../publish/payload-format.ts';
 import { assertSchema, type StandardSchema } from '../publish/standard-schema.ts';
 import type { ConsumerPolicySpec } from './consumer-policy.ts';
 import { type ExclusiveRun, processExclusiveRun } from './exclusive-run.ts';
-import type { Handler } from './handler.ts';
+import type { Handler } from './task.ts';
 
 export interface ConsumerOptions<T = unknown, Tx = unknown> {
-  /** Where events are. Instead of it: `broker`, and what belongs to it. */
+  /** The engine that has the events. Instead of it, `broker` and `ledger` may be given. */
   readonly engine?: Engine<Tx> | undefined;
   readonly broker?: Broker<Tx> | undefined;
   readonly ledger?: Ledger<Tx> | undefined;
-  /** Where the parking lot is, if it is not in the store of the broker. */
+  /** The parking lot, if it is not in the store of the broker. */
   readonly triage?: Triage | undefined;
   readonly topic: string;
   readonly handler: Handler<T, Tx>;
-  /** Of the handler, with its version: what is marked as done is marked for this name. The topic unless given. */
+  /** The name of the handler, with its version. Handled events are marked with it. The topic unless given. */
   readonly name?: string | undefined;
   readonly schema?: StandardSchema<T> | undefined;
   readonly format?: PayloadFormat | undefined;
-  /** Declares the topic so; as it is, or `none`, unless given. */
+  /** Declares the topic with this ordering. Unless given, an existing topic keeps its own, and a new one has `none`. */
   readonly ordering?: Ordering | undefined;
-  /** Settled events are kept so long, for `rebuild`. */
+  /** How long settled events are kept, for `rebuild`. */
   readonly keepSettled?: Duration | undefined;
-  /** Handlers at once; 10 unless given. */
+  /** How many handlers run at once; 10 unless given. */
   readonly concurrency?: number | undefined;
   readonly policy?: ConsumerPolicySpec | undefined;
-  /** `commit`, unless given: marks what was committed. `once`: looks up and marks every event. */
+  /** `commit`: marks events with a commit. `once`: looks up and marks every event. `off`: no marks. `commit` unless given. */
   readonly effects?: 'commit' | 'once' | 'off' | undefined;
-  /** Policies without which nothing can be done: while their breakers are open nothing is claimed. */
+  /** Names of policies that the handler needs. While the breakers of one are open, no events are leased. */
   readonly dependsOn?: readonly string[] | undefined;
-  /** The part of a claim that is for retries when both wait, 0–1; 0.25 unless given. */
+  /** The part of a lease that is for retries while first attempts wait as well, 0–1; 0.25 unless given. */
   readonly retriesShare?: number | undefined;
-  /** False: patience, key and signal are not handed on to the calls of a handler, which saves a microsecond an event. */
+  /** False: calls of the handler do not inherit patience, key and signal, which saves a microsecond an event. */
   readonly ambient?: boolean | undefined;
-  /** Aborts the signal of an attempt that takes longer. */
+  /** The signal of an attempt aborts after this time; no limit unless given. */
   readonly attemptTimeout?: Duration | undefined;
-  /** How long a failing event keeps its key waiting, from when it was first seen; for ever unless given. */
+  /** How long a failing event keeps its key waiting, counted from when it was first seen; without limit unless given. */
   readonly holdFor?: Duration | undefined;
-  /** `block`: a parked event keeps its key waiting until it is replayed or unblocked. */
+  /** `block`: a parked event keeps its key waiting until it is replayed or unblocked. `release` unless given. */
   readonly parkedKeys?: 'release' | 'block' | undefined;
   readonly keepParked?: Duration | undefined;
   readonly lease?: Duration | undefined;
   readonly deathsMax?: number | undefined;
   readonly snoozesMax?: number | undefined;
-  /** Names of fields whose values are cut out of stored diagnostics. */
+  /** Names of fields whose values are masked in stored errors. */
   readonly redact?: readonly string[] | undefined;
   readonly grace?: Duration | undefined;
-  /** The most that is leased, or settled, at once. */
+  /** The most events in one lease or one batch of settlements; 1000 unless given. */
   readonly batchMax?: number | undefined;
-  /** Payloads in hand, in bytes together; the last lease may be one event above it. 32 MiB unless given. */
+  /** The most payload bytes of unsettled events. The last lease may exceed it by one event. 32 MiB unless given. */
   readonly bytesMax?: number | undefined;
-  /** Settlements wait at most so long for others to share a write with. */
+  /** How long a settlement waits for others to share its write; 5 ms unless given. */
   readonly settleWithin?: Duration | undefined;
-  /** Looks at least so often, whether or not the doorbell rings. */
+  /** The longest time between two polls, in case the doorbell does not ring; 1 s unless given. */
   readonly poll?: Duration | undefined;
-  /** Who is in the same process, and dies with it; all consumers of this one unless given. For tests that play several. */
+  /** Shared by consumers that die together; one for the whole process unless given. For tests that simulate several processes. */
   readonly exclusiveRun?: ExclusiveRun | undefined;
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
 }
 
-/** What a consumer's parts read: everything said, in numbers. */
+/** The options with defaults filled in and durations in ms. */
 export interface ConsumerSettings<T, Tx> {
   readonly name: string;
   readonly topic: string;
-  /** One name a start, never used again. */
+  /** A new name for each start. */
   readonly owner: string;
   readonly broker: Broker<Tx>;
   readonly ledger: Ledger<Tx> | undefined;
-  /** The ledger is asked about every event before its handler is. */
+  /** The ledger is asked about every event before its handler is called. */
   readonly looksUp: boolean;
   readonly marks: {
     readonly ofCommits: readonly string[] | undefined;
@@ -223,7 +223,7 @@ const known: Readonly<Record<keyof ConsumerOptions, true>> = {
   random: true,
 };
 
-/** A single text is a list of its letters, too: it must not pass for one. */
+/** Throws for a plain string, which would otherwise pass as a list of its letters. */
 function names(path: string, value: readonly string[]): readonly string[] {
   if (Array.isArray(value) && value.every((each) => typeof each === 'string' && each !== ''))
     return [...value];

@@ -17,8 +17,8 @@ import {
 } from 'holdfast';
 
 /**
- * Optimistic locks that were lost: by our own error, and by the names that libraries give theirs. Tried again, the handler
- * reads anew.
+ * Lost optimistic locks: our own `ConflictError`, and the error names of common libraries. They are transient, because the
+ * handler reads the data again on a retry.
  */
 const conflict: Pack<'conflict'> = {
   pack: 'conflict',
@@ -32,7 +32,7 @@ const conflict: Pack<'conflict'> = {
 const conflicts =
   /Optimistic\w*Lock|StaleObject|StaleState|VersionError|WrongExpectedVersion|ConcurrencyE|ConditionalCheckFailed|HOLDFAST_CONFLICT/;
 
-/** Calls that one of our own policies refused or ended for its time: another time scale, another chance. */
+/** Errors of holdfast policies that the handler used. A refused or timed-out call may succeed when the event is retried. */
 const ownRefusals: Pack<'holdfast'> = {
   pack: 'holdfast',
   byDefault: true,
@@ -41,24 +41,24 @@ const ownRefusals: Pack<'holdfast'> = {
     const code = codeOf(outcome.error);
     if (refusals.test(code)) {
       const { retryAfterMs = 0 } = outcome.error as { retryAfterMs?: number };
-      // A breaker that is held open has no time to name: it is asked again now and then.
+      // A breaker that an operator holds open names Infinity: retry every 60 s.
       return { class: 'throttled', retryAfterMs: Math.min(retryAfterMs, refusedMaxMs), unprocessed: true };
     }
     return passing.test(code) ? 'transient' : undefined;
   },
 };
 
-/** Times that are over, and stores that are away, full or locked: a handler may publish, too. */
+/** Timeouts, and errors of stores that are unavailable, full or locked (a handler may publish). */
 const passing = /^HOLDFAST_(ATTEMPT_TIMEOUT|PATIENCE_SPENT|\w+_(BUSY|FULL|UNAVAILABLE))$/;
 const refusedMaxMs = 60_000;
 const refusals = /^HOLDFAST_(BREAKER_OPEN|BULKHEAD_FULL|RATE_LIMITED|THROTTLED)$/;
 
-/** Nothing was called: this costs no attempt. */
+/** True when a policy refused the call: nothing was sent, so no attempt is counted. */
 export function isRefusal(error: unknown): boolean {
   return refusals.test(codeOf(error));
 }
 
-/** A handler may call anything, so that all packs are asked. */
+/** All packs, because a handler may call anything. */
 const packs = [
   ownRefusals,
   conflict,
@@ -75,7 +75,7 @@ const make = /* @__PURE__ */ definePolicy(parts);
 
 type Whole = SpecOfParts<typeof parts>;
 
-/** How a consumer retries. Patience is the event's own, given when it is published. */
+/** How a consumer retries. Without patience: that is given with each event when it is published. */
 export type ConsumerPolicySpec = Omit<Whole, 'patience'>;
 
 const defaults: Whole = {
@@ -98,11 +98,11 @@ export function consumerPolicy(
   }
   const { backoff } = spec;
   const isGroup = backoff === undefined || backoff === true || typeof backoff === 'object';
-  const said = isGroup ? { ...defaultBackoff, ...(typeof backoff === 'object' && backoff) } : backoff;
-  return make({ ...defaults, ...spec, backoff: said }, environment);
+  const merged = isGroup ? { ...defaultBackoff, ...(typeof backoff === 'object' && backoff) } : backoff;
+  return make({ ...defaults, ...spec, backoff: merged }, environment);
 }
 
-/** How the store itself is asked again: whatever it says, for as long as the answer is of use. */
+/** Retries calls of the store. */
 export const storePolicy = /* @__PURE__ */ definePolicy([retry, any]);
 
 function nameOf(error: unknown): string {

@@ -20,30 +20,30 @@ import { WorkerPool } from './worker-pool.ts';
 export interface Consumer {
   readonly name: string;
   readonly topic: string;
-  /** Takes another document with `update`, and stops all retries with `kill`. */
+  /** Its `update` takes a new document, and its `kill` stops all retries. */
   readonly policy: Policy;
-  /** Declares the topic and begins, once; a start that failed may be tried again. To go on after `stop`, make another consumer. */
+  /** Declares the topic and starts. A failed start may be repeated. After `stop`, make a new consumer instead. */
   start(): Promise<void>;
-  /** Claims nothing more, and resolves when nothing is in hand. What takes longer than `grace` is given back. */
+  /** Leases no more events, and resolves when all are settled. Events whose handlers run for longer than `grace` are returned. */
   stop(options?: { readonly grace?: Duration }): Promise<void>;
   state(): ConsumerState;
-  /** What waits in the store, by state; how long the oldest has been due; when the next one is. */
+  /** Events that wait in the store, by state; how long the oldest has been due; when the next one is due. */
   lag(): Promise<TopicCounts>;
 }
 
-/** A consumer as it stands, for a person or a console to read. Plain JSON. */
+/** The current state of a consumer, for people and dashboards. Plain JSON. */
 export interface ConsumerState {
   readonly name: string;
   readonly topic: string;
   readonly status: ConsumerStatus;
   readonly concurrency: number;
   readonly running: number;
-  /** Leased and not begun. */
+  /** Leased, and not started. */
   readonly queued: number;
-  /** Handled, and not yet answered for by the store. */
+  /** Handled, and not yet answered by the store. */
   readonly settling: number;
   readonly suspects: number;
-  /** Known when the store had nothing more to give. */
+  /** `null` unless the latest lease brought all due events. */
   readonly nextDueInMs: number | null;
   readonly dependsOn: readonly string[];
   readonly counters: Readonly<Record<(typeof counted)[number], number>> & {
@@ -66,13 +66,13 @@ const counted = [
   'dlqRate',
 ] as const satisfies readonly (keyof ConsumerCounters)[];
 
-/** After these an event is still in the topic. */
+/** Settlements after which the event is still in the topic. */
 const staysInTopic: ReadonlySet<SettlementKind> = new Set(['retry', 'snooze', 'return']);
 
-/** How long a handler that was told to come to its end may take for it. */
+/** How long handlers may take after `stop` has aborted their signals. */
 const abortedGraceMs = 1000;
 
-/** Has the events of a topic handled. One consumer a topic and process is enough: it runs many handlers at once. */
+/** Handles the events of a topic. One consumer per topic and process is enough: it runs many handlers at once. */
 export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, Tx>): Consumer {
   const settings = readOptions(options);
   const { name, topic, broker, clock, random, leaseMs, exclusiveRun } = settings;
@@ -109,7 +109,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
   }
 
   function onLost(task: Task): void {
-    // One that is being settled hears it from the store.
+    // While a settlement is pending, the store's answer to it tells that the lease is lost.
     if (task.phase === SETTLING || task.phase === OVER) return;
     task.abort(new LeaseLostError(task.id));
     pool.revoke(task as Task<T>);
@@ -137,7 +137,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     onBatch(type, count) {
       if (hasListeners()) notify({ ...header(), type, count });
       if (type === 'settling') return;
-      // What waited behind a settled event may be due now.
+      // The next event of the same key may be due now.
       fetcher.ring();
       if (fetcher.isIdle) exclusiveRun.notifyOwner();
     },
@@ -206,7 +206,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     policy,
 
     start() {
-      // Nothing would be handled, and nobody would know why.
+      // Resolving would hide that nothing is handled.
       if (started && stopped) return Promise.reject(new ConsumerStoppedError(name));
       started ??= begin().catch((error) => {
         started = undefined;
@@ -217,9 +217,9 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
 
     stop({ grace } = {}) {
       const graceMs = grace === undefined ? settings.graceMs : durationMs(grace, 'grace');
-      // A handler may ask for it: its own end, or that of its event, must not keep the store from being told.
+      // A handler may call `stop`. Run without its context, so that its deadline or signal does not abort the settlements.
       const isBegun = () => (status === 'idle' ? onStatus('stopped') : withoutAmbient(() => stop(graceMs)));
-      // A start that failed has told its caller; there is nothing to stop.
+      // The error of a failed start was given to the caller of `start`; there is nothing to stop.
       stopped ??= started ? started.then(isBegun, isBegun) : Promise.resolve(isBegun());
       return stopped;
     },

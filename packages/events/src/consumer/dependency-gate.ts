@@ -1,14 +1,14 @@
 import { breakersOf } from 'holdfast';
 
-/** What the breakers of one dependency have counted so far. */
+/** Calls that the breakers of one dependency have counted so far. */
 export interface BreakerCounts {
   readonly failed: number;
   readonly succeeded: number;
 }
 
 /**
- * What a consumer depends on, by the names of policies. While all breakers of one are open its events stay in the store: no
- * attempt is burnt, and the parking lot does not fill.
+ * The dependencies of a consumer, by the names of their policies. While all breakers of one dependency are open, events stay
+ * in the store: they lose no attempts and are not parked.
  */
 export class DependencyGate {
   readonly names: readonly string[];
@@ -17,29 +17,28 @@ export class DependencyGate {
     this.names = names;
   }
 
-  /** Whether the consumer depends on anything. */
   get hasDependencies(): boolean {
     return this.names.length > 0;
   }
 
-  /** How many more handlers may begin: Infinity, as many as there are probes to find out whether all is well again, or none. */
+  /** How many handlers may run: Infinity while breakers are closed, the number of probes while half-open, 0 while open. */
   room(now: number): number {
     let room = Infinity;
     for (const name of this.names) room = Math.min(room, roomOf(name, now));
     return room;
   }
 
-  /** Some dependency has no closed breaker: what is handled now finds out whether it is well again. */
+  /** True when some dependency has no closed breaker: events that are handled now are its probes. */
   isProbing(now: number): boolean {
     return this.room(now) < Infinity;
   }
 
-  /** When there may be room again; Infinity while a breaker is held open. */
+  /** When `room` may be above 0 again; Infinity while an operator holds a breaker open. */
   reopensAt(now: number): number {
     return Math.max(now, ...this.names.map((name) => soonest(name, now)));
   }
 
-  /** In the order of the names. */
+  /** In the order of `names`. */
   counts(): readonly BreakerCounts[] {
     return this.names.map((name) => {
       const breakers = breakersOf(name);
@@ -50,7 +49,7 @@ export class DependencyGate {
     });
   }
 
-  /** Whether no breaker of the dependency at this index is closed. */
+  /** True when the dependency at this index of `names` has no closed breaker. */
   isDown(index: number, now: number): boolean {
     return roomOf(this.names[index]!, now) < Infinity;
   }

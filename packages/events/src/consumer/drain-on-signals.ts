@@ -6,17 +6,17 @@ export interface Stoppable {
 }
 
 export interface DrainOptions {
-  /** SIGTERM and SIGINT unless given. */
+  /** `SIGTERM` and `SIGINT` unless given. */
   readonly signals?: readonly NodeJS.Signals[] | undefined;
-  /** How long handlers may take; each consumer's own unless given. */
+  /** How long running handlers may take to finish; each consumer's own `grace` unless given. */
   readonly grace?: Duration | undefined;
-  /** Called when all have stopped: to close the engine, the server. The process then ends by itself, or here. */
+  /** Called when all consumers have stopped, to close the engine and the server. */
   readonly then?: ((signal: NodeJS.Signals) => void | Promise<void>) | undefined;
 }
 
 const known = Object.fromEntries(['signals', 'grace', 'then'].map((name) => [name, true]));
 
-/** Stops consumers when the process is asked to end. Returns the way to undo it. A second signal ends the process as always. */
+/** Stops consumers when the process gets a signal to end. Returns a function that undoes it. A second signal ends the process. */
 export function drainOnSignals(consumers: readonly Stoppable[], options: DrainOptions = {}): () => void {
   refuseUnknown(known, options);
   const { signals = ['SIGTERM', 'SIGINT'], grace, then } = options;
@@ -26,7 +26,7 @@ export function drainOnSignals(consumers: readonly Stoppable[], options: DrainOp
   function drain(signal: NodeJS.Signals): void {
     undo();
     const stopped = consumers.map((each) => each.stop(grace === undefined ? {} : { grace }));
-    // What fails here surfaces as an unhandled rejection: a process that cannot end well must not seem to.
+    // An error here becomes an unhandled rejection, so that the process does not seem to have ended well.
     void Promise.all(stopped).then(() => then?.(signal));
   }
   for (const signal of signals) process.on(signal, drain);

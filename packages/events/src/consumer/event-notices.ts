@@ -3,10 +3,10 @@ import type { ErrorNote } from '@holdfast/contracts';
 import type { OutcomeClass } from 'holdfast';
 
 interface NoticeHeader {
-  /** Of the handler. */
+  /** The name of the consumer. */
   readonly consumer: string;
   readonly topic: string;
-  /** On the scale of `Clock.now` of the consumer that speaks. */
+  /** On the scale of `Clock.now` of the consumer. */
   readonly at: number;
 }
 
@@ -16,11 +16,11 @@ interface EventHeader extends NoticeHeader {
   readonly attempt: number;
 }
 
-/** Everything that happens to events, as it happens. */
+/** What happens to events in this process, reported as it happens. */
 export type EventNotice =
   | (NoticeHeader & { readonly type: 'leased'; readonly count: number; readonly suspects: number })
   | (EventHeader & { readonly type: 'begun'; readonly mode: 'live' | 'retry' | 'replay' })
-  /** Its settlement is decided. It counts when it is `settled`. */
+  /** From here to `returned`: the settlement is decided. It takes effect with `settled`. */
   | (EventHeader & { readonly type: 'succeeded'; readonly tookMs: number })
   | (EventHeader & {
       readonly type: 'retry';
@@ -31,18 +31,18 @@ export type EventNotice =
     })
   | (EventHeader & { readonly type: 'snoozed'; readonly delayMs: number })
   | (EventHeader & { readonly type: 'parked'; readonly stop: string; readonly error: ErrorNote | undefined })
-  /** Because of a reason, to a topic. */
+  /** `because` is the reason of a discard, and the target topic of a reroute. */
   | (EventHeader & { readonly type: 'discarded' | 'rerouted'; readonly because: string })
-  /** It is as if it had never been leased. With an error: a probe that failed, and costs nothing. */
+  /** The event is as if it had never been leased. `error`: it was a probe that failed, and no attempt is counted. */
   | (EventHeader & { readonly type: 'returned'; readonly error?: ErrorNote })
   | (EventHeader & { readonly type: 'lease_lost' })
-  /** A batch is handed to the store, and is in it. */
+  /** `settling`: a batch of settlements is sent to the store. `settled`: the store has answered. */
   | (NoticeHeader & { readonly type: 'settling' | 'settled'; readonly count: number })
-  /** The store did not answer as it should; it is asked again after `delayMs`. */
+  /** A call of the store failed; it is retried after `delayMs`. */
   | (NoticeHeader & { readonly type: 'store_failed'; readonly what: string; readonly delayMs: number })
   | (NoticeHeader & { readonly type: 'status'; readonly from: ConsumerStatus; readonly to: ConsumerStatus });
 
-/** `dependency_down`: what it depends on does not admit. `exclusive`: it runs, or waits to run, a suspect. */
+/** `dependency_down`: a breaker of a dependency is open. `exclusive`: the consumer runs, or waits to run, a suspect alone. */
 export type ConsumerStatus = 'idle' | 'running' | 'dependency_down' | 'exclusive' | 'stopping' | 'stopped';
 
 export type EventListener = (notice: EventNotice) => void;
@@ -50,18 +50,18 @@ export type EventListener = (notice: EventNotice) => void;
 const listeners = new Set<EventListener>();
 const channel = diagnostics.channel('holdfast:event');
 
-/** Hears every notice of every consumer in this process. Returns the way to stop. */
+/** Calls `listener` with every notice of every consumer in this process. Returns a function that unsubscribes it. */
 export function subscribeEvents(listener: EventListener): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);
 }
 
-/** While nobody hears, no notice is even made. */
+/** Without listeners, notices are not created. */
 export function hasListeners(): boolean {
   return listeners.size > 0 || channel.hasSubscribers;
 }
 
-/** A listener that throws must not harm the work it hears of: its error surfaces on its own. */
+/** An error of a listener is thrown from a microtask, so that it does not disturb the consumer. */
 export function notify(notice: EventNotice): void {
   for (const listener of listeners) {
     try {

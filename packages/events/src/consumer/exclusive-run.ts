@@ -1,13 +1,14 @@
-/** One who has events in hand, and may have to wait until the others have none. */
+/** A consumer that takes part in an exclusive run. */
 export interface Participant {
+  /** It holds no leased event. */
   readonly isIdle: boolean;
-  /** Something has changed: look again. */
+  /** Called when it may lease again. */
   poll(): void;
 }
 
 /**
- * Lets one consumer of a process be alone in it. An event that was in hand when a process died may do it again: whatever
- * else the process had in hand would die with it.
+ * Lets one consumer of a process handle an event while no other consumer of that process holds any. It is used for suspects:
+ * events that were being handled when a process died. If one kills this process again, no other event is lost with it.
  */
 export class ExclusiveRun {
   readonly #participants = new Set<Participant>();
@@ -23,12 +24,12 @@ export class ExclusiveRun {
     this.notifyOwner();
   }
 
-  /** Whether another is alone, or waits to be: then nothing more may be taken in hand. */
+  /** True when another consumer has the exclusive run or waits for it. Then nothing may be leased. */
   isHeldByOther(participant: Participant): boolean {
     return this.#owner !== undefined && this.#owner !== participant;
   }
 
-  /** True once everybody's hands are empty. Until then the others take nothing more, and this is told to look again. */
+  /** True when all consumers are idle. Until then the others lease nothing, and `participant.poll` is called as they become idle. */
   tryAcquire(participant: Participant): boolean {
     this.#owner ??= participant;
     if (this.#owner !== participant) return false;
@@ -42,11 +43,11 @@ export class ExclusiveRun {
     for (const each of this.#participants) each.poll();
   }
 
-  /** Somebody's hands have become empty. */
+  /** To be called when a participant has become idle. */
   notifyOwner(): void {
     this.#owner?.poll();
   }
 }
 
-/** Of this process. */
+/** The default: shared by all consumers of this process. */
 export const processExclusiveRun: ExclusiveRun = new ExclusiveRun();

@@ -1,7 +1,6 @@
 import type { Broker, Leased, LeaseRequest, Ledger, Ordering } from '@holdfast/contracts';
-import { type Clock, type Policy, withoutAmbient } from 'holdfast';
+import { type Clock, type Policy, Timer, withoutAmbient } from 'holdfast';
 import { BatchSize } from './batch-size.ts';
-import { Bell } from './bell.ts';
 import type { Blame } from './blame.ts';
 import type { DependencyGate } from './dependency-gate.ts';
 import type { ConsumerStatus } from './event-notices.ts';
@@ -25,19 +24,19 @@ export interface FetcherSettings<T, Tx> extends TaskSettings {
   readonly blame: Blame;
   readonly controls: TopicControlState;
   readonly exclusiveRun: ExclusiveRun;
-  /** Asks the store again, for as long as a lease lasts. */
+  /** Retries calls of the store, for as long as a lease lasts. */
   readonly store: Policy;
-  /** Asked before the handler is, where every event is handled once. */
+  /** Given where `effects` is `once`: events that it has marked are not handled again. */
   readonly ledger: Ledger<Tx> | undefined;
   readonly batchMax: number;
   readonly bytesMax: number;
   readonly leaseMs: number;
   readonly pollMs: number;
-  /** The engine tells when something may be due; otherwise it has to be looked at more often. */
+  /** The engine rings when something may be due. Without it, the fetcher polls more often. */
   readonly hasDoorbell: boolean;
   readonly retriesShare: number;
   concurrency(): number;
-  /** Settlements that the store has answered so far. */
+  /** How many settlements the store has answered so far. */
   finished(): number;
   onStatus(status: ConsumerStatus): void;
   onLeased(leased: Leased): void;
@@ -46,44 +45,44 @@ export interface FetcherSettings<T, Tx> extends TaskSettings {
 
 type Wanted = Pick<LeaseRequest, 'limit' | 'bytesMax' | 'suspects'>;
 
-/** Where no doorbell rings: how soon to look again after something was found; twice as long each time after nothing was. */
+/** Without a doorbell: the delay to the next poll after one that found events. It doubles after each that found none. */
 const idleMinMs = 5;
 
-/** One in so many given back unbegun is too many. */
+/** When more than 1 in 8 leased events is returned without having been started, runs of one key get shorter. */
 const returnedShare = 8;
 const runShareMin = 1 / 128;
 
-/** How long suspects are run one after the other before the rest has its turn. */
+/** How long suspects are run one after the other before other events get a turn. */
 const suspectsMaxMs = 1000;
 
 /**
- * Takes events in hand, as many as suit. Everything is driven by `look`, which may be called at any time and for any
- * reason: it sees what is in hand, and does what can be done.
+ * Leases events when there is capacity for them. `poll` drives everything. It may be called at any time: it looks at the
+ * current state and leases if that is possible now.
  */
 export class Fetcher<T, Tx> implements Participant {
   readonly #settings: FetcherSettings<T, Tx>;
   readonly #size: BatchSize;
-  readonly #wake: Bell;
+  readonly #wake: Timer;
   #isEnding = false;
   #ordering: Ordering = 'none';
   #offDoorbell: (() => void) | undefined;
-  /** There may be something to lease. */
+  /** False after a lease that brought less than its limit, until something rings. */
   #mayHaveWork = true;
   #leasing: Promise<void> | undefined;
-  /** Lanes of the latest lease. */
+  /** How many keys the latest lease brought; an event without a key counts as one. */
   #lanes = 0;
-  /** What is asked for of the longest run, and what it depends on: events taken, and given back unbegun. */
+  /** The part of the longest possible run of one key that is requested, 0–1. It falls when many events are returned unstarted. */
   #runShare = 1;
   #taken = 0;
   #returnedBefore = 0;
-  /** Since when, and since how many, it has had work without a break. */
+  /** Time and count of the latest throughput sample; `undefined` after a pause without work. */
   #measured: { readonly at: number; readonly finished: number } | undefined;
   #idleMs = idleMinMs;
-  /** The latest lease brought a suspect. */
+  /** The latest lease brought a suspect, which must run alone. */
   #hasSuspect = false;
   #waitingSince: number | undefined;
   #exclusiveSince: number | undefined;
-  /** exclusiveRun was waited for in vain: until then suspects are left to others. */
+  /** After a wait for the exclusive run that failed: suspects are left to other processes until then. */
   #suspectsNotBefore = -Infinity;
   suspects = 0;
   nextDueInMs: number | undefined;
@@ -91,7 +90,7 @@ export class Fetcher<T, Tx> implements Participant {
   constructor(settings: FetcherSettings<T, Tx>) {
     this.#settings = settings;
     this.#size = new BatchSize(settings.batchMax);
-    this.#wake = new Bell(settings.clock, () => {
+    this.#wake = new Timer(settings.clock, () => {
       this.ring();
       if (!this.#leasing && !settings.pool.isOutOfWork) void this.#readControls();
     });
@@ -106,12 +105,12 @@ export class Fetcher<T, Tx> implements Participant {
     const { broker, topic, exclusiveRun } = this.#settings;
     this.#ordering = ordering;
     exclusiveRun.join(this);
-    // Nobody's patience but that of the events counts here: a handler may start a consumer, or ring by what it publishes.
+    // A handler may start a consumer, or ring the doorbell by publishing: its patience must not apply to other events.
     this.#offDoorbell = broker.doorbell(topic, () => withoutAmbient(() => this.ring()));
     withoutAmbient(() => this.poll());
   }
 
-  /** Takes nothing more; what a lease still brings is given back. */
+  /** Stops leasing. Events of a lease that is still pending are returned. */
   async end(): Promise<void> {
     this.#offDoorbell?.();
     this.#wake.clear();
@@ -124,7 +123,7 @@ export class Fetcher<T, Tx> implements Participant {
     if (await this.#askStore('controls', () => controls.read())) pool.startWorkers();
   }
 
-  /** Something may be due. It may be rung for nothing. */
+  /** Something may be due: poll. A ring without a due event is harmless. */
   ring(): void {
     this.#mayHaveWork = true;
     this.poll();
@@ -139,31 +138,31 @@ export class Fetcher<T, Tx> implements Participant {
     if (hasSuspects && now >= this.#suspectsNotBefore) {
       if (!this.#isGateShut(now)) this.#pollSuspects(now);
       else {
-        // Other consumers of the process must not wait for the end of an outage, nor must other events of this one.
+        // During an outage of a dependency, do not keep other consumers, or other events of this one, waiting for suspects.
         this.#postponeSuspects();
         this.poll();
       }
       return;
     }
-    if (hasSuspects) this.#wake.within(this.#suspectsNotBefore - now);
+    if (hasSuspects) this.#wakeWithin(this.#suspectsNotBefore - now);
     if (this.#mayHaveWork) {
       const limit = this.#room(now);
       const bytesMax = this.#settings.bytesMax - this.#settings.heartbeat.bytesInHand;
-      // What is in hand ends, and that rings.
+      // If there is no capacity, no timer is needed: each finished event calls `poll` again.
       if (limit > 0 && bytesMax > 0) this.#lease({ limit, bytesMax }, now);
     }
   }
 
-  /** A breaker that it depends on admits nothing: it looks again when that may have changed. */
+  /** True while a breaker of a dependency admits nothing. Sets a timer to poll when that may have changed. */
   #isGateShut(now: number): boolean {
     const { gate, pollMs, onStatus } = this.#settings;
     if (gate.room(now) > 0) return false;
     onStatus('dependency_down');
-    this.#wake.within(Math.min(pollMs, Math.max(1, gate.reopensAt(now) - now)));
+    this.#wakeWithin(Math.min(pollMs, Math.max(1, gate.reopensAt(now) - now)));
     return true;
   }
 
-  /** How many more to take in hand now. */
+  /** How many events to lease now. */
   #room(now: number): number {
     const { gate, blame, pool, settler, batchMax, pollMs, onStatus } = this.#settings;
     if (this.#isGateShut(now)) return 0;
@@ -173,21 +172,21 @@ export class Fetcher<T, Tx> implements Participant {
     const isProbing = gate.isProbing(now);
     const room = Math.min(target, gate.room(now)) - pool.running - pool.queued;
     const isIdle = pool.queued === 0 && pool.running < concurrency;
-    // Asking for one at a time, as each is begun, would cost a write each. Probes are chosen together: one round at a time.
+    // Lease in batches: one event at a time would cost a write each. Probes are leased in rounds, so wait for the last round.
     const isBusy = isProbing ? !pool.isOutOfWork : !isIdle && room * 2 < target;
     if (isBusy || settler.unsettled >= 2 * batchMax) {
-      // With full hands nothing is leased, and what operators impose would not be seen.
-      if (!this.#wake.isSet) this.#wake.within(pollMs);
+      // Leases also bring the version of the controls. While nothing is leased, a timer reads the controls instead.
+      if (!this.#wake.isSet) this.#wakeWithin(pollMs);
       return 0;
     }
-    // So that other events can be the probes than those that have failed, more are taken; what is not chosen goes back at once.
+    // Lease more events than there are probes, so that events that have not failed can be chosen. The rest is returned at once.
     return isProbing && room > 0 ? Math.max(room, Math.min(batchMax, room + blame.remembered)) : room;
   }
 
-  /** Suspects: one at a time, with nothing else in the hands of this process. */
+  /** Leases one suspect at a time, while this process holds no other event. */
   #pollSuspects(now: number): void {
     const { exclusiveRun, onStatus } = this.#settings;
-    // However long it takes: what settles it rings.
+    // The current suspect is not settled yet; its settlement will ring.
     if (this.#hasSuspect && !this.isIdle) return;
     onStatus('exclusive');
     if (!exclusiveRun.tryAcquire(this)) {
@@ -205,16 +204,16 @@ export class Fetcher<T, Tx> implements Participant {
     this.#waitingSince ??= now;
     const leftMs = this.#waitingSince + leaseMs - now;
     if (leftMs >= 0) {
-      this.#wake.within(leftMs + 1);
+      this.#wakeWithin(leftMs + 1);
       void settler.flush();
       return;
     }
-    // Somebody's handler takes long. The rest does not wait for ever.
+    // A handler of this process has run for longer than a lease. Go on with other events, and try again after another lease.
     this.#suspectsNotBefore = now + leaseMs;
     this.#postponeSuspects();
   }
 
-  /** The rest has its turn; the next ordinary lease says whether there are more. */
+  /** Goes on with ordinary events. The next ordinary lease tells whether there are more suspects. */
   #postponeSuspects(): void {
     this.suspects = 0;
     this.#waitingSince = undefined;
@@ -243,22 +242,22 @@ export class Fetcher<T, Tx> implements Participant {
     const leased = await this.#askStore('lease', () =>
       broker.lease(topic, { owner, leaseMs, retriesShare, ...request, ...runs }),
     );
-    if (!leased) return this.#wake.within(pollMs);
+    if (!leased) return this.#wakeWithin(pollMs);
     onLeased(leased);
     await this.#receive(leased, sentAt);
 
     const { deliveries, suspects, nextDueInMs } = leased;
-    // While one is in hand there is no other company for it.
+    // While a suspect is leased, keep the count above 0, so that nothing else is leased beside it.
     this.#hasSuspect = request.suspects === true && deliveries.length > 0;
     this.suspects = this.#hasSuspect ? Math.max(suspects, 1) : suspects;
     this.nextDueInMs = nextDueInMs;
     if (request.suspects && deliveries.length === 0) this.#postponeSuspects();
     else if (deliveries.length === limit) this.#mayHaveWork = true;
-    else this.#wake.within(Math.min(this.#pollDelayMs(deliveries.length > 0), nextDueInMs ?? Infinity));
+    else this.#wakeWithin(Math.min(this.#pollDelayMs(deliveries.length > 0), nextDueInMs ?? Infinity));
     if (deliveries.length === 0) this.#measured = undefined;
   }
 
-  /** How long to wait before looking again: where no doorbell rings, less while there has been something lately. */
+  /** The delay to the next poll: `pollMs`, or less when there is no doorbell and events were found lately. */
   #pollDelayMs(foundSome: boolean): number {
     const { pollMs, hasDoorbell } = this.#settings;
     if (hasDoorbell) return pollMs;
@@ -267,8 +266,8 @@ export class Fetcher<T, Tx> implements Participant {
   }
 
   /**
-   * A lease may bring a run of one key: as long as no worker is idle for the sake of another, and shorter where heads fail and
-   * what is behind them goes back.
+   * The longest run of one key to lease. Long runs save writes, but must leave work for every worker; and they are shortened
+   * when first events of runs fail and the rest has to be returned.
    */
   #runMax(limit: number): number {
     const { pool } = this.#settings;
@@ -302,7 +301,7 @@ export class Fetcher<T, Tx> implements Participant {
       if (!kept.has(task)) settler.add(task, { lease: task.delivery.lease, kind: 'return' });
   }
 
-  /** All of them; while a breaker is not closed, as many as it has probes, and of each key the first only. */
+  /** All tasks; while a breaker is not closed, only as many as it admits probes, and only the first of each key. */
   #chooseProbes(tasks: readonly Task<T>[]): readonly Task<T>[] {
     const { gate, blame, pool, clock } = this.#settings;
     const now = clock.now();
@@ -311,11 +310,11 @@ export class Fetcher<T, Tx> implements Participant {
     const heads = tasks.filter(
       ({ key }, index) => !hasOrder || key === undefined || key !== tasks[index - 1]?.key,
     );
-    // Nobody knows whether those who run have taken their probe yet: they count as if they had not.
+    // A running handler may not have made its probe call yet: count each as a probe that is still to come.
     return blame.probes(heads, Math.max(0, gate.room(now) - pool.running - pool.queued));
   }
 
-  /** Reads what has to be known before any of them is handled. False: the store does not answer. */
+  /** Reads controls and marks before any task is handled. False: the store does not answer. */
   async #prepare(tasks: readonly Task<T>[], controlsVersion: number): Promise<boolean> {
     const { controls, ledger, name } = this.#settings;
     if (!controls.isCurrent(controlsVersion)) {
@@ -331,15 +330,21 @@ export class Fetcher<T, Tx> implements Participant {
     return marked !== undefined;
   }
 
-  /** The answer of the store, asked as often as it takes; `undefined` when it has none in good time. */
+  /** Asks the store, with retries. `undefined`: it did not answer within a lease. */
   async #askStore<R extends object>(what: string, question: () => Promise<R>): Promise<R | undefined> {
     const { store, onFailure } = this.#settings;
     const ending = await store.try(question, {
-      // Not cut off: a lease that is on its way would be held by nobody.
+      // Do not abort a pending call: events it leases would be held until their lease ends. Only stop retrying.
       retryVeto: () => (this.#isEnding ? 'cancelled' : undefined),
       onWait: ({ delayMs }) => onFailure(what, delayMs),
     });
     return ending.ok ? (ending.value as R) : undefined;
+  }
+
+  /** Rings after `ms` at the latest: a timer that is set for an earlier time stays. */
+  #wakeWithin(ms: number): void {
+    const at = this.#settings.clock.now() + ms;
+    if (at < Infinity && (!this.#wake.isSet || at < this.#wake.at)) this.#wake.setAt(at);
   }
 
   #measure(now: number): void {
@@ -351,5 +356,5 @@ export class Fetcher<T, Tx> implements Participant {
   }
 }
 
-/** What happens in less says little about how fast it is. */
+/** Throughput samples shorter than this are ignored. */
 const measuredMinMs = 0.05;

@@ -1,51 +1,50 @@
 import type { Broker } from '@holdfast/contracts';
-import type { Clock } from 'holdfast';
-import { Bell } from './bell.ts';
+import { type Clock, Timer } from 'holdfast';
 import { type Batch, OVER, type Task } from './task.ts';
 
 export interface HeartbeatSettings {
   readonly broker: Broker;
   readonly clock: Clock;
   readonly leaseMs: number;
-  /** Its lease has ended: it may be in other hands. */
+  /** The lease of `task` has ended: another consumer may have leased the event. */
   onLost(task: Task): void;
   onFailure(what: string, delayMs: number): void;
 }
 
-/** Leases are renewed when a third of their time has passed, so that two heartbeats may fail. */
+/** Leases are renewed after a third of their time, so that two heartbeats may fail. */
 const beatsPerLease = 3;
 
-/** Renews the leases of all that is in hand: one call a beat, however many there are; none where all is settled in time. */
+/** Renews the leases of all unsettled events with one call a beat. No call is made while there are none. */
 export class Heartbeat {
   readonly #settings: HeartbeatSettings;
-  readonly #bell: Bell;
+  readonly #timer: Timer;
   #batches: Batch[] = [];
 
   constructor(settings: HeartbeatSettings) {
     this.#settings = settings;
-    this.#bell = new Bell(settings.clock, () => void this.#beat());
+    this.#timer = new Timer(settings.clock, () => void this.#beat());
   }
 
   watch(batch: Batch): void {
-    // What is over is let go at once: a thousand events that live on for a moment cost more than they did.
+    // Drop finished batches at once: keeping a thousand finished events until the next beat costs more than handling them did.
     this.#batches = this.#batches.filter(({ open }) => open > 0);
     this.#batches.push(batch);
-    this.#bell.within(this.#everyMs);
+    this.#setTimer();
   }
 
   stop(): void {
     this.#batches = [];
-    this.#bell.clear();
+    this.#timer.clear();
   }
 
-  /** What is in hand: waiting, running or being settled. */
+  /** Tasks that wait, run or are being settled. */
   *inHand(): Generator<Task> {
     for (const { tasks } of this.#batches) {
       for (const task of tasks) if (task.phase !== OVER) yield task;
     }
   }
 
-  /** Of the payloads in hand, as if those of a batch were all as large. */
+  /** Payload bytes of unsettled events, estimated: within a batch, each counts with the average. */
   get bytesInHand(): number {
     let bytes = 0;
     for (const batch of this.#batches)
@@ -57,13 +56,17 @@ export class Heartbeat {
     return this.#settings.leaseMs / beatsPerLease;
   }
 
+  #setTimer(): void {
+    if (!this.#timer.isSet && this.#everyMs < Infinity) this.#timer.setIn(this.#everyMs);
+  }
+
   async #beat(): Promise<void> {
     const { broker, clock, leaseMs, onLost, onFailure } = this.#settings;
-    // An earlier beat may still wait for its answer, and would for as long as a dead connection lasts.
+    // An earlier beat may hang on a dead connection, so check for ended leases here as well.
     this.#loseEnded();
     this.#batches = this.#batches.filter(({ open }) => open > 0);
     if (this.#batches.length === 0) return;
-    this.#bell.within(this.#everyMs);
+    this.#setTimer();
     const sentAt = clock.now();
     const batches = [...this.#batches];
     const tasks = [...this.inHand()];
@@ -82,7 +85,7 @@ export class Heartbeat {
     }
   }
 
-  /** Without an answer leases end when they end; what is done after that might be done twice. */
+  /** Revokes tasks whose lease has ended by our clock: another consumer may be handling them. */
   #loseEnded(): void {
     const { clock, onLost } = this.#settings;
     const now = clock.now();

@@ -22,9 +22,9 @@ export interface JudgeSettings {
   readonly gate: DependencyGate;
   readonly blame: Blame;
   readonly controls: TopicControlState;
-  /** Of the process: it is in the story. */
+  /** The name of this consumer start, for the story. */
   readonly owner: string;
-  /** What an event that is done is marked with; `undefined`: it is not. */
+  /** Handlers to mark as done: for events with a commit, and for all events. `undefined`: no mark. */
   readonly marks: {
     readonly ofCommits: readonly string[] | undefined;
     readonly ofAll: readonly string[] | undefined;
@@ -37,12 +37,12 @@ export interface JudgeSettings {
   readonly keepParkedMs: number | undefined;
 }
 
-/** The longest that a handler may ask to be left alone. */
+/** The longest delay of a `snooze`: a day. */
 const snoozeMaxMs = 24 * 60 * 60 * 1000;
 
 /**
- * Says what is to become of an event. Whether and when it is tried again is core's `decide`; here it is only asked, with what
- * the delivery says of the past, and its verdict is written down as a settlement.
+ * Decides the settlement of an event. Whether and when to retry is decided by core's `decide`: the judge calls it with the
+ * history of the delivery, and turns its verdict into a settlement.
  */
 export class Judge<Tx> {
   readonly #settings: JudgeSettings;
@@ -51,7 +51,7 @@ export class Judge<Tx> {
     this.#settings = settings;
   }
 
-  /** What becomes of an event that is not to be handled at all; `undefined`: it is. */
+  /** The settlement of an event that must not be handled. `undefined`: call the handler. */
   beforeHandler(task: Task, now: number): Settlement<Tx> | undefined {
     const { controls, deathsMax } = this.#settings;
     const { delivery } = task;
@@ -64,12 +64,12 @@ export class Judge<Tx> {
     if (delivery.deaths >= deathsMax) {
       return this.#park(task, 'crashed', errorNote(new CrashedError(delivery.deaths)));
     }
-    // The customer has gone: nobody waits for this any more. What was wrong before stays on record.
+    // The patience is over, so the customer does not wait for this event any more. The last error stays on record.
     if (now >= task.patienceEndsAt) return this.#park(task, 'patience_too_short', delivery.lastError);
     return undefined;
   }
 
-  /** What becomes of an event whose handler has returned. */
+  /** The settlement of an event whose handler has returned `given`. */
   answered(task: Task, given: unknown): Settlement<Tx> {
     const { lease } = task.delivery;
     const { ofAll, ofCommits } = this.#settings.marks;
@@ -98,7 +98,7 @@ export class Judge<Tx> {
     }
   }
 
-  /** What becomes of an event whose handler, or commit, has thrown. `insisted`: the handler wants it to be tried again. */
+  /** The settlement of an event whose handler or commit has thrown. `insisted`: the handler returned `retry(error)`. */
   failed(task: Task, error: unknown, insisted = false): Settlement<Tx> {
     const { policy, blame, gate, clock } = this.#settings;
     const now = clock.now();
@@ -117,7 +117,7 @@ export class Judge<Tx> {
     const isSpared = isRefused || (!fault.isOwn && plan.attempts > 1 && attempt >= plan.attempts);
     const isPutOff = isSpared && delivery.snoozes < this.#settings.snoozesMax;
     const history: History = {
-      // Where nothing was called, or nothing succeeds for anybody, the last attempt is still to come.
+      // If nothing was called, or the dependency fails for all events, do not use up the last attempt.
       attempt: isPutOff ? Math.min(attempt, plan.attempts - 1) : attempt,
       previousDelayMs: delivery.nextDelayMs ?? 0,
       patienceEndsAt: task.patienceEndsAt,
@@ -130,7 +130,7 @@ export class Judge<Tx> {
       roll: plan.random(),
       tokens: 1,
       expectedAttemptMs: 0,
-      // A breaker that is held open ends no event: it is looked at again when this one is due.
+      // An operator may hold a breaker open without an end. Do not park for that: retry as usual and look again.
       admitsAt: reopensAt < Infinity ? reopensAt : now,
     });
     if (verdict.kind === 'retry') {
@@ -149,7 +149,7 @@ export class Judge<Tx> {
     );
   }
 
-  /** A probe that failed because of the dependency: neither an attempt nor a snooze is counted, and the key goes on waiting. */
+  /** A probe that failed because of the dependency: no attempt and no snooze is counted, and the key keeps waiting. */
   #giveBack(task: Task, now: number, error: unknown, judged: Judgement, fault: Fault): Settlement<Tx> {
     const note = this.#noteOf(task, error);
     task.returnedFor = note;
@@ -158,7 +158,7 @@ export class Judge<Tx> {
     return { lease: task.delivery.lease, kind: 'return' };
   }
 
-  /** One that has an attempt left may lose it to let its key go when `holdFor` is over, but is not parked for that. */
+  /** An event with attempts left may lose one when `holdFor` is over, so that its key is released. It is not parked for that. */
   #aloneMaxMs({ key, attempt }: Task): number {
     const { policy, holdForMs } = this.#settings;
     const mayLetGo = key !== undefined && attempt < policy.plan.attempts - 1;
@@ -170,7 +170,7 @@ export class Judge<Tx> {
       const judged = error instanceof PoisonError ? poison : this.#judgement(error, insisted);
       return { judged, isRefused: isRefusal(error) };
     } catch {
-      // It cannot be looked at without throwing anew: nobody knows it. The attempt must have an end all the same.
+      // Reading the error throws. The attempt must be settled all the same, so take it for an unknown error.
       return { judged: { class: insisted ? 'transient' : 'fatal' }, isRefused: false };
     }
   }
@@ -222,7 +222,7 @@ export class Judge<Tx> {
     return {
       lease,
       kind: 'park',
-      // A handler's own word may be a page long: it is what events are grouped by.
+      // A handler may give a text of any length as the reason. Events are grouped by it, so it is cut.
       stop: stop.slice(0, messageMax),
       story: attempt ? continueStory(story, attempt) : story,
       ...(error && { error }),
@@ -263,12 +263,12 @@ export class Judge<Tx> {
 
 const poison: Judgement = { class: 'fatal' };
 
-/** It may be otherwise another time. */
+/** True when a retry may succeed. */
 function isTemporary({ class: its, retryNever }: Judgement): boolean {
   return (its === 'transient' || its === 'throttled') && !retryNever;
 }
 
-/** What is stored of its attempts, and the failed probe that counts from now on. */
+/** The stored story, plus the failed probe that counts from now on. */
 function storyWith({ delivery }: Task, fault: Fault | undefined): readonly AttemptRecord[] {
   return fault?.lastUncounted ? continueStory(delivery.story, fault.lastUncounted) : delivery.story;
 }

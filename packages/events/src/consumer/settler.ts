@@ -1,5 +1,5 @@
 import type { Broker, Ledger, Settlement, SettlementResult, Triage } from '@holdfast/contracts';
-import { TopicError } from '@holdfast/contracts';
+import { LEASE_LOST, TopicError } from '@holdfast/contracts';
 import { Alarm, type Clock, type Policy } from 'holdfast';
 import type { Judge } from './judge.ts';
 import { OVER, SETTLING, type Task } from './task.ts';
@@ -8,15 +8,15 @@ export interface SettlerSettings<Tx> {
   readonly broker: Broker<Tx>;
   readonly clock: Clock;
   readonly judge: Judge<Tx>;
-  /** Asks the store again, for as long as leases last. */
+  /** Retries calls of the store, for as long as a lease lasts. */
   readonly store: Policy;
   readonly settleWithinMs: number;
   readonly batchMax: number;
-  /** Where marks are not written with settlements they are written before them. */
+  /** For engines that cannot write marks together with settlements: marks are written here first. */
   readonly separateLedger: Ledger<Tx> | undefined;
-  /** Where the parking lot is elsewhere it is told of replays that succeeded, before they are acknowledged. */
+  /** For a parking lot in another store: successful replays are reported here before they are acknowledged. */
   readonly separateTriage: Triage | undefined;
-  /** What the store has made of a settlement. */
+  /** The store has answered for a settlement. */
   onSettled(task: Task, settlement: Settlement<Tx>, settled: SettlementResult): void;
   onBatch(type: 'settling' | 'settled', count: number): void;
   onFailure(what: string, delayMs: number): void;
@@ -27,7 +27,7 @@ interface Decided<Tx> {
   readonly settlement: Settlement<Tx>;
 }
 
-/** Gathers settlements for a moment, so that many share one write, and sees to it that each is made or lost with its lease. */
+/** Batches settlements for `settleWithinMs`, so that many share one write, and retries each until its lease ends. */
 export class Settler<Tx> extends Alarm {
   readonly #settings: SettlerSettings<Tx>;
   #pending: Decided<Tx>[] = [];
@@ -58,8 +58,8 @@ export class Settler<Tx> extends Alarm {
   }
 
   /**
-   * Sends what has been gathered; one batch at a time, in order. What is added while one is on its way waits for the next
-   * flush, or a store that answers at once would be asked for each by itself.
+   * Sends the pending settlements, one batch at a time, in order. Settlements that are added meanwhile wait for the next flush;
+   * otherwise a fast store would get a write for each.
    */
   flush(): Promise<void> {
     this.#flushRequested = true;
@@ -93,7 +93,8 @@ export class Settler<Tx> extends Alarm {
     );
     if (!ending.ok) onFailure('settle', Infinity);
     for (const [index, decided] of batch.entries()) {
-      this.#onResult(decided, ending.ok ? ending.value[index]! : lost);
+      // Without an answer the settlement may or may not have been applied. If not, the event comes back when its lease ends.
+      this.#onResult(decided, ending.ok ? ending.value[index]! : LEASE_LOST);
     }
     this.#sent = 0;
     onBatch('settled', batch.length);
@@ -137,6 +138,3 @@ export class Settler<Tx> extends Alarm {
 function unmarked<Tx>({ marks: _, ...settlement }: Settlement<Tx>): Settlement<Tx> {
   return settlement as Settlement<Tx>;
 }
-
-/** Nobody knows what became of it: if it did not take effect, the event comes back when its lease ends. */
-const lost: SettlementResult = { took: false, repeated: false, because: 'lease_lost', error: undefined };

@@ -2,8 +2,17 @@ import type { Delivery, ErrorNote, Headers } from '@holdfast/contracts';
 import { Alarm, type AmbientContext, type Clock, ExpiredError } from 'holdfast';
 import { decode, type PayloadFormat } from '../publish/payload-format.ts';
 import type { Count } from './blame.ts';
+import type { HandlerResult } from './handler-result.ts';
 
-/** What a handler gets. Nothing of it is made before it is read. */
+// biome-ignore lint/suspicious/noConfusingVoidType: an async function that returns nothing gives a promise of void
+type Returned<Tx> = HandlerResult<Tx> | undefined | void;
+
+/** Handles one event. What it throws is classified; what it returns is a `HandlerResult` or nothing. */
+export type Handler<T = unknown, Tx = unknown> = (
+  event: HandledEvent<T>,
+) => Returned<Tx> | PromiseLike<Returned<Tx>>;
+
+/** What a handler gets. Payload and signal are created when they are first read. */
 export interface HandledEvent<T = unknown> {
   readonly id: string;
   readonly topic: string;
@@ -11,56 +20,56 @@ export interface HandledEvent<T = unknown> {
   readonly key: string | undefined;
   readonly tenant: string | undefined;
   readonly headers: Headers;
-  /** Parsed, and checked where there is a schema. */
+  /** Parsed, and validated if there is a schema. */
   readonly payload: T;
   readonly correlationId: string;
-  /** The same in every attempt: what is done outside of the store is done under this key. */
+  /** The same in every attempt. Use it as the idempotency key of effects outside of the store. */
   readonly idempotencyKey: string;
   /** Epoch ms by the store's clock. */
   readonly firstSeenAt: number;
   /** Counted from 1. */
   readonly attempt: number;
-  /** `replay`: a person, a rule or a rebuild lets it happen again. */
+  /** `replay`: an operator, a triage rule or a rebuild has the event handled again. */
   readonly mode: 'live' | 'retry' | 'replay';
-  /** Ms the customer will still wait; Infinity without a limit. */
+  /** How many ms the customer will still wait; Infinity without a limit. */
   readonly patienceLeft: number;
-  /** When that ends, epoch ms by the consumer's clock; `undefined` without a limit. */
+  /** When `patienceLeft` ends, epoch ms by the consumer's clock; `undefined` without a limit. */
   readonly deadline: number | undefined;
-  /** Aborts when the lease is lost, when patience or the attempt's time is over, and when the consumer waits no longer. */
+  /** Aborts when the lease is lost, when patience or `attemptTimeout` is over, and when the grace time of `stop` is over. */
   readonly signal: AbortSignal;
-  /** All that the store knows of it. */
+  /** All that the store knows of the event. */
   readonly delivery: Delivery;
 }
 
-/** What the tasks of one consumer have in common. */
+/** What all tasks of one consumer share. */
 export interface TaskSettings {
   readonly clock: Clock;
   readonly format: PayloadFormat;
-  /** Infinity: an attempt may take as long as it takes. */
+  /** Infinity: attempts have no timeout. */
   readonly attemptTimeoutMs: number;
 }
 
 /** The events of one lease: their leases end together, and one heartbeat renews them. */
 export interface Batch {
   readonly tasks: readonly Task[];
-  /** On the scale of `Clock.now`, by the most careful reckoning. */
+  /** On the scale of `Clock.now`, counted from when the lease was requested: the earliest time at which it can end. */
   leaseEndsAt: number;
-  /** Tasks that are not over. */
+  /** Tasks that are not `OVER`. */
   open: number;
-  /** Of all their payloads. */
+  /** Payload bytes of all tasks together. */
   bytes: number;
 }
 
 export type Phase = typeof WAITING | typeof RUNNING | typeof SETTLING | typeof OVER;
 export const WAITING = 0;
 export const RUNNING = 1;
-/** Its settlement is decided and on its way. */
+/** Its settlement is decided, and not yet answered by the store. */
 export const SETTLING = 2;
-/** Settled, or no longer ours to settle. */
+/** It is settled, or its lease is lost. */
 export const OVER = 3;
 
 /**
- * One event in hand: what its handler gets, the ambientContext of what that does, and the alarm that ends its time, all in
+ * One leased event: what its handler gets, the ambient context of the handler's calls, and the alarm for its timeout. All in
  * one object, because there may be a hundred thousand a second.
  */
 export class Task<T = unknown> extends Alarm implements HandledEvent<T>, AmbientContext {
@@ -75,13 +84,13 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Ambient
   declare next: Task<T> | undefined;
   declare phase: Phase;
   declare startedAt: number;
-  /** The ledger says that it was done before. */
+  /** The ledger has a mark of it: the event was handled before. */
   declare isRepeated: boolean;
-  /** What was counted of each dependency of its consumer when its handler began. */
+  /** The counts of each dependency when the handler was called. */
   declare countsBefore: readonly Count[] | undefined;
-  /** Why it is given back, if it has failed. */
+  /** The error of a failed probe that is returned. */
   declare returnedFor: ErrorNote | undefined;
-  /** Told what the store made of its settlement. */
+  /** Called when the store has answered for the settlement. */
   declare whenSettled: ((took: boolean) => void) | undefined;
   declare private read: boolean;
   declare private value: unknown;
@@ -151,7 +160,7 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Ambient
     return this.value as T;
   }
 
-  /** As the schema made it. */
+  /** Sets the value that the schema returned. */
   set payload(value: T) {
     this.value = value;
     this.read = true;
@@ -187,7 +196,7 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Ambient
     if (endsAt < Infinity) clock.set(this, endsAt);
   }
 
-  /** The handler is done with it, or it is taken from the handler. */
+  /** The handler has finished, or the task was revoked. */
   end(phase: typeof SETTLING | typeof OVER): void {
     if (this.index >= 0) this.settings.clock.clear(this);
     this.phase = phase;
@@ -198,7 +207,7 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Ambient
     this.controller?.abort(reason);
   }
 
-  /** Its time is over; the handler is told, and what it then does is judged like anything else. */
+  /** The timeout: aborts the signal. Whatever the handler then returns or throws is judged as usual. */
   ring(now: number): void {
     const afterMs = Math.round(now - this.startedAt);
     this.abort(

@@ -1,12 +1,12 @@
 import type { Controls } from '@holdfast/contracts';
 
-/** What operators have imposed on the consumers of one topic, as far as those obey it: the engine does the rest. */
+/** The active controls of one topic that consumers obey: skip, reroute and concurrency. The engine obeys the others. */
 export class TopicControlState {
   readonly #controls: Controls;
   readonly #topic: string;
   #version: number | undefined;
   #skipped: ReadonlySet<string> = new Set();
-  /** By type; of all types under `undefined`. */
+  /** Target topics by event type; `undefined` stands for all types. */
   #reroutes: ReadonlyMap<string | undefined, string> = new Map();
   concurrencyMax: number | undefined;
 
@@ -36,7 +36,7 @@ export class TopicControlState {
     return this;
   }
 
-  /** None at all: the usual case, and the one that must cost nothing. */
+  /** True when there is nothing to skip or reroute: the usual case, which must cost nothing. */
   get isEmpty(): boolean {
     return this.#skipped.size === 0 && this.#reroutes.size === 0;
   }
@@ -45,7 +45,7 @@ export class TopicControlState {
     return this.#skipped.has(id);
   }
 
-  /** Where an event of this type goes instead of the handler. A reroute to this very topic would never end. */
+  /** The topic to which events of this type are rerouted. A reroute to the same topic is ignored, because it would never end. */
   destinationOf(type: string | undefined): string | undefined {
     const to = this.#reroutes.get(type) ?? this.#reroutes.get(undefined);
     return to === this.#topic ? undefined : to;

@@ -1,11 +1,10 @@
 import type { Ordering, Settlement } from '@holdfast/contracts';
-import { type Clock, systemClock, withAmbient } from 'holdfast';
+import { type Clock, systemClock, Timer, withAmbient } from 'holdfast';
 import { type StandardSchema, validated } from '../publish/standard-schema.ts';
-import { Bell } from './bell.ts';
 import type { DependencyGate } from './dependency-gate.ts';
 import { ConsumerStoppedError } from './event-errors.ts';
-import type { Handler } from './handler.ts';
 import type { Judge } from './judge.ts';
+import type { Handler } from './task.ts';
 import { type Task, WAITING } from './task.ts';
 import { EventLoopYielder } from './yield-to-event-loop.ts';
 
@@ -17,38 +16,38 @@ export interface WorkerPoolSettings<T, Tx> {
   readonly judge: Judge<Tx>;
   readonly gate: DependencyGate;
   readonly ambient: boolean;
-  /** Handlers at once; may change at any time. */
+  /** The most handlers at once; may change at any time. */
   concurrency(): number;
   onBegin(task: Task<T>, now: number): void;
-  /** What is to become of an event is decided. */
+  /** The settlement of an event is decided. */
   onDecided(task: Task<T>, settlement: Settlement<Tx>): void;
   /** The queue has become shorter. */
   onRoom(): void;
-  /** No handler runs: what has been decided need not wait for more. */
+  /** No handler runs and none is queued: flush decided settlements, because no more will join them soon. */
   onOutOfWork(): void;
 }
 
 /**
- * Runs handlers: so many workers, each with one lane at a time. Nothing is allocated for an event but its task and what the
- * handler makes; where a handler answers in the same tick no promise is, either.
+ * Runs handlers with at most `concurrency()` workers. A worker takes one lane at a time: the leased events of one key, or one
+ * event without a key. Per event only its task is allocated; a promise only if the handler returns one.
  */
 export class WorkerPool<T, Tx> {
   readonly #settings: WorkerPoolSettings<T, Tx>;
   readonly #yielder: EventLoopYielder | undefined;
-  /** Heads of lanes that no worker has begun; those before `#head` are gone. */
+  /** First tasks of lanes that no worker has started. Entries before `#head` have been taken. */
   #queue: Task<T>[] = [];
   #head = 0;
-  /** One whose event was taken from it is no longer counted. */
+  /** Running workers. A worker whose task was revoked is not counted. */
   #workers = 0;
   #running = 0;
   #isOpen = true;
-  /** Events that were given back unbegun so far. */
+  /** Events returned without having been started, so far. */
   returned = 0;
   #whenIdle: (() => void) | undefined;
 
   constructor(settings: WorkerPoolSettings<T, Tx>) {
     this.#settings = settings;
-    // On virtual time there is no thread to share.
+    // With a virtual clock nothing else waits for the event loop.
     this.#yielder = settings.clock === systemClock ? new EventLoopYielder(settings.clock) : undefined;
   }
 
@@ -61,7 +60,7 @@ export class WorkerPool<T, Tx> {
     return this.#queue.length - this.#head;
   }
 
-  /** No handler runs, and none waits to. Workers may wait for the store. */
+  /** No handler runs or is queued. Workers may still wait for the store. */
   get isOutOfWork(): boolean {
     return this.#running === 0 && this.queued === 0;
   }
@@ -70,7 +69,7 @@ export class WorkerPool<T, Tx> {
     return this.#workers === 0 && this.queued === 0;
   }
 
-  /** Puts events in the queue, and says how many lanes they are: those of one key that came together wait for each other. */
+  /** Queues tasks and returns how many lanes are queued. With `ordering: 'key'`, neighbours of one key share a lane. */
   enqueue(tasks: readonly Task<T>[], ordering: Ordering): number {
     let before: Task<T> | undefined;
     let lanes = 0;
@@ -88,7 +87,7 @@ export class WorkerPool<T, Tx> {
     for (let hired = 0; hired < free; hired++) void this.#work();
   }
 
-  /** Gives back what no worker has begun. */
+  /** Returns all tasks that no worker has started. */
   returnQueued(): void {
     const queue = this.#queue;
     const first = this.#head;
@@ -97,7 +96,7 @@ export class WorkerPool<T, Tx> {
     for (let index = first; index < queue.length; index++) this.#returnLane(queue[index]);
   }
 
-  /** Its lease has ended: nobody here may go on with it, nor with what waits behind it. */
+  /** The lease of `task` has ended: its result is ignored, and the tasks behind it in its lane are returned. */
   revoke(task: Task<T>): void {
     if (task.isRunning) {
       this.#running -= 1;
@@ -106,34 +105,34 @@ export class WorkerPool<T, Tx> {
     this.#returnLane(task.next);
   }
 
-  /** Begins nothing more. True when all workers are gone before `ms` have passed. */
+  /** Starts no more handlers. Resolves with true when all workers end within `ms`, otherwise with false. */
   async close(ms: number): Promise<boolean> {
     this.#isOpen = false;
     this.returnQueued();
     if (this.isOutOfWork) this.#settings.onOutOfWork();
     if (this.#workers === 0) return true;
     return new Promise((resolve) => {
-      const late = new Bell(this.#settings.clock, () => resolve(false));
-      late.within(ms);
+      const timeout = new Timer(this.#settings.clock, () => resolve(false));
+      if (ms < Infinity) timeout.setIn(ms);
       this.#whenIdle = () => {
-        late.clear();
+        timeout.clear();
         resolve(true);
       };
     });
   }
 
-  /** The next lane for a worker; `undefined`: there is none, or fewer are to work. */
+  /** The next lane for a worker. `undefined`: there is none, or there are more workers than `concurrency()`. */
   #next(): Task<T> | undefined {
     const { gate, clock, concurrency, onRoom } = this.#settings;
     if (this.#head === this.#queue.length || this.#workers > concurrency()) return undefined;
     if (gate.hasDependencies && gate.room(clock.now()) <= this.#running) {
-      // In the store others can have them, and nothing is held up by a breaker.
+      // Return them, so that other processes can handle them and their leases do not wait for the breaker.
       this.returnQueued();
       return undefined;
     }
     const task = this.#queue[this.#head]!;
     this.#head += 1;
-    // With a feed that keeps up it is never empty: what is gone must go all the same.
+    // The queue may never become empty, so drop taken entries at the latest when there are 256.
     if (this.#head === this.#queue.length || this.#head >= takenMax) {
       this.#queue = this.#queue.slice(this.#head);
       this.#head = 0;
@@ -153,7 +152,7 @@ export class WorkerPool<T, Tx> {
         now = clock.now();
       }
       if (!this.#isOpen) this.#returnLane(task);
-      // Lost while it waited, or given back, and with it what waited behind it.
+      // The task was revoked or returned meanwhile, together with those behind it.
       if (task.phase !== WAITING) {
         task = this.#next();
         continue;
@@ -171,7 +170,7 @@ export class WorkerPool<T, Tx> {
             ? { lease: task.delivery.lease, kind: 'return' }
             : judge.failed(task, error);
         }
-        // It was taken from this worker, who has been replaced.
+        // The task was revoked while the handler ran: another worker has taken the place of this one.
         if (!task.isRunning) return;
         this.#running -= 1;
       }
@@ -215,11 +214,11 @@ export class WorkerPool<T, Tx> {
   #letsPass(task: Task<T>, settlement: Settlement<Tx>): boolean | Promise<boolean> {
     const { kind } = settlement;
     if (kind === 'ack' && settlement.commit) {
-      // The next handler must find what this one commits, and must not run if it does not.
+      // The next handler must see what this one commits, and must not run if the commit fails.
       const settled = new Promise<boolean>((resolve) => {
         task.whenSettled = resolve;
       });
-      // Whoever else there is waits for the store as well: it has to be asked now.
+      // All workers wait for the store: flush now instead of waiting for more settlements.
       if (this.#running === 0) this.#settings.onOutOfWork();
       return settled;
     }
@@ -228,7 +227,7 @@ export class WorkerPool<T, Tx> {
     );
   }
 
-  /** From `task` on, as if they had never been leased. */
+  /** Returns `head` and the tasks behind it that have not started. */
   #returnLane(head: Task<T> | undefined): void {
     for (let task = head; task; task = task.next) {
       if (task.phase === WAITING) {
@@ -238,7 +237,7 @@ export class WorkerPool<T, Tx> {
     }
   }
 
-  /** It fails because it was asked to. */
+  /** True when the handler rejected because `stop()` aborted it. */
   #wasStopped(task: Task<T>): boolean {
     return !this.#isOpen && task.signal.reason instanceof ConsumerStoppedError;
   }
@@ -249,7 +248,7 @@ export class WorkerPool<T, Tx> {
   }
 }
 
-/** So many places of the queue may be empty before the rest moves up. */
+/** Taken entries that the queue may hold before it is compacted. */
 const takenMax = 256;
 
 function isThenable(given: unknown): given is PromiseLike<unknown> {

@@ -1,10 +1,10 @@
 import { type Clock, later } from 'holdfast';
 
-/** Nobody else is kept waiting for longer than this. */
+/** The longest time that handlers may run without yielding to the event loop. */
 const heldMaxMs = 10;
 
 /**
- * Lets go of the thread now and then. Where a store answers in the same tick and handlers do, too, promises alone would keep
+ * Yields to the event loop every 10 ms. When the store and the handlers answer in the same tick, promises alone would keep
  * signals, heartbeats and requests waiting for ever.
  */
 export class EventLoopYielder {

@@ -13,13 +13,13 @@ import { refuseUnknown } from 'holdfast/fields';
 import { assertFormat, encode, type PayloadFormat } from './payload-format.ts';
 import { assertSchema, type StandardSchema, validated } from './standard-schema.ts';
 
-/** An event as a program gives it: its payload is a value, durations are said in words. */
+/** An event as a program gives it: the payload is a value, and durations may be texts such as `5m`. */
 export interface EventDraft<T = unknown>
   extends Omit<NewEvent, 'payload' | 'delayMs' | 'patienceMs' | 'past'> {
   readonly payload: T;
-  /** Not before so long from now. */
+  /** The event is due after this time. */
   readonly delay?: Duration | undefined;
-  /** How long the customer will wait, from now; `inherit`: as long as for the surrounding work. */
+  /** How long the customer will wait, from now; `inherit`: what is left of the patience of the surrounding run. */
   readonly patience?: Duration | 'inherit' | undefined;
 }
 
@@ -28,12 +28,12 @@ export interface DraftOptions<T, Tx> {
   readonly broker?: Broker<Tx> | undefined;
   readonly topic: string;
   /**
-   * What does not fit is refused where it is published. It must not need a promise. Stored is what was given: what the schema
-   * makes of it, consumers that have it make again.
+   * Payloads that do not fit are refused. The schema must be synchronous. The payload is stored as given, without what the
+   * schema transforms: a consumer with the same schema transforms it again.
    */
   readonly schema?: StandardSchema<unknown, T> | undefined;
   readonly format?: PayloadFormat | undefined;
-  /** Of events that do not say their own. */
+  /** For events without a patience of their own. */
   readonly patience?: Duration | 'inherit' | undefined;
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
@@ -64,7 +64,7 @@ const draftFields: Readonly<Record<keyof EventDraft, true>> = {
   patience: true,
 };
 
-/** Makes events of drafts. Ids are made here, so that a publish whose answer was lost can be repeated. */
+/** Turns drafts into events. It gives them ids, so that a publish whose answer was lost can be repeated. */
 export function eventFactory<T, Tx>(
   options: DraftOptions<T, Tx>,
 ): { readonly broker: Broker<Tx>; toEvent(draft: EventDraft<T>): NewEvent } {
@@ -77,9 +77,9 @@ export function eventFactory<T, Tx>(
   const schema = assertSchema(options.schema);
   const newId = timeOrderedId(clock, random);
 
-  function patienceMs(said: Duration | 'inherit' | undefined): number {
-    if (said === undefined) return Infinity;
-    if (said !== 'inherit') return durationMs(said, 'patience');
+  function patienceMsOf(patience: Duration | 'inherit' | undefined): number {
+    if (patience === undefined) return Infinity;
+    if (patience !== 'inherit') return durationMs(patience, 'patience');
     return Math.max(0, (ambientContext()?.patienceEndsAt ?? Infinity) - clock.now());
   }
 
@@ -90,16 +90,16 @@ export function eventFactory<T, Tx>(
       const { id = newId(), payload, delay, patience = options.patience, ...rest } = draft;
       const checked = schema && validated(schema, payload);
       if (checked instanceof Promise) {
-        checked.catch(() => {}); // what it would have said, nobody waits for
+        checked.catch(() => {}); // its result is not used
         throw new OptionsError('schema', 'a promise', 'one that answers at once');
       }
-      const waitsMs = patienceMs(patience);
+      const patienceMs = patienceMsOf(patience);
       return {
         ...rest,
         id,
         payload: encode(format, payload),
         ...(delay !== undefined && { delayMs: durationMs(delay, 'delay') }),
-        ...(waitsMs < Infinity && { patienceMs: waitsMs }),
+        ...(patienceMs < Infinity && { patienceMs }),
       };
     },
   };

@@ -4,13 +4,13 @@ import { type DraftOptions, draftOptions, type EventDraft, eventFactory } from '
 
 export interface Outbox<T = unknown, Tx = unknown> {
   /**
-   * Publishes inside `tx`: the event is there when that commits, and not if it does not. The topic must have been declared.
-   * Where transactions are synchronous, all is done when this returns.
+   * Publishes inside `tx`: the events exist if it commits, and do not if it rolls back. The topic must have been declared.
+   * With synchronous transactions, the events are written when this returns.
    */
   publish(tx: Tx, ...drafts: EventDraft<T>[]): readonly Published[] | Promise<readonly Published[]>;
 }
 
-/** Publishes with a change of one's own data: in the transaction of a handler's `commit`, or any other of the same store. */
+/** Publishes in the same transaction as a change of your own data: that of a handler's `commit`, or any other of the store. */
 export function outbox<T = unknown, Tx = unknown>(options: DraftOptions<T, Tx>): Outbox<T, Tx> {
   refuseUnknown(draftOptions, options);
   const { broker, toEvent } = eventFactory(options);

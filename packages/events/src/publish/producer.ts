@@ -4,9 +4,9 @@ import { refuseUnknown } from 'holdfast/fields';
 import { type DraftOptions, draftOptions, type EventDraft, eventFactory } from './draft.ts';
 
 export interface ProducerOptions<T = unknown, Tx = unknown> extends DraftOptions<T, Tx> {
-  /** Declares the topic so; as it is, or `none`, unless given. */
+  /** Declares the topic with this ordering. Unless given, an existing topic keeps its own, and a new one has `none`. */
   readonly ordering?: Ordering | undefined;
-  /** Repeats a publish that failed: under the same ids, so that nothing is stored twice. */
+  /** Retries a publish that failed, with the same ids, so that nothing is stored twice. */
   readonly policy?: Policy | undefined;
 }
 
@@ -17,25 +17,25 @@ const known: Readonly<Record<keyof ProducerOptions, true>> = {
 };
 
 export interface Producer<T = unknown> {
-  /** Resolves when it is stored, as durably as the engine stores. */
+  /** Resolves when the event is stored, with the durability of the engine. */
   publish(draft: EventDraft<T>): Promise<Published>;
-  /** All or none, in this order. */
+  /** Stores all events or none, in this order. */
   publishAll(drafts: readonly EventDraft<T>[]): Promise<readonly Published[]>;
 }
 
-interface Waiting {
+interface PendingPublish {
   readonly events: readonly NewEvent[];
   resolve(published: readonly Published[]): void;
   reject(error: unknown): void;
 }
 
-/** Publishes events. Those that are published in one turn, or while the store is busy with others, share a write. */
+/** Publishes events. Events that are published in one tick, or while another write is pending, share a write. */
 export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, Tx>): Producer<T> {
   refuseUnknown(known, options);
   const { topic, ordering, policy } = options;
   const { broker, toEvent } = eventFactory(options);
   let declared: Promise<unknown> | undefined;
-  let waiting: Waiting[] = [];
+  let pending: PendingPublish[] = [];
   let isSending = false;
 
   function declare(): Promise<unknown> {
@@ -55,11 +55,11 @@ export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, 
   }
 
   async function send(): Promise<void> {
-    while (waiting.length > 0) await sendTogether(takeBatch());
+    while (pending.length > 0) await sendTogether(takeBatch());
     isSending = false;
   }
 
-  async function sendTogether(batch: readonly Waiting[]): Promise<void> {
+  async function sendTogether(batch: readonly PendingPublish[]): Promise<void> {
     try {
       const published = await store(batch.flatMap(({ events }) => events));
       let from = 0;
@@ -68,35 +68,35 @@ export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, 
         from += events.length;
       }
     } catch (error) {
-      // One of them is not what this engine can store, and nobody knows which: each has its own answer.
+      // The engine refused one of the events without saying which: send each publish by itself.
       if (batch.length > 1 && (error as { code?: unknown } | undefined)?.code === 'HOLDFAST_OPTIONS')
         for (const each of batch) await sendTogether([each]);
       else for (const { reject } of batch) reject(error);
     }
   }
 
-  /** As many as the engine takes at once. */
-  function takeBatch(): Waiting[] {
+  /** Takes as many pending publishes as fit into one batch of the engine. */
+  function takeBatch(): PendingPublish[] {
     let count = 0;
-    const end = waiting.findIndex(({ events }, index) => {
+    const end = pending.findIndex(({ events }, index) => {
       count += events.length;
       return index > 0 && count > broker.limits.batchMax;
     });
-    const batch = end < 0 ? waiting : waiting.slice(0, end);
-    waiting = end < 0 ? [] : waiting.slice(end);
+    const batch = end < 0 ? pending : pending.slice(0, end);
+    pending = end < 0 ? [] : pending.slice(end);
     return batch;
   }
 
   async function publishAll(drafts: readonly EventDraft<T>[]): Promise<readonly Published[]> {
     const events = drafts.map(toEvent);
-    // Here, so that one that cannot be stored is its own publisher's business alone.
+    // Checked before batching, so that a wrong event fails only its own publish.
     assertEvents(events, broker.limits);
     if (events.length === 0) return [];
     return new Promise((resolve, reject) => {
-      waiting.push({ events, resolve, reject });
+      pending.push({ events, resolve, reject });
       if (isSending) return;
       isSending = true;
-      // Others share this write: the patience of who is first is not theirs.
+      // Without the ambient context: other publishes share this write, and the first one's patience must not apply to them.
       queueMicrotask(() => withoutAmbient(() => void send()));
     });
   }

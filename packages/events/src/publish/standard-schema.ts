@@ -1,7 +1,7 @@
 import { OptionsError } from 'holdfast';
 import { PoisonError } from '../consumer/event-errors.ts';
 
-/** What zod, valibot, arktype and others have in common: https://standardschema.dev, the part that is used here. */
+/** The part of https://standardschema.dev that is used here. Implemented by zod, valibot, arktype and others. */
 export interface StandardSchema<Output = unknown, Input = unknown> {
   readonly '~standard': {
     readonly version: 1;
@@ -20,17 +20,17 @@ interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** Issues that are told; a long list that is wrong throughout says nothing more after these. */
+/** The most issues that an error lists. */
 const issuesMax = 20;
 
-/** What is no schema would park every event. */
+/** Throws for a value that is not a schema: it would park every event. */
 export function assertSchema<T>(schema: StandardSchema<T> | undefined): StandardSchema<T> | undefined {
   const standard: Partial<StandardSchema['~standard']> | undefined = schema?.['~standard'];
   if (schema === undefined || typeof standard?.validate === 'function') return schema;
   throw new OptionsError('schema', schema, 'a schema of https://standardschema.dev');
 }
 
-/** The value as the schema makes it; throws a `PoisonError`. A promise only where the schema needs one. */
+/** The value as the schema transforms it. Throws a `PoisonError`. A promise only if the schema is asynchronous. */
 export function validated<T>(schema: StandardSchema<T>, value: unknown): T | Promise<T> {
   const result = schema['~standard'].validate(value);
   return result instanceof Promise ? result.then(outputOf) : outputOf(result);
@@ -38,10 +38,10 @@ export function validated<T>(schema: StandardSchema<T>, value: unknown): T | Pro
 
 function outputOf<T>(result: SchemaResult<T>): T {
   if (!result.issues) return result.value;
-  throw new PoisonError(result.issues.slice(0, issuesMax).map(said));
+  throw new PoisonError(result.issues.slice(0, issuesMax).map(issueText));
 }
 
-function said({ message, path = [] }: SchemaIssue): string {
+function issueText({ message, path = [] }: SchemaIssue): string {
   const place = path.map((part) => String(typeof part === 'object' ? part.key : part)).join('.');
   return place === '' ? message : `${place}: ${message}`;
 }

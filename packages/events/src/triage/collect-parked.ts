@@ -4,19 +4,19 @@ import { type Consumer, consumer } from '../consumer/consumer.ts';
 import type { HandledEvent } from '../consumer/task.ts';
 
 export interface CollectOptions {
-  /** Of an engine whose parking lot is a topic. */
+  /** The broker of an engine whose parking lot is a topic. */
   readonly broker: Broker;
-  /** Whose parked events are collected. */
+  /** The topic whose parked events are collected. */
   readonly topic: string;
-  /** Of another store, where they can be listed, searched and replayed. */
+  /** The triage of another store, where the events can be listed, searched and replayed. */
   readonly triage: Triage;
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
 }
 
 /**
- * Brings parked events into a triage, where the engine that carries them has none: a consumer of the topic that is its parking
- * lot. An event is acknowledged when the triage has it, and one that it has already changes nothing.
+ * Copies parked events into a triage, for an engine without one: a consumer of the topic that is the parking lot. An event is
+ * acknowledged when the triage has stored it. Storing it twice changes nothing.
  */
 export function collectParked({ broker, topic, triage, ...environment }: CollectOptions): Consumer {
   return consumer({
@@ -24,7 +24,7 @@ export function collectParked({ broker, topic, triage, ...environment }: Collect
     broker,
     topic: parkedTopic(topic),
     effects: 'off',
-    // It is the last place they can go: while the triage is away they wait here.
+    // These events must never be parked again: retry until the triage is available.
     policy: { attempts: 1_000_000, retryOn: 'any', backoff: { cap: '60s' } },
     handler: async (event) => {
       await triage.put([newlyParked(event, topic)]);

@@ -8,27 +8,26 @@ import {
   type Triage,
   type TriageRule,
 } from '@holdfast/contracts';
-import { type Clock, type Duration, durationMs, OptionsError, systemClock } from 'holdfast';
+import { type Clock, type Duration, durationMs, OptionsError, systemClock, Timer } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
-import { Bell } from '../consumer/bell.ts';
 import { storePolicy } from '../consumer/consumer-policy.ts';
 import { type Replayer, replayer } from './replayer.ts';
 
 export interface MaintenanceOptions {
   readonly engine: Engine;
-  /** How often it makes its round; 10 s unless given. */
+  /** The time between two rounds; 10 s unless given. */
   readonly every?: Duration | undefined;
-  /** Of replays that a rule begins. */
+  /** Settings of the replays that rules begin; `defaultReplay` for what is not given. */
   readonly request?: Partial<Omit<ReplayRequest, 'filter'>> | undefined;
-  /** How far back the first round looks for parked events that no rule was applied to; a day unless given. */
+  /** The first round applies rules to events parked in this time before it; a day unless given. */
   readonly lookback?: Duration | undefined;
-  /** A rule replays an event only while it has been parked no more often than this; 3 unless given. */
+  /** Rules replay an event that was parked at most this often; 3 unless given. */
   readonly parkingsMax?: number | undefined;
-  /** A rule that says `notify` has found these. Told once by each `maintenance`. */
+  /** Called with events that match a rule with the action `notify`. Each event is reported once per rule and process. */
   readonly onNotify?:
     | ((rule: TriageRule, events: readonly ParkedSummary[]) => void | Promise<void>)
     | undefined;
-  /** A round, or a replay, that failed although it was tried for half a minute; the next round tries again. */
+  /** Called when a round has failed in spite of 30 s of retries, or when a replay fails. The next round tries again. */
   readonly onError?: ((error: unknown) => void) | undefined;
   readonly clock?: Clock | undefined;
 }
@@ -48,45 +47,45 @@ export interface MaintenanceReport {
   readonly replayed: number;
   readonly discarded: number;
   readonly notified: number;
-  /** What had outlived its time. */
+  /** Expired entries that were removed from the store. */
   readonly swept: number;
 }
 
 export interface Maintenance {
-  /** Makes a round at once, and then one after the other. */
+  /** Makes a round now, and another each time `every` has passed. */
   start(): void;
-  /** Resolves when the round and the replays that it runs have let go. Replays stay where they are. */
+  /** Resolves when the current round and its replays have stopped. Replays stay in the store and can be resumed. */
   stop(): Promise<void>;
   round(): Promise<MaintenanceReport>;
 }
 
-/** One that was parked before another may be seen after it, but not later than this. */
+/** An event may become visible up to 60 s after others that were parked later. */
 const slackMs = 60_000;
 const pageMax = 500;
-/** What one round sweeps at most, so that it never takes long. */
+/** The most entries that one round sweeps, so that it never takes long. */
 const sweptMax = 10_000;
 
 /**
- * Does what has to be done now and then: applies the rules to newly parked events, goes on with replays that nobody runs, and
- * removes what has outlived its time. One a process that has the engine open; several do no harm.
+ * Makes rounds: applies triage rules to newly parked events, resumes replays that no process runs, and removes expired entries
+ * from the store. Run at least one for each store; several do no harm.
  */
 export function maintenance(options: MaintenanceOptions): Maintenance {
   refuseUnknown(known, options);
   const { engine, clock = systemClock, parkingsMax = 3, onNotify } = options;
   const { triage } = engine;
   if (!triage) throw new OptionsError('engine.triage', triage, 'an engine with a triage');
-  // A rule would replay what can never succeed for ever.
+  // Without a limit, a rule would replay an event that always fails for ever.
   if (!(parkingsMax >= 1)) throw new OptionsError('parkingsMax', parkingsMax, 'a number from 1');
   const everyMs = durationMs(options.every ?? '10s', 'every');
   if (everyMs === 0) throw new OptionsError('every', options.every, 'some time between two rounds');
   const replays = replayer({ engine, clock });
-  const bell = new Bell(clock, () => void makeRound());
-  const leaving = new AbortController();
+  const timer = new Timer(clock, () => void makeRound());
+  const stopping = new AbortController();
   const running = new Map<string, Promise<void>>();
-  const told = new Set<string>();
+  const notified = new Set<string>();
   const store = storePolicy({ attempts: 'unlimited', patience: '30s', retryOn: 'any' }, { clock });
   let lookedAt = clock.epochMs() - durationMs(options.lookback ?? '1d', 'lookback');
-  // When the latest event was parked, by the store's clock, and since when that is known by ours.
+  // `latestAt` is when the latest event was parked, by the store's clock; `knownSince` is when we saw that, by ours.
   let latestAt = lookedAt;
   let knownSince = clock.now();
   let going: Promise<void> = Promise.resolve();
@@ -96,7 +95,7 @@ export function maintenance(options: MaintenanceOptions): Maintenance {
     try {
       await going;
     } finally {
-      if (!leaving.signal.aborted) bell.within(everyMs);
+      if (!stopping.signal.aborted && !timer.isSet && everyMs < Infinity) timer.setIn(everyMs);
     }
   }
 
@@ -107,9 +106,9 @@ export function maintenance(options: MaintenanceOptions): Maintenance {
 
   async function round(): Promise<MaintenanceReport> {
     const [now, at] = [clock.now(), clock.epochMs()];
-    // The two clocks may be minutes apart: what was parked after the latest is never too old.
+    // The store's clock and ours may be minutes apart: look back at least to the latest event that we have seen.
     const from = Math.min(lookedAt, latestAt + Math.min(slackMs, now - knownSince)) - slackMs;
-    const rules = { clock, parkingsMax, told, request: options.request, onNotify, from };
+    const rules = { clock, parkingsMax, notified, request: options.request, onNotify, from };
     const { latest, ...applied } = await applyRules(triage!, rules);
     lookedAt = at;
     if (latest !== undefined && latest > latestAt) [latestAt, knownSince] = [latest, now];
@@ -118,12 +117,12 @@ export function maintenance(options: MaintenanceOptions): Maintenance {
   }
 
   function runReplay(by: Replayer, id: string): void {
-    if (running.has(id) || leaving.signal.aborted) return;
-    const run = by.run(id, { signal: leaving.signal }).then(
+    if (running.has(id) || stopping.signal.aborted) return;
+    const run = by.run(id, { signal: stopping.signal }).then(
       () => void running.delete(id),
       (error) => {
         running.delete(id);
-        if (!leaving.signal.aborted) report(error);
+        if (!stopping.signal.aborted) report(error);
       },
     );
     running.set(id, run);
@@ -133,9 +132,9 @@ export function maintenance(options: MaintenanceOptions): Maintenance {
     round,
     start: () => void makeRound(),
     async stop() {
-      bell.clear();
-      leaving.abort(new Error('maintenance was stopped'));
-      // What failed was told when it did.
+      timer.clear();
+      stopping.abort(new Error('maintenance was stopped'));
+      // Errors were reported when they happened.
       await Promise.allSettled([going, ...running.values()]);
     },
   };
@@ -144,10 +143,10 @@ export function maintenance(options: MaintenanceOptions): Maintenance {
 interface RuleSettings {
   readonly clock: Clock;
   readonly parkingsMax: number;
-  /** Parked since, epoch ms. */
+  /** Rules apply to events parked since then, epoch ms. */
   readonly from: number;
-  /** Which events a rule has told of, by `rule\0id`. */
-  readonly told: Set<string>;
+  /** `rule\0id` of the events that `onNotify` was called with. */
+  readonly notified: Set<string>;
   readonly request: Partial<Omit<ReplayRequest, 'filter'>> | undefined;
   readonly onNotify: MaintenanceOptions['onNotify'];
 }
@@ -157,14 +156,14 @@ interface Applied extends Omit<MaintenanceReport, 'swept'> {
   readonly latest: number | undefined;
 }
 
-/** The first rule that matches an event counts; one that says `afterMs` leaves it alone until then. */
+/** Applies the first rule that matches each event, once the rule's `afterMs` has passed. */
 async function applyRules(triage: Triage, settings: RuleSettings): Promise<Applied> {
   const counts = { replayed: 0, discarded: 0, notified: 0 };
   const rules = await triage.rules();
   const [newest] = (await triage.list({ from: settings.from }, { limit: 1 })).items;
   const latest = newest?.parkedAt;
   if (rules.length === 0) return { ...counts, latest };
-  // A rule that waits is looked at again until it acts.
+  // Rules with `afterMs` act later, so look back that much further.
   const from = settings.from - Math.max(0, ...rules.map(({ afterMs = 0 }) => afterMs));
   let cursor: string | undefined;
   do {
@@ -184,7 +183,7 @@ async function matched(
   triage: Triage,
   rules: readonly TriageRule[],
   summaries: readonly ParkedSummary[],
-  { clock, parkingsMax, told }: RuleSettings,
+  { clock, parkingsMax, notified }: RuleSettings,
 ): Promise<Map<TriageRule, ParkedSummary[]>> {
   const found = new Map<TriageRule, ParkedSummary[]>();
   for (const summary of summaries) {
@@ -192,7 +191,7 @@ async function matched(
     const rule = event && ruleFor(rules, event);
     if (!rule || clock.epochMs() - summary.parkedAt < (rule.afterMs ?? 0)) continue;
     if (rule.action === 'replay' && summary.parkings > parkingsMax) continue;
-    if (rule.action === 'notify' && told.has(`${rule.name}\0${summary.id}`)) continue;
+    if (rule.action === 'notify' && notified.has(`${rule.name}\0${summary.id}`)) continue;
     found.set(rule, [...(found.get(rule) ?? []), summary]);
   }
   return found;
@@ -202,7 +201,7 @@ async function act(
   triage: Triage,
   rule: TriageRule,
   events: readonly ParkedSummary[],
-  { request, onNotify, told }: RuleSettings,
+  { request, onNotify, notified }: RuleSettings,
   counts: { replayed: number; discarded: number; notified: number },
 ): Promise<void> {
   const ids = events.map(({ id }) => id);
@@ -214,15 +213,15 @@ async function act(
     counts.replayed += ids.length;
   } else {
     await onNotify?.(rule, events);
-    for (const id of ids) remember(told, `${rule.name}\0${id}`);
+    for (const id of ids) remember(notified, `${rule.name}\0${id}`);
     counts.notified += ids.length;
   }
 }
 
-const toldMax = 100_000;
+const notifiedMax = 100_000;
 
-/** The oldest is forgotten first: at worst somebody is told twice. */
-function remember(told: Set<string>, name: string): void {
-  if (told.size >= toldMax) told.delete(told.values().next().value as string);
-  told.add(name);
+/** At 100,000 the oldest is forgotten, and may be reported a second time. */
+function remember(notified: Set<string>, name: string): void {
+  if (notified.size >= notifiedMax) notified.delete(notified.values().next().value as string);
+  notified.add(name);
 }

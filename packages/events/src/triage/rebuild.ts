@@ -5,15 +5,15 @@ import {
   durationMs,
   OptionsError,
   type Random,
+  sleep,
   systemClock,
   systemRandom,
+  Timer,
 } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
-import { Bell } from '../consumer/bell.ts';
 import { LeaseLostError, RebuildError } from '../consumer/event-errors.ts';
-import type { Handler } from '../consumer/handler.ts';
 import { isHandlerResult } from '../consumer/handler-result.ts';
-import { pause } from '../consumer/pause.ts';
+import type { Handler } from '../consumer/task.ts';
 import { Task } from '../consumer/task.ts';
 import { assertFormat, type PayloadFormat } from '../publish/payload-format.ts';
 import { assertSchema, type StandardSchema, validated } from '../publish/standard-schema.ts';
@@ -21,7 +21,7 @@ import { assertSchema, type StandardSchema, validated } from '../publish/standar
 export interface RebuildOptions<T = unknown, Tx = unknown> {
   readonly engine: Engine<Tx>;
   readonly topic: string;
-  /** Of the handler, with its version. */
+  /** The name of the handler, with its version. */
   readonly name: string;
   readonly handler: Handler<T, Tx>;
   readonly schema?: StandardSchema<T> | undefined;
@@ -30,9 +30,9 @@ export interface RebuildOptions<T = unknown, Tx = unknown> {
   readonly from?: number | undefined;
   /** First seen before, epoch ms; to the end unless given. */
   readonly to?: number | undefined;
-  /** Names this rebuild: one that was stopped goes on under the same name, and makes no effect twice. A new one unless given. */
+  /** The name of this rebuild. Given again, a stopped rebuild is resumed and makes no effect twice. A new name unless given. */
   readonly run?: string | undefined;
-  /** How long that is remembered. */
+  /** How long the ledger remembers what this run has done; 7 days unless given. */
   readonly keep?: Duration | undefined;
   readonly onProgress?: ((progress: RebuildProgress) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -60,7 +60,7 @@ const known: Readonly<Record<keyof RebuildOptions, true>> = {
 export interface RebuildProgress {
   readonly run: string;
   readonly handled: number;
-  /** Done before, by the same run. */
+  /** Handled before, by the same run. */
   readonly skipped: number;
 }
 
@@ -68,9 +68,9 @@ const pageMax = 500;
 const leaseMs = 60_000;
 
 /**
- * Runs a handler over kept history, in the order of publication, one event after the other, with the mode `replay`. What it
- * commits is committed with the note that it was, so that a rebuild can be stopped and taken up anywhere. The first error ends
- * it; answers other than `done` and `commit` make no sense here, and end it, too.
+ * Runs a handler over kept events in the order of publication, one after the other, with the mode `replay`. Each commit also
+ * records that the event is done, so that a rebuild can be stopped and resumed anywhere. The first error ends it; so does any
+ * handler result other than `done` and `commit`.
  */
 export async function rebuild<T = unknown, Tx = unknown>(
   options: RebuildOptions<T, Tx>,
@@ -108,11 +108,11 @@ export async function rebuild<T = unknown, Tx = unknown>(
       },
     ]);
     if (completed?.because === 'commit_failed') throw completed.error;
-    // The store was away for longer than a lease: another may have it, and nothing was committed here.
+    // The lease ended before the store answered: nothing was committed, and another process may have the event.
     if (!completed?.took) throw new LeaseLostError(event.id);
   }
 
-  /** False: this run has done it before. */
+  /** False: this run has handled the event before. */
   async function handleOnce(event: SettledEvent): Promise<boolean> {
     const claim = { scope, key: event.id, fingerprint: '', leaseMs, keepMs, whenLost: 'takeOver' as const };
     for (;;) {
@@ -120,27 +120,27 @@ export async function rebuild<T = unknown, Tx = unknown>(
       const [begun] = await ledger!.begin([claim]);
       if (begun?.kind === 'acquired') {
         const { hold } = begun;
-        const beat = new Bell(clock, () => {
-          beat.within(leaseMs / 3);
+        const heartbeat = new Timer(clock, () => {
+          heartbeat.setIn(leaseMs / 3);
           ledger!.extend([hold], leaseMs).catch(() => {});
         });
-        beat.within(leaseMs / 3);
+        heartbeat.setIn(leaseMs / 3);
         try {
           await handle(event, hold);
         } catch (error) {
-          // So that it can be taken up at once. If that fails, too, its lease ends.
+          // Release the key, so that the rebuild can be resumed at once. If that fails, the key's lease ends by itself.
           await ledger!.release([hold]).catch(() => {});
           throw error;
         } finally {
-          beat.clear();
+          heartbeat.clear();
         }
         return true;
       }
       if (begun?.kind === 'done') return false;
-      // Passed over, it would be missing in the end, and nobody would know.
+      // Skipping the event would leave it out of the result without a sign.
       if (begun?.kind !== 'running') throw new RebuildError(event.id, begun?.kind);
-      // Another has it in hand, or died with it: what comes after it waits for it.
-      await pause(clock, begun.retryAfterMs, signal);
+      // Another process handles it, or died while doing so. Wait: later events must not overtake it.
+      await sleep(clock, begun.retryAfterMs, signal);
     }
   }
 
@@ -162,7 +162,7 @@ export async function rebuild<T = unknown, Tx = unknown>(
   return progress;
 }
 
-/** A promise only where there is one: some transactions cannot wait. */
+/** Drops the value. Returns a promise only for a promise, because some transactions are synchronous. */
 function ignoreValue(given: unknown): undefined | Promise<undefined> {
   return given instanceof Promise ? given.then(() => undefined) : undefined;
 }

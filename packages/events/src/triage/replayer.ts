@@ -12,9 +12,8 @@ import {
   stopReplay,
   type Triage,
 } from '@holdfast/contracts';
-import { type Clock, OptionsError, systemClock } from 'holdfast';
+import { type Clock, OptionsError, sleep, systemClock } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
-import { pause } from '../consumer/pause.ts';
 
 export interface ReplayerOptions {
   readonly engine?: Pick<Engine, 'triage' | 'broker'> | undefined;
@@ -32,29 +31,29 @@ const known: Readonly<Record<keyof ReplayerOptions, true>> = {
 };
 
 export interface ReplayRun {
-  /** Told after each step. What it throws ends the run, not the replay. */
+  /** Called after each step. If it throws, this run ends; the replay can be run again. */
   readonly onProgress?: ((operation: ReplayOperation) => void) | undefined;
-  /** Ends the run; the replay stays where it is, for another to go on with. */
+  /** Ends this run. The replay stays in the store and can be run again. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface Replayer {
   /** How many events a replay with this filter would release now. */
   dryRun(filter: ParkedFilter): Promise<number>;
-  /** Stores the operation; nothing is released before someone runs it. */
+  /** Stores the operation. Nothing is released until `run`. */
   begin(request: Partial<ReplayRequest> & Pick<ReplayRequest, 'filter'>, act: Act): Promise<ReplayOperation>;
-  /** Moves an operation until it is over. Several may run the same one. */
+  /** Runs an operation to its end. Several processes may run the same one. */
   run(id: string, options?: ReplayRun): Promise<ReplayOperation>;
-  /** Asks it to stop; what is not released goes back. False: it was over. */
+  /** Stops an operation. Events that it has not released return to the parking lot. False: it had ended already. */
   stop(id: string, act: Act): Promise<boolean>;
-  /** Operations that are not over: begun and never run, or left by a process that died. The oldest first. */
+  /** Operations that have not ended: never run, or left by a process that died. The oldest first. */
   unfinished(): Promise<readonly ReplayOperation[]>;
 }
 
-/** Operations that are looked through for unfinished ones; older ones are over. */
-const lookedThroughMax = 1000;
+/** `unfinished` looks at the latest 1000 operations. */
+const scannedMax = 1000;
 
-/** Runs replays. Everything about them is in the store: any process may go on where another was killed. */
+/** Runs replays. All their state is in the store: any process may continue where another was killed. */
 export function replayer(options: ReplayerOptions): Replayer {
   refuseUnknown(known, options);
   const { engine, clock = systemClock } = options;
@@ -71,9 +70,9 @@ export function replayer(options: ReplayerOptions): Replayer {
     },
 
     async begin(request, act) {
-      const whole = checked({ ...defaultReplay, ...request });
+      const whole = assertRequest({ ...defaultReplay, ...request });
       assertFilterNotEmpty(whole.filter);
-      // Asked with nothing: a topic that is not there would keep all that is selected, and take none of it.
+      // Publishing no events throws if the topic does not exist. Otherwise the replay would select events and never release them.
       if (whole.to !== undefined) await publish(whole.to, []);
       return triage.replays.begin(whole, act);
     },
@@ -85,7 +84,7 @@ export function replayer(options: ReplayerOptions): Replayer {
         if (!step) throw new OptionsError('id', id, 'the id of a replay');
         onProgress?.(step.operation);
         if (step.waitMs === undefined) return step.operation;
-        if (step.waitMs > 0) await pause(clock, step.waitMs, signal);
+        if (step.waitMs > 0) await sleep(clock, step.waitMs, signal);
       }
     },
 
@@ -100,13 +99,13 @@ export function replayer(options: ReplayerOptions): Replayer {
         found.push(...page.items.filter(({ endedAt }) => endedAt === undefined));
         seen += page.items.length;
         ({ cursor } = page);
-      } while (cursor !== undefined && seen < lookedThroughMax);
+      } while (cursor !== undefined && seen < scannedMax);
       return found.reverse();
     },
   };
 }
 
-function checked(request: ReplayRequest): ReplayRequest {
+function assertRequest(request: ReplayRequest): ReplayRequest {
   const { rate, canary, canaryMs, outstandingMax, stopAbove } = request;
   if (!(rate > 0)) throw new OptionsError('rate', rate, 'events a second, above 0');
   for (const [path, value, least] of [

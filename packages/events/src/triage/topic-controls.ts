@@ -1,22 +1,22 @@
 import { type Act, type ActiveControl, type Broker, type Control, controlId } from '@holdfast/contracts';
 import { type Duration, durationMs, OptionsError } from 'holdfast';
 
-/** What is held back while the rest flows. */
+/** The tenant or key whose events are held back. */
 export type Quarantined = { readonly tenant: string } | { readonly key: string };
 
-/** Steers all consumers of one topic, wherever they run. `for`: lifts itself after so long. */
+/** Controls all consumers of one topic, in every process. With `lasting`, a control ends by itself after that time. */
 export interface TopicControls {
   pause(act: Act, lasting?: Duration): Promise<ActiveControl>;
-  /** False: it was not paused. */
+  /** False: the topic was not paused. */
   resume(act: Act): Promise<boolean>;
   quarantine(what: Quarantined, act: Act, lasting?: Duration): Promise<ActiveControl>;
   release(what: Quarantined, act: Act): Promise<boolean>;
-  /** Parks this event when it is next in hand, instead of handling it. */
+  /** Parks this event when it is leased next, instead of handling it. */
   skip(eventId: string, act: Act): Promise<ActiveControl>;
-  /** Sends events (of one type) to another topic instead of the handler. */
+  /** Sends events (of one type, or all) to another topic instead of the handler. */
   reroute(to: string, act: Act, type?: string): Promise<ActiveControl>;
   stopRerouting(act: Act, type?: string): Promise<boolean>;
-  /** How many handlers each consumer runs at once. */
+  /** Sets how many handlers each consumer runs at once. */
   concurrency(concurrencyMax: number, act: Act): Promise<ActiveControl>;
   active(): Promise<readonly ActiveControl[]>;
 }
@@ -66,8 +66,8 @@ export function topicControls({ controls }: Pick<Broker, 'controls'>, topic: str
     },
 
     async active() {
-      const sheet = await controls.active();
-      return sheet.controls.filter(({ control }) => control.topic === topic);
+      const all = await controls.active();
+      return all.controls.filter(({ control }) => control.topic === topic);
     },
   };
 }
