@@ -18,22 +18,23 @@ for (const complaint of complaints) console.error(complaint);
 process.exitCode = complaints.length === 0 ? 0 : 1;
 
 /** Looks at the packed file, because that is what users get: a file missing from it is missing nowhere else. */
-async function lint(room: string): Promise<string[]> {
+async function lint(packageFolder: string): Promise<string[]> {
   const packed = await capture([
     'npm',
     'pack',
-    `./${room}`,
+    `./${packageFolder}`,
     '--json',
     '--ignore-scripts',
     '--loglevel=error',
     `--pack-destination=${folder}`,
   ]);
   const name = /"filename":\s*"([^"]+)"/.exec(packed.output)?.[1];
-  if (packed.code !== 0 || name === undefined) return [`${room}: npm pack failed.\n${packed.output}`];
+  if (packed.code !== 0 || name === undefined)
+    return [`${packageFolder}: npm pack failed.\n${packed.output}`];
   const tarball = path.join(folder, name);
   const found: string[] = [];
   for (const file of ['README.md', 'LICENSE']) {
-    if (!packed.output.includes(`"${file}"`)) found.push(`${room}: no ${file} is packed.`);
+    if (!packed.output.includes(`"${file}"`)) found.push(`${packageFolder}: no ${file} is packed.`);
   }
   for (const [linter, command] of [
     ['publint', tool('publint/src/cli.js', 'run', tarball, '--strict')],
@@ -43,7 +44,7 @@ async function lint(room: string): Promise<string[]> {
     ],
   ] as const) {
     const { code, output } = await capture(command);
-    if (code !== 0) found.push(`${room}: ${linter}\n${output}`);
+    if (code !== 0) found.push(`${packageFolder}: ${linter}\n${output}`);
   }
   return found;
 }

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { mayImport, roomBehind, roomOf } from './package-boundaries.ts';
+import { mayImport, packageNamed, packageOf } from './package-boundaries.ts';
 import { isNode, lineAt, type Node, parse, walk } from './syntax.ts';
 
 export interface TidyFile {
@@ -38,44 +38,46 @@ const globals = new Set(['globalThis', 'window', 'self', 'global']);
 
 const drawerNames = new Set(['util', 'utils', 'helper', 'helpers', 'common', 'types', 'constants', 'misc']);
 
-/** Imports follow the arrows between the rooms, by package name or by a path that leaves the room. */
+/** Imports follow the arrows between the packages, by package name or by a path that leaves the package. */
 export const importDirection: Rule = ({ path: file, text }) => {
-  const room = roomOf(file);
-  if (room === undefined || !isRoomSource(file)) return [];
+  const own = packageOf(file);
+  if (own === undefined || !isPackageSource(file)) return [];
   return imports(file, text).flatMap(({ specifier, line }) => {
     const at = `${file}:${line}`;
     if (specifier.startsWith('.')) {
       const target = path.posix.join(path.posix.dirname(file), specifier);
-      return target.startsWith(`${room.folder}/`) ? [] : [`${at} reaches out of its room with ${specifier}.`];
+      return target.startsWith(`${own.folder}/`)
+        ? []
+        : [`${at} reaches out of its package with ${specifier}.`];
     }
-    const other = roomBehind(specifier);
-    if (other !== undefined && !mayImport(room, other)) {
-      return [`${at} imports ${specifier}, and ${room.name} may not import ${other}.`];
+    const other = packageNamed(specifier);
+    if (other !== undefined && !mayImport(own, other)) {
+      return [`${at} imports ${specifier}, and ${own.name} may not import ${other}.`];
     }
-    if (room.folder === 'packages/core' && other === undefined && !coreBuiltins[file]?.includes(specifier)) {
+    if (own.folder === 'packages/core' && other === undefined && !coreBuiltins[file]?.includes(specifier)) {
       return [`${at} imports ${specifier}, and core imports nothing.`];
     }
     return [];
   });
 };
 
-/** What a room says that it depends on follows the same arrows. */
+/** What a package says that it depends on follows the same arrows. */
 export const dependencyDirection: Rule = ({ path: file, text }) => {
-  const room = roomOf(file);
-  if (room === undefined || file !== `${room.folder}/package.json`) return [];
+  const own = packageOf(file);
+  if (own === undefined || file !== `${own.folder}/package.json`) return [];
   const { dependencies, peerDependencies, optionalDependencies } = JSON.parse(text);
   return Object.keys({ ...dependencies, ...peerDependencies, ...optionalDependencies }).flatMap((name) => {
-    if (room.folder === 'packages/core')
+    if (own.folder === 'packages/core')
       return [`${file}:1 depends on ${name}, and core has no dependencies.`];
-    const other = roomBehind(name);
-    if (other === undefined || mayImport(room, other)) return [];
-    return [`${file}:1 depends on ${name}, and ${room.name} may not import ${other}.`];
+    const other = packageNamed(name);
+    if (other === undefined || mayImport(own, other)) return [];
+    return [`${file}:1 depends on ${name}, and ${own.name} may not import ${other}.`];
   });
 };
 
 /** Time and chance arrive through a Clock and a Random; the files that read the real ones are named. */
 export const ambientTimeAndChance: Rule = ({ path: file, text }) => {
-  if (!isRoomSource(file) || SYSTEM_CLOCKS.has(file)) return [];
+  if (!isPackageSource(file) || SYSTEM_CLOCKS.has(file)) return [];
   const complaints: Complaint[] = [];
   const complain = (node: Node, what: string) =>
     complaints.push(
@@ -159,7 +161,7 @@ export const longFile: Rule = ({ path: file, text }) => {
   return [`${file}:1 has ${lines} lines; above ${LINES_MAX} a file usually holds two ideas.`];
 };
 
-function isRoomSource(file: string): boolean {
+function isPackageSource(file: string): boolean {
   return /^(packages|engines)\/[^/]+\/src\/.*\.ts$/.test(file) && !file.endsWith('.test.ts');
 }
 

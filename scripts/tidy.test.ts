@@ -43,7 +43,7 @@ test.each([
   expect(importDirection({ path, text })).toEqual([]);
 });
 
-test('a room depends only on rooms it may import', () => {
+test('a package depends only on packages it may import', () => {
   const manifest = (path: string, name: string) =>
     dependencyDirection({ path, text: JSON.stringify({ dependencies: { [name]: '1.0.0' } }) });
 

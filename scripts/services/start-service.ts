@@ -3,8 +3,8 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { catalog, type ServiceName } from './catalog.ts';
+import { type GuardedChild, startGuarded } from './child-guard.ts';
 import { install, mayInstall } from './install.ts';
-import { type Leash, putOnLeash } from './leash.ts';
 import type { Found, Programs, Recipe } from './recipe.ts';
 
 /** A server that is there. */
@@ -55,18 +55,18 @@ export async function startOwn(name: ServiceName, options: StartOptions = {}): P
   if (found.missing !== undefined) {
     return { missing: `${name}: ${found.missing}, and ${recipe.urlVariable} is not set` };
   }
-  const { url, leash } = await launch(recipe, found.programs, options);
+  const { url, child } = await launch(recipe, found.programs, options);
   return {
     url,
     get pid() {
-      return leash.pid;
+      return child.pid;
     },
-    stop: leash.letGo,
-    end: leash.end,
-    start: leash.start,
+    stop: child.remove,
+    end: child.end,
+    start: child.start,
     async restart(how) {
-      await leash.end(how);
-      await leash.start();
+      await child.end(how);
+      await child.start();
     },
   };
 }
@@ -75,14 +75,14 @@ async function launch(
   recipe: Recipe,
   programs: Programs,
   { settings = {}, parent = os.tmpdir() }: StartOptions,
-): Promise<{ url: string; leash: Leash }> {
+): Promise<{ url: string; child: GuardedChild }> {
   const folder = await mkdtemp(path.join(parent, `holdfast-${recipe.name}-`));
   try {
     const user = recipe.user?.();
     if (user) await chown(folder, user.uid, user.gid);
     const place = { folder, port: await freePort(), user, settings };
     const plan = await recipe.plan(programs, place);
-    return { url: plan.url, leash: await putOnLeash(plan, place) };
+    return { url: plan.url, child: await startGuarded(plan, place) };
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
     throw error;

@@ -4,8 +4,8 @@ import { chaosControl } from './control.ts';
 import { type ChaosProxy, chaosProxy } from './proxy.ts';
 import type { ChaosSpec } from './spec.ts';
 
-/** All that the command may touch of the world. */
-export interface Shell {
+/** Everything outside the command that it reads or writes. */
+export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
   out(line: string): void;
   err(line: string): void;
@@ -33,55 +33,55 @@ type Values = Partial<Record<keyof typeof flags, string | boolean>>;
 /** A flag or a value that cannot be used: exit code 2. */
 class UsageError extends Error {}
 
-/** `holdfast-chaos`: runs until the shell ends it. Resolves to the exit code: 0 good, 2 wrong question, 3 could not start. */
-export async function run(args: readonly string[], shell: Shell): Promise<number> {
+/** `holdfast-chaos`: runs until `ended` resolves. Resolves to the exit code: 0 good, 2 wrong question, 3 could not start. */
+export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   let closing: (() => Promise<void>)[] = [];
   try {
     const values = readFlags(args);
     if (values.help) {
-      shell.out(help());
+      terminal.out(help());
       return 0;
     }
     if (values.upstream === undefined) throw new UsageError('--upstream is needed: say "host:port".');
-    const proxy = await startProxy(values, shell);
+    const proxy = await startProxy(values, terminal);
     closing = [() => proxy.close()];
-    const token = text(values.token) ?? shell.env.HOLDFAST_CHAOS_TOKEN;
+    const token = text(values.token) ?? terminal.env.HOLDFAST_CHAOS_TOKEN;
     const control = await chaosControl(proxy, { listen: text(values.control), token });
     closing.unshift(() => control.close());
 
     const { listen, upstream } = proxy.state();
-    shell.out(
+    terminal.out(
       values.json
         ? JSON.stringify({ listen, upstream, control: control.address })
         : `listening on ${listen} for ${upstream}; control on http://${control.address}`,
     );
-    await shell.ended;
+    await terminal.ended;
     return 0;
   } catch (error) {
     if (error instanceof UsageError || error instanceof OptionsError) {
-      shell.err(`holdfast-chaos: ${asFlag(error)}`);
+      terminal.err(`holdfast-chaos: ${asFlag(error)}`);
       return 2;
     }
-    shell.err(`holdfast-chaos: ${(error as Error).message}`);
+    terminal.err(`holdfast-chaos: ${(error as Error).message}`);
     return 3;
   } finally {
     for (const close of closing) await close();
   }
 }
 
-async function startProxy(values: Values, shell: Shell): Promise<ChaosProxy> {
+async function startProxy(values: Values, terminal: Terminal): Promise<ChaosProxy> {
   return chaosProxy({
     upstream: text(values.upstream) ?? '',
     listen: text(values.listen),
     seed: text(values.seed),
-    spec: values.spec === undefined ? undefined : await readSpec(text(values.spec) ?? '', shell),
+    spec: values.spec === undefined ? undefined : await readSpec(text(values.spec) ?? '', terminal),
   });
 }
 
-async function readSpec(path: string, shell: Shell): Promise<ChaosSpec> {
+async function readSpec(path: string, terminal: Terminal): Promise<ChaosSpec> {
   let content: string;
   try {
-    content = await shell.readFile(path);
+    content = await terminal.readFile(path);
   } catch (error) {
     throw new UsageError(`--spec ${path} cannot be read: ${(error as Error).message}`);
   }

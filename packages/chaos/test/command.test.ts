@@ -11,7 +11,7 @@ function setup(files: Record<string, string> = {}, env: Record<string, string> =
   const complaints: string[] = [];
   const ready = Promise.withResolvers<string>();
   const end = Promise.withResolvers<void>();
-  const shell = {
+  const terminal = {
     env,
     out(line: string) {
       lines.push(line);
@@ -24,12 +24,12 @@ function setup(files: Record<string, string> = {}, env: Record<string, string> =
     },
     ended: end.promise,
   };
-  return { shell, lines, complaints, ready: ready.promise, end: () => end.resolve() };
+  return { terminal, lines, complaints, ready: ready.promise, end: () => end.resolve() };
 }
 
 test('--help names every flag', async () => {
-  const { shell, lines } = setup();
-  expect(await run(['--help'], shell)).toBe(0);
+  const { terminal, lines } = setup();
+  expect(await run(['--help'], terminal)).toBe(0);
   for (const flag of ['upstream', 'listen', 'control', 'spec', 'seed', 'token', 'json', 'help']) {
     expect(lines.join('\n')).toContain(`--${flag}`);
   }
@@ -56,11 +56,11 @@ describe('a wrong question exits with 2', () => {
     [['--upstream=1', '--spec=odd.json'], /^holdfast-chaos: --spec odd\.json is not JSON: /],
     [['--upstream=1', '--spec=bad.json'], '--spec: faults[0].rate: expected a number up to 1, got 7.'],
   ])('%j', async (args, sentence) => {
-    const { shell, complaints, lines } = setup({
+    const { terminal, complaints, lines } = setup({
       'odd.json': '{',
       'bad.json': '{"faults":[{"kind":"hang","rate":7}]}',
     });
-    expect(await run(args, shell)).toBe(2);
+    expect(await run(args, terminal)).toBe(2);
     expect(complaints).toEqual([
       typeof sentence === 'string' ? `holdfast-chaos: ${sentence}` : expect.stringMatching(sentence),
     ]);
@@ -71,19 +71,19 @@ describe('a wrong question exits with 2', () => {
 test('an address that cannot be had exits with 3', async () => {
   const { port } = await tcpServer(() => {});
   for (const flag of ['listen', 'control']) {
-    const { shell, complaints } = setup();
-    expect(await run(['--upstream=1', `--${flag}=${port}`], shell)).toBe(3);
+    const { terminal, complaints } = setup();
+    expect(await run(['--upstream=1', `--${flag}=${port}`], terminal)).toBe(3);
     expect(complaints).toEqual([expect.stringContaining('EADDRINUSE')]);
   }
 });
 
 test('serves with the faults of the file and the token of the environment until it is ended', async () => {
   const { port } = await tcpServer((socket) => socket.pipe(socket));
-  const { shell, ready, end } = setup(
+  const { terminal, ready, end } = setup(
     { 'faults.json': '{"faults":[{"kind":"truncate","afterBytes":2}]}' },
     { HOLDFAST_CHAOS_TOKEN: 'secret' },
   );
-  const running = run([`--upstream=${port}`, '--spec', 'faults.json', '--seed', 'x', '--json'], shell);
+  const running = run([`--upstream=${port}`, '--spec', 'faults.json', '--seed', 'x', '--json'], terminal);
   const { listen, upstream, control } = JSON.parse(await ready);
   expect(upstream).toBe(`127.0.0.1:${port}`);
   const client = connect(Number(listen.split(':')[1]));

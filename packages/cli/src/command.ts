@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import type { Shell } from './shell.ts';
+import type { Terminal } from './terminal.ts';
 import { version } from './version.ts';
 
 /** A flag with a value, or, without `value`, one that is there or not. */
@@ -18,7 +18,7 @@ export interface Command {
   /** What may stand beside the flags: `<id>`, `[id…]`; none unless given. */
   readonly operands?: string;
   readonly flags: Readonly<Record<string, Flag>>;
-  run(given: Given, shell: Shell): Promise<number>;
+  run(given: Given, terminal: Terminal): Promise<number>;
 }
 
 /** What was typed. */
@@ -44,24 +44,24 @@ const everywhere: Record<string, Flag> = {
 export async function runCommand(
   commands: readonly Command[],
   args: readonly string[],
-  shell: Shell,
+  terminal: Terminal,
 ): Promise<number> {
   try {
     if (args[0] === '--version') {
-      shell.out(version());
+      terminal.out(version());
       return 0;
     }
     const command = find(commands, args);
-    if (!command) return listCommands(commands, args, shell);
+    if (!command) return listCommands(commands, args, terminal);
     const given = read(command, args.slice(command.name.split(' ').length));
     if (given.flags.help) {
-      shell.out(helpOf(command, commands));
+      terminal.out(helpOf(command, commands));
       return 0;
     }
-    return await command.run(given, shell);
+    return await command.run(given, terminal);
   } catch (error) {
-    if (shell.signal.aborted) return 130;
-    shell.err(`holdfast: ${(error as Error).message}`);
+    if (terminal.signal.aborted) return 130;
+    terminal.err(`holdfast: ${(error as Error).message}`);
     return exitCodeOf(error);
   }
 }
@@ -77,12 +77,12 @@ function find(commands: readonly Command[], args: readonly string[]): Command | 
   return commands.find(({ name }) => name.split(' ').every((word, index) => args[index] === word));
 }
 
-function listCommands(commands: readonly Command[], args: readonly string[], shell: Shell): number {
+function listCommands(commands: readonly Command[], args: readonly string[], terminal: Terminal): number {
   const [first = '--help', second] = args;
   const near = commands.filter(({ name }) => name.split(' ')[0] === first);
   const isAsked = isHelp(first) || (near.length > 0 && isHelp(second));
   const list = (near.length > 0 ? near : commands).map(lineOf);
-  const print = isAsked ? shell.out : shell.err;
+  const print = isAsked ? terminal.out : terminal.err;
   if (!isAsked) print(`holdfast: there is no command "${args.slice(0, 2).join(' ')}".\n`);
   print([...list, '', `Each has --help. ${storeHelp}`].join('\n'));
   return isAsked ? 0 : 2;

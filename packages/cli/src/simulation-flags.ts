@@ -15,7 +15,7 @@ import { OptionsError, type PolicySpec } from 'holdfast';
 import { type Flag, type Given, UsageError } from './command.ts';
 import { readText } from './files.ts';
 import { numberOf } from './given-values.ts';
-import type { Shell } from './shell.ts';
+import type { Terminal } from './terminal.ts';
 
 export const policyFlag: Record<string, Flag> = {
   policy: {
@@ -148,15 +148,15 @@ export function broken(assertion: Assertion, policy: string, figures: readonly n
 
 /** A bar that is drawn over itself while somebody looks. */
 export function progress(
-  shell: Shell,
+  terminal: Terminal,
   given: Given,
   what: string,
 ): (done: number, of: number, more?: string) => void {
-  if (!shell.isTerminal || given.flags.json) return () => {};
+  if (!terminal.isInteractive || given.flags.json) return () => {};
   const width = 30;
   return (done, of, more = '') => {
     const full = Math.round((done / of) * width);
-    shell.draw(
+    terminal.draw(
       done === of ? '' : `${'█'.repeat(full)}${'░'.repeat(width - full)} ${done} of ${of} ${what}${more}`,
     );
   };

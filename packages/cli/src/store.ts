@@ -1,7 +1,7 @@
 import type { Broker, Engine, Triage } from '@holdfast/contracts';
 import { type Flag, type Given, StoreUnavailable, UsageError } from './command.ts';
 import { textOf } from './given-values.ts';
-import type { Shell } from './shell.ts';
+import type { Terminal } from './terminal.ts';
 
 export const storeFlag: Record<'store', Flag> = {
   store: { value: 'file or URL', says: 'a SQLite file, or postgres://…; HOLDFAST_STORE unless given' },
@@ -13,10 +13,10 @@ export type OpenStore = Engine & { readonly broker: Broker; readonly triage: Tri
 /** Opens the store that was named, and closes it whatever happens. */
 export async function withStore<T>(
   given: Given,
-  shell: Shell,
+  terminal: Terminal,
   use: (engine: OpenStore) => Promise<T>,
 ): Promise<T> {
-  const engine = await openStore(textOf(given, 'store') ?? shell.env.HOLDFAST_STORE);
+  const engine = await openStore(textOf(given, 'store') ?? terminal.env.HOLDFAST_STORE);
   try {
     return await use(engine);
   } finally {

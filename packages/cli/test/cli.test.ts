@@ -14,10 +14,10 @@ import {
 import os from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { commands, runCommand, type Shell } from '@holdfast/cli';
+import { commands, runCommand, type Terminal } from '@holdfast/cli';
 import { consumer } from '@holdfast/events';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { drawable, printable } from '../src/shell.ts';
+import { drawable, printable } from '../src/terminal.ts';
 import { parkedStore } from './parked-store.ts';
 
 const main = path.resolve(import.meta.dirname, '../src/main.ts');
@@ -49,9 +49,9 @@ async function holdfast(args: readonly string[], env: Record<string, string> = {
 async function ask(args: readonly string[], env: Record<string, string> = {}) {
   let out = '';
   let err = '';
-  const shell: Shell = {
+  const terminal: Terminal = {
     env,
-    isTerminal: false,
+    isInteractive: false,
     user: 'ann',
     out: (line) => {
       out += `${line}\n`;
@@ -62,7 +62,7 @@ async function ask(args: readonly string[], env: Record<string, string> = {}) {
     draw: () => {},
     signal: new AbortController().signal,
   };
-  const code = await runCommand(commands, args, shell);
+  const code = await runCommand(commands, args, terminal);
   const json = () =>
     out
       .trim()

@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { commands, runCommand, type Shell } from '@holdfast/cli';
+import { commands, runCommand, type Terminal } from '@holdfast/cli';
 import { afterAll, describe, expect, test } from 'vitest';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'holdfast-'));
@@ -15,9 +15,9 @@ function file(name: string, text: string): string {
 
 async function ask(...args: string[]) {
   const printed = { out: '', err: '', drawn: '' };
-  const shell: Shell = {
+  const terminal: Terminal = {
     env: {},
-    isTerminal: true,
+    isInteractive: true,
     user: 'ann',
     out: (line) => {
       printed.out += `${line}\n`;
@@ -30,7 +30,7 @@ async function ask(...args: string[]) {
     },
     signal: new AbortController().signal,
   };
-  const code = await runCommand(commands, args, shell);
+  const code = await runCommand(commands, args, terminal);
   return { code, ...printed };
 }
 

@@ -12,18 +12,18 @@ export const dlqDiscard: Command = {
     who: { value: 'name', says: 'kept in the audit log; your user name unless given' },
     undo: { says: 'take the discard of these events back' },
   },
-  run: (given, shell) =>
-    withStore(given, shell, async ({ triage }) => {
+  run: (given, terminal) =>
+    withStore(given, terminal, async ({ triage }) => {
       const { operands: ids } = given;
       if (ids.length === 0) throw new UsageError('the id of an event is needed.');
-      const act = actOf(given, shell.user, 'reason');
+      const act = actOf(given, terminal.user, 'reason');
       const changed = given.flags.undo ? await triage.restore(ids, act) : await triage.discard(ids, act);
       const verb = given.flags.undo ? 'restored' : 'discarded';
       ids.forEach((id, index) => {
         const isDone = changed[index] === true;
-        if (given.flags.json) shell.out(JSON.stringify({ id, [verb]: isDone }));
+        if (given.flags.json) terminal.out(JSON.stringify({ id, [verb]: isDone }));
         else
-          shell.out(
+          terminal.out(
             isDone ? `${id} is ${verb}.` : `${id} was not: it is not parked here, or a replay has it.`,
           );
       });

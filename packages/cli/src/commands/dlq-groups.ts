@@ -13,17 +13,17 @@ export const dlqGroups: Command = {
     ...statusFlag,
     limit: { value: 'count', says: 'at most so many groups; 20 unless given' },
   },
-  run: (given, shell) =>
-    withStore(given, shell, async ({ triage }) => {
+  run: (given, terminal) =>
+    withStore(given, terminal, async ({ triage }) => {
       const { items } = await triage.groups(filterOf(given), { limit: countOf(given, 'limit', 1) ?? 20 });
-      if (given.flags.json) for (const item of items) shell.out(JSON.stringify(item));
-      else if (items.length === 0) shell.out('Nothing is parked here.');
+      if (given.flags.json) for (const item of items) terminal.out(JSON.stringify(item));
+      else if (items.length === 0) terminal.out('Nothing is parked here.');
       else {
         const rows = items.map(({ fingerprint, count, lastAt, topics, reason, message }) => [
           ...[fingerprint, String(count), new Date(lastAt).toISOString(), topics.join(' ')],
           oneLine(errorLine(reason, message), 80),
         ]);
-        shell.out(table(['GROUP', 'EVENTS', 'LAST', 'TOPICS', 'ERROR'], rows));
+        terminal.out(table(['GROUP', 'EVENTS', 'LAST', 'TOPICS', 'ERROR'], rows));
       }
       return 0;
     }),

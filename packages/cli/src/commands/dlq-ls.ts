@@ -14,29 +14,31 @@ export const dlqLs: Command = {
     limit: { value: 'count', says: 'at most so many; 20 unless given' },
     cursor: { value: 'cursor', says: 'the page after this one' },
   },
-  run: (given, shell) =>
-    withStore(given, shell, async ({ triage }) => {
+  run: (given, terminal) =>
+    withStore(given, terminal, async ({ triage }) => {
       const cursor = textOf(given, 'cursor');
       const filter = filterOf(given);
       const page = { limit: countOf(given, 'limit', 1) ?? 20, ...(cursor !== undefined && { cursor }) };
       const { items, cursor: next } = await triage.list(filter, page);
       if (given.flags.json) {
-        for (const item of items) shell.out(JSON.stringify(item));
+        for (const item of items) terminal.out(JSON.stringify(item));
         // Beside the lines of events, for who would take a page for all of them.
-        if (next !== undefined) shell.err(`holdfast: there are more, with --cursor ${next}`);
+        if (next !== undefined) terminal.err(`holdfast: there are more, with --cursor ${next}`);
         return 0;
       }
       if (items.length === 0) {
-        shell.out('Nothing is parked here.');
+        terminal.out('Nothing is parked here.');
         return 0;
       }
       const rows = items.map(({ id, topic, key = '', stop, finalAttempt, removedInMs, reason, message }) => [
         ...[id, topic, key, stop, String(finalAttempt), span(removedInMs)],
         oneLine(errorLine(reason, message), 80),
       ]);
-      shell.out(table(['ID', 'TOPIC', 'KEY', 'STOP', 'ATTEMPTS', 'KEPT FOR', 'ERROR'], rows));
+      terminal.out(table(['ID', 'TOPIC', 'KEY', 'STOP', 'ATTEMPTS', 'KEPT FOR', 'ERROR'], rows));
       const total = await triage.count(filter);
-      shell.out(`\n${items.length} of ${total}${next === undefined ? '' : `; more with --cursor ${next}`}`);
+      terminal.out(
+        `\n${items.length} of ${total}${next === undefined ? '' : `; more with --cursor ${next}`}`,
+      );
       return 0;
     }),
 };

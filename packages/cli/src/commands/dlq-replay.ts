@@ -9,8 +9,8 @@ import { systemClock } from 'holdfast';
 import { type Command, type Given, UsageError } from '../command.ts';
 import { actOf, countOf, msOf, numberOf, textOf } from '../given-values.ts';
 import { filterFlags, filterOf } from '../parked-flags.ts';
-import type { Shell } from '../shell.ts';
 import { type OpenStore, storeFlag, withStore } from '../store.ts';
+import type { Terminal } from '../terminal.ts';
 
 export const dlqReplay: Command = {
   name: 'dlq replay',
@@ -31,26 +31,26 @@ export const dlqReplay: Command = {
     resume: { value: 'replay', says: 'go on with one that was begun' },
     cancel: { value: 'replay', says: 'stop one; what is not released goes back (with --why)' },
   },
-  run: (given, shell) =>
-    withStore(given, shell, async (engine) => {
+  run: (given, terminal) =>
+    withStore(given, terminal, async (engine) => {
       const replays = replayer({ engine });
       const resumed = textOf(given, 'resume');
-      if (resumed !== undefined) return follow(engine, replays, resumed, given, shell);
+      if (resumed !== undefined) return follow(engine, replays, resumed, given, terminal);
       const cancelled = textOf(given, 'cancel');
-      if (cancelled !== undefined) return cancel(engine, replays, cancelled, given, shell);
+      if (cancelled !== undefined) return cancel(engine, replays, cancelled, given, terminal);
 
       const filter = wanted(given);
       const count = await replays.dryRun(filter);
       if (given.flags['dry-run'] || count === 0) {
-        shell.out(given.flags.json ? JSON.stringify({ count }) : `${count} parked events match.`);
+        terminal.out(given.flags.json ? JSON.stringify({ count }) : `${count} parked events match.`);
         return count === 0 && !given.flags['dry-run'] ? 1 : 0;
       }
       const { id } = await replays.begin(
         { ...request(given), filter },
-        actOf(given, shell.user, 'why', 'by hand'),
+        actOf(given, terminal.user, 'why', 'by hand'),
       );
-      if (!given.flags.detach) return follow(engine, replays, id, given, shell);
-      shell.out(
+      if (!given.flags.detach) return follow(engine, replays, id, given, terminal);
+      terminal.out(
         given.flags.json ? JSON.stringify({ id, count }) : `replay ${id} of ${count} events has begun.`,
       );
       return 0;
@@ -89,11 +89,11 @@ async function cancel(
   replays: Replayer,
   id: string,
   given: Given,
-  shell: Shell,
+  terminal: Terminal,
 ): Promise<number> {
   if (!(await triage.replays.get(id))) throw new UsageError(`there is no replay "${id}" here.`);
-  const isStopping = await replays.stop(id, actOf(given, shell.user));
-  shell.out(
+  const isStopping = await replays.stop(id, actOf(given, terminal.user));
+  terminal.out(
     given.flags.json
       ? JSON.stringify({ id, isStopping })
       : isStopping
@@ -108,11 +108,11 @@ async function follow(
   replays: Replayer,
   id: string,
   given: Given,
-  shell: Shell,
+  terminal: Terminal,
 ): Promise<number> {
   const silence = new Silence(engine, (topic) =>
-    shell.err(
-      `${shell.isTerminal ? '\n' : ''}holdfast: nobody takes events of ${JSON.stringify(topic)}: the replay waits until a consumer runs.`,
+    terminal.err(
+      `${terminal.isInteractive ? '\n' : ''}holdfast: nobody takes events of ${JSON.stringify(topic)}: the replay waits until a consumer runs.`,
     ),
   );
   let last = '';
@@ -120,8 +120,8 @@ async function follow(
     const line = given.flags.json ? JSON.stringify(summary(operation)) : progress(operation);
     if (line === last) return;
     last = line;
-    if (shell.isTerminal && !given.flags.json) shell.draw(line);
-    else shell.out(line);
+    if (terminal.isInteractive && !given.flags.json) terminal.draw(line);
+    else terminal.out(line);
   };
   try {
     const told = throttled(tell);
@@ -129,17 +129,17 @@ async function follow(
       told(operation);
       silence.hear(operation);
     };
-    const ended = await replays.run(id, { onProgress, signal: shell.signal });
+    const ended = await replays.run(id, { onProgress, signal: terminal.signal });
     await silence.looking;
     tell(ended);
-    if (shell.isTerminal && !given.flags.json) shell.out('');
+    if (terminal.isInteractive && !given.flags.json) terminal.out('');
     const { failedAgain } = ended.counts;
-    if (ended.stage === 'stopped') shell.err(`holdfast: replay ${id} was stopped: ${ended.stopped}.`);
+    if (ended.stage === 'stopped') terminal.err(`holdfast: replay ${id} was stopped: ${ended.stopped}.`);
     return ended.stage === 'done' && failedAgain === 0 ? 0 : 1;
   } catch (error) {
     // Begun, and not over: whoever ended this, or whatever, its events wait for one of the two.
-    if (shell.signal.aborted || last !== '')
-      shell.err(
+    if (terminal.signal.aborted || last !== '')
+      terminal.err(
         `\nholdfast: replay ${id} stays where it is; go on with --resume ${id}, or stop it with --cancel ${id}.`,
       );
     throw error;

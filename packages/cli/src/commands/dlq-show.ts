@@ -1,25 +1,25 @@
 import type { ParkedEvent } from '@holdfast/contracts';
 import type { Command } from '../command.ts';
 import { onlyOperand } from '../given-values.ts';
-import type { Shell } from '../shell.ts';
 import { storeFlag, withStore } from '../store.ts';
 import { errorLine, span } from '../table.ts';
+import type { Terminal } from '../terminal.ts';
 
 export const dlqShow: Command = {
   name: 'dlq show',
   summary: 'everything about one parked event',
   operands: '<id>',
   flags: storeFlag,
-  run: (given, shell) =>
-    withStore(given, shell, async ({ triage }) => {
+  run: (given, terminal) =>
+    withStore(given, terminal, async ({ triage }) => {
       const id = onlyOperand(given, 'the id of an event');
       const event = await triage.get(id);
       if (!event) {
-        shell.err(`holdfast: no event ${id} is parked here.`);
+        terminal.err(`holdfast: no event ${id} is parked here.`);
         return 1;
       }
-      if (given.flags.json) shell.out(JSON.stringify({ ...event, payload: shown(event) }));
-      else describe(event, shell);
+      if (given.flags.json) terminal.out(JSON.stringify({ ...event, payload: shown(event) }));
+      else describe(event, terminal);
       return 0;
     }),
 };
@@ -27,11 +27,11 @@ export const dlqShow: Command = {
 /** The longest label, `idempotencyKey`, and a gap. */
 const labelWidth = 16;
 
-function describe(event: ParkedEvent, shell: Shell): void {
+function describe(event: ParkedEvent, terminal: Terminal): void {
   const { diagnosis, edits } = event;
   const { error, story } = diagnosis;
   const line = (name: string, value: string | undefined) => {
-    if (value !== undefined && value !== '') shell.out(`${name.padEnd(labelWidth)}${value}`);
+    if (value !== undefined && value !== '') terminal.out(`${name.padEnd(labelWidth)}${value}`);
   };
   line('event', `${event.id} (${event.status})`);
   line(
@@ -48,20 +48,20 @@ function describe(event: ParkedEvent, shell: Shell): void {
   line('error', errorLine(diagnosis.reason, diagnosis.message));
   for (const { type, message } of error?.causes ?? []) line('  because', errorLine(type, message));
   line('group', error?.fingerprint);
-  if (story.length > 0) shell.out('\nattempts');
+  if (story.length > 0) terminal.out('\nattempts');
   for (const { attempt, at, tookMs, errorType, verdict, because, delayMs } of story) {
     const next = delayMs === undefined ? '' : `, again after ${span(delayMs)}`;
-    shell.out(
+    terminal.out(
       `  ${attempt}. ${new Date(at).toISOString()} took ${tookMs} ms: ${errorType}; ${verdict} (${because})${next}`,
     );
   }
   for (const { who, why, changes } of edits) {
-    shell.out(`\nedited by ${who}: ${why}`);
-    for (const { path, before, after } of changes) shell.out(`  ${path}: ${before} -> ${after}`);
+    terminal.out(`\nedited by ${who}: ${why}`);
+    for (const { path, before, after } of changes) terminal.out(`  ${path}: ${before} -> ${after}`);
   }
-  if (error?.stack) shell.out(`\n${error.stack}`);
-  for (const [name, value] of Object.entries(event.headers)) shell.out(`${name}: ${value}`);
-  shell.out(`\n${shown(event)}`);
+  if (error?.stack) terminal.out(`\n${error.stack}`);
+  for (const [name, value] of Object.entries(event.headers)) terminal.out(`${name}: ${value}`);
+  terminal.out(`\n${shown(event)}`);
 }
 
 function shown({ payload }: ParkedEvent): string {

@@ -17,7 +17,7 @@ export const explainPolicy: Command = {
       says: 'a policy of the file that repeats the work around it, such as a consumer’s: what both cost together',
     },
   },
-  async run(given, shell) {
+  async run(given, terminal) {
     const file = onlyOperand(given, 'a file of policies');
     const policies = parsePolicies(await readText(file), file);
     const named = (flag: string, name: string) => {
@@ -33,8 +33,8 @@ export const explainPolicy: Command = {
       throw new UsageError(`--within: ${file} has no other policy to explain; say it with --name.`);
     for (const [index, name] of (only === undefined ? others : [only]).entries()) {
       const explanation = explain(named('name', name), { within });
-      if (given.flags.json) shell.out(JSON.stringify(explanation));
-      else shell.out(`${index > 0 ? '\n\n' : ''}${explanation}`);
+      if (given.flags.json) terminal.out(JSON.stringify(explanation));
+      else terminal.out(`${index > 0 ? '\n\n' : ''}${explanation}`);
     }
     return 0;
   },

@@ -23,21 +23,21 @@ export const lintPolicy: Command = {
     method: { value: 'HTTP method', says: 'of the requests it is for' },
     p999: { value: 'duration', says: 'what all but one attempt in a thousand take' },
   },
-  async run(given, shell) {
+  async run(given, terminal) {
     const file = onlyOperand(given, 'a file of policies');
     const found = findingsIn(await readText(file), file, given);
     for (const each of found) {
       const { line, column, severity, rule, message, fix } = each;
-      if (given.flags.json) shell.out(JSON.stringify({ file, ...each }));
+      if (given.flags.json) terminal.out(JSON.stringify({ file, ...each }));
       else
-        shell.out(
+        terminal.out(
           `${file}:${line}:${column}: ${severity}: ${message}${fix === null ? '' : ` ${fix}`} (${rule})`,
         );
     }
     const bad = found.filter(
       ({ severity }) => severity === 'error' || (given.flags.strict && severity === 'warning'),
     );
-    if (!given.flags.json && found.length === 0) shell.out(`${file}: nothing to complain about.`);
+    if (!given.flags.json && found.length === 0) terminal.out(`${file}: nothing to complain about.`);
     return bad.length > 0 ? 1 : 0;
   },
 };

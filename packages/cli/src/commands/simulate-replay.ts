@@ -30,7 +30,7 @@ export const simulateReplay: Command = {
     ...outFlag,
     assert: { value: 'bound', many: true, says: 'exit 1 unless it holds: "success > 99%"' },
   },
-  async run(given, shell) {
+  async run(given, terminal) {
     const file = onlyOperand(given, 'a file of notices');
     const assertions = assertionsOf(given);
     const filter = { policy: textOf(given, 'of'), target: textOf(given, 'target') };
@@ -39,28 +39,28 @@ export const simulateReplay: Command = {
     const measure = assertions.map(({ bound }) => bound);
     mustHave(scenario, '--assert', measure);
     const { names, policies } = await policiesOf(given, known);
-    await using pool = new RunPool(undefined, shell.signal);
+    await using pool = new RunPool(undefined, terminal.signal);
     const comparison = await comparePolicies(known, names, pool, {
       policies: new Map([...stormPolicies(), ...policies]),
       measure,
-      onProgress: progress(shell, given, 'runs'),
+      onProgress: progress(terminal, given, 'runs'),
     });
     const sentences = comparison.policies.flatMap(({ policy, measured }) =>
       assertions.flatMap((assertion, index) => broken(assertion, policy, measured[index]!) ?? []),
     );
     const out = textOf(given, 'out');
-    if (given.flags.json) shell.out(JSON.stringify({ recorded, ...comparison, broken: sentences }));
+    if (given.flags.json) terminal.out(JSON.stringify({ recorded, ...comparison, broken: sentences }));
     else {
       const { begun, success, multiplication, p50, p99 } = recorded;
       const waits =
         p50 === null ? '' : `, half within ${p50.toPrecision(3)} s, 99 % within ${p99!.toPrecision(3)} s`;
-      shell.out(
+      terminal.out(
         `recorded: ${begun} pieces of work, ${(100 * success).toFixed(2)} % done with ${multiplication.toFixed(3)} attempts each${waits}\n`,
       );
-      shell.out(reportText(comparison));
+      terminal.out(reportText(comparison));
     }
     if (out !== undefined) await writeText(out, reportHtml(comparison));
-    for (const sentence of sentences) shell.err(sentence);
+    for (const sentence of sentences) terminal.err(sentence);
     return sentences.length > 0 ? 1 : 0;
   },
 };

@@ -27,7 +27,7 @@ export const simulateSweep: Command = {
     ...seedsFlag(3),
     ...outFlag,
   },
-  async run(given, shell) {
+  async run(given, terminal) {
     const axes = (given.lists.vary ?? []).map((text) => asked(() => parseAxis(text, '--vary')));
     if (axes.length < 1 || axes.length > 2)
       throw new UsageError(`--vary is needed once or twice, got ${axes.length}.`);
@@ -41,11 +41,11 @@ export const simulateSweep: Command = {
       (given.lists.policy ?? []).length > 0 || !names.includes('holdfast') ? names[0]! : 'holdfast';
     const document = readDocument(source.text, source.file).data as Record<string, unknown>;
     const seeds = seedCount(given, 3);
-    await using pool = new RunPool(undefined, shell.signal);
+    await using pool = new RunPool(undefined, terminal.signal);
     const question = { document, file: source.file, policy, policies, axes, bound, seeds };
-    const found = await sweep(question, pool, progress(shell, given, 'runs'));
+    const found = await sweep(question, pool, progress(terminal, given, 'runs'));
     const out = textOf(given, 'out');
-    shell.out(given.flags.json ? JSON.stringify(found) : heatText(found));
+    terminal.out(given.flags.json ? JSON.stringify(found) : heatText(found));
     if (out !== undefined) await writeText(out, heatHtml(found));
     return 0;
   },

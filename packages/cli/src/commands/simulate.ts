@@ -27,27 +27,28 @@ export const simulate: Command = {
     csv: { says: 'print figures by the second, for a spreadsheet' },
     assert: { value: 'bound', many: true, says: 'exit 1 unless it holds: "recovery < 30s"' },
   },
-  async run(given, shell) {
+  async run(given, terminal) {
     const assertions = assertionsOf(given);
     const scenario = readScenario(await scenarioText(given));
     const { names, policies } = await policiesOf(given, scenario);
     const seeds = seedsOf(scenario, seedCount(given, Math.min(5, scenario.seeds.length)));
     const measure = assertions.map(({ bound }) => bound);
     mustHave(scenario, '--assert', measure);
-    await using pool = new RunPool(undefined, shell.signal);
-    const onProgress = progress(shell, given, 'runs');
+    await using pool = new RunPool(undefined, terminal.signal);
+    const onProgress = progress(terminal, given, 'runs');
     const comparison = await comparePolicies(scenario, names, pool, { policies, seeds, measure, onProgress });
     const sentences = comparison.policies.flatMap(({ policy, measured }) =>
       assertions.flatMap((assertion, index) => broken(assertion, policy, measured[index]!) ?? []),
     );
     const out = textOf(given, 'out');
-    if (given.flags.json) shell.out(JSON.stringify({ ...comparison, broken: sentences }));
-    else if (given.flags.csv) shell.out(reportCsv(comparison).trimEnd());
-    else shell.out(reportText(comparison));
+    if (given.flags.json) terminal.out(JSON.stringify({ ...comparison, broken: sentences }));
+    else if (given.flags.csv) terminal.out(reportCsv(comparison).trimEnd());
+    else terminal.out(reportText(comparison));
     // After the figures: they took long, and a file that cannot be written must not lose them.
     if (out !== undefined) await writeText(out, reportHtml(comparison));
-    if (out !== undefined && !given.flags.json && !given.flags.csv) shell.out(`\nThe report is in ${out}.`);
-    for (const sentence of sentences) shell.err(sentence);
+    if (out !== undefined && !given.flags.json && !given.flags.csv)
+      terminal.out(`\nThe report is in ${out}.`);
+    for (const sentence of sentences) terminal.err(sentence);
     return sentences.length > 0 ? 1 : 0;
   },
 };

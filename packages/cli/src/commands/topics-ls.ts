@@ -7,15 +7,15 @@ export const topicsLs: Command = {
   name: 'topics ls',
   summary: 'topics, and how many events wait where',
   flags: storeFlag,
-  run: (given, shell) =>
-    withStore(given, shell, async ({ broker, triage }) => {
+  run: (given, terminal) =>
+    withStore(given, terminal, async ({ broker, triage }) => {
       const rows: string[][] = [];
       for (const topic of await broker.topics()) {
         const counts = await broker.counts(topic);
         const parked = await triage.count({ topic });
         const standing = await topicControls(broker, topic).active();
         const controls = standing.map(({ control }) => control.kind);
-        if (given.flags.json) shell.out(JSON.stringify({ topic, ...counts, parked, controls }));
+        if (given.flags.json) terminal.out(JSON.stringify({ topic, ...counts, parked, controls }));
         const { ready, delayed, behind, held, leased, suspect, oldestReadyMs, nextDueInMs } = counts;
         rows.push([
           ...[topic, ...[ready, delayed, behind + held, leased, suspect, parked].map(String)],
@@ -36,7 +36,7 @@ export const topicsLs: Command = {
         'OLDEST',
         'NEXT DUE',
       ];
-      shell.out(rows.length === 0 ? 'There are no topics here.' : table([...headings, 'CONTROLS'], rows));
+      terminal.out(rows.length === 0 ? 'There are no topics here.' : table([...headings, 'CONTROLS'], rows));
       return 0;
     }),
 };

@@ -1,8 +1,8 @@
 import { type TopicControls, topicControls } from '@holdfast/events';
 import { type Command, type Flag, type Given, UsageError } from '../command.ts';
 import { actOf, msOf, onlyOperand } from '../given-values.ts';
-import type { Shell } from '../shell.ts';
 import { storeFlag, withStore } from '../store.ts';
+import type { Terminal } from '../terminal.ts';
 
 const actFlags: Record<string, Flag> = {
   why: { value: 'text', says: 'kept with it' },
@@ -14,10 +14,10 @@ export const topicsPause: Command = {
   summary: 'let no consumer take anything more of a topic',
   operands: '<topic>',
   flags: { ...storeFlag, ...actFlags, for: { value: 'duration', says: 'goes on by itself after so long' } },
-  run: (given, shell) =>
-    steer(given, shell, async (controls, topic) => {
+  run: (given, terminal) =>
+    steer(given, terminal, async (controls, topic) => {
       const forMs = msOf(given, 'for');
-      await controls.pause(actOf(given, shell.user, 'why', 'by hand'), forMs);
+      await controls.pause(actOf(given, terminal.user, 'why', 'by hand'), forMs);
       return `${topic} is paused.`;
     }),
 };
@@ -27,26 +27,26 @@ export const topicsResume: Command = {
   summary: 'let consumers go on',
   operands: '<topic>',
   flags: { ...storeFlag, ...actFlags },
-  run: (given, shell) =>
-    steer(given, shell, async (controls, topic) => {
-      const wasPaused = await controls.resume(actOf(given, shell.user, 'why', 'by hand'));
+  run: (given, terminal) =>
+    steer(given, terminal, async (controls, topic) => {
+      const wasPaused = await controls.resume(actOf(given, terminal.user, 'why', 'by hand'));
       return wasPaused ? `${topic} goes on.` : `${topic} was not paused.`;
     }),
 };
 
 function steer(
   given: Given,
-  shell: Shell,
+  terminal: Terminal,
   act: (controls: TopicControls, topic: string) => Promise<string>,
 ): Promise<number> {
-  return withStore(given, shell, async ({ broker }) => {
+  return withStore(given, terminal, async ({ broker }) => {
     const topic = onlyOperand(given, 'the name of a topic');
     const topics = await broker.topics();
     if (!topics.includes(topic)) {
       throw new UsageError(`there is no topic "${topic}" here; there are: ${topics.join(', ') || 'none'}.`);
     }
     const said = await act(topicControls(broker, topic), topic);
-    shell.out(given.flags.json ? JSON.stringify({ topic, said }) : said);
+    terminal.out(given.flags.json ? JSON.stringify({ topic, said }) : said);
     return 0;
   });
 }

@@ -30,7 +30,7 @@ export const tunePolicy: Command = {
     seeds: { value: 'count', says: 'how often each is tried in each storm; 1 unless given' },
     seed: { value: 'number', says: 'of the search: the same one finds the same policy' },
   },
-  async run(given, shell) {
+  async run(given, terminal) {
     const text = textOf(given, 'goal');
     if (text === undefined) throw new UsageError(`--goal is needed, such as "${example}".`);
     const goal = asked(() => parseGoal(text, '--goal'));
@@ -47,8 +47,8 @@ export const tunePolicy: Command = {
     const trials = numberOf(given, 'trials') ?? 64;
     if (!(Number.isInteger(trials) && trials > 0))
       throw new UsageError(`--trials: expected a whole number above zero, got "${given.flags.trials}".`);
-    const draw = progress(shell, given, 'policies');
-    await using pool = new RunPool(undefined, shell.signal);
+    const draw = progress(terminal, given, 'policies');
+    await using pool = new RunPool(undefined, terminal.signal);
     const best = await tune(
       {
         goal,
@@ -68,7 +68,7 @@ export const tunePolicy: Command = {
     );
     const isReached = best.evidence.every(({ met }) => met);
     if (given.flags.json) {
-      shell.out(
+      terminal.out(
         JSON.stringify({
           policy: best.policy,
           isReached,
@@ -78,14 +78,14 @@ export const tunePolicy: Command = {
         }),
       );
     } else {
-      shell.out(JSON.stringify(best.policy, null, 2));
-      shell.out(
+      terminal.out(JSON.stringify(best.policy, null, 2));
+      terminal.out(
         `\n${isReached ? 'It reaches the goal' : 'Nothing was found that reaches the goal; this is nearest'}, of ${trials} policies.\n`,
       );
-      shell.out(`In the storms it was tuned on:\n${evidenceTable(best.evidence)}\n`);
+      terminal.out(`In the storms it was tuned on:\n${evidenceTable(best.evidence)}\n`);
       // A goal about one's own clients cannot be measured in storms that do not have them.
       if (after!.evidence.length > 0)
-        shell.out(
+        terminal.out(
           `In storms it was not tuned on, with what it started from:\n${comparisonTable(before!, after!)}`,
         );
     }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { openSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import type { LeashOrder, LeashReport, LeashSpec } from './leash.ts';
+import type { GuardCommand, GuardReport, GuardSpec } from './child-guard.ts';
 
 /**
  * Stands between us and a server, in a process of its own: when we are gone, however we went, our end of its input closes,
@@ -11,12 +11,12 @@ import type { LeashOrder, LeashReport, LeashSpec } from './leash.ts';
 /** After this long an orderly end is not waited for any more. */
 const patienceMs = 10_000;
 
-const spec: LeashSpec = JSON.parse(process.argv[2] ?? '');
+const spec: GuardSpec = JSON.parse(process.argv[2] ?? '');
 const logFile = path.join(spec.folder, 'log');
 let server: ChildProcess | undefined;
 
 // Ours is a process group of its own, but who signals it by name should not get past the stopping either.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, letGo);
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, remove);
 
 // Nobody may be there to hear a report: then there is nobody to tell either.
 process.stdout.on('error', () => {});
@@ -26,12 +26,12 @@ process.stdin.setEncoding('utf8');
 process.stdin.on('data', (text: string) => {
   const lines = (unread + text).split('\n');
   unread = lines.pop() ?? '';
-  for (const line of lines) obey(line as LeashOrder);
+  for (const line of lines) execute(line as GuardCommand);
 });
-process.stdin.on('end', letGo);
+process.stdin.on('end', remove);
 start();
 
-function obey(order: LeashOrder): void {
+function execute(order: GuardCommand): void {
   if (order === 'start') start();
   if (order === 'stop') server?.kill(spec.stopSignal);
   if (order === 'kill') server?.kill('SIGKILL');
@@ -50,7 +50,7 @@ function start(): void {
   });
 }
 
-function letGo(): void {
+function remove(): void {
   if (server === undefined) leave();
   server?.once('exit', leave);
   server?.kill(spec.stopSignal);
@@ -66,6 +66,6 @@ function lastLines(): string {
   return readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-5).join('\n');
 }
 
-function report(what: LeashReport): void {
+function report(what: GuardReport): void {
   process.stdout.write(`${JSON.stringify(what)}\n`);
 }

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Place, Plan, SystemUser } from './recipe.ts';
 
-export interface LeashSpec {
+export interface GuardSpec {
   readonly command: readonly [string, ...string[]];
   readonly stopSignal: NodeJS.Signals;
   readonly user: SystemUser | undefined;
@@ -11,11 +11,11 @@ export interface LeashSpec {
   readonly folder: string;
 }
 
-export type LeashOrder = 'start' | 'stop' | 'kill';
-export type LeashReport = { readonly pid: number } | { readonly ended: string };
+export type GuardCommand = 'start' | 'stop' | 'kill';
+export type GuardReport = { readonly pid: number } | { readonly ended: string };
 
 /** A server that cannot outlive us. */
-export interface Leash {
+export interface GuardedChild {
   /** Of the server. */
   readonly pid: number;
   /** `stop` is orderly, `kill` is a crash. Resolves when it has ended. */
@@ -23,40 +23,40 @@ export interface Leash {
   /** After it has ended. */
   start(): Promise<void>;
   /** Stops the server and removes its folder. */
-  letGo(): Promise<void>;
+  remove(): Promise<void>;
 }
 
 const startPatienceMs = 60_000;
 const lookMs = 25;
 
 /** Starts the server and waits until it answers. Rejects with the last lines of its log if it does not. */
-export async function putOnLeash(plan: Plan, { folder, user }: Place): Promise<Leash> {
+export async function startGuarded(plan: Plan, { folder, user }: Place): Promise<GuardedChild> {
   const { command, stopSignal } = plan;
-  const spec: LeashSpec = { command, stopSignal, user, folder };
-  const file = path.join(import.meta.dirname, 'leash-process.ts');
-  const holder = spawn(process.execPath, [file, JSON.stringify(spec)], {
+  const spec: GuardSpec = { command, stopSignal, user, folder };
+  const file = path.join(import.meta.dirname, 'child-guard-process.ts');
+  const guard = spawn(process.execPath, [file, JSON.stringify(spec)], {
     stdio: ['pipe', 'pipe', 'inherit'],
     // A group of its own: Ctrl-C is for us, and we decide what it means for the server.
     detached: true,
   });
-  const gone = new Promise<void>((resolve) => holder.on('close', () => resolve()));
+  const gone = new Promise<void>((resolve) => guard.on('close', () => resolve()));
   // A server must not keep a process alive that has nothing else to do.
-  holder.unref();
-  for (const stream of [holder.stdin, holder.stdout]) (stream as { unref?(): void }).unref?.();
-  holder.stdin.on('error', () => {}); // it has left, and `close` says so
+  guard.unref();
+  for (const stream of [guard.stdin, guard.stdout]) (stream as { unref?(): void }).unref?.();
+  guard.stdin.on('error', () => {}); // it has left, and `close` says so
 
   let pid: number | undefined;
   let ended: string | undefined;
   let changed = Promise.withResolvers<void>();
-  createInterface(holder.stdout).on('line', (line) => {
-    const report: LeashReport = JSON.parse(line);
+  createInterface(guard.stdout).on('line', (line) => {
+    const report: GuardReport = JSON.parse(line);
     if ('pid' in report) [pid, ended] = [report.pid, undefined];
     else ended = report.ended;
     changed.resolve();
     changed = Promise.withResolvers();
   });
 
-  const order = (what: LeashOrder) => holder.stdin.write(`${what}\n`);
+  const order = (what: GuardCommand) => guard.stdin.write(`${what}\n`);
 
   async function untilReady(): Promise<void> {
     const giveUpAt = performance.now() + startPatienceMs;
@@ -67,16 +67,16 @@ export async function putOnLeash(plan: Plan, { folder, user }: Place): Promise<L
     }
   }
 
-  async function letGo(): Promise<void> {
-    holder.stdin.end();
-    holder.ref();
+  async function remove(): Promise<void> {
+    guard.stdin.end();
+    guard.ref();
     await gone;
   }
 
   try {
     await untilReady();
   } catch (error) {
-    await letGo();
+    await remove();
     throw error;
   }
   return {
@@ -103,6 +103,6 @@ export async function putOnLeash(plan: Plan, { folder, user }: Place): Promise<L
       }
     },
 
-    letGo,
+    remove,
   };
 }

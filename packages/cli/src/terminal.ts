@@ -1,10 +1,10 @@
 import os from 'node:os';
 
 /** All that a command may touch of the world. */
-export interface Shell {
+export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Somebody looks at it: lines may be drawn over, and times said in words. */
-  readonly isTerminal: boolean;
+  readonly isInteractive: boolean;
   /** Who acts, for the audit log. */
   readonly user: string;
   out(line: string): void;
@@ -15,7 +15,7 @@ export interface Shell {
   readonly signal: AbortSignal;
 }
 
-export function processShell(): Shell {
+export function processTerminal(): Terminal {
   const ending = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => ending.abort(new Error(`ended by ${signal}`)));
@@ -28,12 +28,12 @@ export function processShell(): Shell {
   });
   // Nobody is left to complain to.
   process.stderr.on('error', () => {});
-  const isTerminal = process.stdout.isTTY === true;
+  const isInteractive = process.stdout.isTTY === true;
   return {
     env: process.env,
-    isTerminal,
+    isInteractive,
     user: userName(),
-    out: (line) => void process.stdout.write(`${isTerminal ? printable(line) : line}\n`),
+    out: (line) => void process.stdout.write(`${isInteractive ? printable(line) : line}\n`),
     err: (line) => void process.stderr.write(`${process.stderr.isTTY ? printable(line) : line}\n`),
     draw: (line) => void process.stdout.write(`\r\x1b[2K${drawable(line, process.stdout.columns)}`),
     signal: ending.signal,
