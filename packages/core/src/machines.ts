@@ -9,7 +9,7 @@ export { AutoTimeout } from './machines/auto-timeout.ts';
 export { Breaker, type BreakerSettings, type BreakerSnapshot } from './machines/breaker.ts';
 export { type BudgetSettings, type BudgetSnapshot, RetryBudget } from './machines/budget.ts';
 export { ADMITTED, Bulkhead, type BulkheadSettings, FULL, QUEUED, type Waiter } from './machines/bulkhead.ts';
-export { type Candidate, Choice, type ChoiceSettings, Standing } from './machines/choice.ts';
+export { type Candidate, Choice, type ChoiceSettings, TargetHealth } from './machines/choice.ts';
 export { Codel, type CodelSettings } from './machines/codel.ts';
 export { Gcra, gcraTake, gcraWait } from './machines/gcra.ts';
 export { Latency } from './machines/latency.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Choice, type ChoiceSettings, Standing } from '../src/machines/choice.ts';
+import { Choice, type ChoiceSettings, TargetHealth } from '../src/machines/choice.ts';
 
 const settings: ChoiceSettings = { consecutive: 5, ejectForMs: [30_000, 300_000] };
 
@@ -17,7 +17,7 @@ function chance(seed: number): () => number {
 
 class Host {
   readonly name: number;
-  readonly standing = new Standing();
+  readonly health = new TargetHealth();
   inFlight = 0;
   refusing = false;
   calls = 0;
@@ -36,10 +36,10 @@ function setup(count: number, seed = 7_919, overrides: Partial<ChoiceSettings> =
   const hosts = Array.from({ length: count }, (_, i) => new Host(i));
   const choice = new Choice<Host>({ ...settings, ...overrides }, random);
   const settle = (host: Host, now: number, outcomes: string, ms = 10) => {
-    for (const outcome of outcomes) host.standing.settle(now, ms, outcome === '.');
+    for (const outcome of outcomes) host.health.settle(now, ms, outcome === '.');
   };
   const away = (now: number) =>
-    hosts.filter(({ standing }) => now < standing.ejectedUntil).map(({ name }) => name);
+    hosts.filter(({ health }) => now < health.ejectedUntil).map(({ name }) => name);
   /** Chooses many times without settling, and counts. */
   const draw = (now: number, times = 1_000) => {
     const counts = hosts.map(() => 0);
@@ -101,9 +101,9 @@ describe('a failure never makes a candidate attractive', () => {
     const { hosts, settle } = setup(1);
     settle(hosts[0]!, 0, '.', 100);
     settle(hosts[0]!, 0, 'xxxx', 1);
-    expect(hosts[0]!.standing.latencyMs(0)).toBe(100);
+    expect(hosts[0]!.health.latencyMs(0)).toBe(100);
     settle(hosts[0]!, 0, 'x', 600);
-    expect(hosts[0]!.standing.latencyMs(0)).toBe(200);
+    expect(hosts[0]!.health.latencyMs(0)).toBe(200);
   });
 
   test('one that only ever failed has no latency to show', () => {
@@ -238,7 +238,7 @@ describe('sending away', () => {
     for (let times = 1; times <= 12; times++) {
       draw(now);
       expect(away(now)).toEqual([0]);
-      const forMs = hosts[0]!.standing.ejectedUntil - now;
+      const forMs = hosts[0]!.health.ejectedUntil - now;
       const most = Math.min(300_000, 30_000 * times);
       expect(forMs).toBeLessThanOrEqual(most);
       expect(forMs).toBeGreaterThanOrEqual(most / 2);
@@ -252,21 +252,21 @@ describe('sending away', () => {
     const { hosts, settle, draw } = setup(4);
     settle(hosts[0]!, 0, 'xxxxx');
     draw(0);
-    expect(hosts[0]!.standing.ejections).toBe(1);
+    expect(hosts[0]!.health.ejections).toBe(1);
     settle(hosts[0]!, 40_000, '.'.repeat(50));
-    expect(hosts[0]!.standing.ejections).toBe(0);
+    expect(hosts[0]!.health.ejections).toBe(0);
   });
 
   test('late failures do not send away anew', () => {
     const { hosts, settle, draw } = setup(4);
     settle(hosts[0]!, 0, 'xxxxx');
     draw(0);
-    const until = hosts[0]!.standing.ejectedUntil;
+    const until = hosts[0]!.health.ejectedUntil;
     settle(hosts[0]!, 1, 'xxxxxxx');
     draw(1);
     draw(until);
-    expect(hosts[0]!.standing.ejectedUntil).toBe(until);
-    expect(hosts[0]!.standing.ejections).toBe(1);
+    expect(hosts[0]!.health.ejectedUntil).toBe(until);
+    expect(hosts[0]!.health.ejections).toBe(1);
   });
 
   test('never takes more than half, and there is always a choice while one does not refuse', () => {
@@ -316,7 +316,7 @@ function traffic(
     while (ending.length > 0 && ending[0]!.at <= now) {
       const { host, ms, ok } = ending.shift()!;
       host.inFlight--;
-      host.standing.settle(now, ms, ok);
+      host.health.settle(now, ms, ok);
     }
     calls++;
     const tried = new Set<Host>();
@@ -326,7 +326,7 @@ function traffic(
       host.calls++;
       const happens = fate(host, now);
       if (happens === 'fails') {
-        host.standing.settle(now, 0.5, false);
+        host.health.settle(now, 0.5, false);
         continue;
       }
       const ms = -Math.log(1 - random()) * (happens === 'slow' ? 500 : 50);

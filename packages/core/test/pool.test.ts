@@ -115,7 +115,7 @@ describe('of several targets', () => {
       void made.try(() => Promise.reject(new Error('down')), { targets });
       await clock.advance('50ms');
     }
-    const away = targets.filter((name) => target(name).standing!.ejectedUntil > clock.now());
+    const away = targets.filter((name) => target(name).health!.ejectedUntil > clock.now());
     expect(away.length).toBeLessThanOrEqual(1);
   });
 });

@@ -304,7 +304,7 @@ describe('6. A late result never changes a newer state', () => {
         for (const target of ['a', 'b', 'c']) {
           const [one, other] = [good, bad].map(({ clock, policy: made }) => {
             const kept = made.plan.targets!.get(target, clock.now());
-            return [kept.breaker?.save(clock.now()), kept.latency?.samples, kept.standing?.share];
+            return [kept.breaker?.save(clock.now()), kept.latency?.samples, kept.health?.share];
           });
           expect(other).toEqual(one);
         }

@@ -152,9 +152,9 @@ describe('state survives a new document', () => {
     await made.run(() => 1, { target: 'a' });
     update({ choice: true });
     await expect(made.run(({ target }) => target, { targets })).resolves.toMatch(/a|b/);
-    const standing = made.plan.targets!.get('a', 0).standing;
+    const health = made.plan.targets!.get('a', 0).health;
     update({ choice: { consecutive: 2 } });
-    expect(made.plan.targets!.get('a', 0).standing).toBe(standing);
+    expect(made.plan.targets!.get('a', 0).health).toBe(health);
   });
 
   test('results are kept, for as long as the new document says, and calls for them are shared', async () => {

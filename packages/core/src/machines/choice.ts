@@ -2,7 +2,7 @@ import type { Random } from '../time/clock.ts';
 
 /** What can be chosen: a host, an instance, a shard. */
 export interface Candidate {
-  readonly standing: Standing;
+  readonly health: TargetHealth;
   readonly inFlight: number;
   /** Whether its breaker would refuse a call now. */
   refuses(now: number): boolean;
@@ -38,7 +38,7 @@ const FORGIVEN_MS = 30_000;
 const DRAWS = 3;
 
 /** How a candidate has done lately. Only what it answered well can make it look better: a quick refusal is a failure. */
-export class Standing {
+export class TargetHealth {
   ejectedUntil = -Infinity;
   /** How often it was sent away since it last did well. */
   ejections = 0;
@@ -137,39 +137,39 @@ export class Choice<T extends Candidate> {
     return undefined;
   }
 
-  #isAway({ standing }: T, all: readonly T[], now: number): boolean {
-    return now < standing.ejectedUntil || (standing.inARow > 0 && this.#sendsAway(standing, all, now));
+  #isAway({ health }: T, all: readonly T[], now: number): boolean {
+    return now < health.ejectedUntil || (health.inARow > 0 && this.#sendsAway(health, all, now));
   }
 
-  #sendsAway(standing: Standing, all: readonly T[], now: number): boolean {
+  #sendsAway(health: TargetHealth, all: readonly T[], now: number): boolean {
     const { consecutive, ejectForMs } = this.#settings;
     let away = 1;
     let failing = 0;
     let share = 0;
-    for (const { standing: other } of all) {
+    for (const { health: other } of all) {
       if (now < other.ejectedUntil) away++;
-      else if (other !== standing) {
+      else if (other !== health) {
         share += other.share;
         if (other.inARow > 0) failing++;
       }
     }
     const others = all.length - away;
-    const fallen = standing.inARow >= consecutive && failing <= others / 2;
-    const outlier = share / others - standing.share >= GAP;
+    const fallen = health.inARow >= consecutive && failing <= others / 2;
+    const outlier = share / others - health.share >= GAP;
     if (away > all.length / 2 || !(fallen || outlier)) return false;
-    const forMs = Math.min(ejectForMs[1], ejectForMs[0] * (standing.ejections + 1));
-    standing.eject(now + forMs * (0.5 + this.#random() / 2));
+    const forMs = Math.min(ejectForMs[1], ejectForMs[0] * (health.ejections + 1));
+    health.eject(now + forMs * (0.5 + this.#random() / 2));
     return true;
   }
 }
 
 function isBetter(one: Candidate, other: Candidate, now: number): boolean {
-  const ones = one.standing.latencyMs(now);
-  const others = other.standing.latencyMs(now);
+  const ones = one.health.latencyMs(now);
+  const others = other.health.latencyMs(now);
   // What is not known yet is taken to be like the other, so that a newcomer is neither flooded nor shunned.
   return cost(one, ones || others || 1, now) < cost(other, others || ones || 1, now);
 }
 
-function cost({ standing, inFlight }: Candidate, latencyMs: number, now: number): number {
-  return latencyMs * (inFlight + 1) * standing.penalty(now);
+function cost({ health, inFlight }: Candidate, latencyMs: number, now: number): number {
+  return latencyMs * (inFlight + 1) * health.penalty(now);
 }

@@ -2,7 +2,7 @@ import type { AutoTimeout } from './auto-timeout.ts';
 import type { Breaker } from './breaker.ts';
 import type { RetryBudget } from './budget.ts';
 import type { Bulkhead } from './bulkhead.ts';
-import type { Standing } from './choice.ts';
+import type { TargetHealth } from './choice.ts';
 import type { Gcra } from './gcra.ts';
 import type { Latency } from './latency.ts';
 import type { Throttle } from './throttle.ts';
@@ -23,7 +23,7 @@ export class Target {
   latency: Latency | undefined = undefined;
   autoTimeout: AutoTimeout | undefined = undefined;
   /** Once it has been one of several to choose from. */
-  standing: Standing | undefined = undefined;
+  health: TargetHealth | undefined = undefined;
 
   constructor(name: string | undefined) {
     this.name = name;

@@ -1,5 +1,5 @@
 import { count, duration, group, list } from '../fields.ts';
-import { type Candidate, Choice, Standing } from '../machines/choice.ts';
+import { type Candidate, Choice, TargetHealth } from '../machines/choice.ts';
 import type { Target } from '../machines/target.ts';
 import { definePart } from '../policy/part.ts';
 import { addGuards, perTarget } from './per-target.ts';
@@ -36,6 +36,6 @@ export const choice = /* @__PURE__ */ definePart({
 });
 
 function candidate(target: Target): Member {
-  target.standing ??= new Standing();
+  target.health ??= new TargetHealth();
   return target as Member;
 }

@@ -90,7 +90,7 @@ function carryOverTarget(next: Target, from: Target, now: number): void {
     bulkhead.resize(now, next.bulkhead.settings);
     next.bulkhead = bulkhead;
   }
-  next.standing = from.standing;
+  next.health = from.health;
   // A limit that learns reads the latencies it was made with.
   if (latency && next.latency && (from.autoTimeout || !next.autoTimeout)) {
     next.latency = latency;

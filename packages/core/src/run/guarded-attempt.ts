@@ -90,8 +90,8 @@ const timedEvery = 8;
  * the counts of a closed breaker are left, and in those a few successes may stand where the last one was counted that was timed.
  */
 export function isEndTimed({ plan, targetState: target }: GuardedAttempt): boolean {
-  const { breaker, bulkhead, latency, standing, throttle } = target;
-  if (latency || standing || throttle || bulkhead?.queued) return true;
+  const { breaker, bulkhead, latency, health, throttle } = target;
+  if (latency || health || throttle || bulkhead?.queued) return true;
   if (breaker && (!breaker.isClosed || breaker.slowOverMs < (plan.attemptTimeoutMs || Infinity))) return true;
   target.untimed = (target.untimed + 1) % timedEvery;
   return target.untimed === 0;
@@ -100,7 +100,7 @@ export function isEndTimed({ plan, targetState: target }: GuardedAttempt): boole
 /** Takes in what an attempt says of its target: `ok` and `fatal` are answers, `ignored` is nothing, the rest failures. */
 export function settleAttempt(guarded: GuardedAttempt, now: number, judged: Judgement): void {
   const { targetState: target, ticket } = guarded;
-  const { breaker, autoTimeout, standing, latency, throttle } = target;
+  const { breaker, autoTimeout, health, latency, throttle } = target;
   const { class: outcome } = judged;
   const tookMs = now - guarded.startedAt;
   const answered = outcome === 'ok' || outcome === 'fatal';
@@ -113,7 +113,7 @@ export function settleAttempt(guarded: GuardedAttempt, now: number, judged: Judg
         (guarded.patienceEndsAt - guarded.startedAt) / sharesLeft(guarded.plan, guarded.attempt);
       autoTimeout.settle(tookMs, answered, guarded.abandoned, shareMs);
     }
-    standing?.settle(now, tookMs, answered);
+    health?.settle(now, tookMs, answered);
     if (answered) latency?.record(now, tookMs);
     if (throttle) throttle[answered ? 'accept' : 'reject'](now);
   }
