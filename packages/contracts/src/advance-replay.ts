@@ -13,7 +13,7 @@ import type {
   Triage,
 } from './triage.ts';
 
-/** What a request says unless it says otherwise. */
+/** The defaults of a replay request. */
 export const defaultReplay: Omit<ReplayRequest, 'filter'> = {
   rate: 50,
   canary: 5,
@@ -30,22 +30,22 @@ export const initialReplayState: ReplayState = {
 
 export interface ReplayStep {
   readonly operation: ReplayOperation;
-  /** When there will be something to do again; 0 now, `undefined` never: it is over. */
+  /** When to take the next step: 0 means now, `undefined` means that the replay has ended. */
   readonly waitMs: number | undefined;
 }
 
-/** Events that are selected or released by one step. */
+/** The most events that one step selects or releases. */
 const batchMax = 1000;
-/** Outcomes that are judged together. */
-const judgedTogether = 50;
-/** How often a replay is looked at while it waits for outcomes. */
-const lookMs = 200;
-/** The most that a pause may save up. */
+/** The failure rate is measured over windows of 50 outcomes. */
+const windowSize = 50;
+/** How often a replay checks for outcomes that it waits for. */
+const checkMs = 200;
+/** After a pause, at most this much time of the rate is made up for at once. */
 const burstMs = 1000;
 
 /**
- * Moves a replay by one bounded step. Everything it needs is in the store: any process may take the next step, also after
- * a crash, and of two that try at once one does.
+ * Moves a replay on by one bounded step. All its state is in the store: any process may take the next step, also after a crash.
+ * If two processes try at once, one of them takes it.
  */
 export async function advanceReplay(
   triage: Triage,
@@ -60,7 +60,7 @@ export async function advanceReplay(
   return { operation: (await triage.replays.get(id)) ?? operation, waitMs };
 }
 
-/** Asks a replay to stop; what is not released goes back to the parking lot. False: it was over. */
+/** Stops a replay. Events that it has not released return to the parking lot. False: it had ended already. */
 export async function stopReplay(triage: Triage, id: string, act: Act): Promise<boolean> {
   assertReason(act);
   for (;;) {
@@ -71,7 +71,7 @@ export async function stopReplay(triage: Triage, id: string, act: Act): Promise<
   }
 }
 
-/** The event that a replay publishes: the same identity, the edited content, the past it had. */
+/** The event that a replay publishes: the same id, the edited content, the same `past`. */
 export function replayed(event: ParkedEvent, operation: string): NewEvent {
   const { id, payload, type, key, tenant, headers, correlationId, idempotencyKey } = event;
   const past = { originTopic: event.originTopic, firstSeenAt: event.firstSeenAt, replay: operation };
@@ -122,8 +122,8 @@ async function sendCanary({ triage, operation, now, publish }: Step): Promise<nu
     return move(triage, operation, { memo: { ...memo, canarySince: now } });
   }
   const watchedMs = now - memo.canarySince;
-  if (counts.succeeded < counts.released) return lookMs;
-  if (watchedMs < request.canaryMs) return Math.max(1, Math.min(lookMs, request.canaryMs - watchedMs));
+  if (counts.succeeded < counts.released) return checkMs;
+  if (watchedMs < request.canaryMs) return Math.max(1, Math.min(checkMs, request.canaryMs - watchedMs));
   return move(triage, operation, { stage: 'releasing' });
 }
 
@@ -137,9 +137,10 @@ async function release({ triage, operation, now, publish }: Step): Promise<numbe
   const paidUntil = Math.max(memo.paidUntil, now - burstMs);
   const affordable = Math.max(0, Math.floor((now - paidUntil) / eachMs));
   const room = Math.min(affordable, request.outstandingMax - outstanding, batchMax);
-  if (room < 1) return affordable < 1 ? Math.max(1, paidUntil + eachMs - now) : lookMs;
+  if (room < 1) return affordable < 1 ? Math.max(1, paidUntil + eachMs - now) : checkMs;
 
-  // Paid before it is released: a crash in between costs time, never the rate. And of two processes only one can pay.
+  // Charge the rate before releasing: a crash in between delays the replay, but never exceeds the rate. The version lets only
+  // one of two processes do it.
   const paid = await triage.replays.move(operation.id, operation.version, {
     memo: { ...memo, paidUntil: paidUntil + room * eachMs, judged: judgedNow(operation) },
   });
@@ -149,7 +150,7 @@ async function release({ triage, operation, now, publish }: Step): Promise<numbe
 
 async function track({ triage, operation }: Step): Promise<number> {
   const { released, succeeded, failedAgain } = operation.counts;
-  return succeeded + failedAgain < released ? lookMs : move(triage, operation, { stage: 'done' });
+  return succeeded + failedAgain < released ? checkMs : move(triage, operation, { stage: 'done' });
 }
 
 async function giveBack({ triage, operation }: Step): Promise<number> {
@@ -172,14 +173,14 @@ function stopped(because: string): ReplayChange {
 
 function failsTooOften({ counts, memo, request }: ReplayOperation): boolean {
   const failed = counts.failedAgain - memo.judged.failedAgain;
-  const heard = failed + counts.succeeded - memo.judged.succeeded;
-  return heard >= Math.min(judgedTogether, counts.selected) && failed > heard * request.stopAbove;
+  const outcomes = failed + counts.succeeded - memo.judged.succeeded;
+  return outcomes >= Math.min(windowSize, counts.selected) && failed > outcomes * request.stopAbove;
 }
 
-/** The window moves on only when it is full, so that a few failures cannot hide between two looks. */
+/** Starts a new window only when the current one is full, so that no failure is left out of a window. */
 function judgedNow({ counts, memo }: ReplayOperation): ReplayState['judged'] {
-  const heard = counts.succeeded + counts.failedAgain - memo.judged.succeeded - memo.judged.failedAgain;
-  return heard < judgedTogether
+  const outcomes = counts.succeeded + counts.failedAgain - memo.judged.succeeded - memo.judged.failedAgain;
+  return outcomes < windowSize
     ? memo.judged
     : { succeeded: counts.succeeded, failedAgain: counts.failedAgain };
 }

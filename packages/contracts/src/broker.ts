@@ -6,21 +6,21 @@ import type { Page, PageRequest } from './page.ts';
 import type { SettlementResult } from './settlement-result.ts';
 import type { SizeLimits } from './size-limits.ts';
 
-/** Events on their way. `Tx` is the transaction that `commit` gets, where the engine shares one. */
+/** Stores events until they are handled. `Tx` is the transaction that `commit` gets, if the engine has one. */
 export interface Broker<Tx = unknown> {
   readonly limits: SizeLimits;
   readonly controls: Controls;
 
-  /** Makes sure that the topic exists. What is not said stays as it is, or is the default. Answers with what holds. */
+  /** Creates the topic if it does not exist. Settings that are not given keep their value, or get the default. Returns all. */
   declare(topic: string, settings?: Partial<TopicSettings>): Promise<TopicSettings>;
   topics(): Promise<readonly string[]>;
 
-  /** Resolves when all events are stored as durably as the engine stores. In the order given. */
+  /** Resolves when all events are stored, with the durability of the engine. The results are in the order of the events. */
   publish(topic: string, events: readonly NewEvent[]): Promise<readonly Published[]>;
 
   /**
-   * Publishes inside a transaction of the caller's, a handler's `commit` or its own: the events are there when that commits,
-   * and not if it does not. Where transactions are synchronous, all is done when this returns.
+   * Publishes inside a transaction of the caller: that of a handler's `commit`, or another. The events exist if it commits, and
+   * do not if it rolls back. With synchronous transactions, they are written when this returns.
    */
   publishWithin(
     tx: Tx,
@@ -28,30 +28,30 @@ export interface Broker<Tx = unknown> {
     events: readonly NewEvent[],
   ): readonly Published[] | Promise<readonly Published[]>;
 
-  /** Gives what is due, at most `limit`, or nothing: it does not wait. */
+  /** Leases at most `limit` due events. It does not wait for events to become due. */
   lease(topic: string, request: LeaseRequest): Promise<Leased>;
 
   /**
-   * One answer for each, in the order given. If it rejects, repeat it: what took effect already then answers `lease_lost`. Of two
-   * settlements under one lease only one takes effect, and not always the first.
+   * Returns one result for each settlement, in the same order. If it rejects, repeat it: settlements that took effect before then
+   * return `lease_lost`. Of two settlements under one lease only one takes effect, and not always the first.
    */
   settle(batch: readonly Settlement<Tx>[]): Promise<readonly SettlementResult[]>;
 
-  /** The lease lasts `leaseMs` from now. False: it has ended, and the event may be in other hands: stop working on it. */
+  /** Makes leases last `leaseMs` from now. False: the lease has ended, and another consumer may have the event: stop handling it. */
   extend(leases: readonly Lease[], leaseMs: number): Promise<readonly boolean[]>;
 
   counts(topic: string): Promise<TopicCounts>;
-  /** Events not yet settled, in the order of publication. */
+  /** Events that are not settled, in the order of publication. */
   waiting(topic: string, page: PageRequest): Promise<Page<Waiting>>;
-  /** Makes delayed events due. False: it is not there, or is not delayed. */
+  /** Makes delayed events due now. False: the event does not exist, or is not delayed. */
   retryNow(topic: string, ids: readonly string[]): Promise<readonly boolean[]>;
-  /** Lets the keys of parked events flow without them. False: it holds no key. */
+  /** Releases the keys that parked events block. False: the event blocks no key. */
   unblock(topic: string, ids: readonly string[]): Promise<readonly boolean[]>;
 
-  /** Calls `ring` when something may be due. The answer ends it. */
+  /** Calls `ring` when something may be due. Returns a function that ends it. */
   doorbell(topic: string, ring: () => void): () => void;
 
-  /** Settled events that are kept, in the order of publication. */
+  /** Settled events that are still kept, in the order of publication. */
   history(topic: string, range: HistoryRange): Promise<Page<SettledEvent>>;
 }
 
@@ -60,74 +60,74 @@ export type Ordering = 'none' | 'key';
 export interface TopicSettings {
   /** `none` unless given. */
   readonly ordering: Ordering;
-  /** How long settled events are kept to be read back; 0, not at all, unless given. */
+  /** How long settled events are kept for `history`; 0 (not at all) unless given. */
   readonly keepSettledMs: number;
 }
 
 export interface Published {
   readonly id: string;
-  /** It was in the store already. */
+  /** An event with this id was in the store already. */
   readonly duplicate: boolean;
 }
 
 export interface LeaseRequest {
-  /** Who asks: one name a process start, never used again. */
+  /** The name of the consumer: a new one for each process start. */
   readonly owner: string;
   readonly limit: number;
-  /** Payloads of so many bytes together, and one event at least; texts may be counted by their characters. No limit unless given. */
+  /** The most payload bytes of all events together; one event is always leased. Texts may be counted in characters. No limit unless given. */
   readonly bytesMax?: number;
   readonly leaseMs: number;
-  /** With `ordering: 'key'`: the longest run of one key; 1 unless given. */
+  /** With `ordering: 'key'`: the most events of one key; 1 unless given. */
   readonly runMax?: number;
-  /** The part of `limit` that is the retries' own, 0–1; absent: all are one line. */
+  /** The part of `limit` that is reserved for retries, 0–1. Unless given, retries and first attempts share one queue. */
   readonly retriesShare?: number;
   /**
-   * Gives one suspect, alone, or nothing. Ask with empty hands only, and for nothing else until it is settled.
+   * Leases one suspect, or nothing. Only for a process that holds no other event, and leases none until this one is settled.
    */
   readonly suspects?: boolean;
 }
 
 export interface Leased {
   readonly deliveries: readonly Delivery[];
-  /** Suspects that wait to be run alone; an engine may stop counting at one. */
+  /** How many suspects wait to be run alone; an engine may stop counting at 1. */
   readonly suspects: number;
-  /** When the next waiting event falls due; known only when fewer than `limit` were given. `undefined`: none waits. */
+  /** When the next waiting event is due. Valid only when fewer than `limit` events were leased. `undefined`: none waits. */
   readonly nextDueInMs: number | undefined;
-  /** Of the controls in force; when it has changed there is something to read. */
+  /** The version of the active controls. When it has changed, read the controls again. */
   readonly controlsVersion: number;
 }
 
-/** What is to become of a leased event. */
+/** What happens to a leased event next. */
 export type Settlement<Tx = unknown> = {
   readonly lease: Lease;
-  /** Handlers that are done with this event: written with the settlement, or not at all. */
+  /** Handlers that are done with this event. Written together with the settlement, or not at all. */
   readonly marks?: readonly string[];
 } & (
   | {
       readonly kind: 'ack';
-      /** Runs inside the transaction of this settlement; where transactions are synchronous it must be, too. */
+      /** Runs inside the transaction of this settlement. With synchronous transactions it must be synchronous. */
       readonly commit?: (tx: Tx) => void | Promise<void>;
     }
   | {
       readonly kind: 'retry';
       readonly delayMs: number;
       readonly error: ErrorNote;
-      /** The whole story so far: `continueStory(delivery.story, …)`. Stored as given. */
+      /** The whole story so far: `continueStory(delivery.story, …)`. Stored as it is. */
       readonly story: readonly AttemptRecord[];
-      /** False: later events of the key need not wait for it any longer. */
+      /** False: later events of the key no longer wait for this one. */
       readonly holdsKey?: boolean;
     }
   | { readonly kind: 'snooze'; readonly delayMs: number }
   | { readonly kind: 'return' }
   | {
       readonly kind: 'park';
-      /** A stop reason of core, or a handler's own word. */
+      /** A stop reason of core, or a handler's own text. */
       readonly stop: string;
       readonly error?: ErrorNote;
       readonly story: readonly AttemptRecord[];
-      /** How long the parking lot keeps it; its own default unless given. */
+      /** How long the parking lot keeps the event; the engine's default unless given. */
       readonly keepMs?: number;
-      /** True: later events of the key wait until it is replayed or unblocked. */
+      /** True: later events of the key wait until this one is replayed or unblocked. */
       readonly holdsKey?: boolean;
     }
   | { readonly kind: 'discard'; readonly because: string }
@@ -137,15 +137,15 @@ export type Settlement<Tx = unknown> = {
 export type SettlementKind = Settlement['kind'];
 
 /**
- * Where an unsettled event is: due, not yet due, behind the head of its key, held by a quarantine, in hand, to be run
- * alone, or parked and holding its key.
+ * The states of an unsettled event: due; not yet due; behind another event of its key; held by a quarantine; leased; to be run
+ * alone; parked and blocking its key.
  */
 export const waitingStates = ['ready', 'delayed', 'behind', 'held', 'leased', 'suspect', 'blocking'] as const;
 export type WaitingState = (typeof waitingStates)[number];
 
-/** An engine that cannot tell two states apart counts both under the first of them. */
+/** An engine that cannot distinguish two states counts both under the first of them. */
 export type TopicCounts = Readonly<Record<WaitingState, number>> & {
-  /** How long the oldest due event has been due: the lag. 0 when none is. */
+  /** How long the oldest due event has been due (the lag); 0 when none is due. */
   readonly oldestReadyMs: number;
   readonly nextDueInMs: number | undefined;
 };

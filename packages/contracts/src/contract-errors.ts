@@ -1,7 +1,7 @@
 import { HoldfastError } from 'holdfast';
 import type { FeatureName } from './features.ts';
 
-/** An event, or a batch, is larger than the engine takes. Nothing of the batch was stored. */
+/** An event or a batch exceeds a size limit of the engine. Nothing of the batch was stored. */
 export class TooLargeError extends HoldfastError {
   declare readonly what: string;
   declare readonly size: number;
@@ -15,7 +15,7 @@ export class TooLargeError extends HoldfastError {
   }
 }
 
-/** The topic was never declared, or was declared otherwise. */
+/** The topic was never declared, or was declared with another ordering. */
 export class TopicError extends HoldfastError {
   declare readonly topic: string;
 
@@ -25,7 +25,7 @@ export class TopicError extends HoldfastError {
   }
 }
 
-/** The engine cannot do this, and says so in its features. */
+/** The engine does not support this; its `features` say so. */
 export class FeatureMissingError extends HoldfastError {
   declare readonly feature: FeatureName;
 
@@ -35,14 +35,14 @@ export class FeatureMissingError extends HoldfastError {
   }
 }
 
-/** The engine holds all that it may. Nothing was stored. */
+/** The engine has reached a limit. Nothing was stored. */
 export class EngineFullError extends HoldfastError {
   constructor(what: string, max: number) {
     super('HOLDFAST_ENGINE_FULL', `at most ${max} ${what} are kept`);
   }
 }
 
-/** An act of triage that is not allowed now, or not like this. Nothing was changed. */
+/** A triage operation that is not allowed now, or not with these arguments. Nothing was changed. */
 export class TriageError extends HoldfastError {
   constructor(code: 'EMPTY_FILTER' | 'NO_REASON' | 'BUSY', message: string) {
     super(`HOLDFAST_TRIAGE_${code}`, message);

@@ -1,8 +1,8 @@
 import type { Headers, Payload } from './envelope.ts';
 
-/** One difference. `undefined`: it is not there on that side. */
+/** One difference. `before` or `after` is `undefined` where the field does not exist. */
 export interface EditChange {
-  /** `payload.lines.0.price`, `headers.tenant`; `payload` alone where it is not JSON. */
+  /** `payload.lines.0.price`, `headers.tenant`; `payload` alone if it is not JSON. */
   readonly path: string;
   readonly before: string | undefined;
   readonly after: string | undefined;
@@ -16,7 +16,7 @@ interface Editable {
 /** Values longer than this are cut in a diff. */
 const shownMax = 200;
 
-/** What an edit changed, for people to read. The original is kept elsewhere: this need not be complete. */
+/** What an edit changed, for people to read. Values may be cut, because the original is stored as well. */
 export function editDiff(before: Editable, after: Editable): EditChange[] {
   return [
     ...differences('payload', parsed(before.payload), parsed(after.payload)),

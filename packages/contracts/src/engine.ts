@@ -4,11 +4,11 @@ import type { Ledger } from './ledger.ts';
 import type { RateLimits } from './rate-limits.ts';
 import type { Triage } from './triage.ts';
 
-/** What one store offers. It has the contracts that suit it; those it has work together where the features say so. */
+/** One store. It implements the contracts that suit it; `features` say which of them work together. */
 export interface Engine<Tx = unknown> {
   /** `sqlite`, `postgres`. */
   readonly name: string;
-  /** What an answer survives: nothing, a killed process, or a power cut. */
+  /** What a stored write survives: `process` means a killed process, `power` a power cut. */
   readonly durability: 'none' | 'process' | 'power';
   readonly features: Features;
   readonly broker?: Broker<Tx>;
@@ -16,8 +16,8 @@ export interface Engine<Tx = unknown> {
   readonly triage?: Triage;
   readonly rateLimits?: RateLimits;
   /**
-   * Removes what has outlived its time: settled events, keys, marks, parked events. At most so many, so that it never takes
-   * long; says how many. To be called now and then by those who have the engine open.
+   * Removes expired entries: settled events, keys, marks, parked events. Removes at most `limit`, so that it never takes long, and
+   * returns how many. To be called now and then in each process that uses the engine; `maintenance` of `@holdfast/events` does.
    */
   sweep(limit: number): Promise<number>;
   close(): Promise<void>;

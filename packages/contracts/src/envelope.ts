@@ -1,37 +1,37 @@
 import type { AttemptRecord } from './attempt-record.ts';
 import type { ErrorNote } from './error-note.ts';
 
-/** Text comes back as text and bytes as bytes; what is in them is the producer's and the handler's business. */
+/** Text is returned as text and bytes as bytes. Engines do not look inside. */
 export type Payload = string | Uint8Array;
 
 export type Headers = Readonly<Record<string, string>>;
 
 /** An event as a producer gives it. */
 export interface NewEvent {
-  /** Time-ordered (`timeOrderedId`) and unique everywhere; made by the engine when absent. Repeat a publish with the same one. */
+  /** Unique everywhere, best time-ordered (`timeOrderedId`); made by the engine unless given. Repeat a publish with the same id. */
   readonly id?: string;
   readonly payload: Payload;
   readonly type?: string;
-  /** What order is kept by, in topics that keep order. */
+  /** In topics with `ordering: 'key'`, events with the same key are handled in order. */
   readonly key?: string;
   readonly tenant?: string;
-  /** The names in `reservedHeaders` are refused. */
+  /** Names in `reservedHeaders` are refused. */
   readonly headers?: Headers;
   /** The id unless given. */
   readonly correlationId?: string;
-  /** What external effects of this event are made under, in every attempt; the id unless given. */
+  /** The key for effects outside of the store, the same in every attempt; the id unless given. */
   readonly idempotencyKey?: string;
-  /** Not before so long from now, by the store's clock. Not together with `dueAt`. */
+  /** The event is due after this time, by the store's clock. Not together with `dueAt`. */
   readonly delayMs?: number;
-  /** Not before this time of day (epoch ms). */
+  /** When the event is due, epoch ms. */
   readonly dueAt?: number;
-  /** How long the customer will wait, from now. Absent: for ever. */
+  /** How long the customer will wait, from now; without limit unless given. */
   readonly patienceMs?: number;
-  /** Only for an event that has been somewhere before: a replay, a move between engines. */
+  /** Only for an event that was published before: a replay, or a move between engines. */
   readonly past?: Past;
 }
 
-/** What an event keeps over every hop. */
+/** What an event keeps when it is published again. */
 export interface Past {
   readonly originTopic: string;
   /** Epoch ms. */
@@ -40,7 +40,7 @@ export interface Past {
   readonly replay?: string;
 }
 
-/** An event as it is stored: what does not change from attempt to attempt. */
+/** The part of a stored event that is the same in every attempt. */
 export interface Envelope {
   readonly id: string;
   readonly topic: string;
@@ -51,9 +51,9 @@ export interface Envelope {
   readonly headers: Headers;
   readonly correlationId: string;
   readonly idempotencyKey: string;
-  /** Where it was first published; set once. */
+  /** The topic of the first publish; never changes. */
   readonly originTopic: string;
-  /** When, epoch ms by the store's clock; set once. */
+  /** The time of the first publish, epoch ms by the store's clock; never changes. */
   readonly firstSeenAt: number;
   /** When the customer's patience ends, epoch ms by the store's clock. */
   readonly expiresAt: number | undefined;
@@ -61,55 +61,55 @@ export interface Envelope {
   readonly replay: string | undefined;
 }
 
-/** What has happened to an event so far. */
+/** The part of a stored event that changes with attempts. */
 export interface AttemptState {
-  /** Attempts made and settled as failed. */
+  /** Attempts that failed and were settled. */
   readonly attempts: number;
   readonly snoozes: number;
-  /** Leases that ended unsettled since it was last settled: how often it was in hand when a process died. */
+  /** Leases that ended without a settlement since the last settlement: the handling process died, or hung. */
   readonly deaths: number;
-  /** The delay that was decided last. */
+  /** The delay of the last retry or snooze. */
   readonly nextDelayMs: number | undefined;
   readonly lastError: ErrorNote | undefined;
   readonly story: readonly AttemptRecord[];
 }
 
-/** The right to settle one event, for a while. Plain data: it may cross threads, and is given back as it came. */
+/** The right to settle one event, for a limited time. Plain data, which may be sent to another thread. */
 export interface Lease {
   readonly topic: string;
-  /** The event's. */
+  /** The id of the event. */
   readonly id: string;
-  /** Opaque, and never the same for two leases of one event. */
+  /** Opaque, and different for each lease of an event. */
   readonly token: string;
 }
 
-/** An event in hand. */
+/** A leased event. */
 export interface Delivery extends Envelope, AttemptState {
   readonly lease: Lease;
   /** This attempt, counted from 1. */
   readonly attempt: number;
-  /** Of the customer, by the store's clock at the time of the lease; Infinity without a limit, never below 0. */
+  /** The patience that was left at the time of the lease, by the store's clock; Infinity without a limit, never below 0. */
   readonly patienceLeftMs: number;
-  /** It was in hand when a process died: run it alone. */
+  /** It was leased when a process died: run it alone. */
   readonly suspect: boolean;
-  /** Why it was parked, where the parking lot is a topic and this came from it. */
+  /** Why it was parked, if this topic is a parking lot. */
   readonly diagnosis: Diagnosis | undefined;
 }
 
-/** Why an event was set aside. */
+/** Why an event was parked. */
 export interface Diagnosis {
   /** The error's type: `dlq-reason`. */
   readonly reason: string;
   /** At most 512 characters: `dlq-message`. */
   readonly message: string;
-  /** A stop reason of core, or a handler's own word: `dlq-stop`. */
+  /** A stop reason of core, or a handler's own text: `dlq-stop`. */
   readonly stop: string;
   readonly finalAttempt: number;
   readonly error: ErrorNote | undefined;
   readonly story: readonly AttemptRecord[];
 }
 
-/** The topic that is the parking lot of `topic`, where there is no Triage in the same store. */
+/** The topic that is the parking lot of `topic`, for engines without a triage. */
 export function parkedTopic(topic: string): string {
   return `${topic}.parked`;
 }

@@ -1,6 +1,6 @@
 import { fingerprint, normalizeStack } from './fingerprint.ts';
 
-/** An error as it is stored: bounded, and plain data. */
+/** An error as it is stored: plain data of limited size. */
 export interface ErrorNote {
   /** The class or name of the error: `TypeError`. */
   readonly type: string;
@@ -9,9 +9,9 @@ export interface ErrorNote {
   readonly code?: string;
   /** At most 8 KiB. */
   readonly stack?: string;
-  /** What caused it, outermost first; at most 4. */
+  /** Its causes, the outermost first; at most 4. */
   readonly causes?: readonly CauseNote[];
-  /** The same for errors that a person would call the same: type and normalised stack. */
+  /** A hash of the type and the normalised stack: equal for errors that a person would call the same. */
   readonly fingerprint: string;
 }
 
@@ -25,7 +25,7 @@ export const messageMax = 512;
 const stackMax = 8192;
 const causesMax = 4;
 
-/** Makes a note of anything that was thrown. `redact` sees each text before it is cut and stored. */
+/** Makes a note of anything that was thrown. `redact` gets each text before it is cut. */
 export function errorNote(error: unknown, redact: (text: string) => string = (text) => text): ErrorNote {
   const outermost = causeNote(error, redact);
   const stack = stackOf(error);
@@ -38,7 +38,7 @@ export function errorNote(error: unknown, redact: (text: string) => string = (te
   };
 }
 
-/** Of stacks that were seen before: an outage throws the same one thousands of times, and this is half of what a note costs. */
+/** A cache: an outage throws the same stack thousands of times, and the fingerprint is half of the cost of a note. */
 const seenStacks = new Map<string, { readonly type: string; readonly fingerprint: string }>();
 const seenMax = 64;
 
@@ -85,7 +85,7 @@ function messageOf(error: unknown): string {
   try {
     return typeof error === 'object' ? (JSON.stringify(error) ?? '') : String(error);
   } catch {
-    return ''; // a cycle: its type is all that can be said
+    return ''; // a circular object: only its type is known
   }
 }
 

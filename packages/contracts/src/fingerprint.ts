@@ -1,9 +1,11 @@
-/** Frames that say where an error is from; deeper ones differ with the way that led there. */
+import { fnv1a } from 'holdfast';
+
+/** Only the first 6 frames count: deeper ones differ with the way to the same error. */
 const framesMax = 6;
 
 /**
- * The frames of a stack, without what changes from build to build and machine to machine: the message, line and column,
- * folders above the project, content hashes, queries, frames of the runtime. Pure; of what it gave it gives the same again.
+ * The frames of a stack without what differs between builds and machines: the message, line and column, folders above the
+ * project, content hashes, queries, frames of the runtime. Applied to its own result, it returns the same text.
  */
 export function normalizeStack(stack: string): string {
   return stack
@@ -15,7 +17,7 @@ export function normalizeStack(stack: string): string {
     .join('\n');
 }
 
-/** Names what a person would call the same error: 16 hex digits. Not for secrets: anyone can make two of the same. */
+/** A hash of 16 hex digits for errors that a person would call the same. Not cryptographic: collisions can be made on purpose. */
 export function fingerprint(type: string, normalized: string): string {
   const text = `${type}\n${normalized}`;
   return hash(text, 0x811c9dc5) + hash(text, 0x9747b28c);
@@ -26,7 +28,7 @@ function normalizeFrame(frame: string): string {
   return name === undefined ? `at ${placeOf(bare)}` : `at ${name} (${placeOf(inside ?? '')})`;
 }
 
-/** `src/ship.ts` of `file:///srv/app/src/ship.ts?v=2:10:3`: what is left is short and never absolute. */
+/** Makes `src/ship.ts` of `file:///srv/app/src/ship.ts?v=2:10:3`. The result is never an absolute path. */
 function placeOf(location: string): string {
   const path = location
     .replace(/(:\d+)+$/, '')
@@ -38,12 +40,9 @@ function placeOf(location: string): string {
   return /^(\/|[A-Za-z][\w+.-]*:)/.test(path) ? path.split('/').slice(-2).join('/') : path;
 }
 
-/** FNV-1a with a last stir, so that short texts spread as well. */
+/** FNV-1a with a final mixing step, so that short texts spread as well. */
 function hash(text: string, seed: number): string {
-  let state = seed;
-  for (let index = 0; index < text.length; index++) {
-    state = Math.imul(state ^ text.charCodeAt(index), 0x01000193);
-  }
+  let state = fnv1a(text, seed);
   state = Math.imul(state ^ (state >>> 16), 0x85ebca6b);
   state ^= state >>> 13;
   return (state >>> 0).toString(16).padStart(8, '0');
