@@ -29,7 +29,7 @@ const causesMax = 4;
 export function errorNote(error: unknown, redact: (text: string) => string = (text) => text): ErrorNote {
   const outermost = causeNote(error, redact);
   const stack = stackOf(error);
-  const causes = causesOf(error, redact);
+  const causes = causeNotes(error, redact);
   return {
     ...outermost,
     ...(stack && { stack: redact(stack).slice(0, stackMax) }),
@@ -53,7 +53,7 @@ function fingerprintOf({ type, message }: CauseNote, stack: string): string {
   return made;
 }
 
-function causesOf(error: unknown, redact: (text: string) => string): CauseNote[] {
+function causeNotes(error: unknown, redact: (text: string) => string): CauseNote[] {
   const notes: CauseNote[] = [];
   let cause = property(error, 'cause');
   while (cause !== undefined && cause !== null && notes.length < causesMax) {

@@ -2,43 +2,43 @@ import type { Payload } from './envelope.ts';
 import type { SettlementResult } from './settlement-result.ts';
 
 /**
- * Keyed outcomes that make repeats harmless. Every operation takes a batch and answers item by item, in the order given;
- * an item sees what those before it did.
+ * Records what was done under a key, so that a repeated request makes no second effect. Every operation takes a batch and
+ * returns one result per item, in the same order. Each item sees the effects of those before it.
  */
 export interface Ledger<Tx = unknown> {
   begin(claims: readonly Claim[]): Promise<readonly Begun[]>;
   complete(completions: readonly Completion<Tx>[]): Promise<readonly SettlementResult[]>;
-  /** Forgets the key, as if it had never been asked for. */
+  /** Removes the key, as if it had never been begun. */
   release(holds: readonly Hold[]): Promise<readonly boolean[]>;
-  /** The lease lasts `leaseMs` from now. False: it has ended. */
+  /** Makes leases last `leaseMs` from now. False: the lease has ended. */
   extend(holds: readonly Hold[], leaseMs: number): Promise<readonly boolean[]>;
   /**
-   * Forgets all keys of a scope with what was recorded under them, and says how many. Those that somebody holds now stay:
-   * their effect is under way, and forgetting them would let it be made twice.
+   * Removes all keys of a scope with their records, and returns how many. Keys that are held now stay: their effect is under
+   * way, and could be made twice if they were removed.
    */
   purge(scope: string): Promise<number>;
 
-  /** True for the first only: the one who may make the effect. */
+  /** Writes marks. True when the mark is new: only that caller may make the effect. */
   mark(marks: readonly ProcessedMark[]): Promise<readonly boolean[]>;
   isMarked(marks: readonly ProcessedMark[]): Promise<readonly boolean[]>;
 }
 
 export interface Claim {
-  /** Whose key it is: a tenant and a route. Keys of two scopes never meet. */
+  /** The namespace of the key, for example a tenant and a route. */
   readonly scope: string;
   readonly key: string;
-  /** Of the request: the same key with another one is a mistake. */
+  /** A hash of the request. The same key with another fingerprint is answered with `mismatch`. */
   readonly fingerprint: string;
   readonly leaseMs: number;
-  /** When a holder's lease has ended, its effect may have happened. `tell`, unless given: answer `unknown`. */
+  /** When the lease of a holder has ended, its effect may have happened. `tell` (unless given) answers `unknown`; `takeOver` acquires. */
   readonly whenLost?: 'tell' | 'takeOver';
-  /** How long a key that was begun and never completed is remembered; a day unless given. */
+  /** How long a key that was begun and never completed is kept; a day unless given. */
   readonly keepMs?: number;
-  /** Keys of this scope that may be remembered at once; absent: no limit. Those begun without one need not be counted. */
+  /** The most keys that this scope may have; no limit unless given. Keys begun without this limit need not be counted. */
   readonly liveMax?: number;
 }
 
-/** The right to complete one key, for a while. */
+/** The right to complete one key, for a limited time. */
 export interface Hold {
   readonly scope: string;
   readonly key: string;
@@ -48,11 +48,11 @@ export interface Hold {
 export type Begun =
   | {
       readonly kind: 'acquired';
-      readonly hold: Hold /** Counted from 1; above it, someone held the key and lost it. */;
+      readonly hold: Hold /** Counted from 1. Above 1: an earlier holder's lease ended. */;
       readonly attempt: number;
     }
-  | { readonly kind: 'running' /** When the holder's lease ends. */; readonly retryAfterMs: number }
-  /** `record` is `undefined` for a tombstone: it was done, and what it answered was not kept. */
+  | { readonly kind: 'running' /** When the lease of the holder ends. */; readonly retryAfterMs: number }
+  /** `record` is `undefined` when the work was done and its result was not stored. */
   | { readonly kind: 'done'; readonly record: Payload | undefined }
   | { readonly kind: 'mismatch' }
   | { readonly kind: 'unknown' }
@@ -61,13 +61,13 @@ export type Begun =
 export interface Completion<Tx = unknown> {
   readonly hold: Hold;
   readonly record: Payload | undefined;
-  /** From now. */
+  /** How long the record is kept, from now. */
   readonly keepMs: number;
-  /** Runs inside the transaction of the completion; its answer is then the record. */
+  /** Runs inside the transaction of the completion. Its value is stored as the record. */
   readonly commit?: (tx: Tx) => Payload | undefined | Promise<Payload | undefined>;
 }
 
-/** That a handler is done with an event. */
+/** A mark that a handler has processed an event. */
 export interface ProcessedMark {
   readonly handler: string;
   readonly eventId: string;

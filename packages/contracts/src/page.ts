@@ -1,45 +1,45 @@
 import { OptionsError } from 'holdfast';
 
-/** Which part of a list is wanted. */
+/** Asks for one page of a list. */
 export interface PageRequest {
-  /** At most so many. */
+  /** The most items on the page. */
   readonly limit: number;
-  /** From the page before; absent: from the beginning. */
+  /** The cursor of the page before; from the beginning unless given. */
   readonly cursor?: string;
 }
 
 export interface Page<T> {
   readonly items: readonly T[];
-  /** For the next page; `undefined`: this was the last. Opaque, and valid after a restart. */
+  /** For the next page; `undefined` on the last page. Opaque, and valid after a restart. */
   readonly cursor: string | undefined;
 }
 
-/** Where an item stands in a list: by a number, and by a text among those with the same. */
+/** The position of an item in a sorted list: by a number, and by a text among equal numbers. */
 export type Place = readonly [number, string];
 
-/** Where the page before ended. Throws an `OptionsError` where no page gave such a cursor. */
+/** The position at which the page before ended. Throws an `OptionsError` for a cursor that no page gave. */
 export function placeIn(cursor: string): Place {
   const place = read(cursor);
   if (Array.isArray(place) && typeof place[0] === 'number' && typeof place[1] === 'string')
     return [place[0], place[1]];
-  throw strange(cursor);
+  throw wrongCursor(cursor);
 }
 
-/** The same, of lists that go by a whole number alone. */
+/** The same, for lists that are sorted by a whole number alone. */
 export function numberIn(cursor: string): number {
   const number = Number(cursor);
   if (/^\d+$/.test(cursor) && Number.isSafeInteger(number)) return number;
-  throw strange(cursor);
+  throw wrongCursor(cursor);
 }
 
 function read(cursor: string): unknown {
   try {
     return JSON.parse(cursor);
   } catch {
-    return undefined; // the caller says what is wrong with it
+    return undefined; // the caller throws
   }
 }
 
-function strange(cursor: string): OptionsError {
+function wrongCursor(cursor: string): OptionsError {
   return new OptionsError('cursor', cursor, 'one that a page of this list gave');
 }

@@ -3,7 +3,7 @@ import { TriageError } from './contract-errors.ts';
 import type { Act } from './controls.ts';
 import type { ParkedEvent, ParkedStatus, TriageRule } from './triage.ts';
 
-/** All that is given must hold. */
+/** Matches parked events for which all given fields hold. */
 export interface ParkedFilter {
   readonly ids?: readonly string[];
   readonly topic?: string;
@@ -17,17 +17,17 @@ export interface ParkedFilter {
   /** `parked` unless given. */
   readonly status?: ParkedStatus;
   readonly operation?: string;
-  /** Only those that no replay has: what a replay of this filter would select. */
+  /** True: only events that belong to no replay, which are those that a replay of this filter would select. */
   readonly isFree?: boolean;
   /** Parked at or after, epoch ms. */
   readonly from?: number;
   /** Parked before, epoch ms. */
   readonly to?: number;
-  /** Somewhere in the message, the key or a payload that is text; whatever the case. */
+  /** A part of the message, the key or a text payload; upper and lower case are equal. */
   readonly text?: string;
 }
 
-/** The one meaning of a filter, for engines without a query language and for rules. */
+/** Whether a filter matches an event: for rules, and for engines without a query language. */
 export function matches(filter: ParkedFilter, event: ParkedEvent): boolean {
   const { ids, from = -Infinity, to = Infinity, text, status = 'parked' } = filter;
   if (event.status !== status) return false;
@@ -44,12 +44,12 @@ export function matches(filter: ParkedFilter, event: ParkedEvent): boolean {
   return text === undefined || contains(event, text.toLowerCase());
 }
 
-/** What groups are made by: an event that was parked without an error is grouped by its stop reason. */
+/** The key of an event's group: the fingerprint of its error, or the stop reason if there is no error. */
 export function fingerprintOf(event: Pick<ParkedEvent, 'diagnosis'>): string {
   return event.diagnosis.error?.fingerprint ?? event.diagnosis.stop;
 }
 
-/** True when it would match everything. Status, freedom and a text that is everywhere do not narrow anything. */
+/** True when the filter would match everything. `status`, `isFree` and an empty `text` do not count as conditions. */
 export function isEmptyFilter(filter: ParkedFilter): boolean {
   return Object.entries(filter).every(
     ([name, value]) =>
@@ -57,7 +57,7 @@ export function isEmptyFilter(filter: ParkedFilter): boolean {
   );
 }
 
-/** The first rule that matches, if one does. */
+/** The first rule that matches the event. */
 export function ruleFor(rules: readonly TriageRule[], event: ParkedEvent): TriageRule | undefined {
   return rules.find((rule) => matches(rule.filter, event));
 }
@@ -84,7 +84,7 @@ const terms: Readonly<
   text: [isText, 'a text'],
 };
 
-/** For what acts on all that a filter matches: a name that is not known, or no value for it, would narrow nothing. */
+/** Throws for unknown names and wrong values: such a condition would be ignored, and the filter would match too much. */
 export function assertFilter(filter: ParkedFilter): void {
   if (typeof filter !== 'object' || filter === null)
     throw new OptionsError('filter', filter, 'what is to be matched');
@@ -96,14 +96,14 @@ export function assertFilter(filter: ParkedFilter): void {
   }
 }
 
-/** For engines: refuses what would touch everything. */
+/** For engines: throws for a filter that would match everything. */
 export function assertFilterNotEmpty(filter: ParkedFilter): void {
   assertFilter(filter);
   if (isEmptyFilter(filter))
     throw new TriageError('EMPTY_FILTER', 'a filter that names nothing would match everything');
 }
 
-/** For engines: refuses an act without a person or a reason. */
+/** For engines: throws for an act without `who` or `why`. */
 export function assertReason(act: Act): void {
   if (!isSaid(act?.who) || !isSaid(act?.why)) {
     throw new TriageError('NO_REASON', 'say who does this and why');

@@ -1,34 +1,34 @@
-/** Rate limits that many processes share: one number a key, the time at which all that passed will have been paid for. */
+/** Rate limits that many processes share. One number is stored per key: the time at which its full burst is available again. */
 export interface RateLimits {
-  /** One answer for each request, in the order given; a request sees what those before it took. */
+  /** Returns one answer per request, in the same order. Each request sees what those before it took. */
   take(requests: readonly RateRequest[]): Promise<readonly RateAnswer[]>;
-  /** As if never used. */
+  /** Resets keys, as if they had never been used. */
   forget(keys: readonly string[]): Promise<void>;
 }
 
-/** Limits that pass together or not at all: nothing is taken from one if another refuses. */
+/** Limits that are taken together or not at all: if one refuses, nothing is taken from the others. */
 export type RateRequest = readonly RateTake[];
 
 export interface RateTake {
   readonly key: string;
   readonly ratePerMs: number;
-  /** How much may pass at once after a rest. */
+  /** The most cost that is allowed at once, after a time without requests. */
   readonly burst: number;
-  /** 1 unless given; 0 only looks. */
+  /** 1 unless given; 0 takes nothing and only reads. */
   readonly cost?: number;
 }
 
 export interface RateAnswer {
   readonly allowed: boolean;
-  /** Until all of the limits would let it pass; 0 when allowed, Infinity when it never will. */
+  /** The time until all limits would allow the request: 0 when allowed, Infinity when they never will. */
   readonly waitMs: number;
-  /** What each limit still has, in the order given. */
+  /** What each limit still has, in the order of the request. */
   readonly left: readonly RateLeft[];
 }
 
 export interface RateLeft {
-  /** What may pass at once now, with a fraction. */
+  /** The cost that is allowed at once now; not rounded. */
   readonly tokens: number;
-  /** Until the whole burst is there again. */
+  /** The time until the full burst is available again. */
   readonly fullInMs: number;
 }

@@ -1,7 +1,8 @@
-/** What became of one settlement, completion or release. */
+/** The result of one settlement or completion. */
 export interface SettlementResult {
+  /** True: it took effect. */
   readonly took: boolean;
-  /** The mark was there already, so `commit` was not called: the effect had been made before. */
+  /** The mark existed already, so `commit` was not called: the effect had been made before. */
   readonly repeated: boolean;
   /** Why it did not take effect. */
   readonly because: 'lease_lost' | 'commit_failed' | 'topic_unknown' | undefined;

@@ -5,12 +5,12 @@ import { assertName } from './for-engines.ts';
 import type { Edit } from './triage.ts';
 import { reservedHeaders } from './wire-headers.ts';
 
-/** What an engine takes. */
+/** The largest events and batches that an engine stores. */
 export interface SizeLimits {
   readonly payloadBytesMax: number;
-  /** Names and values together. */
+  /** All names and values together. */
   readonly headersBytesMax: number;
-  /** Events in one publish. */
+  /** The most events in one publish. */
   readonly batchMax: number;
   readonly keyLengthMax: number;
 }
@@ -22,7 +22,7 @@ export const defaultSizeLimits: SizeLimits = {
   keyLengthMax: 512,
 };
 
-/** What an engine was told, and the defaults for the rest. */
+/** The given limits, with defaults for the others. */
 export function readLimits(
   given: Partial<SizeLimits> | undefined,
   defaults: SizeLimits = defaultSizeLimits,
@@ -37,40 +37,40 @@ export function readLimits(
   return { ...defaults, ...given };
 }
 
-/** Throws for the first thing that cannot be stored; called before anything is. */
+/** Throws for the first event that cannot be stored. Called before any is stored. */
 export function assertEvents(events: readonly NewEvent[], limits: SizeLimits): void {
   if (events.length > limits.batchMax) {
     throw new TooLargeError('the number of events in the batch', events.length, limits.batchMax);
   }
-  for (let index = 0; index < events.length; index++) checkEvent(events[index]!, index, limits);
+  for (let index = 0; index < events.length; index++) assertEvent(events[index]!, index, limits);
 }
 
-/** An edit that could not be published would keep its replay from ever going on. */
+/** Throws for an edit that could not be published: its replay would never go on. */
 export function assertEdit({ payload, headers }: Edit, limits: SizeLimits): void {
-  if (payload !== undefined) checkPayload(payload, 'payload', limits);
-  if (headers !== undefined) checkHeaders(headers, 'headers', limits);
+  if (payload !== undefined) assertPayload(payload, 'payload', limits);
+  if (headers !== undefined) assertHeaders(headers, 'headers', limits);
 }
 
 const texts = ['id', 'key', 'tenant', 'type', 'correlationId', 'idempotencyKey'] as const;
 const times = ['delayMs', 'dueAt', 'patienceMs'] as const;
 
-// Each event passes here twice, at its producer and at its engine: nothing is made for one that is as it should be.
-function checkEvent(event: NewEvent, index: number, limits: SizeLimits): void {
+// Runs twice per event, in the producer and in the engine, so it allocates nothing for a correct event.
+function assertEvent(event: NewEvent, index: number, limits: SizeLimits): void {
   const { payload, headers, delayMs, dueAt, past } = event;
-  // A string that is short enough in the worst case need not be measured.
+  // A character has at most 3 bytes: shorter strings need not be measured.
   if (typeof payload !== 'string' || payload.length * 3 > limits.payloadBytesMax)
-    checkPayload(payload, `events[${index}].payload`, limits);
+    assertPayload(payload, `events[${index}].payload`, limits);
   for (const name of texts) {
     const text = event[name];
     if (text === undefined) continue;
-    // An engine would make a text of its own of it: not the one that the program knows.
+    // An engine would convert it to another text than the program knows.
     if (typeof text !== 'string' || text === '')
       throw new OptionsError(`events[${index}].${name}`, text, 'a text, or nothing at all');
     if (text.includes('\0')) assertName(`events[${index}].${name}`, text);
     if (text.length > limits.keyLengthMax)
-      checkSize(`events[${index}].${name}.length`, text.length, limits.keyLengthMax);
+      assertSize(`events[${index}].${name}.length`, text.length, limits.keyLengthMax);
   }
-  if (headers !== undefined) checkHeaders(headers, `events[${index}].headers`, limits);
+  if (headers !== undefined) assertHeaders(headers, `events[${index}].headers`, limits);
   if (delayMs !== undefined && dueAt !== undefined) {
     throw new OptionsError(`events[${index}].dueAt`, dueAt, 'nothing beside delayMs');
   }
@@ -80,23 +80,23 @@ function checkEvent(event: NewEvent, index: number, limits: SizeLimits): void {
       throw new OptionsError(`events[${index}].${name}`, value, 'a number of ms from 0');
     }
   }
-  if (past !== undefined) checkPast(past, `events[${index}].past`);
+  if (past !== undefined) assertPast(past, `events[${index}].past`);
 }
 
-function checkPast(past: Past, path: string): void {
+function assertPast(past: Past, path: string): void {
   if (!(typeof past?.originTopic === 'string' && isTime(past.firstSeenAt)))
     throw new OptionsError(path, past, 'an originTopic and a firstSeenAt');
   assertName(`${path}.originTopic`, past.originTopic);
   assertName(`${path}.replay`, past.replay);
 }
 
-function checkPayload(payload: Payload, path: string, limits: SizeLimits): void {
+function assertPayload(payload: Payload, path: string, limits: SizeLimits): void {
   if (typeof payload !== 'string' && !(payload instanceof Uint8Array))
     throw new OptionsError(path, payload, 'text or bytes');
-  checkSize(`${path} in bytes`, bytesOf(payload), limits.payloadBytesMax);
+  assertSize(`${path} in bytes`, bytesOf(payload), limits.payloadBytesMax);
 }
 
-function checkHeaders(headers: Headers, path: string, limits: SizeLimits): void {
+function assertHeaders(headers: Headers, path: string, limits: SizeLimits): void {
   let bytes = 0;
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers))
     throw new OptionsError(path, headers, 'texts by their names');
@@ -105,14 +105,14 @@ function checkHeaders(headers: Headers, path: string, limits: SizeLimits): void 
     if (reservedHeaders.has(name)) throw new OptionsError(path, name, 'a name that is not reserved');
     bytes += bytesOf(name) + bytesOf(value);
   }
-  checkSize(`${path} in bytes`, bytes, limits.headersBytesMax);
+  assertSize(`${path} in bytes`, bytes, limits.headersBytesMax);
 }
 
 function isTime(value: unknown): boolean {
   return typeof value === 'number' && value >= 0 && value < Infinity;
 }
 
-function checkSize(what: string, size: number, sizeMax: number): void {
+function assertSize(what: string, size: number, sizeMax: number): void {
   if (size > sizeMax) throw new TooLargeError(what, size, sizeMax);
 }
 

@@ -4,11 +4,11 @@ import type { Diagnosis, Envelope, Headers, NewEvent, Payload } from './envelope
 import type { Page, PageRequest } from './page.ts';
 import type { ParkedFilter } from './parked-filter.ts';
 
-/** Parked events and what people do about them. Every act is in the audit log before it is answered. */
+/** Parked events, and what operators do with them. Every act is written to the audit log before its promise resolves. */
 export interface Triage {
   /**
-   * Sets events aside. One that its replay could not help is parked again, and its operation counts it; one that is
-   * parked already stays as it is. False: nothing changed.
+   * Parks events. An event whose replay failed is parked again, and the replay operation counts it. An event that is parked
+   * already stays as it is. False: nothing changed.
    */
   put(events: readonly NewlyParked[]): Promise<readonly boolean[]>;
   get(id: string): Promise<ParkedEvent | undefined>;
@@ -18,17 +18,17 @@ export interface Triage {
   /** By fingerprint, the largest group first. */
   groups(filter: ParkedFilter, page: PageRequest): Promise<Page<ParkedGroup>>;
 
-  /** Keeps the original. `undefined`: there is none. Rejects while a replay has the event. */
+  /** Changes an event and keeps the original. `undefined`: there is no such event. Rejects while a replay has the event. */
   edit(id: string, edit: Edit, act: Act): Promise<ParkedEvent | undefined>;
-  /** False: not there, discarded already, or a replay has it. */
+  /** False: the event does not exist, is discarded already, or a replay has it. */
   discard(ids: readonly string[], act: Act): Promise<readonly boolean[]>;
   /** Undoes a discard, as long as retention has not removed the event. */
   restore(ids: readonly string[], act: Act): Promise<readonly boolean[]>;
-  /** Keeps events for `keepMs` from now. */
+  /** Makes retention keep events for `keepMs` from now. */
   keep(ids: readonly string[], keepMs: number, act: Act): Promise<readonly boolean[]>;
   /**
-   * The replays of these events succeeded. Where the parking lot is elsewhere, consumers tell it before they acknowledge
-   * the delivery; where a settlement feeds the triage, it does. False: told before, or not of this operation any more.
+   * Records that the replays of these events succeeded. If the parking lot is in another store, consumers call it before they
+   * acknowledge the event; otherwise the settlement does it. False: recorded before, or the event left this operation.
    */
   resolve(replayed: readonly ReplayedEvent[]): Promise<readonly boolean[]>;
 
@@ -45,32 +45,32 @@ export interface Triage {
 
 export interface NewlyParked extends Envelope {
   readonly diagnosis: Diagnosis;
-  /** The store's default unless given. */
+  /** How long retention keeps it; the store's default unless given. */
   readonly keepMs?: number;
 }
 
-/** `replaying`: released, and not heard of yet. `resolved`: its replay succeeded. */
+/** `replaying`: released, and its outcome is pending. `resolved`: its replay succeeded. */
 export type ParkedStatus = 'parked' | 'replaying' | 'resolved' | 'discarded';
 
 export interface ParkedEvent extends Envelope {
   readonly diagnosis: Diagnosis;
   readonly status: ParkedStatus;
-  /** The last time, epoch ms by the store's clock. */
+  /** When it was last parked, epoch ms by the store's clock. */
   readonly parkedAt: number;
   /** How often it has been parked. */
   readonly parkings: number;
   /** When retention removes it, epoch ms by the store's clock. */
   readonly removedAt: number;
-  /** The replay that has it. */
+  /** The id of the replay operation that has it. */
   readonly operation: string | undefined;
-  /** As it was before the first edit. */
+  /** Payload and headers before the first edit. */
   readonly original: { readonly payload: Payload; readonly headers: Headers } | undefined;
   readonly edits: readonly EditNote[];
-  /** Why it was discarded. */
+  /** Who discarded it, and why. */
   readonly discarded: Act | undefined;
 }
 
-/** What a list shows: small, whatever the payload. */
+/** A parked event in a list: without the payload. */
 export interface ParkedSummary
   extends Pick<
       ParkedEvent,
@@ -78,14 +78,14 @@ export interface ParkedSummary
     >,
     Pick<Diagnosis, 'reason' | 'message' | 'stop' | 'finalAttempt'> {
   readonly fingerprint: string;
-  /** The countdown of retention, by the store's clock. */
+  /** The time until retention removes it, by the store's clock. */
   readonly removedInMs: number;
   readonly edited: boolean;
 }
 
 export interface ParkedGroup {
   readonly fingerprint: string;
-  /** Of the latest event of the group. */
+  /** `reason` and `message` are those of the latest event of the group. */
   readonly reason: string;
   readonly message: string;
   readonly count: number;
@@ -97,7 +97,7 @@ export interface ParkedGroup {
 
 export interface Edit {
   readonly payload?: Payload;
-  /** All of them: what is not named is gone. */
+  /** All new headers: those that are not named are removed. */
   readonly headers?: Headers;
 }
 
@@ -108,28 +108,28 @@ export interface EditNote extends Act {
 
 export interface ReplayedEvent {
   readonly id: string;
-  /** `replay` of the delivery. */
+  /** `replay` of the delivery: the id of the operation. */
   readonly operation: string;
 }
 
-/** Replays as the engine stores them. `advanceReplay` moves them: engines count and mark, they do not decide. */
+/** Replays as the engine stores them. `advanceReplay` decides what a replay does; engines only store and count. */
 export interface Replays {
-  /** Rejects an empty filter. What it selects is fixed by the filter and this moment, also after a crash. */
+  /** Rejects an empty filter. The replay selects events that match and were parked before now, also after a crash. */
   begin(request: ReplayRequest, act: Act): Promise<ReplayOperation>;
   get(id: string): Promise<ReplayOperation | undefined>;
   /** The latest first. */
   list(page: PageRequest): Promise<Page<ReplayOperation>>;
-  /** Changes it if `version` still holds; `undefined` if another was first. */
+  /** Changes an operation if its version is still `version`; `undefined` if another process changed it first. */
   move(id: string, version: number, change: ReplayChange): Promise<ReplayOperation | undefined>;
 
-  /** Takes at most so many parked events that match and that no operation has; 0: none is left. */
+  /** Selects at most `limit` parked events that match and belong to no operation. Returns how many; 0: none is left. */
   select(id: string, limit: number): Promise<number>;
-  /** Gives back what was selected and not released; 0: none is left. */
+  /** Gives up at most `limit` events that were selected and not released. Returns how many; 0: none is left. */
   unselect(id: string, limit: number): Promise<number>;
   /**
-   * Releases at most so many of the selected, those parked first before the others, and says how many. Calls `publish` for
-   * each topic, and notes them as released only when it has resolved: a crash in between publishes them again, under the same
-   * ids. Where broker and triage share a store, the engine may move them in one transaction instead.
+   * Releases at most `limit` selected events, the oldest parked first, and returns how many. Calls `publish` for each topic, and
+   * records the release when that has resolved: after a crash in between, they are published again with the same ids. If broker
+   * and triage share a store, the engine may move them in one transaction instead.
    */
   release(id: string, limit: number, publish: PublishReplay): Promise<number>;
 }
@@ -138,17 +138,17 @@ export type PublishReplay = (topic: string, events: readonly NewEvent[]) => Prom
 
 export interface ReplayRequest {
   readonly filter: ParkedFilter;
-  /** The topic each came from unless given. */
+  /** The topic to publish to; each event's own topic unless given. */
   readonly to?: string;
   /** Events a second. */
   readonly rate: number;
-  /** How many are released first; the rest waits until these have succeeded. 0: no canary. */
+  /** How many events are released first. The others are released when these have succeeded. 0: no canary. */
   readonly canary: number;
-  /** How long the canary is watched at least. */
+  /** The shortest time for which the canary is watched. */
   readonly canaryMs: number;
-  /** Released and not heard of, at most. */
+  /** The most events that are released and whose outcome is pending. */
   readonly outstandingMax: number;
-  /** Stops by itself when more than this part of the latest replays failed again, 0–1. */
+  /** The replay stops by itself when more than this share of the latest events failed again, 0–1. */
   readonly stopAbove: number;
 }
 
@@ -159,7 +159,7 @@ export interface ReplayOperation {
   readonly request: ReplayRequest;
   readonly act: Act;
   readonly stage: ReplayStage;
-  /** Of the stored operation, for `move`. Counts change without it. */
+  /** For `move`: grows with each `move`. Changes of `counts` do not change it. */
   readonly version: number;
   /** Epoch ms by the store's clock. */
   readonly startedAt: number;
@@ -176,12 +176,12 @@ export interface ReplayCounts {
   readonly failedAgain: number;
 }
 
-/** What `advanceReplay` has to remember; the engine stores it as it is. */
+/** The state of `advanceReplay` between two steps. The engine stores it as it is. */
 export interface ReplayState {
-  /** Epoch ms until which what was released has used up the rate. */
+  /** Epoch ms until which the rate is used up by released events. */
   readonly paidUntil: number;
   readonly canarySince: number;
-  /** The counts when the failures were last judged. */
+  /** The counts at the start of the current window of outcomes. */
   readonly judged: { readonly succeeded: number; readonly failedAgain: number };
 }
 
@@ -189,16 +189,16 @@ export interface ReplayChange {
   readonly stage?: ReplayStage;
   readonly stopped?: string;
   readonly memo?: ReplayState;
-  /** Who does it; for what people do. */
+  /** Given for changes that a person makes; written to the audit log. */
   readonly act?: Act;
 }
 
-/** What is to happen to newly parked events by itself. The first rule that matches counts. */
+/** What is done with newly parked events automatically. The first rule that matches applies. */
 export interface TriageRule {
   readonly name: string;
   readonly filter: ParkedFilter;
   readonly action: 'replay' | 'discard' | 'notify';
-  /** Waits so long before it acts. */
+  /** The rule acts this long after the event was parked; at once unless given. */
   readonly afterMs?: number;
 }
 
@@ -218,8 +218,8 @@ export interface AuditEntry extends Act {
   /** Epoch ms by the store's clock. */
   readonly at: number;
   readonly what: AuditedAct;
-  /** The ids of events (at most 100 of them), the id of an operation, the name of a rule. */
+  /** The ids of events (at most 100), the id of an operation, or the name of a rule. */
   readonly subjects: readonly string[];
-  /** How many there were. */
+  /** How many subjects there were, also those above 100. */
   readonly count: number;
 }

@@ -3,8 +3,8 @@ import type { Delivery, Diagnosis, Headers } from './envelope.ts';
 import type { ErrorNote } from './error-note.ts';
 
 /**
- * How an event travels where there are headers and no columns (Kafka, RabbitMQ, SQS, NATS). The same names everywhere, so
- * that an event can be read by people and moved between engines.
+ * The state of an event as headers, for stores without columns (Kafka, RabbitMQ, SQS, NATS). The names are the same everywhere,
+ * so that people can read an event, and it can be moved between engines.
  */
 export interface WireState {
   readonly id: string;
@@ -50,10 +50,10 @@ const names = {
   finalAttempt: 'final-attempt',
 } as const;
 
-/** Names that are ours: a producer's own headers may not use them. */
+/** Header names that are used here: a producer's own headers must not use them. */
 export const reservedHeaders: ReadonlySet<string> = /* @__PURE__ */ new Set(Object.values(names));
 
-/** Everything about an event but its payload, as text. */
+/** Everything about an event except its payload, as headers. */
 export function toWire(state: WireState | Delivery): Record<string, string> {
   const wire: Record<string, string> = { ...state.headers };
   const put = (name: string, value: string | number | undefined) => {
@@ -90,8 +90,8 @@ export function toWire(state: WireState | Delivery): Record<string, string> {
 }
 
 /**
- * Reads it back. Headers that a stranger wrote are taken for what they can be: one that cannot be read counts as absent.
- * An event without an id has the empty one: the engine then makes it from where the event was found.
+ * Reads the headers of `toWire`. A header that cannot be read (another program may have written it) counts as absent. Without
+ * an id header the id is empty: the engine then makes one of the event's place in its store.
  */
 export function fromWire(wire: Headers): WireState {
   const headers = Object.fromEntries(Object.entries(wire).filter(([name]) => !reservedHeaders.has(name)));
