@@ -7,7 +7,6 @@ import { attemptRing, operationRing, type Place } from './explain/rings.ts';
 import type { Table } from './fields.ts';
 import type { PartSettings } from './policy/part-settings.ts';
 import type { Policy } from './policy/policy.ts';
-import { GuardedWork } from './run/guarded-work.ts';
 
 export type { DelayRow, Delays } from './explain/delays.ts';
 export type { Setting } from './explain/effective-settings.ts';
@@ -52,7 +51,7 @@ export interface ExplainOptions {
 export function explain(policy: Policy, { within = [] }: ExplainOptions = {}): Explanation {
   const { plan, parts, spec } = policy;
   const settings = policy.settings as PartSettings;
-  const isGuarded = plan.work(undefined, 0, Infinity) instanceof GuardedWork;
+  const isGuarded = plan.work(undefined, 0, Infinity).guards !== undefined;
   const fields: Table = Object.assign({}, ...parts.map((part) => part.fields));
   const said = saidSettings(fields, spec);
   const withSettings = ({ fields: of, ...place }: Place): ExplainedPlace => ({

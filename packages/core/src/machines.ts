@@ -22,7 +22,7 @@ export { type AbortHandle, Attempt, GuardedAttempt } from './run/attempt.ts';
 export { schedule, stepAfter, stepAt } from './run/driver.ts';
 export { machineFor, startPlainAttempt } from './run/fast-path.ts';
 export { settleSuccess, startAttempt } from './run/guarded-attempt.ts';
-export { GuardedWork } from './run/guarded-work.ts';
+export { Guards } from './run/guards.ts';
 export { DONE, type Driver, SEND, STOP, type Step, WAIT } from './run/step.ts';
 export { Work } from './run/work.ts';
 export { type AbortListener, offAbort, onAbort } from './time/abort-listeners.ts';

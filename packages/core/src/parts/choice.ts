@@ -30,7 +30,7 @@ export const choice = /* @__PURE__ */ definePart({
     perTarget(plan, 'member', () => {});
     plan.choose = (work, now, refused) => {
       const all = work.options?.targets?.map((name) => candidate(plan.targets!.get(name, now))) ?? [];
-      return chooser.choose(all, now, work.tried, refused);
+      return chooser.choose(all, now, work.guards?.tried, refused);
     };
   },
 });

@@ -4,17 +4,17 @@ import { Latency } from '../machines/latency.ts';
 import type { Target } from '../machines/target.ts';
 import { definePart } from '../policy/part.ts';
 import { OptionsError } from '../report/errors.ts';
-import type { GuardedWork } from '../run/guarded-work.ts';
+import type { Work } from '../run/work.ts';
 import { addGuards, perTarget } from './per-target.ts';
 
 /** When a second attempt may be started beside the first. */
 export interface HedgeRules {
   /** When, for an attempt that is sent at `now`; Infinity: not at all. */
-  at(work: GuardedWork, target: Target, now: number): number;
+  at(work: Work, target: Target, now: number): number;
   /** Asks the budgets at that moment, and spends. */
-  may(work: GuardedWork, now: number): boolean;
+  may(work: Work, now: number): boolean;
   /** It was not sent after all. */
-  refund(work: GuardedWork): void;
+  refund(work: Work): void;
 }
 
 /** Below this many samples a percentile says little, and nothing is hedged by one. */

@@ -3,16 +3,21 @@ import { Targets } from '../machines/targets.ts';
 import type { Plan } from '../policy/plan.ts';
 import { runFast } from '../run/fast-path.ts';
 import { refuseFast } from '../run/fast-refusal.ts';
-import { GuardedWork } from '../run/guarded-work.ts';
+import { Guards } from '../run/guards.ts';
 import { runWithoutContext } from '../run/no-context.ts';
 import type { RunOptions } from '../run/run-options.ts';
+import { Work } from '../run/work.ts';
 
 /** Strangers can name targets, so there is a limit to how many are kept apart. */
 const targetsMax = 1000;
 
 /** Puts guards around the attempts of a plan. One that may wait or race closes the short way through them. */
 export function addGuards(plan: Plan, hasFastPath = true): void {
-  plan.work = (options, now, patienceEndsAt) => new GuardedWork(plan, options, now, patienceEndsAt);
+  plan.work = (options, now, patienceEndsAt) => {
+    const work = new Work(plan, options, now, patienceEndsAt);
+    work.guards = new Guards(work);
+    return work;
+  };
   plan.runWithoutContext = runWithoutContext;
   plan.needsMachine ||= !hasFastPath;
   plan.fastPath = plan.needsMachine ? undefined : runFast;

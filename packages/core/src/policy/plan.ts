@@ -7,7 +7,6 @@ import type { Results } from '../parts/cache.ts';
 import type { HedgeRules } from '../parts/hedge.ts';
 import type { Layer, runLayers } from '../parts/layer.ts';
 import type { Reporter } from '../report/reporter.ts';
-import type { GuardedWork } from '../run/guarded-work.ts';
 import type { Failure } from '../run/promise-driver.ts';
 import type { Operation, RunOptions } from '../run/run-options.ts';
 import type { Work } from '../run/work.ts';
@@ -51,7 +50,7 @@ export interface TargetPlan {
   everyTarget: (() => Iterable<Target>) | undefined;
   /** One of the run's `targets` that is not in `refused`; undefined: none of them admits. */
   choose:
-    | ((work: GuardedWork, now: number, refused: ReadonlySet<Target> | undefined) => Target | undefined)
+    | ((work: Work, now: number, refused: ReadonlySet<Target> | undefined) => Target | undefined)
     | undefined;
   /** Each creates what one part keeps for a new target. */
   readonly createForTarget: ((target: Target, pooled: boolean) => void)[];
@@ -59,7 +58,7 @@ export interface TargetPlan {
 
 /** How a piece of work is run. */
 export interface RunningPlan {
-  /** Makes the state machine of one piece of work: `Work`, or `GuardedWork` where a part guards attempts. */
+  /** Makes the state machine of one piece of work: with `guards` where a part guards attempts. */
   work: (options: RunOptions | undefined, now: number, patienceEndsAt: number) => Work;
   /** Above 0: the time limit of every attempt. 0: what the target has learnt, or a share of the patience that is left. */
   attemptTimeoutMs: number;

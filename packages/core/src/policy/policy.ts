@@ -24,7 +24,7 @@ export interface Policy<Spec = object> {
   readonly name: string | undefined;
   readonly spec: Spec;
   readonly counters: Counters;
-  /** What the machines read: for `explain`, the simulator and the rooms above. */
+  /** What the machines read: for `explain`, the simulator and the packages above. */
   readonly plan: Plan;
   /** The parts it is made of, whose tables `explain`, `lint` and JSON Schema read. */
   readonly parts: readonly Part[];

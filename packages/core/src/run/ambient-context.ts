@@ -5,7 +5,7 @@ import type { Work } from './work.ts';
 export interface AmbientContext {
   /** When the customer gives up, on the scale of `Clock.now`. */
   readonly patienceEndsAt?: number | undefined;
-  /** Aborts when the customer has gone. */
+  /** Aborts when the customer cancels. */
   readonly signal?: AbortSignal | undefined;
   /** True when a layer upstream retries: then calls made here are attempted once. */
   readonly ownedUpstream?: boolean | undefined;
@@ -16,45 +16,45 @@ export interface AmbientContext {
   readonly idempotencyKey?: string | undefined;
 }
 
-/** Where ambientContext are kept: AsyncLocalStorage, or anything of its shape. */
+/** Keeps the ambient context: AsyncLocalStorage, or anything of its shape. */
 export interface AmbientStore {
   getStore(): AmbientContext | undefined;
   run<T>(ambientContext: AmbientContext | undefined, fn: () => T): T;
-  /** `operation` inside the limits of its own work, for the runs that it makes. */
+  /** Wraps `operation` so that the runs inside it inherit patience, priority and signal of its own attempt. */
   ambient?<T>(work: Work, operation: Operation<T>): Operation<T>;
 }
 
 let store: AmbientStore | undefined;
 
-/** Lets `holdfast/ambient` bring the store: core itself imports nothing of the platform's. */
-export function setAmbientStore(given: AmbientStore | undefined): void {
-  store = given;
+/** Called by `holdfast/ambient`, so that core itself imports nothing of the platform. */
+export function setAmbientStore(newStore: AmbientStore | undefined): void {
+  store = newStore;
 }
 
-/** What surrounds the running code; `undefined` unless `holdfast/ambient` is loaded and an edge has written. */
+/** The ambient context of the running code. Undefined unless `holdfast/ambient` is loaded and an edge has set one. */
 export function ambientContext(): AmbientContext | undefined {
   return store?.getStore();
 }
 
 /**
- * Runs `fn` inside `inner`. Time only shrinks: a later end than the one that already holds is cut to it.
- * Without `holdfast/ambient` this runs `fn` and nothing else.
+ * Runs `fn` with `inner` as its ambient context. Patience only shrinks: a later end than that of the outer context is cut to
+ * it. Without `holdfast/ambient` this just runs `fn`.
  */
 export function withAmbient<T>(inner: AmbientContext, fn: () => T): T {
   if (!store) return fn();
   const outer = store.getStore();
-  // As it is: an edge may make its signal only when somebody asks for it, and it is met here once an event.
+  // Without a copy: `inner.signal` may be a getter that makes the signal when it is first read.
   if (!outer) return store.run(inner, fn);
   const patienceEndsAt = Math.min(inner.patienceEndsAt ?? Infinity, outer.patienceEndsAt ?? Infinity);
   return store.run({ ...outer, signal: outer.signal, ...inner, patienceEndsAt }, fn);
 }
 
-/** `operation` inside the limits of its own work; as it is without `holdfast/ambient`. */
+/** Wraps `operation` so that the runs inside it inherit from its work; returns it as it is without `holdfast/ambient`. */
 export function ambient<T>(work: Work, operation: Operation<T>): Operation<T> {
   return store?.ambient?.(work, operation) ?? operation;
 }
 
-/** Runs `fn` outside of whatever surrounds it: shared flights, pools and intervals serve nobody in particular. */
+/** Runs `fn` without an ambient context: shared calls, pools and intervals belong to no single caller. */
 export function withoutAmbient<T>(fn: () => T): T {
   return store?.getStore() ? store.run(undefined, fn) : fn();
 }

@@ -1,4 +1,4 @@
-/** What a function of the user's says. One that throws has said `otherwise`, and its error surfaces on its own. */
+/** Calls a function of the user. If it throws, returns `otherwise`, and the error surfaces as an uncaught exception. */
 export function callUser<T>(fn: () => T, otherwise: T): T {
   try {
     return fn();

@@ -5,14 +5,14 @@ import { Alarm, type Clock } from '../time/clock.ts';
 import { ambientContext } from './ambient-context.ts';
 import type { RunOptions } from './run-options.ts';
 
-/** How long a caller waits. */
+/** When a run must end, and the signal that cancels it. */
 export interface Deadline {
   readonly startedAt: number;
   readonly endsAt: number;
   readonly signal: AbortSignal | undefined;
 }
 
-/** What holds for a run that starts now: what it asks for, within what surrounds it. */
+/** The deadline of a run that starts now: its own options within the ambient context. */
 export function deadlineOf(
   { clock, patienceMs }: Pick<Plan, 'clock' | 'patienceMs'>,
   { patience, signal }: RunOptions,
@@ -26,7 +26,7 @@ export function deadlineOf(
 
 type EarlyStop = 'cancelled' | 'patience_too_short';
 
-/** What `promise` gives; or, when the caller leaves or patience ends before that, what `instead` makes of it. */
+/** Settles like `promise`; if the signal aborts or patience ends before that, resolves with what `instead` returns. */
 export function withDeadline<T>(
   promise: Promise<T>,
   clock: Clock,

@@ -5,7 +5,6 @@ import { Attempt, GuardedAttempt } from './attempt.ts';
 import { notifyWait, stepAt } from './driver.ts';
 import { needsMachineFor, type Refused, refuseFast } from './fast-refusal.ts';
 import { settleSuccess, startAttempt } from './guarded-attempt.ts';
-import type { GuardedWork } from './guarded-work.ts';
 import { follow, type Run, returnOrThrow, run, soon, unwrap } from './promise-driver.ts';
 import type { Operation, RunOptions } from './run-options.ts';
 import { runOptionsError } from './run-options.ts';
@@ -246,7 +245,7 @@ class FastAttempt<T> extends GuardedAttempt {
   }
 
   /** Builds the state machine, which goes on from here. */
-  machine(): { work: GuardedWork; run: Run<T> } {
+  machine(): { work: Work; run: Run<T> } {
     const work = guardedMachineFor(this, this.options);
     const { run, promise } = follow(work, this.operation, undefined, returnOrThrow<T>);
     this.run = run;
@@ -260,13 +259,9 @@ function judgeValue(plan: Plan, options: RunOptions | undefined, value: unknown)
   return isJudged(plan, options, value) ? judge(plan, options, { ok: true, value }) : okay;
 }
 
-function guardedMachineFor(guarded: GuardedAttempt, options: RunOptions | undefined): GuardedWork {
+function guardedMachineFor(guarded: GuardedAttempt, options: RunOptions | undefined): Work {
   const { plan, targetState, startedAt, patienceEndsAt } = guarded;
-  const work = plan.work(
-    options,
-    plan.needsClock ? startedAt : plan.clock.now(),
-    patienceEndsAt,
-  ) as GuardedWork;
-  work.adopt(guarded, targetState.budget);
+  const work = plan.work(options, plan.needsClock ? startedAt : plan.clock.now(), patienceEndsAt);
+  work.guards!.adopt(guarded, targetState.budget);
   return work;
 }

@@ -5,8 +5,8 @@ import type { Failure } from './promise-driver.ts';
 import type { RunOptions } from './run-options.ts';
 
 /**
- * The short way of an open breaker: a refusal must cost less than the work it refuses, so no machine is built for it. Undefined
- * where the long way has to find out.
+ * Refuses at an open breaker without a state machine: a refusal must cost less than the work it refuses. Undefined: take the
+ * long way.
  */
 export function refuseFast(plan: Plan, options: RunOptions | undefined): Refused | undefined {
   if (plan.waitsForBreaker || plan.reporter?.isHeard() || (options && needsMachineFor(options)))
@@ -25,12 +25,12 @@ export function refuseFast(plan: Plan, options: RunOptions | undefined): Refused
   return new Refused(plan.name, name, admitsAt - now);
 }
 
-/** Whether a run asks for what only the machine can do: to be left, to hurry, to choose, to tell those inside. */
+/** Whether a run has options that need the state machine from the start. */
 export function needsMachineFor({ signal, patience, targets, ambient }: RunOptions): boolean {
   return (signal ?? patience ?? targets ?? ambient) !== undefined;
 }
 
-/** A failure whose error and story are made when they are read; the error remembers it, and not a story that few will read. */
+/** A failure whose error and story are made when they are read. The error keeps this object, from which `storyOf` makes the story. */
 export class Refused implements Failure<never>, RunEnding {
   readonly ok = false;
   readonly thrown = true;

@@ -4,18 +4,18 @@ import type { Plan } from '../policy/plan.ts';
 import { ExpiredError, isExpired } from '../report/errors.ts';
 import type { GuardedAttempt } from './attempt.ts';
 
-/** A breaker's ticket lives a second longer than its attempt. */
+/** The lease of a breaker's ticket ends one second after the attempt's time limit. */
 const ticketGraceMs = 1000;
-/** The lease of an attempt that has no limit in time. */
+/** The lease of an attempt without a time limit. */
 const unlimitedLeaseMs = 60_000;
-/** However many attempts are left, each has at least a tenth of the patience. */
+/** Patience is shared among at most ten attempts, however many are left. */
 const sharesMax = 10;
-/** And no less than this, or ever shorter ones would never reach the end of it. */
+/** The shortest share: ever shorter ones would never reach the end of patience. */
 const shareMinMs = 1;
 
 /**
- * Starts an attempt that has passed all guards but the last: half-open, a breaker admits only so many at once, whoever
- * passed its first look. Undefined: it refuses; a permit that was taken is still to be returned.
+ * Starts an attempt that has passed all guards but the last: the breaker gives it a ticket. Undefined: a half-open breaker
+ * has no probe left, and the caller returns the permit of the bulkhead.
  */
 export function startAttempt<F extends GuardedAttempt>(
   Kind: new (...args: ConstructorParameters<typeof GuardedAttempt>) => F,
@@ -24,7 +24,7 @@ export function startAttempt<F extends GuardedAttempt>(
   attempt: number,
   now: number,
   patienceEndsAt: number,
-  /** This attempt is not result less time, where the limit is not said: twice what was too short for the one before. */
+  /** With a learning limit, the attempt has at least this long: twice what was too short for the one before. */
   leastMs = 0,
 ): F | undefined {
   const { attemptTimeoutMs } = plan;
@@ -81,13 +81,13 @@ export function extendedEnd(guarded: GuardedAttempt, mayRetry: boolean): number 
   );
 }
 
-/** Of so many successes of a target, one is counted at its own time. */
+/** The clock is read for one success in eight; the others reuse that timestamp. */
 const timedEvery = 8;
 
 /**
- * Whether the end of an attempt that went well has to be timed: to look at the clock takes longer than anything else that a
- * success needs. Where nothing depends on how long attempts take, and none can be slow because it is given up before, only
- * the counts of a closed breaker are left, and in those a few successes may stand where the last one was counted that was timed.
+ * Whether to read the clock at the end of a successful attempt, which takes longer than everything else that a success needs.
+ * Where nothing depends on latency, and attempts time out before they are slow, only the counts of a closed breaker need a
+ * time, and one that is eight successes old will do.
  */
 export function isEndTimed({ plan, targetState: target }: GuardedAttempt): boolean {
   const { breaker, bulkhead, latency, health, throttle } = target;
@@ -97,7 +97,7 @@ export function isEndTimed({ plan, targetState: target }: GuardedAttempt): boole
   return target.untimed === 0;
 }
 
-/** Takes in what an attempt says of its target: `ok` and `fatal` are answers, `ignored` is nothing, the rest failures. */
+/** Counts an outcome for its target: `ok` and `fatal` are answers, `ignored` is not counted, the rest are failures. */
 export function settleAttempt(guarded: GuardedAttempt, now: number, judged: Judgement): void {
   const { targetState: target, ticket } = guarded;
   const { breaker, autoTimeout, health, latency, throttle } = target;
@@ -120,7 +120,7 @@ export function settleAttempt(guarded: GuardedAttempt, now: number, judged: Judg
   if (!guarded.abandoned) guarded.release(now);
 }
 
-/** The end of work whose first attempt went well, before there was need of a machine. */
+/** Ends work on the fast path, whose first attempt succeeded. */
 export function settleSuccess(guarded: GuardedAttempt, judged: Judgement): void {
   const { plan, targetState, startedAt } = guarded;
   settleAttempt(guarded, isEndTimed(guarded) ? plan.clock.now() : startedAt, judged);
@@ -129,8 +129,8 @@ export function settleSuccess(guarded: GuardedAttempt, judged: Judgement): void 
 }
 
 /**
- * The error of an attempt whose time is up: its own limit, or the end of all patience. Its cause is the last real error,
- * past any of ours: one on top of the other they would grow with the attempts.
+ * The error of an attempt that times out: at its own limit, or at the end of patience. Its cause is the last error of the
+ * operation, never another timeout of ours: a chain of them would grow with the attempts.
  */
 export function expiryOf(
   guarded: GuardedAttempt,

@@ -1,5 +1,5 @@
 import { thrownBy } from '../classify/classifier.ts';
-import { decide, done, type Facts, type History } from '../decide/decide.ts';
+import { decide, done, type History } from '../decide/decide.ts';
 import type { Classifier, Judgement, Outcome, OutcomeClass } from '../decide/outcome.ts';
 import type { StopReason, Verdict } from '../decide/verdict.ts';
 import type { RetryBudget } from '../machines/budget.ts';
@@ -9,25 +9,28 @@ import { isExpired } from '../report/errors.ts';
 import { endedInside, nextSerial, type Story, type StoryAttempt } from '../report/story.ts';
 import { Attempt } from './attempt.ts';
 import { callUser } from './call-user.ts';
+import type { Guards } from './guards.ts';
 import type { RunOptions } from './run-options.ts';
 import { DONE, type Driver, SEND, STOP, type Step, WAIT } from './step.ts';
 
 /**
- * One piece of work on its way through a policy: a synchronous state machine that performs nothing itself.
- * The async shell drives it with promises, the simulator with events; both get the same steps.
+ * One piece of work on its way through a policy: a synchronous state machine that performs nothing itself. Its driver asks
+ * for steps and performs them: with promises, with sockets or in the simulator.
  */
 export class Work implements History {
   declare readonly plan: Plan;
   declare readonly options: RunOptions | undefined;
   declare readonly startedAt: number;
-  /** When it began, among all runs and attempts. */
+  /** Counts runs and attempts by when they began. */
   declare serial: number;
   declare readonly patienceEndsAt: number;
   declare attempt: number;
   declare previousDelayMs: number;
-  /** What forbids any repetition, if something does. */
+  /** The reason that forbids any retry, if there is one. */
   declare retryVeto: StopReason | undefined;
-  /** Whose state the run belongs to, where guards stand around its attempts. */
+  /** What stands between the work and its target; absent where no part guards attempts. */
+  declare guards: Guards | undefined;
+  /** The target of the run, where there are guards. */
   declare target: Target | undefined;
   declare budget: RetryBudget | undefined;
   declare payment: Payment;
@@ -37,16 +40,16 @@ export class Work implements History {
   declare wakeAt: number;
   /** True from a verdict to retry until the next attempt. */
   declare backingOff: boolean;
-  /** What the latest attempt gave; in the end, what the work gives. */
+  /** What the latest attempt returned or threw; in the end, the result of the work. */
   declare result: unknown;
   /** `result` is a value that was judged a failure, such as a response: it is returned, not thrown. */
   declare resultIsValue: boolean;
   declare stop: StopReason | undefined;
-  /** On the scale of the clock; −1 while it goes on. */
+  /** On the scale of the clock; −1 while the work goes on. */
   declare endedAt: number;
   declare log: StoryAttempt[];
   declare inner: Story | undefined;
-  /** Who performs the steps that come from a queue. */
+  /** Performs the steps that come from the bulkhead's queue. */
   declare driver: Driver | undefined;
 
   constructor(plan: Plan, options: RunOptions | undefined, now: number, patienceEndsAt: number) {
@@ -58,6 +61,7 @@ export class Work implements History {
     this.attempt = 0;
     this.previousDelayMs = 0;
     this.retryVeto = undefined;
+    this.guards = undefined;
     this.target = undefined;
     this.budget = undefined;
     this.payment = NONE;
@@ -77,17 +81,19 @@ export class Work implements History {
     return this.options?.idempotent !== false;
   }
 
-  /** The first step; of a caller who has left already, the last. */
+  /** The first step. With a signal that has aborted already, it is the last. */
   begin(now: number, signal?: AbortSignal): Step {
     const { plan } = this;
+    if (this.guards) this.target = plan.targetOf?.(this.options, now);
     plan.counters.operations++;
     if (!signal?.aborted) this.budget = plan.budgetOf?.(this, now);
     plan.reporter?.started(this, now);
     return signal?.aborted ? this.cancel(now, signal.reason) : this.send(now);
   }
 
-  /** The next attempt, past whatever stands before it. */
-  send(_now: number): Step {
+  /** Sends the next attempt, if the guards admit it. */
+  send(now: number): Step {
+    if (this.guards) return this.guards.send(now);
     this.backingOff = false;
     this.wakeAt = Infinity;
     this.plan.counters.attempts++;
@@ -95,32 +101,34 @@ export class Work implements History {
     return SEND;
   }
 
-  /** The alarm set for `wakeAt` rang. A busy thread may have been late to notice. */
+  /** The alarm that was set for `wakeAt` rang. On a busy thread it may ring late. */
   alarm(now: number): Step {
+    if (this.guards && (this.guards.paused || !this.backingOff)) return this.guards.alarm(now);
     if (this.plan.killSwitch.isOn) return this.giveUp(now, 'kill_switch', this.result);
     return now < this.patienceEndsAt ? this.send(now) : this.giveUp(now, 'patience_too_short', this.result);
   }
 
-  /** The caller has left: whatever is in guarded or waiting is result up. */
+  /** Cancels the work: attempts in flight are abandoned, and waits end. */
   cancel(now: number, reason: unknown): Step {
+    this.guards?.cancel(now, reason);
     this.resultIsValue = false;
     if (!this.backingOff) this.current?.abandon(now, reason);
     return this.giveUp(now, 'cancelled', reason);
   }
 
-  /** An attempt gave a value; what to do next. */
+  /** The step after an attempt returned a value. */
   succeeded(now: number, attempt: Attempt, value: unknown): Step {
     if (isJudged(this.plan, this.options, value)) {
       return this.settled(now, attempt, { ok: true, value });
     }
     this.result = value;
-    this.learn(now, attempt, okay);
+    this.guards?.learn(now, attempt, okay);
     return this.finish(now, attempt, okay);
   }
 
-  /** An attempt is over; what to do next. */
+  /** The step after an attempt has ended. */
   settled(now: number, attempt: Attempt, outcome: Outcome, judged: Judgement = this.judge(outcome)): Step {
-    // The caller may leave in whatever is asked here: in a classifier, a backoff, a listener.
+    // Classifiers, backoffs and listeners are user code, and may cancel the run.
     if (this.stop) {
       this.isLate(now, attempt);
       return STOP;
@@ -128,14 +136,14 @@ export class Work implements History {
     const { plan } = this;
     const result = outcome.ok ? outcome.value : outcome.error;
     this.result = result;
-    this.learn(now, attempt, judged);
+    this.guards?.learn(now, attempt, judged);
     if (judged.class === 'ok') return this.finish(now, attempt, judged);
 
     if (this.payment !== NONE) this.budget?.retryFailed(now, this.payment === POSTPAID);
     this.payment = NONE;
     this.resultIsValue = outcome.ok;
     this.inner = endedInside(result, attempt.serial);
-    // Of one that was over by our own limit, a run inside has not result up: it was told to leave.
+    // If we timed the attempt out, a nested run failed because we aborted it: that is not its verdict.
     if (this.inner && !attempt.abandoned) this.retryVeto ??= 'not_owner';
     if (plan.killSwitch.isOn) this.retryVeto ??= 'kill_switch';
     const asked = this.options?.retryVeto;
@@ -152,10 +160,10 @@ export class Work implements History {
       outcome: result,
       verdict,
     };
-    // An empty array that is pushed to makes room for seventeen.
+    // Pushing to an empty array would reserve room for seventeen.
     if (this.log === none) this.log = [told];
     else {
-      // How it began and how it goes now: attempts may be unlimited, what is kept of them is not.
+      // Attempts may be unlimited, and the log keeps the first and the last 99 of them.
       if (this.log.length === logMax) this.log.splice(1, 1);
       this.log.push(told);
     }
@@ -173,7 +181,8 @@ export class Work implements History {
   }
 
   finish(now: number, attempt: Attempt, judged: Judgement): Step {
-    // Of what the attempt says of its target, somebody may have heard who made the caller leave.
+    this.guards?.finish(now, attempt);
+    // `learn` may have fired a breaker listener that cancelled this run.
     if (this.stop) return STOP;
     const { counters, reporter } = this.plan;
     this.endedAt = now;
@@ -212,49 +221,52 @@ export class Work implements History {
     return { policy: this.plan.name, attempts: this.attempt, tookMs, stop, log, inner };
   }
 
-  judge(outcome: Outcome): Judgement {
+  /** Whether the work no longer waits for an attempt that ends now. What the attempt held is released then. */
+  isLate(now: number, attempt: Attempt): boolean {
+    return this.guards ? this.guards.isLate(now, attempt) : this.endedAt >= 0;
+  }
+
+  /** The final result: where the guards refused before anything was called, an error that says so. */
+  refusal(): unknown {
+    return this.guards ? this.guards.refusal() : this.result;
+  }
+
+  private judge(outcome: Outcome): Judgement {
+    // A timeout of ours is a failure of the target that may well pass.
+    if (this.guards && !outcome.ok && isExpired(outcome.error)) return { class: 'transient' };
     return judge(this.plan, this.options, outcome);
   }
 
-  decide(now: number, judged: Judgement, payment: Payment): Verdict {
-    return decide(this.plan, this, judged, this.facts(now, payment));
-  }
-
-  facts(now: number, payment: Payment): Facts {
-    const tokens = this.budget ? this.budget.tokens(now, payment === POSTPAID) : 1;
-    return { now, roll: this.plan.random(), tokens, expectedAttemptMs: 0, admitsAt: now };
-  }
-
-  /** What an outcome says of the target. */
-  learn(_now: number, _attempt: Attempt, _judged: Judgement): void {}
-
-  /** Whether the work had stopped waiting for a call that settles now: then what it held goes back, and no more. */
-  isLate(_now: number, _attempt: Attempt): boolean {
-    return this.endedAt >= 0;
-  }
-
-  /** The error of work that was refused before anything was called. */
-  refusal(): unknown {
-    return this.result;
+  private decide(now: number, judged: Judgement, payment: Payment): Verdict {
+    const { guards, budget, plan } = this;
+    const hinted = guards ? guards.withHint(now, judged) : judged;
+    if (!hinted) return race;
+    return decide(plan, this, hinted, {
+      now,
+      roll: plan.random(),
+      tokens: budget ? budget.tokens(now, payment === POSTPAID) : 1,
+      expectedAttemptMs: guards ? guards.expectedAttemptMs() : 0,
+      admitsAt: guards ? guards.admitsAt(now) : now,
+    });
   }
 }
 
-/** Whether a value has to be judged at all: most are simply good. */
+/** Whether a value is judged at all. Most are simply successes. */
 export function isJudged(plan: Plan, options: RunOptions | undefined, value: unknown): boolean {
   return options?.classify !== undefined || plan.judgesValues > (typeof value === 'object' ? 0 : 1);
 }
 
-/** What the classifiers say of an outcome: the run's own, then the policy's. */
+/** Judges an outcome: by the run's own classifier, then by the policy's. */
 export function judge(plan: Plan, options: RunOptions | undefined, outcome: Outcome): Judgement {
   const { epochMs } = plan.clock;
   const answer = askCaller(options, outcome, epochMs) ?? plan.classify(outcome, epochMs);
   const judged = typeof answer === 'object' ? answer : { class: answer ?? (outcome.ok ? 'ok' : 'fatal') };
-  // Whatever is said of it, an error is no result; and what is no class, such as a promise of one, repeats nothing.
+  // An error is never `ok`, and an answer that is no class, such as a promise, retries nothing.
   const isKnown = classes.includes(judged.class) && (outcome.ok || judged.class !== 'ok');
   return isKnown ? judged : { class: outcome.ok ? 'ok' : 'fatal' };
 }
 
-/** What the run's own classifier says. One that throws is told of, and ends the retries, as the policy's do. */
+/** The judgement of the run's own classifier. If it throws, that is reported and ends the retries. */
 function askCaller(
   options: RunOptions | undefined,
   outcome: Outcome,
@@ -284,21 +296,22 @@ export type Payment =
   | typeof PREPAID_TIMEOUT
   | typeof REFUNDED
   | typeof POSTPAID;
-/** There is none. */
+/** There is no retry under way. */
 const NONE = 0;
-/** With a token, whatever comes of it. */
+/** With a token, whether it succeeds or fails. */
 const PREPAID = 1;
-/** With a token, which a quick answer gives back. */
+/** With a token that a quick answer gives back. */
 export const PREPAID_TIMEOUT = 2;
-/** With a token that is result back. */
+/** With a token that success gives back. */
 export const REFUNDED = 3;
 /** With a token if it fails. */
 const POSTPAID = 4;
 
 const classes: readonly OutcomeClass[] = ['ok', 'transient', 'throttled', 'fatal', 'ignored'];
 
-/** More attempts than this are not kept in a story. */
+/** How many attempts a story keeps. */
 const logMax = 100;
 
 const okay: Judgement = { class: 'ok' };
 const none: StoryAttempt[] = [];
+const race: Verdict = { kind: 'race' };
