@@ -11,7 +11,7 @@ export function ensure(condition: unknown, what: string): asserts condition {
   if (!condition) throw new ConformanceError(what);
 }
 
-/** Compares plain data; an `expected` object may leave out what does not matter. */
+/** Compares plain data. Fields that `expected` does not have are ignored. */
 export function expectLike(actual: unknown, expected: unknown, what: string): void {
   ensure(isLike(actual, expected), `${what}: expected ${show(expected)}, got ${show(actual)}`);
 }

@@ -6,7 +6,7 @@ import { type Check, checksOf } from './stage.ts';
 const check = checksOf(['broker', 'ledger']);
 const handler = 'view@1';
 
-/** Effects once: marks and commits that go with the settlement. */
+/** Marks and commits are written together with the settlement. */
 export const effectChecks: readonly Check[] = [
   check('writes marks with the settlement, or not at all', ['marksWithSettlement'], async (stage) => {
     const topic = await stage.topic();
@@ -96,7 +96,7 @@ export const effectChecks: readonly Check[] = [
       );
       const marks = [a, b, c].map((delivery) => ({ handler, eventId: delivery!.id }));
       expectLike(await stage.ledger.isMarked(marks), [true, false, false], 'the marks that are there');
-      // The lease of one that failed is still good: it is the consumer who decides what is to become of it.
+      // After a failed commit the lease is still valid, because the consumer decides how to settle the event.
       await stage.settle(stage.retry(b!, 0), { lease: c!.lease, kind: 'return' });
     },
   ),
@@ -120,7 +120,7 @@ export const effectChecks: readonly Check[] = [
       'one answer for each',
     );
     const marks = deliveries.map(({ id }) => ({ handler, eventId: id }));
-    // A mark that stayed would tell the next attempt that there is nothing left to do.
+    // If the mark stayed, the next attempt would not make the effect.
     expectLike(await stage.ledger.isMarked(marks), [false, false, true, false], 'the marks that are there');
   }),
 
@@ -177,7 +177,7 @@ export const effectChecks: readonly Check[] = [
   }),
 ];
 
-/** Waits only for what has to be waited for: a synchronous transaction cannot. */
+/** Awaits only promises, because a synchronous transaction cannot wait. */
 function quietly(published: unknown): void | Promise<void> {
   if (published instanceof Promise) return published.then(() => {});
 }

@@ -4,7 +4,7 @@ import { act, type Check, checksOf, payloads, storyOf } from './stage.ts';
 
 const check = checksOf(['broker']);
 
-/** Order, fairness, suspects, controls, lists: what happens between many events. */
+/** Order, fairness, suspects, controls and lists. */
 export const flowChecks: readonly Check[] = [
   check(
     'keeps later events of a key behind one in hand, and lets other keys flow',
@@ -179,7 +179,7 @@ export const flowChecks: readonly Check[] = [
     expectLike(head.payload, 'a1', 'the head comes first');
     await stage.settle(stage.retry(head, 0));
     const run = payloads(await stage.lease(topic, { runMax: 3 }));
-    // An engine that gives no runs had only one in hand, and has only one suspect.
+    // An engine without runs leased only one event, so it has only one suspect.
     expectLike(run, inHand.length > 1 ? ['a1'] : ['a1', 'a2', 'a3'].slice(0, run.length), 'the head alone');
   }),
 

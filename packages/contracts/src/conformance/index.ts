@@ -14,7 +14,7 @@ export { ConformanceError } from './assertions.ts';
 export type { Harness } from './harness.ts';
 export type { Check, Contract, Means } from './stage.ts';
 
-/** Everything that the contracts demand, as data: a name, what it needs, and a function that throws if it is not so. */
+/** Everything that the contracts require, as data: a name, what it needs, and a function that throws if the engine fails it. */
 export const conformanceChecks: readonly Check[] = [
   ...publishChecks,
   ...leaseChecks,
@@ -27,7 +27,7 @@ export const conformanceChecks: readonly Check[] = [
   ...rateLimitChecks,
 ];
 
-/** The few functions of a test runner that are used: those of Vitest, Jest and `node:test` will do. */
+/** The functions of a test runner that are used here. Those of Vitest, Jest and `node:test` fit. */
 export interface Runner {
   describe(name: string, suite: () => void): unknown;
   test: TestFunction & { skip: (name: string, test: () => void) => unknown };
@@ -36,18 +36,18 @@ export interface Runner {
 type TestFunction = (name: string, test: () => Promise<void>) => unknown;
 
 export interface ConformanceOptions<Tx> extends Runner {
-  /** Of the engine, for the report. */
+  /** The name of the engine, for the report. */
   readonly name: string;
-  /** The contracts that the engine has. */
+  /** The contracts that the engine implements. */
   readonly contracts: readonly Contract[];
   readonly features: Features;
-  /** What its harness can do besides: what it cannot is skipped, and said. */
+  /** The optional methods that its harness has. Checks that need another one are skipped, with the reason. */
   readonly means?: readonly Means[];
-  /** Called for each check. */
+  /** Called once for each check. */
   create(): Promise<Harness<Tx>>;
 }
 
-/** Declares one test for each check; those an engine cannot pass are skipped by name, with the reason. */
+/** Declares one test for each check. Checks that need a missing feature are skipped by name, with the reason. */
 export function conformance<Tx>(options: ConformanceOptions<Tx>): void {
   const { describe, test } = options;
   for (const contract of ['broker', 'ledger', 'triage', 'rateLimits'] as const) {
@@ -62,18 +62,18 @@ export function conformance<Tx>(options: ConformanceOptions<Tx>): void {
   }
 }
 
-/** Runs one check on a fresh harness; rejects with what is wrong. */
+/** Runs one check on a new harness. Rejects with what is wrong. */
 export async function runCheck<Tx>(check: Check, create: () => Promise<Harness<Tx>>): Promise<void> {
   const harness = await create();
   try {
-    // What a check does with a transaction it does through the harness that made it.
+    // Checks use transactions only through the harness that made them, so their type does not matter here.
     await check.run(new Stage(harness as Harness));
   } finally {
     await harness.dispose();
   }
 }
 
-/** Why an engine is not asked this; `undefined` when it is. */
+/** Why a check is skipped for an engine; `undefined` when it is run. */
 export function whySkipped(
   check: Check,
   engine: Pick<ConformanceOptions<unknown>, 'contracts' | 'features' | 'means'>,

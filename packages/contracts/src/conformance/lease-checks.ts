@@ -6,7 +6,7 @@ import { act, type Check, checksOf, note, payloads, storyOf } from './stage.ts';
 
 const check = checksOf(['broker']);
 
-/** Leases and settlements: who has an event in hand, and what becomes of it. */
+/** Leases and settlements. */
 export const leaseChecks: readonly Check[] = [
   check('gives an event to one only', [], async (stage) => {
     const topic = await stage.topic();
@@ -37,7 +37,7 @@ export const leaseChecks: readonly Check[] = [
         deliveries.length > 0 && deliveries.length <= most,
         `${bytesMax} bytes are 1 to ${most} events, got ${deliveries.length}`,
       );
-      // Queues do not know what waits.
+      // Engines on message queues do not know when the next event is due.
       ensure((nextDueInMs ?? 0) === 0, `the rest is due now, got ${nextDueInMs}`);
       given.push(...payloads(deliveries));
     }
@@ -298,7 +298,7 @@ export const leaseChecks: readonly Check[] = [
   ),
 
   check('settles an event whatever characters its error has, and those beside it', [], async (stage) => {
-    // The last one is cut in the middle of a character.
+    // The last text ends in the middle of a surrogate pair.
     for (const message of ['a\0b', 'a\ud800b', `${'a'.repeat(511)}\u{1f600}`]) {
       const topic = await stage.topic();
       await stage.publish(topic, ['odd', 'plain']);
@@ -340,7 +340,7 @@ export const leaseChecks: readonly Check[] = [
 
 type Stage = Parameters<Check['run']>[0];
 
-/** The event whose lease has ended: a suspect where the engine tells them. */
+/** Leases the event whose lease has ended: a suspect, if the engine detects suspects. */
 async function again(stage: Stage, topic: string, leaseMs = 50 * stage.unitMs) {
   const suspects = stage.engine.features.suspects === true;
   return stage.takeOne(topic, { owner: 'worker-2', leaseMs, ...(suspects && { suspects }) });

@@ -71,7 +71,7 @@ export const rateLimitChecks: readonly Check[] = [
   }),
 ];
 
-/** One every four units, after a burst. */
+/** A limit of one request every 4 units, with a burst. */
 function limitOf(stage: Stage, burst: number): RateTake {
   return { key: stage.name('key'), ratePerMs: 1 / (4 * stage.unitMs), burst };
 }

@@ -9,7 +9,7 @@ import { parkMany } from './triage-checks.ts';
 
 const check = checksOf(['triage']);
 
-/** Replays: durable operations that release each event once, carefully. */
+/** Replays: durable operations that release each event once. */
 export const replayChecks: readonly Check[] = [
   check('refuses to replay everything', [], async (stage) => {
     for (const filter of [{}, { status: 'parked' as const }, { text: '' }]) {
@@ -245,7 +245,7 @@ export const replayChecks: readonly Check[] = [
   }),
 ];
 
-/** Where a settlement tells the triage what became of a replay. */
+/** For engines whose settlements report the outcome of a replay to the triage. */
 const settled = checksOf(['broker', 'triage']);
 
 export const settledReplayChecks: readonly Check[] = [
@@ -260,7 +260,7 @@ export const settledReplayChecks: readonly Check[] = [
           await stage.settle(stage.park(await stage.takeOne(topic)));
           const replay = await begin(stage, { filter: { ids: [id!] } });
           await stage.triage.replays.select(replay.id, 1);
-          // A producer, or another who runs an earlier replay of it, was first.
+          // A producer, or an earlier replay, has published the event before.
           await stage.publish(topic, ['a'], { id: id! });
           const held = isInHand ? await stage.takeOne(topic) : undefined;
           await stage.triage.replays.release(replay.id, 1, (to, events) => stage.broker.publish(to, events));
@@ -281,10 +281,10 @@ function begin(stage: Stage, request: Partial<ReplayRequest>): Promise<ReplayOpe
   return stage.triage.replays.begin({ ...defaultReplay, filter: {}, ...request }, act);
 }
 
-/** Steps that an operation of a few hundred events can need; one that needs more is stuck. */
+/** More steps than an operation of a few hundred events can need. */
 const stepsMax = 2000;
 
-/** Takes steps until the operation is over; gives what was released. */
+/** Takes steps until the operation has ended. Returns what was released. */
 async function run(
   stage: Stage,
   id: string,

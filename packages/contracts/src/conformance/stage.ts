@@ -14,17 +14,17 @@ import type { Harness } from './harness.ts';
 export type Contract = 'broker' | 'ledger' | 'triage' | 'rateLimits';
 export type Means = 'reopen' | 'dieAfterWrites' | 'effect';
 
-/** One thing that an engine must do. Its name completes "the engine …". */
+/** One requirement for an engine. Its name completes "the engine …". */
 export interface Check {
   readonly name: string;
   readonly contracts: readonly Contract[];
   readonly needs: readonly FeatureName[];
-  /** What the harness must be able to do for it. */
+  /** The optional methods that the harness must have. */
   readonly means: readonly Means[];
   run(stage: Stage): Promise<void>;
 }
 
-/** Says a check in one expression. */
+/** Returns a function that makes checks of these contracts. */
 export function checksOf(contracts: readonly Contract[]) {
   return (
     name: string,
@@ -43,10 +43,10 @@ function isMeans(need: string): need is Means {
   return need === 'reopen' || need === 'dieAfterWrites' || need === 'effect';
 }
 
-/** Asked so often for what should be there before it is given up: engines may give less than was asked for. */
-const asksMax = 20;
+/** `take` leases up to 20 times, because an engine may lease fewer events than requested. */
+const leasesMax = 20;
 
-/** What checks say and see, in few words. */
+/** Short methods for checks: to publish, lease, settle and compare. */
 export class Stage {
   readonly harness: Harness;
   readonly unitMs: number;
@@ -89,7 +89,7 @@ export class Stage {
     return topic;
   }
 
-  /** Publishes one event for each payload, all of the same key or none. */
+  /** Publishes one event for each payload. `rest` applies to all of them. */
   async publish(topic: string, payloads: readonly string[], rest: Partial<NewEvent> = {}): Promise<string[]> {
     const published = await this.broker.publish(
       topic,
@@ -102,7 +102,7 @@ export class Stage {
     return this.harness.passTime(units * this.unitMs);
   }
 
-  /** One lease, as it comes. */
+  /** One lease, with whatever it brings. */
   async lease(topic: string, request: Partial<LeaseRequest> = {}): Promise<readonly Delivery[]> {
     const { deliveries } = await this.broker.lease(topic, {
       owner: 'worker-1',
@@ -113,10 +113,10 @@ export class Stage {
     return deliveries;
   }
 
-  /** Leases until `count` events are there, or it is clear that they do not come. */
+  /** Leases until it has `count` events. Fails after 20 leases. */
   async take(topic: string, count: number, request: Partial<LeaseRequest> = {}): Promise<Delivery[]> {
     const taken: Delivery[] = [];
-    for (let asks = 0; asks < asksMax && taken.length < count; asks++) {
+    for (let leases = 0; leases < leasesMax && taken.length < count; leases++) {
       const more = await this.lease(topic, { limit: count - taken.length, ...request });
       if (more.length === 0) await this.pass(0.05);
       taken.push(...more);
@@ -135,7 +135,7 @@ export class Stage {
     expectLike(payloads(given), [], why);
   }
 
-  /** Settles, and demands that all of it takes effect. */
+  /** Settles. Fails unless all settlements take effect. */
   async settle(...batch: Settlement[]): Promise<void> {
     expectLike(
       await this.broker.settle(batch),
@@ -156,12 +156,12 @@ export class Stage {
     return this.settle({ lease: delivery.lease, kind: 'ack' });
   }
 
-  /** The other process on the same storage; from now on the checks speak to it. */
+  /** Opens the storage as another process would. From now on the check uses that engine. */
   async reopen(): Promise<void> {
     this.engine = await this.harness.reopen!();
   }
 
-  /** An event in the parking lot, wherever that is. */
+  /** An event in the parking lot, which is the triage or a topic. */
   async parked(
     topic: string,
     id: string,
@@ -170,7 +170,7 @@ export class Stage {
     return (await this.lease(parkedTopic(topic))).find((delivery) => delivery.id === id);
   }
 
-  /** A retry that is decided, with error and story. */
+  /** A `retry` settlement with error and story. */
   retry({ lease, attempt }: Delivery, units: number): Settlement & { kind: 'retry' } {
     return { lease, kind: 'retry', delayMs: units * this.unitMs, error: note, story: storyOf(attempt) };
   }
@@ -179,7 +179,7 @@ export class Stage {
     return { lease, kind: 'park', stop: 'attempts_exhausted', error: note, story: storyOf(attempt) };
   }
 
-  /** Something to park without a broker. */
+  /** An event to park without a broker. */
   newlyParked(id: string, rest: Partial<NewlyParked> = {}, error: ErrorNote = note): NewlyParked {
     const topic = `${this.harness.prefix ?? ''}orders`;
     return {

@@ -6,7 +6,7 @@ import { act, type Check, checksOf, note, type Stage } from './stage.ts';
 
 const check = checksOf(['triage']);
 
-/** The parking lot as people see it: find, group, edit, discard. */
+/** The parking lot for operators: find, group, edit, discard. */
 export const triageChecks: readonly Check[] = [
   check('keeps all of a parked event, and parks it once', [], async (stage) => {
     const event = stage.newlyParked(stage.name('event'), {
@@ -279,7 +279,7 @@ export const triageChecks: readonly Check[] = [
   }),
 ];
 
-/** For the checks of replays: events of one tenant, so that a filter finds them and no others. */
+/** Parks events of one tenant, so that a filter can select exactly these. */
 export async function parkMany(
   stage: Stage,
   count: number,
