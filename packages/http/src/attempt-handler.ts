@@ -1,47 +1,47 @@
-import { Alarm } from 'holdfast';
+import { Timer } from 'holdfast';
 import type { GuardedAttempt } from 'holdfast/machines';
 import type { Dispatcher } from 'undici';
-import type { Answer } from './classify-response.ts';
-import type { Exchange } from './exchange.ts';
-import { ReadAhead, readAheadMax, readOverMax, readOverMs } from './read-ahead.ts';
+import type { ResponseHead } from './classify-response.ts';
+import type { InterceptedRequest } from './intercepted-request.ts';
+import { drainMax, drainMs, ReadAhead, readAheadMax } from './read-ahead.ts';
 
 type Handler = Required<Dispatcher.DispatchHandler>;
 type Headers = Parameters<Handler['onResponseStart']>[2];
 
-/** The response is awaited. */
+/** The response has not come yet. */
 const WAITING = 0;
-/** It has come and is held back, because it may be what the caller gets in the end. */
+/** The response has come and is held: if no attempt follows, the caller gets it. */
 const HELD = 1;
-/** It is the caller's. */
+/** The caller gets the response. */
 const PASSED = 2;
-/** It is nobody's: what comes is thrown away. */
+/** The response is thrown away. */
 const DROPPED = 3;
 
-/** One attempt of an exchange, as undici sees it. */
-export class Sending implements Dispatcher.DispatchHandler {
-  declare readonly flight: GuardedAttempt;
-  declare private readonly exchange: Exchange;
+/** undici's handler of one attempt. */
+export class AttemptHandler implements Dispatcher.DispatchHandler {
+  declare readonly attempt: GuardedAttempt;
+  declare private readonly request: InterceptedRequest;
   declare controller: Dispatcher.DispatchController | undefined;
-  /** Where redirects have led from so far, if an interceptor below follows them; it grows meanwhile. */
+  /** The URLs of followed redirects, in a list that an interceptor below extends. */
   declare private history: readonly unknown[] | undefined;
-  declare answer: Answer | undefined;
+  declare head: ResponseHead | undefined;
   declare isInFlight: boolean;
   declare private state: 0 | 1 | 2 | 3;
   declare private message: string | undefined;
-  /** Of a response that is held or thrown away. */
+  /** Set for a response that is held or thrown away. */
   declare private ahead: ReadAhead | undefined;
   declare private kept: Buffer[] | undefined;
   declare private trailers: Headers | undefined;
   declare private error: Error | undefined;
-  /** Ends what is read over when that takes too long. */
-  declare private limit: Limit | undefined;
+  /** Aborts a response that takes too long to drain. */
+  declare private drainTimer: Timer | undefined;
 
-  constructor(exchange: Exchange, flight: GuardedAttempt) {
-    this.exchange = exchange;
-    this.flight = flight;
+  constructor(request: InterceptedRequest, attempt: GuardedAttempt) {
+    this.request = request;
+    this.attempt = attempt;
     this.controller = undefined;
     this.history = undefined;
-    this.answer = undefined;
+    this.head = undefined;
     this.isInFlight = true;
     this.state = WAITING;
     this.message = undefined;
@@ -49,15 +49,14 @@ export class Sending implements Dispatcher.DispatchHandler {
     this.kept = undefined;
     this.trailers = undefined;
     this.error = undefined;
-    this.limit = undefined;
+    this.drainTimer = undefined;
   }
 
   get hasStarted(): boolean {
     return this.controller !== undefined;
   }
 
-  /** A redirect has led on from where it was sent to. */
-  get hasMoved(): boolean {
+  get wasRedirected(): boolean {
     return this.history !== undefined && this.history.length > 0;
   }
 
@@ -67,16 +66,16 @@ export class Sending implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
     if (this.state === DROPPED) {
-      controller.abort(this.leaving());
+      controller.abort(this.abortReason());
       return;
     }
     this.controller = controller;
     this.history = (context as { history?: readonly unknown[] } | null | undefined)?.history;
-    this.exchange.started(context);
+    this.request.started(context);
   }
 
   onResponseStarted(): void {
-    if (this.state === WAITING) this.exchange.handler.onResponseStarted?.();
+    if (this.state === WAITING) this.request.handler.onResponseStarted?.();
   }
 
   onResponseStart(
@@ -87,31 +86,31 @@ export class Sending implements Dispatcher.DispatchHandler {
   ): void {
     if (this.state === DROPPED) return;
     if (status < 200) {
-      this.exchange.handler.onResponseStart?.(controller, status, headers, message);
+      this.request.handler.onResponseStart?.(controller, status, headers, message);
       return;
     }
     if (
-      this.exchange.accepted(this, status) ||
-      this.exchange.answered(this, this.heard(status, headers, message))
+      this.request.tryAcceptFast(this, status) ||
+      this.request.responded(this, this.noteHead(status, headers, message))
     ) {
       this.state = PASSED;
-      this.exchange.handler.onResponseStart?.(controller, status, headers, message);
+      this.request.handler.onResponseStart?.(controller, status, headers, message);
     } else if (this.state === WAITING) {
       this.state = HELD;
-      if (bytesSaid(headers) > readAheadMax) controller.pause();
+      if (contentLength(headers) > readAheadMax) controller.pause();
     }
   }
 
-  private heard(status: number, headers: Headers, message: string | undefined): Answer {
+  private noteHead(status: number, headers: Headers, message: string | undefined): ResponseHead {
     this.message = message;
-    const answer = { status, headers, redirected: this.hasMoved };
-    this.answer = answer;
-    return answer;
+    const head = { status, headers, redirected: this.wasRedirected };
+    this.head = head;
+    return head;
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.state === PASSED) {
-      this.exchange.handler.onResponseData?.(controller, chunk);
+      this.request.handler.onResponseData?.(controller, chunk);
       return;
     }
     this.ahead ??= new ReadAhead();
@@ -119,42 +118,42 @@ export class Sending implements Dispatcher.DispatchHandler {
     if (this.state === HELD) {
       this.kept ??= [];
       this.kept.push(chunk);
-      if (!this.ahead.mayGoOn) controller.pause();
-    } else if (!this.ahead.mayGoOn) controller.abort(this.leaving());
+      if (!this.ahead.mayContinue) controller.pause();
+    } else if (!this.ahead.mayContinue) controller.abort(this.abortReason());
   }
 
   onResponseEnd(controller: Dispatcher.DispatchController, trailers: Headers): void {
     if (this.state === PASSED) {
-      this.exchange.delivered();
-      this.exchange.handler.onResponseEnd?.(controller, trailers);
+      this.request.bodyEnded();
+      this.request.handler.onResponseEnd?.(controller, trailers);
     } else {
       this.trailers = trailers ?? {};
-      this.unlimit();
+      this.drainTimer?.clear();
     }
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
-    this.unlimit();
+    this.drainTimer?.clear();
     if (this.state === HELD) this.error = error;
-    else if (this.state !== DROPPED || this.isInFlight) this.exchange.failed(this, error);
+    else if (this.state !== DROPPED || this.isInFlight) this.request.failed(this, error);
   }
 
   onRequestUpgrade(...args: Parameters<Handler['onRequestUpgrade']>): void {
-    this.exchange.handler.onRequestUpgrade?.(...args);
+    this.request.handler.onRequestUpgrade?.(...args);
   }
 
   onBodySent(chunk: Buffer): void {
-    this.exchange.handler.onBodySent?.(chunk);
+    this.request.handler.onBodySent?.(chunk);
   }
 
   onRequestSent(): void {
-    this.exchange.handler.onRequestSent?.();
+    this.request.handler.onRequestSent?.();
   }
 
-  /** Nothing follows: what was held is the caller's. */
+  /** No attempt follows: the caller gets the response that was held. */
   release(): void {
-    const { status, headers } = this.answer as Answer & { headers: Headers };
-    const { handler } = this.exchange;
+    const { status, headers } = this.head as ResponseHead & { headers: Headers };
+    const { handler } = this.request;
     const controller = this.controller as Dispatcher.DispatchController;
     const isOpen = !this.error && !this.trailers;
     this.state = PASSED;
@@ -165,59 +164,46 @@ export class Sending implements Dispatcher.DispatchHandler {
       if (isOpen) controller.resume();
       else if (!this.error) this.onResponseEnd(controller, this.trailers as Headers);
     } catch (error) {
-      // What a handler throws ends its request. In undici's callbacks undici sees to that; here nobody else would.
+      // An error of the caller's handler aborts its request. Inside undici's callbacks undici does that; here it is done by us.
       if (isOpen) controller.abort(error as Error);
       else this.error ??= error as Error;
     }
-    if (this.error) this.exchange.failed(this, this.error);
+    if (this.error) this.request.failed(this, this.error);
   }
 
-  /** Something else is the caller's: of a short response the rest is read over, so that the connection can be used again. */
+  /** The caller gets another response: the rest of a short one is drained, so that its connection can be used again. */
   discard(): void {
     if (this.state === PASSED || this.state === DROPPED) return;
     this.state = DROPPED;
     this.kept = undefined;
     this.ahead ??= new ReadAhead();
     this.ahead.release();
-    if (!this.answer || this.trailers || this.error) return;
-    const { headers } = this.answer as Answer & { headers: Headers };
-    if (bytesSaid(headers) > readOverMax || !this.ahead.mayGoOn) this.controller?.abort(this.leaving());
+    if (!this.head || this.trailers || this.error) return;
+    const { headers } = this.head as ResponseHead & { headers: Headers };
+    if (contentLength(headers) > drainMax || !this.ahead.mayContinue)
+      this.controller?.abort(this.abortReason());
     else {
-      const { clock } = this.exchange.plan;
-      this.limit = new Limit(() => this.controller?.abort(this.leaving()));
-      clock.set(this.limit, clock.now() + readOverMs);
+      this.drainTimer = new Timer(this.request.plan.clock, () => this.controller?.abort(this.abortReason()));
+      this.drainTimer.setIn(drainMs);
       this.controller?.resume();
     }
   }
 
-  private unlimit(): void {
-    if (this.limit) this.exchange.plan.clock.clear(this.limit);
-  }
-
-  /** Its time is up, or another was faster. */
-  leave(): void {
+  /** The attempt timed out, or its hedge was faster. */
+  abort(): void {
     if (!this.isInFlight || this.state === DROPPED) return;
     this.state = DROPPED;
-    this.controller?.abort(this.leaving());
+    this.controller?.abort(this.abortReason());
   }
 
-  private leaving(): Error {
-    const reason: unknown = this.flight.controller?.signal.reason;
+  private abortReason(): Error {
+    const reason: unknown = this.attempt.controller?.signal.reason;
     return reason instanceof Error
       ? reason
       : new Error(String(reason ?? 'the response is not wanted any more'));
   }
 }
 
-class Limit extends Alarm {
-  readonly ring: () => void;
-
-  constructor(ring: () => void) {
-    super();
-    this.ring = ring;
-  }
-}
-
-function bytesSaid(headers: Headers): number {
+function contentLength(headers: Headers): number {
   return Number(headers['content-length']);
 }

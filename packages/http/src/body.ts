@@ -1,7 +1,7 @@
 import { OptionsError } from 'holdfast';
-import { follow, unfollow } from './abort-listeners.ts';
+import { type AbortListener, offAbort, onAbort } from 'holdfast/machines';
 
-/** Bodies that stay as they are when they are sent: the others are streams of some kind, and can be read once. */
+/** Bodies that can be sent again. All other objects are streams or iterators, which can be read once. */
 const lasting = /^\[object (Blob|File|FormData|URLSearchParams|ArrayBuffer|SharedArrayBuffer)\]$/;
 
 /** Whether `body` can be sent again as it is. */
@@ -10,10 +10,10 @@ export function isReplayable(body: unknown): boolean {
   return ArrayBuffer.isView(body) || lasting.test(Object.prototype.toString.call(body));
 }
 
-/** Streams and iterators that functions have made: what gives one of them again has nothing left to send. */
+/** Streams and iterators that body functions have made: each of them can be sent once. */
 const made = new WeakSet<object>();
 
-/** What `make` gives for one attempt. Throws where an earlier attempt has had the same, and read it. */
+/** The body that `make` gives for one attempt. Throws where it gives a stream that an earlier attempt has got. */
 export function madeBy<T>(make: () => T): T {
   const body = make();
   const { getReader, pipe, next } = Object(body) as Record<'getReader' | 'pipe' | 'next', unknown>;
@@ -30,8 +30,8 @@ export function madeBy<T>(make: () => T): T {
 }
 
 /**
- * What a stream begins with, and whether that is all of it. Of one that is longer than `bytesMax`, `rest` has everything, from
- * the start, and can be read once. Ends with `signal`.
+ * `whole`: all bytes of a stream of at most `bytesMax`. `rest`: a longer stream, from its start, which can be read once. Rejects
+ * when `signal` aborts.
  */
 export async function firstBytes(
   stream: ReadableStream<Uint8Array>,
@@ -41,24 +41,25 @@ export async function firstBytes(
   const reader = stream.getReader();
   const chunks: Uint8Array[] = [];
   let length = 0;
-  const cancelling = {
-    signalAborted(reason: unknown) {
+  const listener: AbortListener = {
+    aborted(reason) {
       reader.cancel(reason).catch(() => {});
     },
   };
-  if (signal) follow(signal, cancelling);
+  if (signal?.aborted) listener.aborted(signal.reason);
+  else if (signal) onAbort(signal, listener);
   try {
     while (length <= bytesMax) {
       signal?.throwIfAborted();
       const { done, value } = await reader.read();
-      // What is cancelled ends as if it were whole.
+      // The read of a cancelled stream resolves as at its end.
       signal?.throwIfAborted();
       if (done) return { whole: joined(chunks, length) };
       chunks.push(value);
       length += value.byteLength;
     }
   } finally {
-    if (signal) unfollow(signal, cancelling);
+    if (signal) offAbort(signal, listener);
   }
   const rest = new ReadableStream<Uint8Array>({
     async pull(controller) {

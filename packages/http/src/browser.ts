@@ -12,9 +12,9 @@ export type {
   Runner,
 } from './fetch.ts';
 export type { Announce } from './holdfast-header.ts';
-export type { Idempotency, Keyed } from './idempotency-key.ts';
+export type { Idempotency, KeyedRequest } from './idempotency-key.ts';
 
-/** Makes a `fetch` that retries safely, over that of the browser. */
+/** Makes a `fetch` that retries safely, with the `fetch` of the browser. */
 export function createFetch(options: FetchOptions = {}): HoldfastFetch {
   const settings = readTable(fetchFields, options);
   const send = settings.fetch ?? ((input, init) => globalThis.fetch(input, init));

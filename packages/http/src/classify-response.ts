@@ -1,5 +1,6 @@
 import {
   type Classifier,
+  causesOf,
   http,
   type Judgement,
   type Outcome,
@@ -10,63 +11,62 @@ import {
 import { type Field, number } from 'holdfast/fields';
 import type { HeaderSource } from 'holdfast/wire';
 
-/** What is judged: a `Response`, or the head of one. */
-export interface Answer {
+/** What is classified: a `Response`, or its status and headers. */
+export interface ResponseHead {
   readonly status: number;
   readonly headers: HeaderSource;
 }
 
-/** A status that can be listed. */
-export const status: Field<number, number> = number(undefined, 100, 599);
+export const statusField: Field<number, number> = number(undefined, 100, 599);
 
-/** What a client says about responses, beyond its policy. */
-export interface JudgementOptions<R extends Answer> {
-  /** The statuses that are repeated, instead of the policy's. */
+/** How a client classifies responses, before its policy does. */
+export interface ClassifyOptions<R extends ResponseHead> {
+  /** The statuses that are retried, instead of the policy's. */
   readonly statuses?: readonly number[] | undefined;
-  /** Asked first; undefined leaves it to the rest. */
+  /** Called first; `undefined` leaves the decision to the other rules. */
   readonly classify?: ((response: R) => Judgement | OutcomeClass | undefined) | undefined;
 }
 
-/** Errors of attempts of which no byte was sent: those who hold the connection know. */
+/** Errors of attempts of which no byte was sent. */
 const unsent = new WeakSet<object>();
 
-/** Errors of attempts that were sent, whatever they say of a connection: it may be the one that a redirect led to. */
+/** Errors of attempts that were sent. A refused connection among them proves nothing: it may be that of a redirect. */
 const sent = new WeakSet<object>();
 
 /**
- * Notes what is known of the attempt that failed with `error`: whether a byte of it was sent, and whether it was led on
- * from where it was sent to.
+ * Notes about the attempt that failed with `error` whether a byte of it was sent, and whether a redirect was followed.
  */
-export function noteFailed(error: unknown, hasStarted: boolean, hasMoved: boolean): void {
+export function noteFailed(error: unknown, hasStarted: boolean, wasRedirected: boolean): void {
   if (typeof error !== 'object' || error === null) return;
   if (!hasStarted) unsent.add(error);
-  // Of what was sent only HTTP/2 can say that it was not processed.
-  else if (hasMoved || !isRefusedStream(error)) sent.add(error);
+  // Only HTTP/2 can say of a sent request that it was not processed.
+  else if (wasRedirected || !isRefusedStream(error)) sent.add(error);
 }
 
 /**
- * The judge of a run, before its policy: what only the one who sent the request can know. `keyed`: it had an Idempotency-Key,
- * so a 409 that says when to come back means that an earlier attempt is still running.
+ * A classifier that is called before the policy's own, for what only the sender of a request knows. `isKeyed`: the request has
+ * an Idempotency-Key, so a 409 with a `Retry-After` means that an earlier attempt is still running.
  */
-export function judgeOf<R extends Answer>(
-  { statuses, classify }: JudgementOptions<R>,
-  keyed: boolean,
+export function responseClassifier<R extends ResponseHead>(
+  { statuses, classify }: ClassifyOptions<R>,
+  isKeyed: boolean,
 ): (plan: Plan) => Classifier {
   const listed = statuses && new Set(statuses);
 
-  function judgeAnswer(outcome: Outcome & { ok: true }, epochMs: () => number) {
-    const answer = outcome.value as R;
-    const { status, headers } = answer;
+  function classifyHead(outcome: Outcome & { ok: true }, epochMs: () => number) {
+    const head = outcome.value as R;
+    const { status, headers } = head;
     if (classify) {
-      const judged = classify(answer);
+      const judged = classify(head);
       if (judged !== undefined) return judged;
     }
     if (status < 400 && !listed?.has(status)) return listed ? 'ok' : undefined;
-    const pushback = pushedBack(headers);
+    const pushback = grpcPushback(headers);
     if (pushback) return pushback;
-    if (status === 409 && keyed) {
+    if (status === 409 && isKeyed) {
       const { retryAfterMs } = readHint(headers, epochMs);
-      if (retryAfterMs !== undefined) return withWord({ class: 'transient', retryAfterMs }, outcome, epochMs);
+      if (retryAfterMs !== undefined)
+        return withRetryNever({ class: 'transient', retryAfterMs }, outcome, epochMs);
     }
     if (!listed) return undefined;
     const usual = asJudgement(http.classify(outcome, epochMs) ?? 'ok');
@@ -75,15 +75,15 @@ export function judgeOf<R extends Answer>(
     return { ...usual, class: 'transient' as const, retryAfterMs: readHint(headers, epochMs).retryAfterMs };
   }
 
-  const judge = (plan: Plan): Classifier => {
-    // Where nobody else has a say, a status below 400 is good.
+  const classifierFor = (plan: Plan): Classifier => {
+    // Where no other rule looks at values, a status below 400 is a success.
     const trustsStatus = !classify && !listed && plan.judgesValues < 2;
     return (outcome, epochMs) => {
       if (outcome.ok) {
         if (trustsStatus && (outcome.value as R).status < 400) return 'ok';
-        const judged = judgeAnswer(outcome, epochMs);
-        // That it was not processed is said of the request that a redirect made of it.
-        return wasLedOn(outcome.value) ? processed(judged ?? plan.classify(outcome, epochMs)) : judged;
+        const judged = classifyHead(outcome, epochMs);
+        // After a redirect, proof of not being processed is about the redirected request, not about the first.
+        return wasRedirected(outcome.value) ? processed(judged ?? plan.classify(outcome, epochMs)) : judged;
       }
       const { error } = outcome;
       if (unsent.has(Object(error))) {
@@ -95,76 +95,69 @@ export function judgeOf<R extends Answer>(
     };
   };
 
-  let known: Plan | undefined;
+  let classifiedPlan: Plan | undefined;
   let classifier: Classifier;
-  // By plan, because a policy can be updated.
+  // Made again for a new plan, because a policy can be updated.
   return (plan) => {
-    if (known !== plan) {
-      known = plan;
-      classifier = judge(plan);
+    if (classifiedPlan !== plan) {
+      classifiedPlan = plan;
+      classifier = classifierFor(plan);
     }
     return classifier;
   };
 }
 
-/** Whether a redirect was followed on the way to this answer: of a `Response`, or of a head. */
-function wasLedOn(answer: unknown): boolean {
-  return (answer as { redirected?: boolean }).redirected === true;
+/** Whether a redirect was followed on the way to this response. */
+function wasRedirected(head: unknown): boolean {
+  return (head as { redirected?: boolean }).redirected === true;
 }
 
-/** As it was judged, without proof that nothing was done. */
+/** The same judgement, without proof that the request was not processed. */
 function processed(judged: Judgement | OutcomeClass | undefined): Judgement {
   return { ...asJudgement(judged ?? 'fatal'), unprocessed: false };
 }
 
-/** An error and its causes, as far as they can be read: they are somebody else's, and may go round in circles. */
-function causesOf(error: unknown): { code: unknown; message: string }[] {
-  const all: { code: unknown; message: string }[] = [];
+/** Code and message of an error and its causes; none where a getter throws. */
+function detailsOf(error: unknown): { code: unknown; message: string }[] {
   try {
-    for (let each = error; typeof each === 'object' && each && all.length < causesMax; ) {
-      const { code, message, cause } = each as { code?: unknown; message?: unknown; cause?: unknown };
-      all.push({ code, message: String(message) });
-      each = cause;
-    }
+    return causesOf(error).map(({ code, message }) => ({ code, message: String(message) }));
   } catch {
-    // It says no more.
+    return [];
   }
-  return all;
 }
-const causesMax = 8;
 
-/** The server has seen nothing of it but its number. */
+/** The server refused the HTTP/2 stream before it processed the request. */
 function isRefusedStream(error: unknown): boolean {
-  return causesOf(error).some(({ code, message }) =>
+  return detailsOf(error).some(({ code, message }) =>
     /^ERR_HTTP2_GOAWAY|REFUSED_STREAM/.test(`${String(code)} ${message}`),
   );
 }
 
-/** A stream of HTTP/2 that the server closed without an error code is, to undici, no more than an information. */
+/** The server closed an HTTP/2 stream without an error code: undici reports that as information. */
 function isClosedStream(error: unknown): boolean {
-  const told = causesOf(error).find(({ code }) => code === 'UND_ERR_INFO');
-  return told?.message.startsWith('HTTP/2: stream') ?? false;
+  const found = detailsOf(error).find(({ code }) => code === 'UND_ERR_INFO');
+  return found?.message.startsWith('HTTP/2: stream') ?? false;
 }
 
-/** What a proxy said instead of opening a tunnel: undici puts the status into a message, and calls it an abort. */
+/** The judgement of a proxy's status that refused a tunnel: undici puts the status into the message of an abort error. */
 function noTunnel(error: unknown, epochMs: () => number): Judgement | OutcomeClass | undefined {
-  const told = causesOf(error).find(({ code }) => code === 'UND_ERR_ABORTED');
-  const status = Number(/^Proxy response \(([45]\d\d)\)/.exec(told?.message ?? '')?.[1]);
+  const found = detailsOf(error).find(({ code }) => code === 'UND_ERR_ABORTED');
+  const status = Number(/^Proxy response \(([45]\d\d)\)/.exec(found?.message ?? '')?.[1]);
   return status ? http.classify({ ok: true, value: { status, headers: {} } }, epochMs) : undefined;
 }
 
-/** The server's word about repeating beats what a status usually means. */
-function withWord(judged: Judgement, outcome: Outcome, epochMs: () => number): Judgement {
+/** Adds `Holdfast: retry=never` of the response, which overrides the meaning of its status. */
+function withRetryNever(judged: Judgement, outcome: Outcome, epochMs: () => number): Judgement {
   const { retryNever } = asJudgement(http.classify(outcome, epochMs) ?? 'ok');
   return { ...judged, retryNever };
 }
 
-/** gRPC's way to say when to come back; what is not a number means never. */
-function pushedBack(headers: HeaderSource): Judgement | undefined {
-  const said =
+/** `grpc-retry-pushback-ms`: the delay before a retry; a value that is not a number forbids retries. */
+function grpcPushback(headers: HeaderSource): Judgement | undefined {
+  const value =
     typeof headers.get === 'function' ? headers.get(pushbackName) : (headers as Fields)[pushbackName];
-  if (said === undefined || said === null) return undefined;
-  const text = String(said).trim();
+  if (value === undefined || value === null) return undefined;
+  const text = String(value).trim();
   return /^\d{1,15}$/.test(text)
     ? { class: 'transient', retryAfterMs: Number(text) }
     : { class: 'transient', retryNever: true };
@@ -173,6 +166,6 @@ function pushedBack(headers: HeaderSource): Judgement | undefined {
 type Fields = Readonly<Record<string, string | readonly string[] | undefined>>;
 const pushbackName = 'grpc-retry-pushback-ms';
 
-function asJudgement(said: Judgement | OutcomeClass): Judgement {
-  return typeof said === 'object' ? said : { class: said };
+function asJudgement(judged: Judgement | OutcomeClass): Judgement {
+  return typeof judged === 'object' ? judged : { class: judged };
 }

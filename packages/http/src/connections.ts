@@ -1,22 +1,21 @@
 import { finished } from 'node:stream';
 import { type Context, type Duration, durationMs, OptionsError } from 'holdfast';
 import { anything, type Field } from 'holdfast/fields';
-import type { Attempt } from 'holdfast/machines';
+import { type AbortListener, type Attempt, offAbort, onAbort } from 'holdfast/machines';
 import './save-global-dispatcher.ts';
 import { Agent, type Dispatcher, fetch as undiciFetch } from 'undici';
-import { type AbortFollower, follow, unfollow } from './abort-listeners.ts';
 import { noteFailed } from './classify-response.ts';
 import type { Fetch, Sender } from './fetch.ts';
 import { hasPlainGlobalDispatcher } from './global-dispatcher.ts';
 import { signalSender } from './signal-sender.ts';
-import { isOlder, overHttp1, wrapHandler } from './undici7-handler.ts';
+import { isUndici7Handler, overHttp1, wrapHandler } from './undici7-handler.ts';
 
 export interface ConnectionOptions {
-  /** For DNS, TCP and TLS together; 3 s unless said. */
+  /** For DNS, TCP and TLS together; 3 s by default. */
   readonly connectTimeout?: Duration | undefined;
-  /** Between two chunks of a response's body; 60 s unless said. */
+  /** Between two chunks of a response's body; 60 s by default. */
   readonly idleTimeout?: Duration | undefined;
-  /** undici's, for proxies and certificates: then both timeouts are its business. */
+  /** A dispatcher of undici, for proxies and certificates. It has its own timeouts. */
   readonly dispatcher?: Dispatcher | undefined;
 }
 
@@ -30,7 +29,7 @@ export const connectionFields = {
   } satisfies Field<Dispatcher, Dispatcher>,
 };
 
-/** What sends over connections that we can watch: the global `fetch` of Node, or undici's. Others bring their own connections. */
+/** Sends through connections of our own with the global `fetch` of Node or that of undici; any other `fetch` has its own. */
 export function senderOf(given: Fetch | undefined, options: ConnectionOptions): Sender {
   const isForeign = given !== undefined && given !== (undiciFetch as unknown) && given !== globalThis.fetch;
   const { dispatcher } = options;
@@ -47,29 +46,29 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
   const settings: Agent.Options = {
     connect: { timeout: durationMs(options.connectTimeout ?? '3s', 'connectTimeout') },
     bodyTimeout: durationMs(options.idleTimeout ?? '60s', 'idleTimeout'),
-    // Attempts have a limit of their own.
+    // Attempts have a timeout of their own.
     headersTimeout: 0,
   };
   const agent = dispatcher ?? new Agent(settings);
-  // Looked up when it is called, so that a test can put another in its place.
+  // Read at each call, so that a test can replace it.
   const send: Fetch = given ?? ((input, init) => globalThis.fetch(input, init));
   const isGlobal = given !== (undiciFetch as unknown);
   const bySignal = signalSender(send);
 
   return {
-    send(input, init, context, caller, said, isFresh, arrived) {
+    send(input, init, context, caller, holdfastHeader, isFresh, arrived) {
       if (isGlobal && !dispatcher && !hasPlainGlobalDispatcher())
-        return bySignal.send(input, init, context, caller, said, isFresh, arrived);
+        return bySignal.send(input, init, context, caller, holdfastHeader, isFresh, arrived);
       const fresh = isFresh && !dispatcher ? new Agent(settings) : undefined;
-      const line = new Line(fresh ?? agent, context, said);
-      const sent = { ...init, dispatcher: line } as RequestInit;
+      const attemptDispatcher = new AttemptDispatcher(fresh ?? agent, context, holdfastHeader);
+      const sent = { ...init, dispatcher: attemptDispatcher } as RequestInit;
       const isForeignContext = !isOurs(context);
       const followed = caller || isForeignContext ? new FollowingController() : undefined;
       if (followed) sent.signal = followed.signal;
       if (isForeignContext) followed?.follow(context.signal, caller);
       const over = () => {
         followed?.unfollow();
-        // What is still on it then, such as the body of the response, comes to its end.
+        // `close` waits for the body of the response.
         if (fresh) void fresh.close();
       };
       return send(input, sent).then(
@@ -80,7 +79,7 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
         },
         (error: unknown) => {
           over();
-          noteFailed(error, line.started, line.hasMoved);
+          noteFailed(error, attemptDispatcher.hasStarted, attemptDispatcher.wasRedirected);
           throw error;
         },
       );
@@ -92,35 +91,35 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
 }
 
 /**
- * The dispatcher of one attempt. It ends what the attempt has in flight when its time is up, and knows whether a byte of it
- * was sent. It costs less than a signal that `fetch` has to follow.
+ * The dispatcher of one attempt. It aborts the request in flight when the attempt times out, and knows whether a byte was
+ * sent. It costs less than a signal that `fetch` has to follow.
  */
-class Line {
+class AttemptDispatcher {
   declare readonly agent: Dispatcher;
-  /** What the `Holdfast` header says. */
-  declare readonly said: string | undefined;
+  /** The value of the `Holdfast` header. */
+  declare readonly holdfastHeader: string | undefined;
   declare origin: string | URL | undefined;
   /** The handler of the request in flight: the first, or the one that a redirect led to. */
-  declare handler: Watched | undefined;
-  declare hasMoved: boolean;
+  declare handler: AbortableHandler | undefined;
+  declare wasRedirected: boolean;
   declare reason: Error | undefined;
 
-  constructor(agent: Dispatcher, context: Context, said: string | undefined) {
+  constructor(agent: Dispatcher, context: Context, holdfastHeader: string | undefined) {
     this.agent = agent;
-    this.said = said;
+    this.holdfastHeader = holdfastHeader;
     this.origin = undefined;
     this.handler = undefined;
-    this.hasMoved = false;
+    this.wasRedirected = false;
     this.reason = undefined;
     if (isOurs(context)) context.abortThrough(this);
   }
 
   /** Whether a byte may have been sent. */
-  get started(): boolean {
-    return this.hasMoved || (this.handler !== undefined && this.handler.abort !== null);
+  get hasStarted(): boolean {
+    return this.wasRedirected || (this.handler !== undefined && this.handler.abort !== null);
   }
 
-  /** The attempt is over. */
+  /** Called when the attempt timed out, was cancelled, or lost against its hedge. */
   abort(reason: unknown): void {
     this.reason ??= reason instanceof Error ? reason : new Error(String(reason));
     const { handler } = this;
@@ -129,7 +128,7 @@ class Line {
     else handler.onRequestStart = (controller) => controller.abort(this.reason as Error);
   }
 
-  /** As a controller has one; nobody asks for it here. */
+  /** Required by `AbortHandle`; `fetch` does not read it. */
   get signal(): AbortSignal {
     const made = new AbortController();
     if (this.reason) made.abort(this.reason);
@@ -137,34 +136,37 @@ class Line {
   }
 
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    // Here they are plain, and this request's own: through `fetch` a header costs ten times as much.
-    // Where a redirect leads to another origin, that is not told.
+    // The headers are a plain object of this request: adding one through `fetch` costs ten times as much. After a redirect to
+    // another origin the header is not sent.
     this.origin ??= options.origin;
-    if (this.said !== undefined && options.origin === this.origin)
-      (options.headers as Record<string, string>).holdfast = this.said;
-    this.hasMoved = this.handler !== undefined;
-    const watched = isWatched(handler) ? handler : new WatchedHandler(wrapHandler(handler));
-    this.handler = watched;
+    if (this.holdfastHeader !== undefined && options.origin === this.origin)
+      (options.headers as Record<string, string>).holdfast = this.holdfastHeader;
+    this.wasRedirected = this.handler !== undefined;
+    const abortable = isAbortable(handler) ? handler : new WatchedHandler(wrapHandler(handler));
+    this.handler = abortable;
     if (this.reason) this.abort(this.reason);
-    return this.agent.dispatch(isOlder(handler) ? overHttp1(options) : options, watched);
+    return this.agent.dispatch(isUndici7Handler(handler) ? overHttp1(options) : options, abortable);
   }
 }
 
 /**
  * The signal that `fetch` gets instead of the caller's: Node 24 leaves a listener for each `fetch` on the signal it gets, until
- * garbage is collected. Until the head of a response, core ends an attempt of its own through its `Line`, so the caller's
- * signal is followed from there on.
+ * garbage is collected. Until the head of the response core aborts an attempt through its `AttemptDispatcher`, so the caller's
+ * signal is followed only from then on.
  */
-class FollowingController extends AbortController implements AbortFollower {
+class FollowingController extends AbortController implements AbortListener {
   #signals: readonly AbortSignal[] = [];
 
   follow(...signals: readonly (AbortSignal | undefined)[]): void {
     this.#signals = signals.filter((each) => each !== undefined);
-    for (const each of this.#signals) follow(each, this);
+    for (const each of this.#signals) {
+      if (each.aborted) this.aborted(each.reason);
+      else onAbort(each, this);
+    }
   }
 
   unfollow(): void {
-    for (const each of this.#signals) unfollow(each, this);
+    for (const each of this.#signals) offAbort(each, this);
   }
 
   /** Until the body has been read to its end, was cancelled, or broke off. */
@@ -174,19 +176,21 @@ class FollowingController extends AbortController implements AbortFollower {
     finished(body as never, () => this.unfollow());
   }
 
-  signalAborted(reason: unknown): void {
+  aborted(reason: unknown): void {
     this.abort(reason);
   }
 }
 
-/** A handler that shows how to end what it has begun; null until it has. */
-interface Watched extends Dispatcher.DispatchHandler {
+/** A handler that can abort its request; `abort` is null until the request has started. */
+interface AbortableHandler extends Dispatcher.DispatchHandler {
   abort: ((reason: Error) => void) | null;
 }
 
-/** That of `fetch` does, and is this request's own. A handler around it would be called for each chunk and add nothing. */
-function isWatched(handler: Dispatcher.DispatchHandler): handler is Watched {
-  return typeof handler.onRequestStart === 'function' && (handler as Partial<Watched>).abort === null;
+/** The handler of `fetch` has `abort`, so it needs no wrapper, which would be called for each chunk. */
+function isAbortable(handler: Dispatcher.DispatchHandler): handler is AbortableHandler {
+  return (
+    typeof handler.onRequestStart === 'function' && (handler as Partial<AbortableHandler>).abort === null
+  );
 }
 
 /** An attempt of core's can abort its call through the connection instead of an AbortController. */
@@ -196,7 +200,7 @@ function isOurs(context: Context): context is Context & Pick<Attempt, 'abortThro
 
 type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2];
 
-class WatchedHandler implements Watched {
+class WatchedHandler implements AbortableHandler {
   declare readonly handler: Dispatcher.DispatchHandler;
   declare abort: ((reason: Error) => void) | null;
 

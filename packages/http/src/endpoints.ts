@@ -1,16 +1,16 @@
 import { OptionsError } from 'holdfast';
 
-/** Base URLs that are as good as each other. */
+/** Base URLs of equal servers. */
 export interface Endpoints {
-  /** Their names: the URL without a slash at the end. */
+  /** The base URLs, without a slash at the end. */
   readonly targets: readonly string[];
   /** `path`, relative or from the root, below `target`. */
   resolve(target: string, path: string): string;
   /** Throws where `path` leads out of one of them. */
-  demandBelow(path: string): void;
+  assertBelow(path: string): void;
 }
 
-/** Without one of these in it, a path does not lead upwards. The last are what a URL leaves out wherever they stand. */
+/** A path without any of these cannot lead upwards. A URL parser removes tabs and line breaks, so `.\t.` leads upwards, too. */
 const climbing = /\.\.|%2e|[\t\n\r]/i;
 
 export function endpointsOf(bases: readonly string[]): Endpoints {
@@ -18,7 +18,7 @@ export function endpointsOf(bases: readonly string[]): Endpoints {
   const targets = bases.map((base, index) => {
     const url = URL.parse(base);
     if (!url || !/^https?:/.test(base) || /[?#]/.test(base) || url.username || url.password) {
-      // A password is not for whoever reads the message.
+      // The message must not contain a password.
       const shown = url?.password ? url.protocol : base;
       const wanted = 'an absolute http or https URL without a query and without credentials';
       throw new OptionsError(`endpoints[${index}]`, shown, wanted);
@@ -34,7 +34,7 @@ export function endpointsOf(bases: readonly string[]): Endpoints {
   return {
     targets: [...new Set(targets)],
     resolve,
-    demandBelow(path) {
+    assertBelow(path) {
       if (!climbing.test(path) || targets.every((target) => isBelow(target, path))) return;
       throw new OptionsError('url', path, 'a path that stays below every endpoint');
     },

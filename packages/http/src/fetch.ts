@@ -15,63 +15,73 @@ import {
   type StopReason,
   type Wait,
 } from 'holdfast';
-import { anything, callback, duration, flag, list, number, readTable, word } from 'holdfast/fields';
+import {
+  anything,
+  callback,
+  duration,
+  flag,
+  list,
+  number,
+  readTable,
+  type SettingsOf,
+  word,
+} from 'holdfast/fields';
 import { firstBytes, isReplayable, madeBy } from './body.ts';
-import { judgeOf, status } from './classify-response.ts';
+import { responseClassifier, statusField } from './classify-response.ts';
 import { type Endpoints, endpointsOf } from './endpoints.ts';
 import {
   type Announce,
-  announce,
-  announcementOf,
-  announcesTo,
+  announceFilter,
   type HoldfastHeader,
+  holdfastHeaderOf,
+  writeHoldfastHeader,
 } from './holdfast-header.ts';
-import { type Idempotency, keyField, keyMaker } from './idempotency-key.ts';
+import { type Idempotency, isRepeatable, keyField, keyMaker } from './idempotency-key.ts';
+import { originOf } from './origin.ts';
 import { headerIn, type OutgoingHeaders, pairsOf, withHeaders } from './outgoing-headers.ts';
-import { isRepeatable } from './repeatable.ts';
-import { SpareResponse } from './unread-response.ts';
+import { requestTraits } from './request-traits.ts';
+import { UnreadResponse } from './unread-response.ts';
 
-/** What a policy is run with: one of `holdfast`, whatever parts it is made of. */
+/** The members of a policy that are used here: a policy with any parts will do. */
 export type Runner = Pick<Policy, 'name' | 'plan' | 'counters' | 'run' | 'try' | 'kill'>;
 
 export interface FetchOptions {
-  /** A policy, or the document of one. Breaker, budget and latency are kept for each origin. */
+  /** A policy, or its document. Each origin has its own breaker, budget and latency. */
   readonly policy?: Runner | PolicySpec | undefined;
-  /** Base URLs that are as good as each other: a relative URL goes to one of them, the next attempt preferably to another. */
+  /** Base URLs of equal servers: a relative URL goes to one of them, and the next attempt prefers another. */
   readonly endpoints?: readonly string[] | undefined;
-  /** Where the `Idempotency-Key` of requests that are not safe to repeat comes from; `off` unless said. */
+  /** Where the `Idempotency-Key` of requests that are not safe to repeat comes from; `off` by default. */
   readonly idempotency?: Idempotency | undefined;
-  /** The statuses that are repeated, instead of the policy's. */
+  /** The statuses that are retried, instead of the policy's. */
   readonly statuses?: readonly number[] | undefined;
-  /** Asked first about each response; undefined leaves it to the rest. */
+  /** Called first for each response; `undefined` leaves the decision to the other rules. */
   readonly classify?: ((response: Response) => Judgement | OutcomeClass | undefined) | undefined;
-  /** Whom to send the `Holdfast` header: all, none, or a list of origins. */
+  /** Which origins get the `Holdfast` header: all, none, or a list. */
   readonly announce?: Announce | undefined;
-  /** So many bytes of a `Request`'s body are kept for another attempt; 0 unless said, so that it is sent once. */
+  /** At most this many bytes of a `Request`'s body are kept for another attempt; 0 by default, so that it is sent once. */
   readonly bodyBufferMax?: number | undefined;
-  /** Told before each wait. */
+  /** Called before each backoff. */
   readonly onWait?: ((wait: Wait) => void) | undefined;
-  /** What sends; the global one unless said. */
+  /** The `fetch` that sends; the global one by default. */
   readonly fetch?: Fetch | undefined;
 }
 
-/** What one call can say beyond what `fetch` knows. */
+/** Options of one call, beside those of `fetch`. */
 export interface CallOptions {
   readonly patience?: Duration | undefined;
   readonly priority?: Priority | undefined;
   readonly idempotencyKey?: string | undefined;
-  /** Whether it may be repeated without a key, whatever its method. */
+  /** Whether the request may be repeated without a key, whatever its method. */
   readonly idempotent?: boolean | undefined;
   readonly onWait?: ((wait: Wait) => void) | undefined;
 }
 
-/** As of `fetch`, and a body may be made anew for each attempt. */
+/** The `init` of `fetch`; its body may be a function that makes a new one for each attempt. */
 export interface HoldfastRequestInit extends Omit<RequestInit, 'body'> {
   body?: RequestInit['body'] | (() => RequestInit['body']);
   holdfast?: CallOptions | undefined;
 }
 
-/** Of what one call can say. */
 const callFields = {
   patience: duration(),
   priority: word(undefined, 'critical', 'default', 'sheddable'),
@@ -80,12 +90,11 @@ const callFields = {
   onWait: callback<NonNullable<CallOptions['onWait']>>(),
 };
 
-/** Of what may be said to `createFetch`, everywhere. */
 export const fetchFields = {
   policy: anything<Runner | PolicySpec>(),
   endpoints: list(anything<string>()),
   idempotency: anything<Idempotency>(),
-  statuses: list(status),
+  statuses: list(statusField),
   classify: callback<NonNullable<FetchOptions['classify']>>(),
   announce: anything<Announce>(),
   bodyBufferMax: number(0, 0),
@@ -100,52 +109,67 @@ export type Fetch = (input: FetchInput, init?: RequestInit) => Promise<Response>
 export interface HoldfastFetch {
   (input: FetchInput, init?: HoldfastRequestInit): Promise<Response>;
   readonly policy: Runner;
-  /** Lets the connections of this fetch end. */
+  /** Closes the connections of this `fetch` when their responses have ended. */
   close(): Promise<void>;
 }
 
 /** How one attempt is sent. */
 export interface Sender {
   /**
-   * Settles with the head of the response, and shows it to `arrived` before. `caller` ends the body, too; the attempt's own
-   * signal must not. `said` is what the `Holdfast` header says, if it is sent.
+   * Resolves with what `arrived` gives, which gets the response as soon as its head has come. The signal `caller` aborts the
+   * body as well; the attempt's own signal must not. `isFresh`: use a new connection.
    */
   send(
     input: FetchInput,
     init: RequestInit | undefined,
     context: Context,
     caller: AbortSignal | undefined,
-    said: string | undefined,
+    holdfastHeader: string | undefined,
     isFresh: boolean,
     arrived: (response: Response) => Response,
   ): Promise<Response>;
   close(): Promise<void>;
 }
 
-/** A call, as far as it is the same for all its attempts. */
-interface Call {
+/** The arguments of one call of `fetch`, as they were read. */
+interface CallInput {
   readonly input: FetchInput;
   readonly init: HoldfastRequestInit | undefined;
   readonly request: Request | undefined;
+  readonly method: string;
+  readonly url: string;
   readonly headers: OutgoingHeaders;
-  readonly key: string | undefined;
-  readonly announcement: HoldfastHeader | undefined;
-  readonly caller: AbortSignal | undefined;
-  /** Where it goes: undefined leaves it to `input`. */
+  readonly body: Body | typeof ONCE;
+  readonly options: SettingsOf<typeof callFields> | undefined;
+  /** Undefined where the call goes to endpoints, or has no URL that can be sent. */
+  readonly origin: string | undefined;
   readonly endpoints: Endpoints | undefined;
-  body: RequestInit['body'] | (() => RequestInit['body']);
-  isReplayable: boolean;
-  sent: number;
-  /** The latest attempt that has ended gave a response. */
-  answered: boolean;
-  /** The caller has what it gets. */
-  isOver: boolean;
-  /** What the latest attempt gave, until the next one has begun. */
-  last: Response | undefined;
-  spare: SpareResponse | undefined;
 }
 
-/** Makes `createFetch` for a place where `sender` sends and `ownOrigin` is the page's. */
+/** The state of one call, which its attempts share. */
+interface Call {
+  readonly input: FetchInput;
+  readonly init: HoldfastRequestInit | undefined;
+  readonly headers: OutgoingHeaders;
+  /** The key that was made for the call. */
+  readonly key: string | undefined;
+  readonly header: HoldfastHeader | undefined;
+  readonly caller: AbortSignal | undefined;
+  /** Undefined: the URL of `input` is absolute. */
+  readonly endpoints: Endpoints | undefined;
+  readonly body: Body;
+  /** How many attempts were sent. */
+  sent: number;
+  /** The latest attempt has got a response. */
+  gotResponse: boolean;
+  /** The caller has got its response or its error. */
+  isOver: boolean;
+  /** The response of the latest attempt, until the next one begins. */
+  last: Response | undefined;
+  unread: UnreadResponse | undefined;
+}
+
+/** Makes a `fetch` that sends through `sender`. `ownOrigin` is that of the web page, in a browser. */
 export function fetchOver(
   options: FetchOptions,
   sender: Sender,
@@ -155,10 +179,11 @@ export function fetchOver(
   const policy = runnerOf(options.policy);
   const endpoints = bases && endpointsOf(bases);
   const makeKey = keyMaker(idempotency);
-  const mayAnnounce = announcesTo(options.announce ?? ownOrigin === undefined, ownOrigin);
-  const judges = [judgeOf(options, false), judgeOf(options, true)] as const;
+  const mayAnnounce = announceFilter(options.announce ?? ownOrigin === undefined, ownOrigin);
+  const classifiers = [responseClassifier(options, false), responseClassifier(options, true)] as const;
+
   async function fetchBuffered(request: Request, init: HoldfastRequestInit | undefined): Promise<Response> {
-    const caller = callerOf(init, request, ambientContext());
+    const caller = callerSignalOf(init, request, ambientContext());
     const first = await firstBytes(request.body as ReadableStream<Uint8Array>, bodyBufferMax, caller);
     return start(request, init, 'whole' in first ? first.whole : first.rest);
   }
@@ -166,76 +191,99 @@ export function fetchOver(
   function fetch(input: FetchInput, init?: HoldfastRequestInit): Promise<Response> {
     try {
       const request = isRequest(input) ? input : undefined;
-      // To `fetch`, a body of null is none: that of the Request is sent.
+      // For `fetch`, a body of null means none: the body of the Request is sent.
       if (!request?.body || (init?.body ?? null) !== null) return start(input, init, init?.body);
       if (bodyBufferMax > 0 && !request.bodyUsed) return fetchBuffered(request, init);
       return start(input, init, ONCE);
     } catch (error) {
-      // A function that was given to us threw: whoever calls `fetch` expects a promise.
+      // A function of the user threw: the caller of `fetch` expects a promise.
       return Promise.reject(error);
     }
   }
 
-  function start(input: FetchInput, given: HoldfastRequestInit | undefined, body: Body | typeof ONCE) {
+  function start(input: FetchInput, init: HoldfastRequestInit | undefined, body: CallInput['body']) {
+    const read = readCall(input, init, body);
+    // `fetch` itself throws the best error for a URL that cannot be sent, or knows what it is relative to.
+    if (!read.origin && !read.endpoints)
+      return sender.send(input, read.init as RequestInit, noContext, undefined, undefined, false, unchanged);
+    const { plan } = policy;
+    const { call, runOptions } = describe(read, plan);
+    return run(call, plan, runOptions);
+  }
+
+  /** Reads the arguments of `fetch`. Throws where an option is wrong, or a path leads out of the endpoints. */
+  function readCall(
+    input: FetchInput,
+    given: HoldfastRequestInit | undefined,
+    body: CallInput['body'],
+  ): CallInput {
     const pairs = pairsOf(given?.headers as OutgoingHeaders);
     const init = pairs ? { ...given, headers: pairs } : given;
     const request = isRequest(input) ? input : undefined;
-    const said = init?.holdfast && readTable(callFields, init.holdfast, 'holdfast.');
-    const method = init?.method ?? request?.method ?? 'GET';
+    const options = init?.holdfast && readTable(callFields, init.holdfast, 'holdfast.');
     const url = request ? request.url : String(input);
     const origin = originOf(url);
-    const isShared = endpoints !== undefined && origin === undefined;
-    if (isShared) endpoints.demandBelow(url);
-    // Not a URL that could be sent anywhere from here: `fetch` knows best how to say so, or what it is relative to.
-    if (origin === undefined && !isShared && !ownOrigin)
-      return sender.send(input, init as RequestInit, nowhere, undefined, undefined, false, unchanged);
-
-    const { plan } = policy;
-    const around = ambientContext();
-    const headers = (init?.headers ?? request?.headers) as OutgoingHeaders;
-    const safe = isRepeatable(method);
-    const ownKey = headerIn(headers, 'idempotency-key');
-    const made =
-      ownKey === undefined
-        ? (said?.idempotencyKey ?? (safe ? undefined : makeKey?.({ method, url }, around, plan.random)))
-        : undefined;
-    const keyed = Boolean(ownKey ?? made);
-    const idempotent = said?.idempotent ?? (safe || keyed);
-    const replayable = typeof body === 'function' || (body !== ONCE && isReplayable(body));
-    const speaks =
-      (isShared
-        ? endpoints.targets.every((each) => mayAnnounce(originOf(each) as string))
-        : mayAnnounce(origin ?? (ownOrigin as string))) && headerIn(headers, 'holdfast') === undefined;
-    const call: Call = {
+    const toEndpoints = endpoints !== undefined && origin === undefined;
+    if (toEndpoints) endpoints.assertBelow(url);
+    return {
       input,
       init,
       request,
+      method: init?.method ?? request?.method ?? 'GET',
+      url,
+      headers: (init?.headers ?? request?.headers) as OutgoingHeaders,
+      body,
+      options,
+      origin: toEndpoints ? undefined : (origin ?? ownOrigin),
+      endpoints: toEndpoints ? endpoints : undefined,
+    };
+  }
+
+  /** Works out the key, whether the call may be repeated, and what its attempts announce. */
+  function describe(read: CallInput, plan: Plan): { call: Call; runOptions: RunOptions } {
+    const { input, init, request, method, url, headers, body, options: callOptions, origin } = read;
+    const ambient = ambientContext();
+    const callerKey = headerIn(headers, 'idempotency-key');
+    const key =
+      callerKey === undefined
+        ? (callOptions?.idempotencyKey ??
+          (isRepeatable(method) ? undefined : makeKey?.({ method, url }, ambient, plan.random)))
+        : undefined;
+    const traits = requestTraits(method, body, callerKey ?? key);
+    const idempotent = callOptions?.idempotent ?? traits.isIdempotent;
+    const announces =
+      (read.endpoints
+        ? read.endpoints.targets.every((each) => mayAnnounce(originOf(each) as string))
+        : mayAnnounce(origin as string)) && headerIn(headers, 'holdfast') === undefined;
+    const call: Call = {
+      input,
+      init,
       headers,
-      key: made,
-      announcement: speaks
-        ? announcementOf(plan, idempotent && replayable, around, said?.priority)
+      key,
+      header: announces
+        ? holdfastHeaderOf(plan, idempotent && traits.isReplayable, ambient, callOptions?.priority)
         : undefined,
-      caller: callerOf(init, request, around),
-      endpoints: isShared ? endpoints : undefined,
+      caller: callerSignalOf(init, request, ambient),
+      endpoints: read.endpoints,
       body: body === ONCE ? undefined : body,
-      isReplayable: replayable,
       sent: 0,
-      answered: true,
+      gotResponse: true,
       isOver: false,
       last: undefined,
-      spare: undefined,
+      unread: undefined,
     };
-    return run(call, plan, {
-      patience: said?.patience,
+    const runOptions: RunOptions = {
+      patience: callOptions?.patience,
       signal: call.caller,
-      target: isShared ? undefined : (origin ?? ownOrigin),
-      targets: isShared ? endpoints.targets : undefined,
+      target: origin,
+      targets: read.endpoints?.targets,
       idempotent,
-      retryVeto: replayable ? undefined : () => notReplayable(call),
-      classify: judges[keyed ? 1 : 0](plan),
-      priority: said?.priority ?? around?.priority,
-      onWait: waiting(call, plan, said?.onWait ?? options.onWait),
-    });
+      retryVeto: traits.isReplayable ? undefined : () => vetoAfterFirst(call),
+      classify: classifiers[traits.isKeyed ? 1 : 0](plan),
+      priority: callOptions?.priority ?? ambient?.priority,
+      onWait: readAheadOnWait(call, plan, callOptions?.onWait ?? options.onWait),
+    };
+    return { call, runOptions };
   }
 
   function run(call: Call, plan: Plan, runOptions: RunOptions): Promise<Response> {
@@ -247,7 +295,7 @@ export function fetchOver(
           if (call.last !== response) discardLast(call, plan);
           else {
             call.last = undefined;
-            call.spare?.release();
+            call.unread?.release();
           }
           return response;
         },
@@ -260,27 +308,27 @@ export function fetchOver(
   }
 
   function attempt(call: Call, plan: Plan, context: Context): Promise<Response> {
-    const { init, key, announcement, caller } = call;
+    const { init, key, header, caller } = call;
     discardLast(call, plan);
-    const isFresh = !call.answered;
-    call.answered = false;
+    const isFresh = !call.gotResponse;
+    call.gotResponse = false;
     call.sent++;
-    const said = announcement && announce(announcement, context.attempt, context.patienceLeft);
+    const holdfastHeader = header && writeHoldfastHeader(header, context.attempt, context.patienceLeft);
     const sent = (key === undefined && !init ? {} : { ...init }) as SentInit;
     if (key !== undefined)
       sent.headers = withHeaders(call.headers, { 'idempotency-key': key }) as HeadersInit;
     const body = typeof call.body === 'function' ? madeBy(call.body) : call.body;
-    if (body !== undefined) sent.body = demandBody(body);
+    if (body !== undefined) sent.body = assertBody(body);
     if (!isReplayable(body)) sent.duplex = 'half';
     const to = call.endpoints
       ? call.endpoints.resolve(context.target as string, String(call.input))
       : call.input;
-    return sender.send(to, sent, context, caller, said, isFresh, (response) => {
-      call.answered = true;
-      // Of two that raced, one is left over.
+    return sender.send(to, sent, context, caller, holdfastHeader, isFresh, (response) => {
+      call.gotResponse = true;
+      // The response of a hedge that lost.
       discardLast(call, plan);
       call.last = response;
-      // Late: nobody waits for it any more.
+      // The caller has already got another response, or an error.
       if (call.isOver) discardLast(call, plan);
       return response;
     });
@@ -289,15 +337,15 @@ export function fetchOver(
   return Object.assign(fetch, { policy, close: () => sender.close() });
 }
 
-type Body = Call['body'];
+type Body = RequestInit['body'] | (() => RequestInit['body']);
 type SentInit = RequestInit & { duplex?: 'half' };
-/** The body of a Request, which can be read once. */
+/** Stands for the body of a Request, which can be read once. */
 const ONCE = Symbol('once');
 
 const unchanged = (response: Response) => response;
 
-/** For a call that no policy can help. */
-const nowhere: Context = {
+/** The context of a call that is sent without a policy. */
+const noContext: Context = {
   attempt: 1,
   target: undefined,
   patienceLeft: Infinity,
@@ -312,15 +360,19 @@ export function runnerOf(given: Runner | PolicySpec = {}): Runner {
     : makePolicy(given as PolicySpec);
 }
 
-function notReplayable({ sent }: Call): StopReason | undefined {
+function vetoAfterFirst({ sent }: Call): StopReason | undefined {
   return sent > 0 ? 'not_replayable' : undefined;
 }
 
-function waiting(call: Call, plan: Plan, onWait: ((wait: Wait) => void) | undefined): (wait: Wait) => void {
+function readAheadOnWait(
+  call: Call,
+  plan: Plan,
+  onWait: ((wait: Wait) => void) | undefined,
+): (wait: Wait) => void {
   return (wait) => {
     if (call.last) {
-      call.spare = new SpareResponse(call.last, plan.clock);
-      call.spare.readAhead();
+      call.unread = new UnreadResponse(call.last, plan.clock);
+      call.unread.readAhead();
     }
     onWait?.(wait);
   };
@@ -328,60 +380,29 @@ function waiting(call: Call, plan: Plan, onWait: ((wait: Wait) => void) | undefi
 
 function discardLast(call: Call, plan: Plan): void {
   if (!call.last) return;
-  const spare = call.spare ?? new SpareResponse(call.last, plan.clock);
+  const unread = call.unread ?? new UnreadResponse(call.last, plan.clock);
   call.last = undefined;
-  call.spare = undefined;
-  spare.discard();
+  call.unread = undefined;
+  unread.discard();
 }
 
-/** Whoever may end it: who calls, and the customer of the surrounding work. A Request has always a signal of its own. */
-function callerOf(
+/** Aborts when the caller's signal or that of the ambient context does. A Request always has a signal of its own. */
+function callerSignalOf(
   init: HoldfastRequestInit | undefined,
   request: Request | undefined,
-  around: AmbientContext | undefined,
+  ambient: AmbientContext | undefined,
 ): AbortSignal | undefined {
-  // To `fetch`, a signal of null is none, whatever the Request has.
+  // For `fetch`, a signal of null means none, even if the Request has one.
   const own = init?.signal === undefined ? request?.signal : (init.signal ?? undefined);
-  const customer = around?.signal;
-  return own && customer ? AbortSignal.any([own, customer]) : (own ?? customer);
+  const inherited = ambient?.signal;
+  return own && inherited ? AbortSignal.any([own, inherited]) : (own ?? inherited);
 }
 
-function demandBody<T>(body: T): T {
+function assertBody<T>(body: T): T {
   if (typeof (body as { then?: unknown } | null)?.then !== 'function') return body;
   throw new OptionsError('body', 'a promise', 'a body, or a function that gives one at once');
 }
 
 function isRequest(input: FetchInput): input is Request {
   return typeof input === 'object' && 'url' in input && 'method' in input;
-}
-
-/** Origins by how they were written, so that a URL is parsed once for each. */
-const origins = new Map<string, string>();
-const originsMax = 1000;
-/** The latest that was looked up: most callers have one, and to compare with it is cheaper than to hash a new string. */
-let lastUrl = '\0';
-let lastStart = '\0';
-let lastOrigin = '';
-
-/** The origin of an absolute URL of the web; undefined for all others. */
-export function originOf(url: string): string | undefined {
-  if (url === lastUrl) return lastOrigin;
-  const end = url.indexOf('/', 8);
-  const start = end < 0 ? url : url.slice(0, end);
-  if (start === lastStart) return lastOrigin;
-  const known = origins.get(start);
-  if (known !== undefined) {
-    lastUrl = url;
-    lastStart = start;
-    lastOrigin = known;
-    return known;
-  }
-  if (!/^https?:/i.test(url) || !URL.canParse(url)) return undefined;
-  const { origin } = new URL(url);
-  // Only what ends with the host says the same of every URL that begins like it.
-  if (/^https?:\/\/[\w.:-]+$/i.test(start)) {
-    if (origins.size >= originsMax) origins.clear();
-    origins.set(start, origin);
-  }
-  return origin;
 }

@@ -1,12 +1,12 @@
-import { before } from './save-global-dispatcher.ts';
+import { savedDispatcher } from './save-global-dispatcher.ts';
 
 const current = Symbol.for('undici.globalDispatcher.2');
 const legacy = Symbol.for('undici.globalDispatcher.1');
 const host = globalThis as unknown as Record<symbol, { dispatch?: unknown } | undefined>;
 
-if (before !== undefined) host[legacy] = before as object;
+if (savedDispatcher !== undefined) host[legacy] = savedDispatcher as object;
 
-/** Whether the dispatcher behind the global `fetch` is nobody's choice: then ours can take its place. */
+/** Whether the global `fetch` has undici's default dispatcher: then one of ours can replace it. */
 export function hasPlainGlobalDispatcher(): boolean {
   const old = host[legacy];
   if (old?.constructor.name !== 'Dispatcher1Wrapper') return isPlain(old);
@@ -15,7 +15,7 @@ export function hasPlainGlobalDispatcher(): boolean {
 
 function isPlain(dispatcher: { dispatch?: unknown } | undefined): boolean {
   if (dispatcher === undefined) return true;
-  // One that was composed looks like what it is made of, but for the method.
+  // A composed agent has the same constructor, but its own `dispatch`.
   return (
     dispatcher.constructor.name === 'Agent' &&
     dispatcher.dispatch === Object.getPrototypeOf(dispatcher).dispatch

@@ -1,81 +1,85 @@
-import { type AmbientContext, OptionsError, type Random } from 'holdfast';
+import { type AmbientContext, fnv1a, OptionsError, type Random } from 'holdfast';
 import { type Field, text } from 'holdfast/fields';
 
-/** What a key is asked for. */
-export interface Keyed {
+/** Methods that may be sent again by their definition (RFC 9110, 9.2.2, and the QUERY draft). */
+const repeatable = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'QUERY', 'PUT', 'DELETE']);
+
+export function isRepeatable(method: string): boolean {
+  return method === 'GET' || repeatable.has(method.toUpperCase());
+}
+
+/** The request that a key is made for. */
+export interface KeyedRequest {
   readonly method: string;
-  /** The URL, or with several endpoints the part that is the same for all of them. */
+  /** The URL; with several endpoints, the part that is the same for all of them. */
   readonly url: string;
 }
 
 /**
- * Where the keys of requests that are not safe to repeat come from: nowhere, made for each operation, derived from that of the
- * surrounding work, or said by a function. One that is in the request's headers is always taken.
+ * Where the keys of requests that are not safe to repeat come from. `off`: there are none. `auto`: one is made for each
+ * operation. `derive`: one is derived from the key of the ambient context. A function gives one. A key in the request's headers
+ * always comes first.
  */
-export type Idempotency = 'off' | 'auto' | 'derive' | ((request: Keyed) => string | undefined);
+export type Idempotency = 'off' | 'auto' | 'derive' | ((request: KeyedRequest) => string | undefined);
 
-/** Makes the key of one operation, if it is to have one. */
+/** Makes the key of one operation; undefined: the operation has no key. */
 export type KeyMaker = (
-  request: Keyed,
-  around: AmbientContext | undefined,
+  request: KeyedRequest,
+  ambient: AmbientContext | undefined,
   random: Random,
 ) => string | undefined;
 
-export function keyMaker(said: Idempotency = 'off'): KeyMaker | undefined {
-  if (said === 'off') return undefined;
-  if (typeof said === 'function') return (request) => demandKey(said(request));
-  if (said === 'derive') return derive;
-  if (said === 'auto') return (request, around, random) => derive(request, around) ?? uuid(random);
-  throw new OptionsError('idempotency', said, 'off, auto, derive or a function');
+export function keyMaker(source: Idempotency = 'off'): KeyMaker | undefined {
+  if (source === 'off') return undefined;
+  if (typeof source === 'function') return (request) => assertKey(source(request));
+  if (source === 'derive') return derive;
+  if (source === 'auto') return (request, ambient, random) => derive(request, ambient) ?? uuid(random);
+  throw new OptionsError('idempotency', source, 'off, auto, derive or a function');
 }
 
-/** A promise, say, would be the same text for every request; and what is empty is no key. */
+/** Only a text: a promise, for example, would become the same text for every request. An empty text is no key. */
 export const keyField: Field<string, string> = { ...text(), kind: 'a text that is not empty' };
 
-function demandKey(key: string | undefined): string | undefined {
+function assertKey(key: string | undefined): string | undefined {
   if (key === undefined || keyField.read(key, '') !== undefined) return key;
   throw new OptionsError('idempotency', key, keyField.kind);
 }
 
-/** How often each kind of call was made inside one piece of work. */
+/** How often each method and URL was called inside one ambient context. */
 const calls = new WeakMap<AmbientContext, Map<string, number>>();
 
 /**
- * The same work, run again, makes the same calls in the same order: the n-th call to one place gets the same key. Two calls
- * never share one.
+ * When the same work runs again, its n-th call to the same method and URL gets the same key. Two calls never share a key.
  */
-function derive({ method, url }: Keyed, around: AmbientContext | undefined): string | undefined {
-  if (around?.idempotencyKey === undefined) return undefined;
-  let counts = calls.get(around);
+function derive({ method, url }: KeyedRequest, ambient: AmbientContext | undefined): string | undefined {
+  if (ambient?.idempotencyKey === undefined) return undefined;
+  let counts = calls.get(ambient);
   if (!counts) {
     counts = new Map();
-    calls.set(around, counts);
+    calls.set(ambient, counts);
   }
-  const place = fingerprint(`${method} ${url}`);
-  const count = (counts.get(place) ?? 0) + 1;
-  counts.set(place, count);
-  return `${headerSafe(around.idempotencyKey)}.${place}.${count}`;
+  const call = fingerprint(`${method} ${url}`);
+  const count = (counts.get(call) ?? 0) + 1;
+  counts.set(call, count);
+  return `${headerSafe(ambient.idempotencyKey)}.${call}.${count}`;
 }
 
-/** Of events, keys can be any text; of requests, at most 255 visible characters, and no comma between two of them. */
+/** The key of an event can be any text; that of a request has at most 255 visible characters, without a comma. */
 function headerSafe(key: string): string {
   if (/^[!#-+\--[\]-~]{1,220}$/.test(key)) return key;
   return fingerprint(`1 ${key}`) + fingerprint(`2 ${key}`);
 }
 
-/** Two rounds of 32-bit FNV-1a: tells the calls of one piece of work apart, and no more is asked of it. */
+/** FNV-1a and a second 32-bit hash: they only have to tell the calls of one piece of work apart. */
 function fingerprint(text: string): string {
-  let low = 0x811c9dc5;
-  let high = 0x1b873593;
+  let second = 0x1b873593;
   for (let index = 0; index < text.length; index++) {
-    const code = text.charCodeAt(index);
-    low = Math.imul(low ^ code, 0x01000193);
-    high = Math.imul(high ^ code, 0x85ebca6b) ^ (high >>> 13);
+    second = Math.imul(second ^ text.charCodeAt(index), 0x85ebca6b) ^ (second >>> 13);
   }
-  return hex(low) + hex(high);
+  return hex(fnv1a(text)) + hex(second);
 }
 
-/** Version 4, from the chance that was given. */
+/** Version 4, from the given source of random numbers. */
 function uuid(random: Random): string {
   const digits = [0, 0, 0, 0].map(() => hex(random() * 2 ** 32)).join('');
   const variant = '89ab'[Math.floor(random() * 4)] as string;

@@ -3,15 +3,15 @@ import type { fetch as undiciFetch } from 'undici';
 import { type ConnectionOptions, connectionFields, senderOf } from './connections.ts';
 import { type FetchOptions as AnyFetchOptions, fetchFields, fetchOver, type HoldfastFetch } from './fetch.ts';
 
-export type { Answer, JudgementOptions } from './classify-response.ts';
+export type { ClassifyOptions, ResponseHead } from './classify-response.ts';
 export type { CallOptions, Fetch, FetchInput, HoldfastFetch, HoldfastRequestInit, Runner } from './fetch.ts';
 export type { Announce } from './holdfast-header.ts';
-export type { Idempotency, Keyed } from './idempotency-key.ts';
+export type { Idempotency, KeyedRequest } from './idempotency-key.ts';
 export { type InterceptorOptions, retryInterceptor } from './interceptor.ts';
 
 export interface FetchOptions extends AnyFetchOptions, ConnectionOptions {}
 
-/** With undici's `fetch`, whose types are its own. */
+/** With the `fetch` of undici, which has its own types. */
 export interface UndiciFetchOptions extends Omit<FetchOptions, 'fetch'> {
   readonly fetch: typeof undiciFetch;
 }

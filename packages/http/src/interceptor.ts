@@ -1,69 +1,80 @@
 import { ambientContext, OptionsError, type PolicySpec, type Wait } from 'holdfast';
 import { anything, callback, list, readTable } from 'holdfast/fields';
 import type { Dispatcher } from 'undici';
-import { type Answer, type JudgementOptions, judgeOf, status } from './classify-response.ts';
-import { Exchange, type ExchangeSettings } from './exchange.ts';
+import {
+  type ClassifyOptions,
+  type ResponseHead,
+  responseClassifier,
+  statusField,
+} from './classify-response.ts';
 import { type Runner, runnerOf } from './fetch.ts';
-import { type Announce, announcesTo } from './holdfast-header.ts';
+import { type Announce, announceFilter } from './holdfast-header.ts';
 import { type Idempotency, keyMaker } from './idempotency-key.ts';
-import { lasting } from './outgoing-request.ts';
-import { isOlder, overHttp1, wrapHandler } from './undici7-handler.ts';
+import { InterceptedRequest, type InterceptorSettings } from './intercepted-request.ts';
+import { withReusableHeaders } from './outgoing-request.ts';
+import { isUndici7Handler, overHttp1, wrapHandler } from './undici7-handler.ts';
 
-export interface InterceptorOptions extends JudgementOptions<Answer> {
-  /** Where the `Idempotency-Key` of requests that are not safe to repeat comes from; `off` unless said. */
+export interface InterceptorOptions extends ClassifyOptions<ResponseHead> {
+  /** Where the `Idempotency-Key` of requests that are not safe to repeat comes from; `off` by default. */
   readonly idempotency?: Idempotency | undefined;
-  /** Whom to send the `Holdfast` header: all, none, or a list of origins. Unless said, all, where there is something inherited. */
+  /** Which origins get the `Holdfast` header. By default all, but only for requests inside an ambient context. */
   readonly announce?: Announce | undefined;
-  /** Told before each wait. */
+  /** Called before each backoff. */
   readonly onWait?: ((wait: Wait) => void) | undefined;
 }
 
 const fields = {
   idempotency: anything<Idempotency>(),
-  statuses: list(status),
+  statuses: list(statusField),
   classify: callback<NonNullable<InterceptorOptions['classify']>>(),
   announce: anything<Announce>(),
   onWait: callback<NonNullable<InterceptorOptions['onWait']>>(),
 };
 
 /**
- * Retries for every request through a dispatcher: `agent.compose(retryInterceptor(policy))`. It drives the policy's machines
- * itself, in the callbacks of undici: a success costs no promise, no signal and no copy of anything.
+ * Retries every request of a dispatcher: `agent.compose(retryInterceptor(policy))`. It drives the policy's machine in the
+ * callbacks of undici, so that a success needs no promise, no signal and no copy.
  */
 export function retryInterceptor(
   given: Runner | PolicySpec = {},
-  said: InterceptorOptions = {},
+  spec: InterceptorOptions = {},
 ): Dispatcher.DispatcherComposeInterceptor {
   const policy = runnerOf(given);
-  const options = readTable(fields, said);
-  const settings = {
+  const options = readTable(fields, spec);
+  const settings: InterceptorSettings = {
     policy,
     makeKey: keyMaker(options.idempotency),
-    announces: announcesWhen(options.announce),
+    announces: announceRule(options.announce),
     trustsStatus: !options.classify && !options.statuses,
-    judges: [judgeOf(options, false), judgeOf(options, true)] as const,
+    classifiers: [responseClassifier(options, false), responseClassifier(options, true)],
     onWait: options.onWait,
   };
-  refuseLayers(policy);
+  assertNoLayers(policy);
 
   return (dispatch) =>
     function retrying(request, handler) {
-      if (isOlder(handler)) return retrying(overHttp1(request), wrapHandler(handler));
-      // A tunnel is not an exchange of messages.
+      if (isUndici7Handler(handler)) return retrying(overHttp1(request), wrapHandler(handler));
+      // A tunnel or an upgraded connection has no response that could be retried.
       if (request.upgrade || request.method === 'CONNECT') return dispatch(request, handler);
-      new Exchange(settings, dispatch, lasting(request), handler, ambientContext()).begin();
+      new InterceptedRequest(
+        settings,
+        dispatch,
+        withReusableHeaders(request),
+        handler,
+        ambientContext(),
+      ).begin();
       return true;
     };
 }
 
-/** Unless it is said, to everybody, but only what was inherited: below a client of others, a header of ours is noise. */
-function announcesWhen(said: Announce | undefined): ExchangeSettings['announces'] {
-  if (said === undefined) return (_origin, around) => around !== undefined;
-  return announcesTo(said, undefined);
+/** By default only inside an ambient context, where patience and priority are inherited: elsewhere the header says too little. */
+function announceRule(announce: Announce | undefined): InterceptorSettings['announces'] {
+  if (announce === undefined) return (_origin, ambient) => ambient !== undefined;
+  return announceFilter(announce, undefined);
 }
 
-/** A fallback's or a cache's value is not a response that undici could pass on; and what is only observed is not driven. */
-function refuseLayers({ plan }: Runner): void {
+/** undici cannot pass on the value of a fallback or a cache, and `mode` needs a call that it can run unprotected. */
+function assertNoLayers({ plan }: Runner): void {
   if (plan.layers.length === 0) return;
   throw new OptionsError(
     'policy',

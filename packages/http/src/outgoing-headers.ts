@@ -6,7 +6,7 @@ export type OutgoingHeaders =
   | null
   | undefined;
 
-/** What an iterator gives, which can be read once; undefined for all other headers, which are left as they are. */
+/** The pairs of an iterator, which can be read once; undefined for all other kinds of headers. */
 export function pairsOf(headers: OutgoingHeaders): [string, string][] | undefined {
   if (typeof (headers as Partial<Iterator<unknown>> | null | undefined)?.next !== 'function')
     return undefined;
@@ -37,7 +37,7 @@ export function headerIn(headers: OutgoingHeaders, name: string): string | undef
   return undefined;
 }
 
-/** `headers` and one or two more, in a shape that both `fetch` and undici take. The given ones are left as they are. */
+/** A copy of `headers` with `more`, in a shape that `fetch` and undici take. */
 export function withHeaders(
   headers: OutgoingHeaders,
   more: Readonly<Record<string, string>>,
@@ -54,7 +54,7 @@ export function isPairs(headers: ReturnType<typeof withHeaders>): headers is [st
   return Array.isArray(headers) && Array.isArray(headers[0]);
 }
 
-/** Names and values in turn, as undici has them; `fetch` has pairs. */
+/** A list of names and values in turn, as undici takes it; `fetch` takes pairs. */
 function isFlat(headers: NonNullable<OutgoingHeaders>): headers is readonly string[] {
   return Array.isArray(headers) && !Array.isArray(headers[0]);
 }

@@ -1,58 +1,58 @@
 import type { AmbientContext, Plan } from 'holdfast';
 import type { GuardedAttempt } from 'holdfast/machines';
 import type { Dispatcher } from 'undici';
-import { isReplayable, madeBy } from './body.ts';
-import { originOf } from './fetch.ts';
-import { announce, announcementOf, type HoldfastHeader } from './holdfast-header.ts';
+import { madeBy } from './body.ts';
+import { type HoldfastHeader, holdfastHeaderOf, writeHoldfastHeader } from './holdfast-header.ts';
+import { originOf } from './origin.ts';
 import { headerIn, isPairs, type OutgoingHeaders, pairsOf, withHeaders } from './outgoing-headers.ts';
-import { isRepeatable } from './repeatable.ts';
+import { type RequestTraits, requestTraits } from './request-traits.ts';
 
 type Request = Dispatcher.DispatchOptions;
 
-/** With headers that can be read for each attempt. */
-export function lasting(request: Request): Request {
+/** The request with headers that can be read for each attempt: an iterator can be read once. */
+export function withReusableHeaders(request: Request): Request {
   const pairs = pairsOf(request.headers as OutgoingHeaders);
   return pairs ? { ...request, headers: pairs.flat() } : request;
 }
 
-/** The key that the caller gave. */
-export function givenKeyOf({ headers }: Request): string | undefined {
+/** The Idempotency-Key among the caller's headers. */
+export function callerKeyOf({ headers }: Request): string | undefined {
   return headerIn(headers as OutgoingHeaders, 'idempotency-key');
 }
 
-/** Whether its body can be sent more than once; one that is made by a function can. */
-export function canSendAgain({ body }: Request): boolean {
-  return typeof body === 'function' || isReplayable(body);
+/** `key` is the one that was made for the request; a key of the caller's comes first. */
+export function traitsOf(request: Request, key: string | undefined): RequestTraits {
+  return requestTraits(request.method, request.body, callerKeyOf(request) ?? key);
 }
 
-/** What to announce; nothing where the caller has written the header. */
-export function announcedOf(
+/** The `Holdfast` header to send; undefined where the caller has written one. */
+export function headerFor(
   request: Request,
   plan: Plan,
   key: string | undefined,
-  around: AmbientContext | undefined,
+  ambient: AmbientContext | undefined,
 ): HoldfastHeader | undefined {
   if (headerIn(request.headers as OutgoingHeaders, 'holdfast') !== undefined) return undefined;
-  const mayRepeat = (key || givenKeyOf(request) || isRepeatable(request.method)) && canSendAgain(request);
-  return announcementOf(plan, Boolean(mayRepeat), around, undefined);
+  const { isIdempotent, isReplayable } = traitsOf(request, key);
+  return holdfastHeaderOf(plan, isIdempotent && isReplayable, ambient, undefined);
 }
 
-/** The request of one attempt; the very one of the caller where there is nothing to add. */
-export function outgoing(
+/** The request of one attempt; the caller's own object where there is nothing to add. */
+export function attemptRequest(
   request: Request,
   key: string | undefined,
-  announcement: HoldfastHeader | undefined,
+  header: HoldfastHeader | undefined,
   { attempt, patienceEndsAt, startedAt }: GuardedAttempt,
 ): Request {
-  const isMade = typeof request.body === 'function';
-  if (key === undefined && !announcement && !isMade) return request;
+  const hasBodyFactory = typeof request.body === 'function';
+  if (key === undefined && !header && !hasBodyFactory) return request;
   const more: Record<string, string> = {};
   if (key !== undefined) more['idempotency-key'] = key;
-  if (announcement) more.holdfast = announce(announcement, attempt, patienceEndsAt - startedAt);
+  if (header) more.holdfast = writeHoldfastHeader(header, attempt, patienceEndsAt - startedAt);
   const headers = withHeaders(request.headers as OutgoingHeaders, more);
-  // Pairs are of `fetch`; a list of undici's is flat.
+  // `fetch` takes pairs, undici a flat list.
   const made = { ...request, headers: isPairs(headers) ? headers.flat() : headers };
-  if (isMade) made.body = madeBy(request.body as unknown as () => Request['body']) ?? null;
+  if (hasBodyFactory) made.body = madeBy(request.body as unknown as () => Request['body']) ?? null;
   return made as Request;
 }
 

@@ -1,21 +1,21 @@
 /**
- * So many bytes of a response that is being repeated are read while the next attempt waits. At 1 MiB, reading takes `fetch` up to
- * twice the processor time of a new connection.
+ * At most this many bytes of a response that will be retried are read during the backoff. Reading 1 MiB takes `fetch` up to twice
+ * the processor time of a new connection.
  */
 export const readAheadMax = 262_144;
-/** Beyond so many in this process, each response keeps no more than `readOverMax`. */
+/** When the process keeps more than this, each response keeps no more than `drainMax`. */
 const keptMax = 16 * 1_048_576;
 
-/** Of a response that is no longer, what has not come by then is read beside the next attempt, for so many ms at most. */
-export const readOverMax = 65_536;
-export const readOverMs = 1000;
+/** A response of at most this size is drained while the next attempt runs, for at most `drainMs`; a longer one is aborted. */
+export const drainMax = 65_536;
+export const drainMs = 1000;
 
-/** Bytes that are kept now, of all responses that are being repeated. */
+/** Bytes of all responses that are kept now. */
 let keptBytes = 0;
 
 /**
- * How much was read of a response that is being repeated. A response that is read to its end frees its connection for the
- * next attempt. What was read is kept until that attempt begins, because it may still be what the caller gets.
+ * Counts the bytes that were read of a response that will be retried. A response that is read to its end frees its connection
+ * for the next attempt. The bytes are kept until that attempt begins, because the caller may still get this response.
  */
 export class ReadAhead {
   #length = 0;
@@ -26,12 +26,12 @@ export class ReadAhead {
     if (this.#isKept) keptBytes += bytes;
   }
 
-  get mayGoOn(): boolean {
-    if (this.#length <= readOverMax) return true;
+  get mayContinue(): boolean {
+    if (this.#length <= drainMax) return true;
     return this.#isKept && this.#length <= readAheadMax && keptBytes <= keptMax;
   }
 
-  /** The caller gets what was read, or nobody does: it is not kept here any more. */
+  /** The bytes are given to the caller or thrown away: they no longer count as kept. */
   release(): void {
     if (this.#isKept) keptBytes -= this.#length;
     this.#isKept = false;

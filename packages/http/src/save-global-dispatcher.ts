@@ -1,7 +1,7 @@
 /**
- * undici, when it is first loaded, puts an agent of its own behind the global `fetch`, over whatever is there: a proxy, say.
- * This module is imported before undici and `global-dispatcher.ts` after it, so that everything stays as it was.
+ * When undici is first loaded, it replaces the dispatcher of the global `fetch`, which may be a proxy. This module is imported
+ * before undici and saves that dispatcher; `global-dispatcher.ts` is imported after it, and restores it.
  */
 const legacy: unique symbol = Symbol.for('undici.globalDispatcher.1') as never;
 
-export const before: unknown = (globalThis as { [legacy]?: unknown })[legacy];
+export const savedDispatcher: unknown = (globalThis as { [legacy]?: unknown })[legacy];

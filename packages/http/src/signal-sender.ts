@@ -1,16 +1,16 @@
 import type { Fetch, FetchInput, Sender } from './fetch.ts';
 import { type OutgoingHeaders, withHeaders } from './outgoing-headers.ts';
 
-/** Sends with any `fetch`, and ends attempts by their signal. */
+/** Sends with any `fetch`, and aborts attempts through a signal. */
 export function signalSender(send: Fetch): Sender {
   return {
-    async send(input, init, { signal }, caller, said, _isFresh, arrived) {
-      // After the headers the attempt's signal is left alone, but the caller's still ends the body.
+    async send(input, init, { signal }, caller, holdfastHeader, _isFresh, arrived) {
+      // After the response's headers the attempt's signal never aborts; the caller's still aborts the body.
       const sent: RequestInit = { ...init, signal: caller ? AbortSignal.any([signal, caller]) : signal };
-      if (said !== undefined)
-        sent.headers = withHeaders(headersOf(input, init), { holdfast: said }) as HeadersInit;
+      if (holdfastHeader !== undefined)
+        sent.headers = withHeaders(headersOf(input, init), { holdfast: holdfastHeader }) as HeadersInit;
       const response = await send(input, sent);
-      // A fetch that does not listen to signals: nobody waits for this response any more.
+      // The attempt was aborted, and this `fetch` ignores signals: its response is not used.
       if (signal.aborted) void response.body?.cancel().catch(() => {});
       return arrived(response);
     },
@@ -18,7 +18,7 @@ export function signalSender(send: Fetch): Sender {
   };
 }
 
-/** Those of `init` stand in for those of a Request. */
+/** The headers of `init` replace those of a Request. */
 function headersOf(input: FetchInput, init: RequestInit | undefined): OutgoingHeaders {
   const own = typeof input === 'object' && 'headers' in input ? input.headers : undefined;
   return (init?.headers ?? own) as OutgoingHeaders;

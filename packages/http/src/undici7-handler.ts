@@ -1,17 +1,17 @@
 import './save-global-dispatcher.ts';
 import { type Dispatcher, Dispatcher1Wrapper } from 'undici';
 
-/** Whether it is of a kind that came before undici 8: the `fetch` of Node has such. */
-export function isOlder(handler: Dispatcher.DispatchHandler): boolean {
+/** Whether the handler has the interface of undici 7 and before, which the `fetch` of Node uses. */
+export function isUndici7Handler(handler: Dispatcher.DispatchHandler): boolean {
   return typeof handler.onRequestStart !== 'function';
 }
 
-/** As undici 8 calls handlers; one that it can call is left as it is. */
+/** Adapts a handler to undici 8; one that has its interface is returned as it is. */
 export const { wrapHandler } = Dispatcher1Wrapper as unknown as {
   wrapHandler(handler: object): Dispatcher.DispatchHandler;
 };
 
-/** The older ones know no other. */
+/** Handlers of undici 7 cannot handle HTTP/2. */
 export function overHttp1(request: Dispatcher.DispatchOptions): Dispatcher.DispatchOptions {
   return { ...request, allowH2: false } as Dispatcher.DispatchOptions;
 }

@@ -1,76 +1,71 @@
-import { Alarm, type Clock } from 'holdfast';
-import { ReadAhead, readAheadMax, readOverMax, readOverMs } from './read-ahead.ts';
+import { type Clock, Timer } from 'holdfast';
+import { drainMax, drainMs, ReadAhead, readAheadMax } from './read-ahead.ts';
 
 /**
- * A response that is being repeated. Until the next attempt has begun it may still be what the caller gets (a breaker can
- * open meanwhile), so it is not thrown away before: up to 256 KiB are read ahead, and stay readable. What
- * has not ended when the next attempt begins is read on if it is short; of others the connection is closed.
+ * A response that will be retried. Until the next attempt begins the caller may still get it (a breaker can open meanwhile),
+ * so up to 256 KiB are read ahead, and stay readable. When the next attempt begins, the rest of a response of at most 64 KiB
+ * is drained; the connection of a longer one is closed.
  */
-export class SpareResponse extends Alarm {
+export class UnreadResponse {
   readonly #response: Response;
-  readonly #clock: Clock;
+  readonly #drainTimer: Timer;
   #copy: ReadableStreamDefaultReader<Uint8Array> | undefined = undefined;
   readonly #ahead = new ReadAhead();
   #isReading = false;
   #isDrained = false;
 
   constructor(response: Response, clock: Clock) {
-    super();
     this.#response = response;
-    this.#clock = clock;
+    this.#drainTimer = new Timer(clock, () => this.#cancel());
   }
 
-  /** Frees the connection, where that takes little. */
+  /** Reads a response of at most `bytesMax`, which frees its connection. */
   readAhead(bytesMax = readAheadMax): void {
     const { body, bodyUsed } = this.#response;
-    if (!body || bodyUsed || this.#copy || this.#bytesSaid > bytesMax) return;
+    if (!body || bodyUsed || this.#copy || this.#contentLength > bytesMax) return;
     this.#copy = this.#response.clone().body?.getReader();
     this.#isReading = true;
-    void this.#drain().finally(() => this.#clock.clear(this));
+    void this.#drain().finally(() => this.#drainTimer.clear());
   }
 
-  /** It is the caller's. */
+  /** The caller gets this response. */
   release(): void {
     this.#ahead.release();
   }
 
-  /** Nobody will read it any more: the next attempt has begun. */
+  /** The next attempt has begun: the caller will not get this response. */
   discard(): void {
-    this.readAhead(readOverMax);
+    this.readAhead(drainMax);
     this.#ahead.release();
     if (this.#isDrained) return;
-    if (this.#isReading && this.#ahead.mayGoOn && this.#bytesSaid <= readOverMax)
-      this.#clock.set(this, this.#clock.now() + readOverMs);
+    if (this.#isReading && this.#ahead.mayContinue && this.#contentLength <= drainMax)
+      this.#drainTimer.setIn(drainMs);
     else this.#cancel();
   }
 
-  ring(): void {
-    this.#cancel();
-  }
-
-  get #bytesSaid(): number {
+  get #contentLength(): number {
     return Number(this.#response.headers.get('content-length'));
   }
 
   async #drain(): Promise<void> {
     try {
-      while (this.#ahead.mayGoOn && !this.#isDrained) {
+      while (this.#ahead.mayContinue && !this.#isDrained) {
         const { done, value } = await this.#copy!.read();
         this.#isDrained = done;
         this.#ahead.add(value?.byteLength ?? 0);
       }
     } catch {
-      // A connection that broke is free as well.
+      // A broken connection does not have to be freed.
       this.#isDrained = true;
     }
     this.#isReading = false;
     if (this.#isDrained) return;
-    // Longer than it looked. Whoever gets it can read on, and leave it; if nobody does, it is closed here.
-    if (this.index >= 0) this.#cancel();
+    // The response is too long. If it was discarded, it is cancelled; otherwise only the copy is, and the caller can read on.
+    if (this.#drainTimer.isSet) this.#cancel();
     else this.#copy?.cancel().catch(ignore);
   }
 
-  /** Both halves: one alone would keep the connection open for the other. */
+  /** Cancels response and copy: one alone would keep the connection open for the other. */
   #cancel(): void {
     this.#copy?.cancel().catch(ignore);
     this.#response.body?.cancel().catch(ignore);

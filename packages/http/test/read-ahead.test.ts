@@ -4,7 +4,7 @@ import { ReadAhead } from '../src/read-ahead.ts';
 /** Reads in pieces of 16 KiB for as long as it may, and says how many KiB that were. */
 function readAll(ahead: ReadAhead): number {
   let pieces = 0;
-  for (; ahead.mayGoOn && pieces < 100; pieces++) ahead.add(16_384);
+  for (; ahead.mayContinue && pieces < 100; pieces++) ahead.add(16_384);
   return pieces * 16;
 }
 

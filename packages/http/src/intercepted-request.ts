@@ -1,0 +1,394 @@
+import {
+  Alarm,
+  type AmbientContext,
+  type Classifier,
+  type Judgement,
+  type Outcome,
+  type Plan,
+  type RunOptions,
+  type Story,
+  type Wait,
+} from 'holdfast';
+import {
+  type AbortListener,
+  DONE,
+  type Driver,
+  GuardedAttempt,
+  offAbort,
+  onAbort,
+  recordEnding,
+  SEND,
+  STOP,
+  type Step,
+  schedule,
+  settleSuccess,
+  startAttempt,
+  stepAfter,
+  stepAt,
+  type Work,
+} from 'holdfast/machines';
+import type { Dispatcher } from 'undici';
+import { AttemptHandler } from './attempt-handler.ts';
+import { noteFailed, type ResponseHead } from './classify-response.ts';
+import type { Runner } from './fetch.ts';
+import type { HoldfastHeader } from './holdfast-header.ts';
+import { isRepeatable, type KeyMaker } from './idempotency-key.ts';
+import { attemptRequest, callerKeyOf, headerFor, originNameOf, traitsOf } from './outgoing-request.ts';
+
+export interface InterceptorSettings {
+  readonly policy: Runner;
+  readonly makeKey: KeyMaker | undefined;
+  /** Whether a request to `origin` gets the `Holdfast` header. */
+  readonly announces: (origin: string, ambient: AmbientContext | undefined) => boolean;
+  /** A status below 400 is a success, whatever the headers are. */
+  readonly trustsStatus: boolean;
+  /** For requests without an Idempotency-Key, and with one. */
+  readonly classifiers: readonly [(plan: Plan) => Classifier, (plan: Plan) => Classifier];
+  readonly onWait: ((wait: Wait) => void) | undefined;
+}
+
+/**
+ * One request and its attempts. It performs the steps of the policy's machine in undici's callbacks, as the promise driver does
+ * with promises. The caller gets it as its controller for all attempts.
+ */
+export class InterceptedRequest extends Alarm implements Driver, Dispatcher.DispatchController {
+  declare readonly handler: Dispatcher.DispatchHandler;
+  declare private readonly dispatch: Dispatcher.Dispatch;
+  declare private readonly request: Dispatcher.DispatchOptions;
+  declare private readonly settings: InterceptorSettings;
+  declare readonly plan: Plan;
+  declare private readonly ambient: AmbientContext | undefined;
+  declare private readonly origin: string;
+  /** The machine. It is made when the first attempt fails, or cannot take the fast path. */
+  declare private machine: Work | undefined;
+  /** The attempt that was started on the fast path. */
+  declare private first: GuardedAttempt | undefined;
+  declare private header: HoldfastHeader | undefined;
+  declare private key: string | undefined;
+  /** The latest attempt, and the one before it, whose hedge it may be. */
+  declare private latest: AttemptHandler | undefined;
+  declare private hedgeTwin: AttemptHandler | undefined;
+  /** The attempt whose response the caller gets. */
+  declare private committed: AttemptHandler | undefined;
+  declare private hasStarted: boolean;
+  declare private abortListener: AbortListener | undefined;
+  declare private isListening: boolean;
+  declare private isOver: boolean;
+  declare private cancelReason: Error | null;
+  /** The caller has paused before a response has come. */
+  declare private isPaused: boolean;
+
+  constructor(
+    settings: InterceptorSettings,
+    dispatch: Dispatcher.Dispatch,
+    request: Dispatcher.DispatchOptions,
+    handler: Dispatcher.DispatchHandler,
+    ambient: AmbientContext | undefined,
+  ) {
+    super();
+    this.settings = settings;
+    this.plan = settings.policy.plan;
+    this.dispatch = dispatch;
+    this.request = request;
+    this.handler = handler;
+    this.ambient = ambient;
+    this.origin = originNameOf(request.origin);
+    this.key = undefined;
+    this.header = undefined;
+    this.machine = undefined;
+    this.first = undefined;
+    this.latest = undefined;
+    this.hedgeTwin = undefined;
+    this.committed = undefined;
+    this.hasStarted = false;
+    this.abortListener = undefined;
+    this.isListening = false;
+    this.isOver = false;
+    this.cancelReason = null;
+    this.isPaused = false;
+  }
+
+  begin(): void {
+    const { ambient, plan, request, settings, origin } = this;
+    const { makeKey, announces } = settings;
+    const { method, path } = request;
+    if (makeKey && !isRepeatable(method) && callerKeyOf(request) === undefined) {
+      this.key = makeKey({ method, url: `${origin}${path}` }, ambient, plan.random);
+    }
+    if (announces(origin, ambient)) this.header = headerFor(request, plan, this.key, ambient);
+    if (!ambient && this.beginFast()) return;
+    const signal = ambient?.signal;
+    if (signal?.aborted) this.cancel(signal.reason);
+    else {
+      if (signal) onAbort(signal, this.listener);
+      this.perform(this.work.begin(this.work.startedAt));
+    }
+  }
+
+  /** The fast path, when no guard refuses: the machine is made only when the first attempt fails. False: it was not taken. */
+  private beginFast(): boolean {
+    const { plan } = this;
+    const target = plan.fastPath && plan.targetOf?.({ target: this.origin }, 0);
+    if (!target || plan.reporter?.isHeard()) return false;
+    const { breaker, bulkhead, budget } = target;
+    if ((breaker && !breaker.isClosed) || (bulkhead && !bulkhead.tryEnter())) return false;
+    const now = plan.clock.now();
+    plan.counters.operations++;
+    budget?.firstTry(now);
+    const attempt = startAttempt(
+      GuardedAttempt,
+      plan,
+      target,
+      1,
+      now,
+      now + plan.patienceMs,
+    ) as GuardedAttempt;
+    this.first = attempt;
+    this.send(attempt);
+    if (!this.isOver && !this.machine && attempt.endsAt < Infinity) plan.clock.set(this, attempt.endsAt);
+    return true;
+  }
+
+  private get listener(): AbortListener {
+    this.abortListener ??= { aborted: (reason) => this.cancel(reason as Error) };
+    return this.abortListener;
+  }
+
+  private get work(): Work {
+    this.machine ??= this.makeWork();
+    return this.machine;
+  }
+
+  private makeWork(): Work {
+    const { plan, ambient, first, request, settings } = this;
+    const { isKeyed, isIdempotent, isReplayable } = traitsOf(request, this.key);
+    const options: RunOptions = {
+      target: this.origin,
+      idempotent: isIdempotent,
+      retryVeto: isReplayable ? undefined : () => 'not_replayable',
+      classify: settings.classifiers[isKeyed ? 1 : 0](plan),
+      priority: ambient?.priority,
+      onWait: settings.onWait,
+    };
+    const now = first ? first.startedAt : plan.clock.now();
+    const patienceEndsAt = Math.min(now + plan.patienceMs, ambient?.patienceEndsAt ?? Infinity);
+    const work = plan.work(options, now, patienceEndsAt);
+    if (first) work.guards!.adopt(first, first.targetState.budget);
+    if (ambient?.ownedUpstream) work.retryVeto = 'not_owner';
+    work.driver = this;
+    return work;
+  }
+
+  perform(step: Step): void {
+    const work = this.work;
+    if (step === SEND) this.send(work.current as GuardedAttempt);
+    // The attempt may have failed synchronously, or the caller may have cancelled meanwhile.
+    if (this.isOver || step === DONE) return;
+    if (step === STOP) {
+      this.end();
+      return;
+    }
+    schedule(work, this);
+    if (work.backingOff || !work.current) this.listen();
+  }
+
+  ring(now: number): void {
+    const step = stepAt(this.work, now);
+    this.abortAbandoned();
+    this.perform(step);
+  }
+
+  /** Called when an attempt has a connection. The caller's handler is called for the first one. */
+  started(context: unknown): void {
+    if (this.hasStarted) return;
+    this.hasStarted = true;
+    this.handler.onRequestStart?.(this, context);
+  }
+
+  /** The end of the fast path: a good response to the first attempt. True: the caller gets it. */
+  tryAcceptFast(sent: AttemptHandler, status: number): boolean {
+    const { plan, first } = this;
+    if (!first || this.machine || status >= 400 || plan.judgesValues >= 2 || !this.settings.trustsStatus)
+      return false;
+    sent.isInFlight = false;
+    settleSuccess(first, ok);
+    this.commit(sent);
+    return true;
+  }
+
+  /** The head of a response has come. True: the caller gets it. */
+  responded(sent: AttemptHandler, head: ResponseHead): boolean {
+    const step = this.settled(sent, { ok: true, value: head });
+    if (step === undefined) return false;
+    if (step === DONE || (step === STOP && this.work.result === head)) {
+      this.commit(sent);
+      return true;
+    }
+    this.perform(step);
+    return false;
+  }
+
+  failed(sent: AttemptHandler, error: Error): void {
+    if (sent === this.committed) {
+      this.bodyFailed(error);
+      return;
+    }
+    noteFailed(error, sent.hasStarted, sent.wasRedirected);
+    const step = this.settled(sent, { ok: false, error });
+    if (step !== undefined) this.perform(step);
+  }
+
+  abort(reason: Error): void {
+    this.cancel(reason);
+  }
+
+  /** Not in `abort`, because other interceptors replace that method. */
+  private cancel(reason: Error): void {
+    if (this.cancelReason) return;
+    this.cancelReason = reason ?? new DOMException('The request was aborted.', 'AbortError');
+    this.committed?.controller?.abort(this.cancelReason);
+    if (this.isOver) return;
+    const work = this.work;
+    const step = work.cancel(work.plan.clock.now(), this.cancelReason);
+    this.abortAbandoned();
+    this.perform(step);
+  }
+
+  pause(): void {
+    this.isPaused = true;
+    this.committed?.controller?.pause();
+  }
+
+  resume(): void {
+    this.isPaused = false;
+    this.committed?.controller?.resume();
+  }
+
+  get paused(): boolean {
+    return this.committed?.controller?.paused ?? this.isPaused;
+  }
+
+  get aborted(): boolean {
+    return this.cancelReason !== null;
+  }
+
+  get reason(): Error | null {
+    return this.cancelReason;
+  }
+
+  get rawHeaders() {
+    return this.committed?.controller?.rawHeaders ?? null;
+  }
+
+  get rawTrailers() {
+    return this.committed?.controller?.rawTrailers ?? null;
+  }
+
+  private send(attempt: GuardedAttempt): void {
+    const before = this.latest;
+    const sent = new AttemptHandler(this, attempt);
+    // The response that was held is not needed: an attempt follows.
+    if (before) this.discardSettled();
+    if (this.isListening) this.unlisten();
+    this.hedgeTwin = before;
+    this.latest = sent;
+    const { reporter } = this.plan;
+    try {
+      const request = attemptRequest(this.request, this.key, this.header, attempt);
+      if (reporter?.isHeard()) reporter.enter(this.work, attempt, () => this.dispatch(request, sent));
+      else this.dispatch(request, sent);
+    } catch (error) {
+      sent.onResponseError(undefined, error as Error);
+    }
+  }
+
+  /** The step after an attempt; undefined when the work no longer waits for it. */
+  private settled(sent: AttemptHandler, outcome: Outcome): Step | undefined {
+    sent.isInFlight = false;
+    const step = stepAfter(this.work, this, sent.attempt, outcome);
+    this.abortAbandoned();
+    return step;
+  }
+
+  /** Aborts the attempts that the machine has abandoned. */
+  private abortAbandoned(): void {
+    if (this.latest?.attempt.abandoned) this.latest.abort();
+    if (this.hedgeTwin?.attempt.abandoned) this.hedgeTwin.abort();
+  }
+
+  private commit(sent: AttemptHandler): void {
+    const { machine } = this;
+    this.finish();
+    this.committed = sent;
+    if (this.hedgeTwin) this.discardSettled();
+    if (this.isPaused) sent.controller?.pause();
+    if (machine?.stop) recordEnding(machine.result, { story: machine.story, serial: machine.serial });
+  }
+
+  /** The work has stopped: the caller gets the response that is held, or an error. */
+  private end(): void {
+    const work = this.work;
+    this.finish();
+    const last = this.latest;
+    if (work.resultIsValue && last?.isHeld && last.head === work.result) {
+      this.committed = last;
+      recordEnding(work.result, { story: work.story, serial: work.serial });
+      last.release();
+      return;
+    }
+    this.bodyEnded();
+    this.discardSettled();
+    work.result = work.refusal();
+    recordEnding(work.result, { story: work.story, serial: work.serial });
+    this.handler.onResponseError?.(this, work.result as Error);
+  }
+
+  private finish(): void {
+    this.isOver = true;
+    this.plan.clock.clear(this);
+    if (this.isListening) this.unlisten();
+  }
+
+  /** The caller has got everything: the signal of the ambient context is no longer followed. */
+  bodyEnded(): void {
+    const signal = this.ambient?.signal;
+    if (signal && this.abortListener) offAbort(signal, this.abortListener);
+  }
+
+  /** The body broke off after the caller got the head of the response: it cannot be retried. */
+  private bodyFailed(error: Error): void {
+    this.bodyEnded();
+    const { plan, startedAt, story, serial } = this.work;
+    if (!this.cancelReason) {
+      const { stops } = plan.counters;
+      stops.committed = (stops.committed ?? 0) + 1;
+      const ended: Story = { ...story, tookMs: plan.clock.now() - startedAt, stop: 'committed' };
+      recordEnding(error, { story: ended, serial });
+    }
+    this.handler.onResponseError?.(this, error);
+  }
+
+  /** Discards held responses that the caller does not get. */
+  private discardSettled(): void {
+    for (const sent of [this.latest, this.hedgeTwin]) {
+      if (sent && sent !== this.committed && !sent.isInFlight) sent.discard();
+    }
+  }
+
+  /** Follows the caller's signal while no attempt is in flight: undici does that only during an attempt. */
+  private listen(): void {
+    const { signal } = this.request as { signal?: AbortSignal };
+    if (typeof signal?.addEventListener !== 'function') return;
+    this.isListening = true;
+    if (signal.aborted) this.cancel(signal.reason);
+    else onAbort(signal, this.listener);
+  }
+
+  private unlisten(): void {
+    this.isListening = false;
+    const { signal } = this.request as { signal?: AbortSignal };
+    if (signal) offAbort(signal, this.listener);
+  }
+}
+
+const ok: Judgement = { class: 'ok' };
