@@ -14,8 +14,8 @@ import type { Delivery, Envelope, Lease, NewEvent } from '../envelope.ts';
 import { assertTopic } from '../for-engines.ts';
 import { LEASE_LOST, type SettlementResult } from '../settlement-result.ts';
 import { assertEvents } from '../size-limits.ts';
+import { chooseRows, rowStatesOf } from './choose-rows.ts';
 import { memoryControls, quarantineOf } from './controls.ts';
-import { choose, rowStatesOf } from './lanes.ts';
 import { applySettlement, type Commit, runCommit } from './settlement.ts';
 import { oldestFirst, pageOf, type SharedState } from './shared-state.ts';
 import type { MemoryTransaction, Row, Topic } from './storage.ts';
@@ -129,7 +129,7 @@ export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
         const rowStates = statesOf(name);
         const suspects = rowStates.filter(([, state]) => state === 'suspect').length;
         if (isPaused) return { deliveries: [], suspects, nextDueInMs: undefined, controlsVersion };
-        const chosen = choose(rowStates, request, now, quarantineOf(storage, name, now));
+        const chosen = chooseRows(rowStates, request, now, quarantineOf(storage, name, now));
         const deliveries = chosen.map((row) => leaseRow(row, request, now));
         return { deliveries, suspects, nextDueInMs: nextDueInMs(rowStates, now), controlsVersion };
       });
@@ -266,7 +266,7 @@ function envelopeOf(event: NewEvent, id: string, topic: string, now: number): En
 function rowOf(event: NewEvent, envelope: Envelope, topic: Topic, now: number): Omit<Row, 'order'> {
   return {
     envelope,
-    lane: topic.ordering === 'key' ? event.key : undefined,
+    orderKey: topic.ordering === 'key' ? event.key : undefined,
     dueAt: event.dueAt ?? now + (event.delayMs ?? 0),
     attempts: 0,
     snoozes: 0,

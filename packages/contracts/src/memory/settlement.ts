@@ -59,7 +59,7 @@ function moveRow(shared: SharedState, row: Row, settlement: AnySettlement, now: 
       row.attempts += 1;
       row.lastError = settlement.error;
       row.story = settlement.story;
-      if (settlement.holdsKey === false) row.lane = undefined;
+      if (settlement.holdsKey === false) row.orderKey = undefined;
       delay(row, settlement.delayMs, now);
       break;
     case 'snooze':
@@ -108,7 +108,7 @@ function parkRow(
     story,
   };
   park(shared, { ...row.envelope, diagnosis, ...(keepMs !== undefined && { keepMs }) }, now);
-  if (holdsKey && row.lane !== undefined) row.blocking = true;
+  if (holdsKey && row.orderKey !== undefined) row.blocking = true;
   else shared.storage.topics.get(row.envelope.topic)!.rows.delete(row.envelope.id);
 }
 
@@ -120,7 +120,7 @@ function reroute({ storage }: SharedState, row: Row, to: string, now: number): v
   Object.assign(row, {
     envelope: { ...row.envelope, topic: to },
     order: storage.next(),
-    lane: target.ordering === 'key' ? row.envelope.key : undefined,
+    orderKey: target.ordering === 'key' ? row.envelope.key : undefined,
     dueAt: now,
     attempts: 0,
     snoozes: 0,

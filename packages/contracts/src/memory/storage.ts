@@ -12,7 +12,7 @@ export interface Row {
   /** Its number among all events, in the order of publication. */
   order: number;
   /** The key whose later events wait for this one; `undefined` when none do. */
-  lane: string | undefined;
+  orderKey: string | undefined;
   dueAt: number;
   attempts: number;
   snoozes: number;

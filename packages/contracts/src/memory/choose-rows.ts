@@ -3,16 +3,16 @@ import type { Row, Topic } from './storage.ts';
 
 /** Every unsettled event of a topic with its state, in the order of publication. */
 export function rowStatesOf(topic: Topic, now: number, isHeld: (row: Row) => boolean): [Row, WaitingState][] {
-  const lanes = new Set<string>();
+  const orderKeys = new Set<string>();
   return [...topic.rows.values()].map((row) => {
-    const isBehind = row.lane !== undefined && lanes.has(row.lane);
-    if (row.lane !== undefined) lanes.add(row.lane);
+    const isBehind = row.orderKey !== undefined && orderKeys.has(row.orderKey);
+    if (row.orderKey !== undefined) orderKeys.add(row.orderKey);
     return [row, stateOf(row, now, isBehind, isHeld(row))];
   });
 }
 
 /** The events that a lease takes. An event behind another of its key is taken only together with those before it. */
-export function choose(
+export function chooseRows(
   rowStates: readonly [Row, WaitingState][],
   request: LeaseRequest,
   now: number,
@@ -73,10 +73,10 @@ function runOf(
   isHeld: (row: Row) => boolean,
 ): Row[] {
   const run = [head];
-  if (head.lane === undefined || runMax === 1) return run;
+  if (head.orderKey === undefined || runMax === 1) return run;
   for (const [row, state] of rowStates) {
     if (run.length >= runMax) break;
-    if (row.lane !== head.lane || row === head) continue;
+    if (row.orderKey !== head.orderKey || row === head) continue;
     // An event that cannot run ends the run: later events of the key must not overtake it.
     if (state !== 'behind' || row.suspect || row.dueAt > now || isHeld(row)) break;
     run.push(row);
