@@ -7,6 +7,7 @@ type Cases = Readonly<Record<string, () => Promise<Case>>>;
  * engine compiles what is measured.
  */
 export const timed: Cases = {
+  'policy()': async () => (await import('./default-policy.ts')).defaultPolicy,
   'retry success': async () => (await import('./retry.ts')).retrySuccess,
   'retry with patience': async () => (await import('./retry.ts')).retryWithPatience,
   'three failures, no delay': async () => (await import('./three-failures.ts')).threeFailures,

@@ -20,6 +20,7 @@ export const stopReasons = [
   'crashed',
   'cancelled',
   'kill_switch',
+  'observed',
 ] as const;
 
 export type StopReason = (typeof stopReasons)[number];

@@ -20,4 +20,5 @@ export const stopSentences: Readonly<Record<StopReason, string>> = {
   crashed: 'the process died too often while it was at work on this',
   cancelled: 'the caller left',
   kill_switch: 'retries are switched off',
+  observed: 'the policy only observes: the operation is called once',
 };

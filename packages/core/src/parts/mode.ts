@@ -5,7 +5,8 @@ import type { Story } from '../report/story.ts';
 import { type Deadline, deadlineOf } from '../run/deadline.ts';
 import { attemptRun, type Ending } from '../run/promise-driver.ts';
 import type { Context, Operation, RunOptions } from '../run/run-options.ts';
-import { Alarm, type Clock } from '../time/clock.ts';
+import type { Clock } from '../time/clock.ts';
+import { sleep } from '../time/timer.ts';
 import { addLayer, failure } from './layer.ts';
 
 /**
@@ -53,7 +54,7 @@ async function observe<T>(plan: Plan, operation: Operation<T>, options: RunOptio
     if (!real) return call(target);
     const startedAt = clock.now();
     await real.catch(() => {});
-    await new Promise<void>((resolve) => clock.set(new Bell(resolve), startedAt + tookMs));
+    await sleep(clock, startedAt + tookMs - clock.now());
     return real;
   }
 
@@ -69,7 +70,7 @@ async function observe<T>(plan: Plan, operation: Operation<T>, options: RunOptio
     if (stop) would[stop] = (would[stop] ?? 0) + 1;
   });
   const story: Story = { policy: name, attempts: 1, tookMs, stop: undefined, log: [], inner: undefined };
-  return outcome.ok ? { ...outcome, story } : failure(outcome.error, { ...story, stop: 'kill_switch' });
+  return outcome.ok ? { ...outcome, story } : failure(outcome.error, { ...story, stop: 'observed' });
 }
 
 /** The context of a call that is only observed: what its caller said, and nothing of the policy's. */
@@ -94,14 +95,5 @@ class Observed implements Context {
 
   get patienceLeft(): number {
     return Math.max(0, this.#limits.endsAt - this.#clock.now());
-  }
-}
-
-class Bell extends Alarm {
-  readonly ring: () => void;
-
-  constructor(ring: () => void) {
-    super();
-    this.ring = ring;
   }
 }
