@@ -263,3 +263,9 @@ describe('the kill switch', () => {
     expect(operation.calls.length).toBe(1);
   });
 });
+
+test('a failure that was only observed says so, and not that retries are switched off', async () => {
+  const failing = () => Promise.reject(Object.assign(new Error('down'), { code: 'ECONNRESET' }));
+  const { story } = await policy({ mode: 'observe' }).try(failing);
+  expect(story).toMatchObject({ stop: 'observed', attempts: 1 });
+});
