@@ -16,6 +16,17 @@ export function parse(path: string, text: string): Node {
   return program as unknown as Node;
 }
 
+export interface Comment {
+  readonly value: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** In the order of the file; `value` is without the signs that begin and end it. */
+export function commentsOf(path: string, text: string): readonly Comment[] {
+  return parseSync(path, text, { lang: 'ts', sourceType: 'module' }).comments;
+}
+
 /** Calls the visitor for every node, parents first. */
 export function walk(node: Node, visit: Visitor, parent?: Node): void {
   visit(node, parent);

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { folderComplaint } from './core-folders.ts';
 import { mayImport, packageNamed, packageOf } from './package-boundaries.ts';
 import { isNode, lineAt, type Node, parse, walk } from './syntax.ts';
 
@@ -42,10 +43,12 @@ const drawerNames = new Set(['util', 'utils', 'helper', 'helpers', 'common', 'ty
 export const importDirection: Rule = ({ path: file, text }) => {
   const own = packageOf(file);
   if (own === undefined || !isPackageSource(file)) return [];
-  return imports(file, text).flatMap(({ specifier, line }) => {
+  return imports(file, text).flatMap(({ specifier, line, isType }) => {
     const at = `${file}:${line}`;
     if (specifier.startsWith('.')) {
       const target = path.posix.join(path.posix.dirname(file), specifier);
+      const folder = folderComplaint(file, target, isType);
+      if (folder !== undefined) return [`${at} imports ${specifier}, and ${folder}.`];
       return target.startsWith(`${own.folder}/`)
         ? []
         : [`${at} reaches out of its package with ${specifier}.`];
@@ -165,12 +168,20 @@ function isPackageSource(file: string): boolean {
   return /^(packages|engines)\/[^/]+\/src\/.*\.ts$/.test(file) && !file.endsWith('.test.ts');
 }
 
-function imports(file: string, text: string): { specifier: string; line: number }[] {
-  const found: { specifier: string; line: number }[] = [];
+interface Import {
+  readonly specifier: string;
+  readonly line: number;
+  /** It is erased, and no module is loaded for it. */
+  readonly isType: boolean;
+}
+
+function imports(file: string, text: string): Import[] {
+  const found: Import[] = [];
   walk(parse(file, text), (node) => {
     const { source } = node;
     if (isNode(source) && typeof source.value === 'string') {
-      found.push({ specifier: source.value, line: lineAt(text, node.start) });
+      const isType = node.importKind === 'type' || node.exportKind === 'type';
+      found.push({ specifier: source.value, line: lineAt(text, node.start), isType });
     }
   });
   return found;

@@ -8,6 +8,7 @@ import {
   noExportStar,
   noMachineTraces,
 } from './tidy-rules.ts';
+import { noRetiredWords, noUnknownNames, vocabularyOf } from './word-rules.ts';
 
 const inCore = 'packages/core/src/run.ts';
 
@@ -23,6 +24,14 @@ test.each([
   ['engines/redis/src/a.ts', `import { sql } from '../../postgres/src/sql.ts';`],
   [inCore, `import { readFile } from 'node:fs';`],
   [inCore, `import ms from 'ms';`],
+  ['packages/core/src/decide/decide.ts', `import { work } from '../run/work.ts';`],
+  ['packages/core/src/decide/decide.ts', `import type { Plan } from '../policy/plan.ts';`],
+  ['packages/core/src/machines/budget.ts', `import { policy } from '../policy/policy.ts';`],
+  ['packages/core/src/machines/budget.ts', `export { retry } from '../parts/retry.ts';`],
+  ['packages/core/src/time/timer.ts', `import { fields } from '../fields.ts';`],
+  ['packages/core/src/classify/http.ts', `import { story } from '../report/story.ts';`],
+  ['packages/core/src/run/work.ts', `import { policy } from '../policy/policy.ts';`],
+  ['packages/core/src/parts/retry.ts', `import { policy } from '../policy/policy.ts';`],
 ])('%s may not say %s', (path, text) => {
   expect(importDirection({ path, text })).toHaveLength(1);
 });
@@ -39,6 +48,13 @@ test.each([
   ],
   ['packages/core/src/ambient.ts', `import { AsyncLocalStorage } from 'node:async_hooks';`],
   [inCore, `// import x from '@holdfast/http'`],
+  ['packages/core/src/machines/gcra.ts', `import type { Clock } from '../time/clock.ts';`],
+  ['packages/core/src/classify/http.ts', `import { HoldfastError } from '../report/errors.ts';`],
+  ['packages/core/src/classify/http.ts', `import type { Plan } from '../policy/plan.ts';`],
+  ['packages/core/src/run/work.ts', `import type { Plan } from '../policy/plan.ts';`],
+  ['packages/core/src/run/work.ts', `import { decide } from '../decide/decide.ts';`],
+  ['packages/core/src/policy/policy.ts', `import { work } from '../run/work.ts';`],
+  ['packages/core/src/index.ts', `export { policy } from './policy/policy.ts';`],
 ])('%s may say %s', (path, text) => {
   expect(importDirection({ path, text })).toEqual([]);
 });
@@ -104,6 +120,63 @@ test('no file or folder is a drawer', () => {
     expect(noDrawers({ path: `packages/core/src/${name}`, text: '' })).toHaveLength(1);
   }
   expect(noDrawers({ path: 'packages/core/src/error-types.ts', text: '' })).toEqual([]);
+});
+
+test.each([
+  [inCore, 'const isSwift = true;'],
+  [inCore, '// The shell of a run.'],
+  ['packages/core/src/run/work.ts', 'class FlightDeck {}'],
+  ['packages/events/src/crew.ts', ''],
+  ['packages/events/src/a.ts', 'import { StandingOrders } from "./b.ts";'],
+  ['packages/http/src/a.ts', '/** For the rooms above. */'],
+  ['engines/sqlite/src/a.ts', 'const sql = `SELECT lane FROM event`;'],
+  ['engines/sqlite/src/a.ts', '// Events that are in hand.'],
+])('%s may not use the words of %s', (path, text) => {
+  expect(noRetiredWords({ path, text })).toHaveLength(1);
+});
+
+test.each([
+  [inCore, '// Calls that are in flight.'],
+  [inCore, '// There is room for one more.'],
+  [inCore, '// An eggshell breaks.'],
+  ['packages/chaos/src/a.ts', 'class Lane {}'],
+  ['packages/core/test/a.test.ts', '// The crew.'],
+  ['engines/sqlite/src/schema.ts', '  lane TEXT,'],
+])('%s may use the words of %s', (path, text) => {
+  expect(noRetiredWords({ path, text })).toEqual([]);
+});
+
+test('a name in backticks inside a comment exists in code', () => {
+  const rule = noUnknownNames(
+    vocabularyOf([
+      { path: inCore, text: 'const delayMs = 1; // `onlyInAComment`' },
+      { path: 'packages/core/src/time/timer.ts', text: 'class Timer { #clock; setAt() {} }' },
+      { path: 'packages/core/package.json', text: '{ "sideEffects": false }' },
+      { path: 'docs/events.md', text: 'onlyInADocument' },
+    ]),
+  );
+  const complaints = (comment: string) => rule({ path: inCore, text: `\n/** ${comment} */\nconst a = 1;` });
+
+  for (const name of [
+    'gone',
+    'Timer.gone()',
+    'gone.ts',
+    'long-gone.ts',
+    'onlyInAComment',
+    'onlyInADocument',
+  ]) {
+    expect(complaints(`See \`${name}\`.`)).toEqual([
+      expect.stringMatching(/^packages\/core\/src\/run\.ts:2 mentions `.*`, and no code has ".*"\.$/),
+    ]);
+  }
+  for (const name of ['delayMs', 'Timer.setAt()', '#clock', 'timer.ts', 'sideEffects', 'events.md', 'core']) {
+    expect(complaints(`See \`${name}\`.`)).toEqual([]);
+  }
+  // More than a name: an expression, a header, a path, a command.
+  for (const text of ['gone + 1', 'Gone-Header', 'gone/away', 'npm run gone', '? + 0']) {
+    expect(complaints(`See \`${text}\`.`)).toEqual([]);
+  }
+  expect(rule({ path: 'packages/core/test/a.test.ts', text: '// `gone`' })).toEqual([]);
 });
 
 test('no file names a registry or a path of one machine', () => {

@@ -11,7 +11,11 @@ import {
   noExportStar,
   noMachineTraces,
   type Rule,
+  type TidyFile,
 } from './tidy-rules.ts';
+import { noRetiredWords, noUnknownNames, vocabularyOf } from './word-rules.ts';
+
+const files = await readFiles(await ownFiles());
 
 const rules: readonly Rule[] = [
   importDirection,
@@ -20,18 +24,27 @@ const rules: readonly Rule[] = [
   noExportStar,
   noDrawers,
   noMachineTraces(os.homedir(), root),
+  noRetiredWords,
+  noUnknownNames(vocabularyOf(files)),
 ];
 
 const complaints: string[] = [];
-for (const file of await ownFiles()) {
-  const text = await readFile(path.join(root, file), 'utf8').catch(() => undefined);
-  // Gone since it was listed, or not text.
-  if (text === undefined || text.includes('\0')) continue;
-  complaints.push(...rules.flatMap((rule) => rule({ path: file, text })));
-  for (const note of longFile({ path: file, text })) console.log(`note: ${note}`);
+for (const file of files) {
+  complaints.push(...rules.flatMap((rule) => rule(file)));
+  for (const note of longFile(file)) console.log(`note: ${note}`);
 }
 for (const complaint of complaints) console.error(complaint);
 process.exitCode = complaints.length === 0 ? 0 : 1;
+
+async function readFiles(names: readonly string[]): Promise<TidyFile[]> {
+  const found: TidyFile[] = [];
+  for (const name of names) {
+    const text = await readFile(path.join(root, name), 'utf8').catch(() => undefined);
+    // Removed since it was listed, or not text.
+    if (text !== undefined && !text.includes('\0')) found.push({ path: name, text });
+  }
+  return found;
+}
 
 /** Tracked files and new ones, so that a complaint comes before the commit and not after it. */
 async function ownFiles(): Promise<string[]> {

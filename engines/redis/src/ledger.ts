@@ -14,7 +14,7 @@ import { noTransaction } from './features.ts';
 import { type Item, type RedisClient, runBatch, scriptOf } from './script-runner.ts';
 import * as scripts from './scripts.ts';
 
-/** Keys that one call forgets: a scope may have many, and nobody should wait for all of them. */
+/** Keys that one call of the script removes: Redis executes nothing else meanwhile, so the call must be short. */
 const purgedTogether = 200;
 
 const dayMs = 24 * 60 * 60 * 1000;
@@ -28,8 +28,8 @@ export interface RedisLedgerSettings {
 type BegunReply = [kind: Begun['kind'] | 'tombstone', detail?: number | string];
 
 /**
- * Keys as hashes, one script an operation. The token of a hold is made here, so that a claim which is sent again after a lost
- * connection finds itself the holder. Keys of one scope share a slot: the cap on them is a set beside them.
+ * Keys as hashes, one script an operation. The token of a hold is made here: a claim that is sent again after a lost connection is
+ * recognised as the holder. Keys of one scope share a slot with the set that counts them.
  */
 export function redisLedger(
   client: RedisClient,
@@ -126,7 +126,7 @@ function toBegun([kind, detail]: BegunReply, hold: Hold): Begun {
   return kind === 'tombstone' ? { kind: 'done', record: undefined } : { kind };
 }
 
-/** A brace would end the tag, or begin one; what is left of it is still the same for the same scope. */
+/** Braces would begin or end the hash tag, so they are escaped. */
 function tagged(name: string): string {
   return name.replace(/[{}%]/g, encodeURIComponent);
 }

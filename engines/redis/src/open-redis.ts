@@ -10,13 +10,13 @@ import type { RedisClient } from './script-runner.ts';
 export interface RedisOptions {
   /** `redis://localhost:6379/0`; or give a `client`. */
   readonly url?: string | undefined;
-  /** Of ioredis, also a Cluster. It stays yours: `close` leaves it open. */
+  /** A client or a Cluster of ioredis. `close` does not close it. */
   readonly client?: RedisClient | undefined;
   /** Put before every key: `holdfast:` unless given. */
   readonly prefix?: string | undefined;
-  /** How long it is remembered that a handler is done with an event; 60 days unless given. */
+  /** How long marks are kept: they say that a handler is done with an event. 60 days unless given. */
   readonly keepMarksMs?: number | undefined;
-  /** Hears of lost connections; they are made again by themselves. */
+  /** Called when a connection is lost. The client reconnects by itself. */
   readonly onError?: ((error: Error) => void) | undefined;
 }
 
@@ -36,7 +36,7 @@ export interface RedisEngine extends Engine<never> {
 
 const keepMarksMs = 60 * 24 * 60 * 60 * 1000;
 
-/** What was asked when a connection broke is asked again on the next, so often; then it is refused. */
+/** A call is repeated on at most this many new connections; then it rejects. */
 const reconnectsMax = 20;
 const reconnectMs = 50;
 const reconnectMaxMs = 500;
@@ -54,7 +54,7 @@ export function openRedis(options: RedisOptions): RedisEngine {
     ledger: redisLedger(client, { prefix, keepMarksMs: options.keepMarksMs ?? keepMarksMs }),
     rateLimits: redisRateLimits(client, { prefix }),
 
-    /** Redis removes by itself what has outlived its time. */
+    /** Redis removes expired keys by itself. */
     async sweep() {
       return 0;
     },
@@ -73,7 +73,7 @@ function connect({ url, onError = () => {} }: RedisOptions): Redis {
     retryStrategy: (times) => Math.min(times * reconnectMs, reconnectMaxMs),
     connectTimeout: 1_000,
   });
-  // Who asks is told by what it asked for. Without a listener ioredis would write to the console.
+  // Calls reject by themselves. Without a listener ioredis would write to the console.
   client.on('error', onError);
   return client;
 }

@@ -2,9 +2,9 @@ import type { RateAnswer, RateLimits, RateRequest } from '@holdfast/contracts';
 import { type Item, type RedisClient, runBatch, scriptOf } from './script-runner.ts';
 import * as scripts from './scripts.ts';
 
-type TakeReply = [waitMs: string, ...debtsMs: string[]];
+type TakeReply = [waitMs: string, ...fullInMs: string[]];
 
-/** One number a key, which is gone when nothing is owed any more. In a cluster, keys of one request need one hash tag. */
+/** One number a key, which expires when its limit is full again. In a cluster, keys of one request need one hash tag. */
 export function redisRateLimits(client: RedisClient, { prefix }: { readonly prefix: string }): RateLimits {
   const take = scriptOf(client, 'take', scripts.take);
   const nameOf = (key: string) => `${prefix}rate:${key}`;
@@ -30,10 +30,10 @@ export function redisRateLimits(client: RedisClient, { prefix }: { readonly pref
   };
 }
 
-function toAnswer([wait, ...debts]: TakeReply, request: RateRequest): RateAnswer {
+function toAnswer([wait, ...fullIn]: TakeReply, request: RateRequest): RateAnswer {
   const waitMs = wait === 'never' ? Infinity : Number(wait);
   const left = request.map(({ burst, ratePerMs }, index) => {
-    const fullInMs = Number(debts[index]);
+    const fullInMs = Number(fullIn[index]);
     return { tokens: Math.max(0, burst - fullInMs * ratePerMs), fullInMs };
   });
   return { allowed: waitMs === 0, waitMs, left };

@@ -2,7 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 
 export type RedisClient = Redis | Cluster;
 
-/** Runs one script; Redis keeps it after the first time. */
+/** Runs one script; Redis caches it after the first call. */
 export type Script = (keys: readonly string[], args: readonly (string | number)[]) => Promise<unknown[]>;
 
 type Command = (keyCount: number, ...rest: (string | number)[]) => Promise<unknown[]>;
@@ -14,13 +14,13 @@ export function scriptOf(client: RedisClient, name: string, lua: string): Script
   return (keys, args) => run(keys.length, ...keys, ...args);
 }
 
-/** One of a batch: its keys share a slot, and those of another need not. */
+/** One item of a batch: its keys share a slot; those of another item may be in another slot. */
 export interface Item {
   readonly keys: readonly string[];
   readonly args: readonly (string | number)[];
 }
 
-/** The whole batch in one call, or in a cluster, where its keys may be anywhere, each item in one of its own. */
+/** The whole batch in one call; in a cluster one call an item, because items may be in different slots. */
 export async function runBatch<T>(
   client: RedisClient,
   script: Script,

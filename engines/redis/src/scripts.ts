@@ -1,4 +1,4 @@
-/** Everything that must be atomic, as Lua. Time is Redis's own: `now` has a fraction of a ms. */
+/** Atomic operations in Lua, by the clock of Redis: `now` is in ms with a fraction. */
 
 const now = `
 local time = redis.call('TIME')
@@ -6,8 +6,8 @@ local now = time[1] * 1000 + time[2] / 1000
 `;
 
 /**
- * KEYS: for each claim its key and the set of its scope; keys that no cap counts are in another set beside it. ARGV: for each claim fingerprint, token, lease, keep, liveMax ('' for none),
- * whether it may take over. An entry has f(ingerprint), t(oken), a(ttempt), l(ease end), d(one), r(ecord), c(ounted).
+ * KEYS: for each claim its key and the set of its scope. Keys without `liveMax` are in a second set, which is not counted. ARGV: for
+ * each claim fingerprint, token, lease, keep, liveMax ('' for none), and whether it may take over. An entry has f(ingerprint), t(oken), a(ttempt), l(ease end), d(one), r(ecord), c(ounted).
  */
 export const begin: string = `${now}
 local answers = {}
@@ -57,7 +57,7 @@ local function held(key, token)
 end
 `;
 
-/** KEYS: as for begin. ARGV: for each hold token, keep, '1' or '2' for a tombstone, record. The same completion may come twice. */
+/** KEYS: as for begin. ARGV: for each hold token, keep, '1' or '2' for a tombstone, record. A repeated completion succeeds again. */
 export const complete: string = `${now}${held}
 local answers = {}
 for i = 1, #KEYS / 2 do
@@ -111,8 +111,8 @@ end
 return answers`;
 
 /**
- * KEYS: the set of a scope. ARGV: from which of its keys on, and how many of them. Answers how many were forgotten, and how many
- * stay. Who is in the set and has expired is gone already.
+ * KEYS: the set of a scope. ARGV: the first of its keys, and how many. Returns the number of removed keys, the number of kept ones,
+ * and the size of the set. Expired keys are still in the set.
  */
 export const purge: string = `${now}
 local from, count = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -137,7 +137,7 @@ return answers`;
 
 /**
  * GCRA, as in holdfast/machines. KEYS: all keys, request after request. ARGV: for each request the number of its limits,
- * and for each limit rate a ms, burst and cost. Fractions are answered as text: Redis would cut them off.
+ * and for each limit rate a ms, burst and cost. Fractions are returned as text, because Redis would truncate them.
  */
 export const take: string = `${now}
 local answers = {}
@@ -160,7 +160,7 @@ while at <= #ARGV do
     local rate, burst, cost = tonumber(ARGV[at + 3 * i + 1]), tonumber(ARGV[at + 3 * i + 2]), tonumber(ARGV[at + 3 * i + 3])
     local tat = tats[i]
     if waitMs == 0 and cost > 0 then
-      -- Asked again: the same key may stand in one request twice.
+      -- Read again: a request may name the same key twice.
       tat = math.max(tonumber(redis.call('GET', KEYS[keyAt + i]) or 0), now) + cost / rate
       redis.call('SET', KEYS[keyAt + i], string.format('%.6f', tat), 'PX', math.max(1, math.ceil(tat - now)))
     end

@@ -1,7 +1,7 @@
 import type { Token } from './event-row.ts';
 import type { AnySettlement } from './settlement-batch.ts';
 
-/** Acknowledgements of one lease under the same marks, which are made by a few statements for all. */
+/** Acknowledgements of one lease with the same marks: a few statements make all of them. */
 export interface AckGroup {
   readonly leaseId: number;
   readonly topic: string;
@@ -12,7 +12,7 @@ export interface AckGroup {
 
 const noMarks: readonly string[] = [];
 
-/** Plain acknowledgements by lease and marks, and the rest. An event that is named twice makes all of it the rest. */
+/** Acknowledgements without `commit` by lease and marks; `others` are the rest. If an event occurs twice, all are `others`. */
 export function sortOut(
   batch: readonly AnySettlement[],
   tokens: readonly (Token | undefined)[],

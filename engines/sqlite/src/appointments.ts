@@ -5,18 +5,18 @@ import type { Time } from './store-clock.ts';
 import { toStoredMs } from './stored-time.ts';
 import type { Topic, Topics } from './topics.ts';
 
-/** Appointments that one transaction keeps. */
-const keptTogether = 1000;
+/** Appointments that one transaction makes due. */
+const madeDueTogether = 1000;
 
-/** When the first of a topic is, as a column. */
+/** SQL for the time of the first appointment of a topic. */
 export function firstAppointment(topicId: string): string {
   return `(
     SELECT wall_due_at FROM holdfast_appointment WHERE topic = ${topicId} ORDER BY wall_due_at LIMIT 1)`;
 }
 
 /**
- * Events that were published with a time of day. By the store's clock they are never due; when their time has come by the wall
- * clock, they are made due.
+ * Events that were published with a time of day. They are never due by the store's clock; when the wall clock reaches their time,
+ * they are made due.
  */
 export class Appointments {
   readonly #topics: Topics;
@@ -40,7 +40,7 @@ export class Appointments {
       LEFT JOIN holdfast_event event ON event.seq = appointment.seq
       WHERE wall_due_at <= ? ORDER BY wall_due_at LIMIT ? + 0`);
     this.#remove = store.prepare('DELETE FROM holdfast_appointment WHERE seq = ?');
-    // Where it waits by its due time it moves up; behind a head or under quarantine it does not.
+    // Only an event in the ready queue has a row here: a follower and one under quarantine have none.
     this.#moveUp = store.prepare(`
       UPDATE holdfast_ready SET due_at = ?1 WHERE topic = ?2 AND due_at = ?3 AND seq = ?4
         AND queue = (SELECT ${queueOf} FROM holdfast_event event WHERE seq = ?4)`);
@@ -61,9 +61,9 @@ export class Appointments {
     return this.#anyDue.get(wall) !== undefined;
   }
 
-  /** Within a transaction: a bounded part of those that have come. The one that is longest overdue is the first in line. */
+  /** Within a transaction: makes at most `madeDueTogether` events due, the longest overdue first. */
   catchUp({ now, wall }: Time): void {
-    for (const row of this.#due.all(wall, keptTogether)) {
+    for (const row of this.#due.all(wall, madeDueTogether)) {
       const [seq, topic] = [Number(row.seq), Number(row.topic)];
       this.makeDue(topic, seq, Number(row.due_at), toStoredMs(Number(row.wall_due_at) - wall + now));
       this.#bells.ringAfterCommit(this.#topics.nameOf(topic));

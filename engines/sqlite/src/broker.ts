@@ -10,7 +10,7 @@ import type { Settlements } from './settlements.ts';
 import type { Store } from './store.ts';
 import type { Topics } from './topics.ts';
 
-/** Settlements that share a transaction at most. */
+/** The most settlements of one transaction. */
 const settledTogether = 1000;
 
 export interface BrokerParts {
@@ -27,7 +27,7 @@ export interface BrokerParts {
 export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
   const { store, limits, topics, board, bells, leases, settlements, inspection } = parts;
   const publisher = new Publisher(store.database, store.newId, store.sequence);
-  /** Of connections that are the callers' own. */
+  /** By connection; callers may publish on connections of their own. */
   const publishers = new WeakMap<DatabaseSync, Publisher>([[store.database, publisher]]);
 
   return {
@@ -58,7 +58,7 @@ export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
       const own = publishers.get(tx) ?? new Publisher(tx, store.newId);
       publishers.set(tx, own);
       const published = own.publish(name, events, store.time());
-      // What another connection commits is seen as the work of another process.
+      // Commits of another connection are noticed like those of another process.
       if (tx === store.database) bells.ringAfterCommit(name);
       return published;
     },

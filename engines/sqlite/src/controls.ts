@@ -11,25 +11,25 @@ import { isHead, queueOf } from './ready-queue.ts';
 import type { Store } from './store.ts';
 import { toStoredMs } from './stored-time.ts';
 
-/** What is imposed on one topic, as a lease has to obey it. */
+/** The controls of one topic, as a lease needs them. */
 export interface TopicControls {
   readonly isPaused: boolean;
-  /** The quarantine that holds an event, if one does. */
+  /** The id of the quarantine that holds an event with this tenant and key. */
   holder(tenant: string | null, key: string | null): string | undefined;
   readonly tenants: ReadonlyMap<string, string>;
   readonly keys: ReadonlyMap<string, string>;
 }
 
-export interface Look {
+export interface ControlsState {
   readonly version: number;
-  /** There is something to write before the controls are as they should be. */
+  /** A control has ended, or events of a lifted quarantine are to be put back. */
   readonly needsCatchUp: boolean;
 }
 
-/** Events that one transaction takes out of quarantine. */
+/** Events that one transaction puts back after a quarantine. */
 const releasedTogether = 1000;
 
-/** Controls as stored, and what they mean for a topic. */
+/** Stores controls, and gives those of a topic. */
 export class ControlBoard implements Controls {
   readonly #store: Store;
   readonly #bells: Doorbells;
@@ -43,7 +43,7 @@ export class ControlBoard implements Controls {
   readonly #unheld;
   readonly #setReleasing;
   readonly #orphan;
-  /** Of the version they were read at; another version means other controls. */
+  /** Cached for the version at which they were read. */
   #known:
     | { version: number; controls: ActiveControl[]; topicControls: Map<string, TopicControls> }
     | undefined;
@@ -94,21 +94,21 @@ export class ControlBoard implements Controls {
   }
 
   async active(): Promise<{ version: number; controls: readonly ActiveControl[] }> {
-    const { needsCatchUp } = this.#store.look((now) => this.look(now));
+    const { needsCatchUp } = this.#store.look((now) => this.state(now));
     if (needsCatchUp) await this.#store.write((now) => this.catchUp(now));
     return this.#store.look((now, wall) => {
-      const { version, controls } = this.#read(this.look(now).version);
+      const { version, controls } = this.#read(this.state(now).version);
       return { version, controls: controls.map((control) => shown(control, wall - now)) };
     });
   }
 
-  look(now: number): Look {
+  state(now: number): ControlsState {
     const { controls_version, controls_end_at, is_releasing } = this.#meta.get()!;
     const hasEnded = controls_end_at !== null && Number(controls_end_at) <= now;
     return { version: Number(controls_version), needsCatchUp: hasEnded || is_releasing === 1 };
   }
 
-  /** Within a transaction: ends what has outlived its time, and takes a part of what it held back. */
+  /** Within a transaction: ends controls whose time is over, and puts back at most `releasedTogether` of their events. */
   catchUp(now: number): void {
     this.#endOverdue(now);
     const orphan = this.#orphan.get()?.control as string | undefined;
@@ -120,8 +120,8 @@ export class ControlBoard implements Controls {
     this.#unheld.run(orphan, releasedTogether);
   }
 
-  /** What a topic is under, at that version. */
-  controlsFor(topic: string, version: number = this.look(0).version): TopicControls {
+  /** The controls of a topic at that version. */
+  controlsFor(topic: string, version: number = this.state(0).version): TopicControls {
     const { controls, topicControls } = this.#read(version);
     const found = topicControls.get(topic) ?? topicControlsOf(controls, topic);
     topicControls.set(topic, found);
@@ -175,7 +175,7 @@ function topicControlsOf(controls: readonly ActiveControl[], topic: string): Top
   };
 }
 
-/** Stored it ends by the store's clock; shown, by the time of day. */
+/** `until` is stored in store time and shown in wall time. */
 function shown(control: ActiveControl, aheadMs: number): ActiveControl {
   return control.until === undefined ? control : { ...control, until: toStoredMs(control.until + aheadMs) };
 }

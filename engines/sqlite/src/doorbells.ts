@@ -1,22 +1,23 @@
-import { Alarm } from 'holdfast';
+import { Timer } from 'holdfast';
 import type { Store } from './store.ts';
 
-/** How often the file is asked whether another process has written to it. Asking takes some three microseconds. */
+/** How often to check whether another process has written to the file. A check takes about three microseconds. */
 const lookMs = 10;
 
-/** Who waits for something to be due. Nothing ticks while no one does. */
-export class Doorbells extends Alarm {
+/** Calls listeners when an event of their topic may be due. Without listeners no timer runs. */
+export class Doorbells {
   readonly #store: Store;
   readonly #bells = new Map<string, Set<() => void>>();
   readonly #dataVersion;
-  /** Topics to ring for when the transaction under way is committed. */
+  /** Topics to ring for after the commit of the current transaction. */
   readonly #due = new Set<string>();
+  readonly #timer: Timer;
   #seen = 0;
 
   constructor(store: Store) {
-    super();
     this.#store = store;
-    // Changes with the commits of other connections only: our own ring by themselves.
+    this.#timer = new Timer(store.clock, () => this.#look());
+    // `data_version` changes with commits of other connections only: our own ring by themselves.
     this.#dataVersion = store.prepare('PRAGMA data_version');
     store.onRollback(() => this.#due.clear());
   }
@@ -24,7 +25,7 @@ export class Doorbells extends Alarm {
   add(topic: string, ring: () => void): () => void {
     const rings = this.#bells.get(topic) ?? new Set();
     this.#bells.set(topic, rings.add(ring));
-    if (this.index < 0) {
+    if (!this.#timer.isSet) {
       this.#seen = this.#version();
       this.#lookLater();
     }
@@ -41,8 +42,7 @@ export class Doorbells extends Alarm {
     this.#due.add(topic);
   }
 
-  /** Time to look for what others have written. */
-  ring(): void {
+  #look(): void {
     const version = this.#version();
     if (version !== this.#seen) {
       this.#seen = version;
@@ -52,7 +52,7 @@ export class Doorbells extends Alarm {
   }
 
   stop(): void {
-    this.#store.clock.clear(this);
+    this.#timer.clear();
   }
 
   #ringDue(): void {
@@ -61,13 +61,12 @@ export class Doorbells extends Alarm {
   }
 
   #ringTopic(topic: string): void {
-    // In a microtask: a listener may call the broker, and must find what rang it.
+    // In a microtask: a listener may call the broker, and must find the event that rang it.
     for (const ring of this.#bells.get(topic) ?? []) queueMicrotask(ring);
   }
 
   #lookLater(): void {
-    const { clock } = this.#store;
-    if (this.#bells.size > 0) clock.set(this, clock.now() + lookMs);
+    if (this.#bells.size > 0) this.#timer.setIn(lookMs);
   }
 
   #version(): number {

@@ -11,8 +11,8 @@ import type {
 import type { Time } from './store-clock.ts';
 
 /**
- * An event as a lease reads it, by position, and no column more than most events need: reading them is a good part of what a
- * lease costs. `tried` is 0 as long as nothing has happened to it.
+ * An event as a lease reads it, by position, with only the columns that most events need: reading them is a good part of the cost
+ * of a lease. `tried` is 0 for an event without attempts, snoozes and deaths.
  */
 export const eventColumns = `event.seq, event.id, event.payload, event.type, event.key, event.tenant, event.rest,
   event.first_seen_at, event.due_at, event.attempts + event.snoozes + event.deaths AS tried`;
@@ -30,10 +30,10 @@ export type EventRow = [
   tried: number,
 ];
 
-/** Positions that others read, too. */
+/** Positions in an `EventRow`. */
 export const at = { seq: 0, payload: 2, key: 4, tenant: 5, rest: 6, dueAt: 8, tried: 9 } as const;
 
-/** What has happened to an event so far, by position, behind the columns of an `EventRow` or behind its sequence. */
+/** The attempts of an event, by position, after the columns of an `EventRow` or after its sequence. */
 export const trialColumns = `event.order_key, event.attempts, event.snoozes, event.deaths, event.next_delay_ms,
   event.last_error, event.story`;
 
@@ -50,13 +50,13 @@ export type TrialRow = [
 const eventWidth = 10;
 const trialWidth = 7;
 
-/** Of a row that was read with both. */
+/** The trial columns of a row that was read with them. */
 export function trialsIn(row: EventRow): TrialRow | undefined {
   const values: unknown[] = row;
   return values.length === eventWidth + trialWidth ? (values.slice(eventWidth) as TrialRow) : undefined;
 }
 
-/** What few events have. */
+/** Fields that few events have. */
 interface Rest {
   readonly headers?: Headers;
   readonly correlationId?: string;
@@ -95,7 +95,7 @@ export function restOf(event: NewEvent, now: number): string | null {
   return JSON.stringify(rest);
 }
 
-/** A token says which lease, and which event. */
+/** A token is the lease id and the sequence of the event. */
 function toToken(leaseId: number, seq: number): string {
   return `${leaseId}.${seq}`;
 }
@@ -105,7 +105,7 @@ export interface Token {
   readonly seq: number;
 }
 
-/** `undefined`: we never gave this one. */
+/** `undefined`: not a token of this engine. */
 export function fromToken(token: string): Token | undefined {
   const dot = token.indexOf('.');
   if (dot < 0) return undefined;
@@ -114,7 +114,7 @@ export function fromToken(token: string): Token | undefined {
   return Number.isSafeInteger(leaseId) && Number.isSafeInteger(seq) ? { leaseId, seq } : undefined;
 }
 
-/** It has been tried, or has come from another topic with what happened there. */
+/** True for an event that was tried, or rerouted with its attempts in another topic. */
 export function mayHaveTrials(row: EventRow): boolean {
   const rest = row[at.rest];
   return row[at.tried] > 0 || rest?.includes('"originTopic":') === true;
@@ -158,7 +158,7 @@ export function toDelivery(
   };
 }
 
-/** The same from a row with names, for all but the hot path. `aheadMs`: how far wall time is ahead of store time. */
+/** The same from a row with column names, outside of the hot path. `aheadMs`: how far wall time is ahead of store time. */
 export function toEnvelope(row: Row, topic: string, aheadMs: number): Envelope {
   const id = String(row.id);
   const rest: Rest = row.rest === null ? nothing : JSON.parse(String(row.rest));
@@ -196,7 +196,7 @@ function readTrials([, attempts, snoozes, deaths, nextDelayMs, lastError, story]
   };
 }
 
-/** In an outage many events have the same error: the latest is remembered, both ways. */
+/** In an outage many events have the same error: the latest one is cached, parsed and as text. */
 let latest: { readonly note: ErrorNote; readonly text: string } | undefined;
 
 function readError(text: string): ErrorNote {

@@ -21,18 +21,18 @@ import { toStoredMs } from './stored-time.ts';
 import { type TopicSnapshot, topicSnapshots } from './topic-snapshot.ts';
 import type { Topic, Topics } from './topics.ts';
 
-/** What is given at once at most, so that a transaction stays short. */
+/** The most events of one lease, so that a transaction stays short. */
 const leaseMax = 1000;
-/** Events that are read before their sizes are looked at. */
+/** Events that are read before their sizes are summed up. */
 const readTogether = 64;
-/** Leases of the dead that one transaction takes back. */
+/** Expired leases that one transaction ends. */
 const endedTogether = 16;
-/** Events that one lease sets aside because of a quarantine. */
+/** Events under quarantine that one lease takes out of the ready queue. */
 const heldTogether = 1000;
 
 const untried: ReadonlyMap<number, TrialRow> = new Map();
 
-/** Who has what in hand, and until when. */
+/** Gives, extends and ends leases. */
 export function leases(
   store: Store,
   topics: Topics,
@@ -46,9 +46,9 @@ export function leases(
     CROSS JOIN holdfast_event event ON event.seq = ready.seq
     WHERE ready.topic = ? AND ready.queue = ? AND ready.due_at <= ? AND (ready.due_at, ready.seq) > (?, ?)
     ORDER BY ready.due_at, ready.seq LIMIT ? + 0`);
-  // To first tries hardly anything has happened.
+  // First tries have no attempts to read, so fewer columns do.
   const [readUntried, readTried] = [dueOf(eventColumns), dueOf(`${eventColumns}, ${trialColumns}`)];
-  // The first that cannot run ends a run: what is after it may not overtake.
+  // The first follower that cannot run ends the run of its key: a later one must not overtake it.
   const followers = store.prepareRows(`
     SELECT ${eventColumns},
       event.lease_id IS NOT NULL OR event.blocking = 1 OR event.deaths > 0 OR event.due_at > ?5 AS ends_run
@@ -98,10 +98,10 @@ export function leases(
     'UPDATE holdfast_lease SET has_extended = 1, check_at = min(check_at, ?) WHERE id = ?',
   );
 
-  /** Topics whose last lease was full: the next one will find something, too. */
+  /** Topics whose last lease was full: the next one probably finds events, too. */
   const busy = new Set<string>();
 
-  /** What is due in a line, without what is under quarantine: that is set aside on the way. */
+  /** Due events of one queue. Events under quarantine are moved to `holdfast_held` on the way. */
   function due(
     topic: Topic,
     topicControls: TopicControls,
@@ -130,7 +130,7 @@ export function leases(
     }
   }
 
-  /** What may follow a head in the same hand. */
+  /** Followers that may be leased together with their head. */
   function followersOf(
     head: EventRow,
     orderKey: string,
@@ -150,7 +150,7 @@ export function leases(
     return end < 0 ? rows : rows.slice(0, end);
   }
 
-  /** By sequence, for those that something has happened to. */
+  /** By sequence, for events that were tried before. */
   function trialsOf(rows: readonly EventRow[]): ReadonlyMap<number, TrialRow> {
     const tried = rows.filter(mayHaveTrials);
     if (tried.length === 0) return untried;
@@ -167,7 +167,7 @@ export function leases(
     return found;
   }
 
-  /** Both lines, or of each its part of `limit` and what the other leaves free: no more is read than may be given. */
+  /** Due first tries and retries. With `retriesShare` each gets its part of `limit` and what the other does not use. */
   function dueOfBoth(
     topic: Topic,
     topicControls: TopicControls,
@@ -176,7 +176,7 @@ export function leases(
     now: number,
   ) {
     const { retriesShare, bytesMax = Infinity } = request;
-    // One place cannot be shared: it goes to the oldest.
+    // A limit of 1 cannot be shared: the oldest event gets it.
     if (retriesShare === undefined || limit === 1) {
       const first = due(topic, topicControls, firstTries, now, limit, bytesMax);
       return { first, again: due(topic, topicControls, retries, now, limit, bytesMax) };
@@ -200,7 +200,7 @@ export function leases(
     const retried = new Set(again);
     const heads = inOrder(first, again);
     const isRun = topic.ordering === 'key' && runMax > 1;
-    // A retry may have let its key go.
+    // A retry may no longer hold its key.
     const past = isRun ? trialsOf(heads) : untried;
     const chosen: EventRow[] = [];
     let hasFollowers = false;
@@ -222,7 +222,7 @@ export function leases(
         hasFollowers = true;
       }
     }
-    // Each line gives from its beginning, so that one range is all there is to remove.
+    // Each queue is read from its front, so that one range is all there is to delete.
     for (const [which, last] of taken.entries()) {
       if (last) dequeue.run(topic.id, which, last[at.dueAt], last[at.seq]);
     }
@@ -266,7 +266,7 @@ export function leases(
     return { deliveries, suspects, nextDueInMs: next, controlsVersion: version };
   }
 
-  /** Within a transaction: what the dead had in hand is suspect now. */
+  /** Within a transaction: events of expired leases become suspects. */
   function endOverdue(now: number): void {
     for (const { id: leaseId, topic, ends_at, has_followers, seqs } of overdue.all(now, endedTogether)) {
       const all = JSON.stringify(decodeSeqs(String(seqs)));
@@ -280,7 +280,7 @@ export function leases(
     }
   }
 
-  /** Within a transaction: a bounded part of what time has brought. */
+  /** Within a transaction: ends some of the leases, appointments and controls whose time has come. */
   function catchUp(time: Time): void {
     endOverdue(time.now);
     appointments.catchUp(time);
@@ -288,16 +288,16 @@ export function leases(
   }
 
   return {
-    /** Ends what time has ended, leases and controls: what is read after that need not think of it. */
+    /** Ends all leases, appointments and controls whose time has come: reads after it need not check them. */
     async catchUp(): Promise<void> {
       const needsCatchUp = (now: number, wall: number) =>
-        isOverdue.get(now) !== undefined || appointments.haveCome(wall) || board.look(now).needsCatchUp;
+        isOverdue.get(now) !== undefined || appointments.haveCome(wall) || board.state(now).needsCatchUp;
       while (store.look(needsCatchUp)) await store.write((now, wall) => catchUp({ now, wall }));
     },
 
     async lease(name: string, request: LeaseRequest): Promise<Leased> {
       const { limit, suspects: wantsSuspect = false } = request;
-      // Most looks find nothing, and reading is free: no lock is taken, and no other process is rung for it.
+      // Most polls find nothing. A read takes no lock and wakes no other process.
       if (!busy.has(name)) {
         const seen = store.look((now, wall) => snapshotOf(name, { now, wall }));
         const hasWork = wantsSuspect ? seen.suspects > 0 : seen.nextDueInMs === 0;
@@ -347,7 +347,7 @@ export function leases(
       });
     },
 
-    /** Within a transaction: so many of a lease are settled. */
+    /** Within a transaction: `count` events of a lease are settled. */
     settled(leaseId: number, count: number): void {
       if (endIfLast.run(leaseId, count).changes === 0) fewer.run(count, leaseId);
     },
@@ -356,12 +356,12 @@ export function leases(
 
 export type Leases = ReturnType<typeof leases>;
 
-/** Texts by their characters. */
+/** Bytes, or the characters of a text. */
 function sizeOf(row: EventRow): number {
   return row[at.payload].length;
 }
 
-/** As many as have room together, and one at least. Little more than that is read, and none by itself: that would cost more. */
+/** Reads rows up to `bytesMax`, at least one. Rows are read `readTogether` at a time, which is faster than one by one. */
 function inParts(
   limit: number,
   bytesMax: number,

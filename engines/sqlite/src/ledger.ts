@@ -17,10 +17,10 @@ import type { Store } from './store.ts';
 import { toStoredMs } from './stored-time.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** Keys whose time is over that one claim clears away to find a place. */
+/** Expired keys that one claim removes when its scope is full. */
 const clearedTogether = 100;
 
-/** Keys that make repeats harmless. */
+/** Idempotency keys as rows. */
 export class SqliteLedger implements Ledger<DatabaseSync> {
   readonly #store: Store;
   readonly #marks: Marks;
@@ -111,7 +111,7 @@ export class SqliteLedger implements Ledger<DatabaseSync> {
     return this.#store.look(() => this.#marks.have(marks));
   }
 
-  /** Within a transaction: forgets at most so many keys whose time is over. */
+  /** Within a transaction: removes at most `limit` expired keys. */
   sweep(now: number, limit: number): number {
     const overdue = this.#overdue.all(now, limit);
     for (const { number } of overdue) this.#forget(Number(number));
@@ -178,7 +178,7 @@ export class SqliteLedger implements Ledger<DatabaseSync> {
     return row && Number(row.number);
   }
 
-  /** Counted with each key, so that a claim need not count them all. */
+  /** `holdfast_scope` has the number of keys, so that a claim need not count them. */
   #isFull(scope: string, liveMax: number, now: number): boolean {
     const isFull = () => Number(this.#scope.get(scope)?.keys ?? 0) >= liveMax;
     return isFull() && (this.sweep(now, clearedTogether) === 0 || isFull());

@@ -2,18 +2,18 @@ import type { ProcessedMark } from '@holdfast/contracts';
 import type { Store } from './store.ts';
 import { toStoredMs } from './stored-time.ts';
 
-/** Digits of a time-ordered id that change every three days: what begins with the same is forgotten together. */
+/** The first five digits of a time-ordered id change every three days: marks with the same digits are removed together. */
 const prefixLength = 5;
 const hourMs = 3_600_000;
 const seven = 0x37;
 const dash = 0x2d;
 
-/** That a handler is done with an event: unique, and forgotten by the bucket. */
+/** Marks say that a handler is done with an event. They are unique, and removed a bucket at a time. */
 export class Marks {
   readonly #keepMs: number;
-  /** By name; forgotten when a transaction is undone, for it may have made them. */
+  /** By name; cleared after a rollback, which may have undone their insert. */
   readonly #handlers = new Map<string, number>();
-  /** By handler and prefix: until when the file keeps the bucket. */
+  /** By handler and prefix: when the bucket expires. */
   readonly #buckets = new Map<string, number>();
   readonly #handler;
   readonly #addHandler;
@@ -59,7 +59,7 @@ export class Marks {
         SELECT handler, event_id FROM holdfast_odd_mark WHERE removed_at <= ? LIMIT ? + 0)`);
   }
 
-  /** One answer for each; those of one handler, as consumers ask, with one statement. */
+  /** One result for each mark; one statement if all are of one handler, as consumers ask. */
   have(marks: readonly ProcessedMark[]): boolean[] {
     const [first] = marks;
     const isUniform = marks.every(
@@ -81,7 +81,7 @@ export class Marks {
     return find.get(id, eventId) !== undefined;
   }
 
-  /** Within a transaction. True for the first only. */
+  /** Within a transaction. True if the mark is new. */
   write({ handler, eventId }: ProcessedMark, now: number): boolean {
     const id = this.#handlerId(handler);
     if (!isTimeOrdered(eventId)) {
@@ -91,7 +91,7 @@ export class Marks {
     return this.#put.run(id, eventId).changes === 1;
   }
 
-  /** The same for all of `seqs` that lease `leaseId` has in hand. False, and nothing done, if their ids do not allow it. */
+  /** The same for all of `seqs` under lease `leaseId`. False, and nothing written, if an id is not time-ordered. */
   writeMany(
     handler: string,
     eventIds: readonly string[],
@@ -111,7 +111,7 @@ export class Marks {
     return true;
   }
 
-  /** Within a transaction: forgets at most so many, and says how many. */
+  /** Within a transaction: removes at most `limit` expired marks; returns how many. */
   sweep(now: number, limit: number): number {
     let swept = Number(this.#forgetOdd.run(now, limit).changes);
     while (swept < limit) {
@@ -125,7 +125,7 @@ export class Marks {
     return swept;
   }
 
-  /** What was written may have been undone: from now on the file is asked again. */
+  /** After a rollback: the caches may have what is not in the file. */
   forgetWritten(): void {
     this.#handlers.clear();
     this.#buckets.clear();
@@ -144,7 +144,7 @@ export class Marks {
     return Number(id);
   }
 
-  /** A bucket outlives the last mark in it; told once in a while, not with every mark. */
+  /** A bucket expires after its last mark. Its row is written about once an hour and not with every mark. */
   #keep(handler: number, prefix: string, now: number): void {
     const name = `${handler}/${prefix}`;
     const neededUntil = now + this.#keepMs;
@@ -155,7 +155,7 @@ export class Marks {
   }
 }
 
-/** As a UUID of version 7 is: a look at the places that tell it from other ids. */
+/** True for a UUID of version 7; checks the characters that differ in other ids. */
 function isTimeOrdered(id: string): boolean {
   return (
     id.length === 36 && id.charCodeAt(14) === seven && id.charCodeAt(8) === dash && id.charCodeAt(13) === dash

@@ -1,8 +1,8 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 
 /**
- * Opens a file with Node's own class where that can bind a numbered parameter that a statement uses twice, and with one that
- * can elsewhere: Node 22.19, and 24 before 24.7, cannot.
+ * Opens a file. Node 22.19, and 24 before 24.7, cannot bind a numbered parameter that a statement uses twice: there a subclass of
+ * `DatabaseSync` can.
  */
 export function openDatabase(file: string, options: { timeout: number }): DatabaseSync {
   bindsNumbers ??= canBindNumbers();
@@ -22,30 +22,30 @@ function canBindNumbers(): boolean {
   }
 }
 
-/** Gives each use of a parameter its own place, and each place its value. */
+/** Turns each numbered parameter into a plain `?`, and repeats its value for each use. */
 export class NumberingDatabase extends DatabaseSync {
   override prepare(sql: string): StatementSync {
     if (!/\?\d/.test(sql)) return super.prepare(sql);
     const { text, numbers } = spreadOut(sql);
     const statement = super.prepare(text);
-    for (const way of ['get', 'all', 'run', 'iterate'] as const) {
-      const bind = statement[way].bind(statement) as unknown as (...values: SQLInputValue[]) => never;
-      statement[way] = (...values: unknown[]) =>
+    for (const method of ['get', 'all', 'run', 'iterate'] as const) {
+      const bind = statement[method].bind(statement) as unknown as (...values: SQLInputValue[]) => never;
+      statement[method] = (...values: unknown[]) =>
         bind(...numbers.map((number) => values[number - 1] as SQLInputValue));
     }
     return statement;
   }
 }
 
-/** A bare `?` has the number after the largest before it, as in SQLite; what is quoted stays. */
+/** A bare `?` has the number after the largest before it, as in SQLite. Quoted texts and comments stay as they are. */
 function spreadOut(sql: string): { text: string; numbers: number[] } {
   const numbers: number[] = [];
   let largest = 0;
   const text = sql.replace(/'[^']*'|"[^"]*"|--.*|\?(\d*)/g, (found, number?: string) => {
     if (number === undefined) return found;
-    const its = number === '' ? largest + 1 : Number(number);
-    largest = Math.max(largest, its);
-    numbers.push(its);
+    const own = number === '' ? largest + 1 : Number(number);
+    largest = Math.max(largest, own);
+    numbers.push(own);
     return '?';
   });
   return { text, numbers };

@@ -31,20 +31,20 @@ import { topics } from './topics.ts';
 import { sqliteTriage } from './triage.ts';
 
 export interface SqliteOptions {
-  /** Made if it is not there. It may hold other tables, too: ours begin with `holdfast_`. */
+  /** Created if it does not exist. It may have other tables: ours begin with `holdfast_`. */
   readonly file: string;
-  /** True: a file that holds no store is refused and left as it is, for those who only look. */
+  /** True: a file without a store is refused and left as it is, for tools that only read. */
   readonly mustExist?: boolean | undefined;
-  /** What an answer survives: `process`, a killed process; `power`, also a power cut. `process` unless given. */
+  /** What a committed write survives: `process`, a killed process; `power`, also a power cut. `process` unless given. */
   readonly durability?: 'process' | 'power' | undefined;
   readonly clock?: Clock | undefined;
   /**
-   * What leases and delays count on. Unless given: the machine's own, which all processes share; with a `clock` of yours, its
-   * `now`. For tests, where several clocks stand for several processes.
+   * The clock of leases and delays. Unless given: the machine's own, which all processes share; with a `clock` of yours, its `now`.
+   * For tests in which several clocks stand for several processes.
    */
   readonly monotonic?: MonotonicClock | undefined;
   readonly random?: Random | undefined;
-  /** What an event may be; a batch is a transaction, so it is at most 1,000 events unless given. */
+  /** Sizes of events and batches. A batch is one transaction: at most 1,000 events unless given. */
   readonly limits?: Partial<SizeLimits> | undefined;
   /** How long marks are kept: longer than the longest retry and the parking lot together. 60 days unless given. */
   readonly keepMarksMs?: number | undefined;
@@ -52,9 +52,9 @@ export interface SqliteOptions {
   readonly keepParkedMs?: number | undefined;
   /** How long the audit log is kept; 365 days unless given. */
   readonly keepAuditMs?: number | undefined;
-  /** How long another process may keep the file locked before a write is refused; 10 s unless given. */
+  /** How long another process may lock the file before a write is refused; 10 s unless given. */
   readonly busyMaxMs?: number | undefined;
-  /** Called before each commit; what it throws prevents it, and the one before it has been made. For tests of crashes. */
+  /** Called before each commit; an error that it throws prevents the commit. For tests of crashes. */
   readonly beforeWrite?: (() => void) | undefined;
 }
 
@@ -76,8 +76,8 @@ const known: Readonly<Record<keyof SqliteOptions, true>> = {
 /** Every contract, in one file. */
 export interface SqliteEngine extends Required<Engine<DatabaseSync>> {
   /**
-   * Runs `work` in a transaction of the engine's connection, for what is to be written together with a `publishWithin`. It
-   * is synchronous, like the transaction; what it throws undoes it.
+   * Runs `work` in a transaction of the engine's connection, to write together with `publishWithin`. `work` is synchronous, like the
+   * transaction; an error that it throws rolls it back.
    */
   transaction<T>(work: (database: DatabaseSync) => T): Promise<T>;
 }
@@ -102,14 +102,14 @@ export const sqliteFeatures: Features = {
 };
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** How long the thread may stand still for the lock of another process; after that it is asked for again later. */
+/** How long SQLite blocks the thread for the lock of another process; after that a timer tries again. */
 const busyTimeoutMs = 5;
-/** Only while the file is opened: it is the one time at which there is nothing else to do. */
+/** The same while the file is opened, when the process has nothing else to do with it. */
 const openTimeoutMs = 5000;
 
 /**
- * Small on purpose. What a queue works on is a few pages, the system caches the file, and SQLite walks over its whole cache at
- * most commits: whenever a b-tree was balanced with pages of the free list (`pcache1Truncate`).
+ * Small on purpose. A queue works on a few pages, the system caches the file, and SQLite walks over its whole cache at most commits:
+ * whenever it has balanced a b-tree with pages of the free list (`pcache1Truncate`).
  */
 const cacheKib = 8 * 1024;
 
@@ -186,7 +186,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
         (now, left) => marks.sweep(now, left),
         (now, left) => rateLimits.sweep(now, left),
         (now, left, wall) => lot.sweep(now, wall, left),
-        // Entries have the time of day: one is removed when both clocks say so.
+        // Entries have wall time: an entry expires when it is old enough by both clocks.
         (now, left, wall) => lot.sweepAudit(Math.min(now, wall) - keepAuditMs, left),
       ];
       return store.write((now, wall) => {
@@ -197,7 +197,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
     },
 
     async transaction(work) {
-      // A savepoint, so that what it throws undoes this alone: others may share the transaction.
+      // A savepoint, because other jobs may share the transaction: an error rolls back `work` alone.
       const outcome = await store.write(() => {
         store.database.exec('SAVEPOINT holdfast_work');
         try {
@@ -228,7 +228,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
 function connect(file: string, durability: 'process' | 'power', mustExist: boolean): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
-    // Opening would make it.
+    // Opening would create it.
     if (mustExist && !existsSync(file)) throw noStore();
     database = openDatabase(file, { timeout: openTimeoutMs });
     if (mustExist && versionOf(database) === undefined) throw noStore();

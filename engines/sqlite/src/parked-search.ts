@@ -5,7 +5,7 @@ import type { Store } from './store.ts';
 
 type Row = Record<string, unknown>;
 
-/** Where an event is among the parked ones: when it was parked, and its id. */
+/** The position of a parked event: when it was parked, and its id. */
 export type Place = readonly [parkedAt: number, id: string];
 
 interface Where {
@@ -13,19 +13,19 @@ interface Where {
   readonly values: readonly SQLInputValue[];
 }
 
-/** Rows that one statement looks at; then others have a turn. A million are looked at in two hundred short steps. */
-const lookedAtTogether = 5000;
+/** Rows that one statement reads before the event loop has a turn: a million rows are two hundred short steps. */
+const readTogether = 5000;
 const isAscii = /^\p{ASCII}*$/u;
 const beginning: Place = [-Number.MAX_SAFE_INTEGER, ''];
 const end: Place = [Number.MAX_SAFE_INTEGER, ''];
 
-/** Finds parked events by a filter, in steps that are short however many there are. */
+/** Finds parked events by a filter, in short steps however many there are. */
 export class ParkedSearch {
   readonly #store: Store;
 
   constructor(store: Store) {
     this.#store = store;
-    // SQLite knows upper and lower case of ASCII only.
+    // SQLite's own `lower` knows ASCII only.
     const options = { deterministic: true };
     store.database.function('holdfast_lower', options, (text) => String(text).toLowerCase());
   }
@@ -51,7 +51,7 @@ export class ParkedSearch {
     return count;
   }
 
-  /** All of them, the largest first; what the latest of a group says is left for later. */
+  /** All groups, the largest first, without reason and message. */
   async groups(filter: ParkedFilter): Promise<Omit<ParkedGroup, 'reason' | 'message'>[]> {
     const groups = new Map<string, { count: number; firstAt: number; lastAt: number; topics: Set<string> }>();
     await this.#look(filter, undefined, (span) => {
@@ -76,8 +76,8 @@ export class ParkedSearch {
   }
 
   /**
-   * One step forward, the earliest first: up to `limit` that match, and where the look ended. `undefined` there: at the
-   * end. For those who write, within their transaction.
+   * One step forward, the earliest first: up to `limit` rows that match, and where the step ended; `undefined`: at the end. Within a
+   * transaction of the caller.
    */
   step(
     filter: ParkedFilter,
@@ -95,7 +95,7 @@ export class ParkedSearch {
     return { rows, to: last && rows.length === limit ? [Number(last.parked_at), String(last.id)] : to };
   }
 
-  /** Looks at all that the filter may mean, from the latest on, until `look` has enough. */
+  /** Reads all rows that the filter may match, the latest first, until `look` returns false. */
   async #look(filter: ParkedFilter, after: Place | undefined, look: (span: Where) => boolean): Promise<void> {
     const axis = axisOf(filter);
     const others = rest(filter);
@@ -118,7 +118,7 @@ export class ParkedSearch {
     const row = this.#store
       .prepare(`
         SELECT parked_at, id FROM holdfast_parked WHERE ${axis.sql} AND (parked_at, id) ${beyond} (?, ?)
-        ORDER BY parked_at ${direction}, id ${direction} LIMIT 1 OFFSET ${lookedAtTogether - 1}`)
+        ORDER BY parked_at ${direction}, id ${direction} LIMIT 1 OFFSET ${readTogether - 1}`)
       .get(...axis.values, ...start);
     return row && [Number(row.parked_at), String(row.id)];
   }

@@ -11,14 +11,14 @@ import {
 import type { Store } from './store.ts';
 import { toStoredMs } from './stored-time.ts';
 
-/** Ids that an audit entry names; it counts them all. */
+/** Ids that an audit entry lists; its `count` has all. */
 const subjectsMax = 100;
 
 type Row = Record<string, unknown>;
 
 const noHeaders = Object.freeze({});
 
-/** Parked events as rows. What is here happens inside a transaction of the store's. */
+/** Parked events as rows. All methods run inside a transaction of the store. */
 export class ParkingLot {
   readonly #store: Store;
   readonly #keepMs: number;
@@ -69,7 +69,7 @@ export class ParkingLot {
     return row && toParked(row, aheadMs);
   }
 
-  /** Sets an event aside, for the first time or because its replay failed. False: it is parked already. */
+  /** Parks an event, for the first time or because its replay failed. False: it is parked already. */
   park(event: NewlyParked, now: number, wall: number): boolean {
     const known = this.#find.get(event.id);
     const failedAgain = known !== undefined && known.operation !== null && known.operation === event.replay;
@@ -114,7 +114,7 @@ export class ParkingLot {
     this.#audit.run(this.#store.newId(), wall, what, who, why, named, subjects.length);
   }
 
-  /** Removes at most so many whose time is over, and says so in the audit log. */
+  /** Removes at most `limit` expired events, and writes an audit entry. */
   sweep(now: number, wall: number, limit: number): number {
     const removed = this.#overdue.all(now, limit).map(({ id }) => String(id));
     if (removed.length > 0) {
@@ -128,7 +128,7 @@ export class ParkingLot {
     return Number(this.#forgetAudit.run(before, limit).changes);
   }
 
-  /** An outcome may come before its release is noted; then it is the note. */
+  /** If the outcome comes before the release is recorded, it counts as both. */
   #count(row: Row, outcome: 'succeeded' | 'failedAgain'): void {
     const released = row.status === 'replaying' ? 0 : 1;
     const succeeded = outcome === 'succeeded' ? 1 : 0;

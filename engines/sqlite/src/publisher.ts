@@ -7,20 +7,20 @@ import type { Time } from './store-clock.ts';
 import { never, toStoredMs } from './stored-time.ts';
 import { seqsOf, type Topic, topicSql, toTopic } from './topics.ts';
 
-/** Rows that one statement inserts: with ten, the way in and out of SQLite costs a third less an event. */
+/** Rows that one INSERT stores: ten rows a statement cost a third less an event than one. */
 const rowsTogether = 10;
 
 const columns = 'seq, topic, id, payload, type, key, tenant, rest, first_seen_at, order_key, due_at'.split(
   ', ',
 );
 
-/** Of one that takes the place of a parked event: others wait for it under this key. */
+/** Columns that a replay keeps when it takes the place of a parked event: followers wait for that place. */
 const keptInPlace = new Set(['seq', 'topic', 'id', 'key', 'order_key']);
 
 const insertInto = `INSERT OR IGNORE INTO holdfast_event (${columns}) VALUES `;
 const oneRow = `(${columns.map(() => '?')})`;
 
-/** Stores events, inside a transaction that is someone else's. One for each connection. */
+/** Stores events, inside a transaction of its caller. One for each connection. */
 export class Publisher {
   readonly #one: StatementSync;
   readonly #many: StatementSync;
@@ -79,7 +79,7 @@ export class Publisher {
     }));
   }
 
-  /** How many were new. */
+  /** Returns the number of events that were not stored yet. */
   #insert(topic: Topic, events: readonly NewEvent[], ids: string[], first: number, time: Time): number {
     const values = this.#values;
     const width = columns.length;
@@ -99,12 +99,12 @@ export class Publisher {
     return inserted;
   }
 
-  /** The replay of a parked event has the place that it has kept. False: the event is there, and not parked. */
+  /** The replay of a parked event that blocks its key takes its place. False: an event with this id is stored and not parked. */
   #takePlace(topic: Topic, event: NewEvent, id: string, time: Time): boolean {
     const known = this.#known.get(id, topic.id);
     const seq = Number(known?.seq);
     if (known?.blocking !== 1) {
-      // The replay's from now on: it waits to hear what becomes of it.
+      // The event belongs to this replay from now on, which counts its outcome.
       if (event.past?.replay !== undefined) this.#adopt.run(event.past.replay, seq);
       return false;
     }
@@ -116,7 +116,7 @@ export class Publisher {
     return true;
   }
 
-  /** A time of day that is still to come; nothing for what was not stored. */
+  /** Stores the time of day at which a stored event is due, if that is in the future. */
   #keepAppointment({ dueAt }: NewEvent, seq: number, { wall }: Time): void {
     if (dueAt !== undefined && dueAt > wall) this.#appoint.run(seq, toStoredMs(dueAt));
   }

@@ -22,7 +22,7 @@ import { seqsOf, type Topic, type Topics } from './topics.ts';
 
 type Row = Record<string, unknown>;
 
-/** What people see of events on their way, and the little they can do about them. */
+/** What an operator sees of events that are not settled, and the two things to do about them: retry now, and unblock. */
 export function queueInspection(
   store: Store,
   topics: Topics,
@@ -113,7 +113,7 @@ export function queueInspection(
     }, 0);
   }
 
-  /** Which lease has a sequence, and whose it is; that it is still in hand is for the fence of the event to say. */
+  /** The latest lease of each sequence, and its owner. The lease is valid if its id is above the fence of the event. */
   function leasesOf(topic: Topic): Map<number, { leaseId: number; owner: string }> {
     const found = new Map<number, { leaseId: number; owner: string }>();
     for (const { id: leaseId, owner, seqs } of leasesOfTopic.all(topic.id)) {

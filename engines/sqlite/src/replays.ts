@@ -53,12 +53,12 @@ export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearc
     return row && toOperation(row, aheadMs);
   }
 
-  /** Within a transaction: looks a bounded way on, and takes what it finds. */
+  /** Within a transaction: one step of the selection. */
   function selectSome(id: string, limit: number): { count: number; isOver: boolean } {
     const row = find.get(id);
     if (row?.stage !== 'selecting' || row.selected_to === 'all') return { count: 0, isOver: true };
     const { filter: asked } = readRequest(row);
-    // What was parked before it began may have a later time of day: the clock may have been set back since.
+    // Events that were parked before the replay began may have a later time of day, if the clock was set back.
     const to = Math.min(asked.to ?? Infinity, Number(row.selects_to ?? row.started_at) + 1);
     const filter: ParkedFilter = { ...asked, status: 'parked', isFree: true, to };
     const after = row.selected_to === null ? undefined : (JSON.parse(String(row.selected_to)) as Place);
@@ -136,7 +136,7 @@ export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearc
         );
       }
       await store.write(() => {
-        // Without those that have been heard of meanwhile: their outcome has counted them.
+        // Events with an outcome meanwhile are counted already.
         const { changes } = noteReplaying.run(id, JSON.stringify(rows.map(({ number }) => number)));
         noteReleased.run(Number(changes), id);
       });
@@ -149,7 +149,7 @@ function readRequest({ request }: Record<string, unknown>): ReplayRequest {
   return JSON.parse(String(request));
 }
 
-/** The rate and the canary are timed by whoever moves the replay, in wall time. Stored they are in store time, so that they cannot jump. */
+/** `paidUntil` and `canarySince` are wall time for the caller, and stored in store time so that they cannot jump. */
 function shifted(memo: ReplayState, byMs: number): ReplayState {
   return { ...memo, paidUntil: memo.paidUntil + byMs, canarySince: memo.canarySince + byMs };
 }

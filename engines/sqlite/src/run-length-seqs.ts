@@ -1,6 +1,6 @@
 /**
- * Sequences as text: the first, then for each run of neighbours how far from it they begin and how many they are. What is
- * leased together mostly lies together, so a thousand events are a few characters.
+ * Sequences as text: the first, then the offset from it and the length of each run of neighbours. Events that are leased together
+ * mostly are neighbours, so a thousand of them are a few characters.
  */
 export function encodeSeqs(seqs: readonly number[]): string {
   const sorted = seqs.toSorted((a, b) => a - b);

@@ -1,17 +1,17 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 
-/** What is taken in advance by the only one who writes: then most transactions need not touch the page with the count. */
-const spare = 4096;
+/** Numbers that a lone writer reserves: most transactions then need not write the row with the count. */
+const reserved = 4096;
 
 /**
- * Counts that grow with every transaction, whichever process makes it: events of a key keep their order by them. One for
- * each connection, used within a transaction.
+ * Numbers that grow with every transaction of every process: they give events of a key their order. One for each connection, used
+ * within a transaction.
  */
 export class Sequence {
   readonly #read: StatementSync;
   readonly #write: StatementSync;
   #next = 1;
-  /** The end of what is ours. As long as it is the end of all, no one else has taken any. */
+  /** The last number that is ours. If the row has the same, no other process has taken any since. */
   #last = 0;
 
   constructor(database: DatabaseSync) {
@@ -19,13 +19,13 @@ export class Sequence {
     this.#write = database.prepare('UPDATE holdfast_meta SET last = ?');
   }
 
-  /** The first of so many. */
+  /** Takes `count` numbers, and returns the first. */
   take(count: number): number {
     const last = Number(this.#read.get()?.last);
     const isOnlyOne = last === this.#last;
     if (!isOnlyOne || this.#next + count - 1 > last) {
       this.#next = last + 1;
-      this.#last = last + count + (isOnlyOne ? spare : 0);
+      this.#last = last + count + (isOnlyOne ? reserved : 0);
       this.#write.run(this.#last);
     }
     const first = this.#next;
@@ -33,7 +33,7 @@ export class Sequence {
     return first;
   }
 
-  /** The transaction was undone, and with it what was taken. */
+  /** After a rollback: the numbers are no longer ours. */
   forget(): void {
     this.#last = 0;
   }

@@ -25,7 +25,7 @@ import type { Time } from './store-clock.ts';
 import { toStoredMs } from './stored-time.ts';
 import { seqsOf, type Topic, type Topics } from './topics.ts';
 
-/** What has to be known of an event in hand before it is settled. */
+/** What a settlement needs to know of a leased event. */
 interface LeasedEvent {
   readonly seq: number;
   readonly leaseId: number;
@@ -51,7 +51,7 @@ export interface SettlementParts {
   readonly bells: Doorbells;
 }
 
-/** What becomes of leased events. All of it happens inside a transaction of the store's. */
+/** Settles leased events, inside a transaction of the store. */
 export class Settlements {
   readonly #store: Store;
   readonly #topics: Topics;
@@ -147,7 +147,7 @@ export class Settlements {
     return answers;
   }
 
-  /** All of them or, with false, none: then something about one of them is out of the ordinary. */
+  /** Acknowledges all of the group, or none: false if one of them needs `#settleOne`. */
   #ackTogether({ leaseId, topic: name, marks, indexes, seqs }: AckGroup, batch: SettlementBatch): boolean {
     const { settlements, now } = batch;
     const lease = batch.lease(leaseId);
@@ -176,7 +176,7 @@ export class Settlements {
     return true;
   }
 
-  /** What most failures come to, in as few statements as can be. `undefined`: this one is not so plain. */
+  /** A retry in a topic without order, in two statements. `undefined`: not such a retry. */
   #retryPlainly(
     settlement: AnySettlement,
     { leaseId, seq }: Token,
@@ -223,7 +223,7 @@ export class Settlements {
     );
   }
 
-  /** Mark, then commit, then the new state; if `commit` throws, nothing of it. */
+  /** Mark, then commit, then the new state. If `commit` throws, all three are rolled back. */
   #withCommit(
     event: LeasedEvent,
     marks: readonly string[],
@@ -253,11 +253,11 @@ export class Settlements {
     try {
       const answer = commit(database);
       if (!(answer instanceof Promise)) return undefined;
-      // It goes on after this transaction, so what it writes cannot be part of it; nor does anyone wait for it.
+      // It would write after this transaction, so it is refused, and its own outcome is ignored.
       answer.catch(() => {});
       throw new OptionsError('commit', 'a promise', 'a function that is done when it returns');
     } catch (error) {
-      // Without space it is nobody's fault, and the settlement is made when there is some.
+      // A full disk is not an error of the handler: the settlement is repeated when there is space.
       if (!database.isTransaction || isFull(error)) throw error;
       return commitFailed(error);
     }
@@ -359,14 +359,14 @@ export class Settlements {
       target.ordering === 'key' ? 1 : 0,
       batch.now,
     );
-    // The target has an event of this id already: that one it is.
+    // The target has an event with this id already: that one stays, and this one goes.
     if (isNew.changes === 0) this.#remove.run(seq);
     noteKey(batch.freed, leaseId, topic, orderKey, seq);
     this.#enqueue.run(moved);
     this.#bells.ringAfterCommit(target.name);
   }
 
-  /** It is gone, and who waited for it need not any longer. */
+  /** Removes the event; the next one of its key can become the head. */
   #removeAndFree({ seq, leaseId, topic, orderKey }: LeasedEvent, batch: SettlementBatch): void {
     this.#remove.run(seq);
     noteKey(batch.freed, leaseId, topic, orderKey, seq);

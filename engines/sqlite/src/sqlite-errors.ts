@@ -1,6 +1,6 @@
 import { HoldfastError } from 'holdfast';
 
-/** What the file or its system refuses. Nothing of what was asked has been stored. */
+/** The file or the system refused a call. Nothing of it has been stored. */
 export class SqliteError extends HoldfastError {
   constructor(
     code: 'BUSY' | 'FULL' | 'CLOSED' | 'SCHEMA_TOO_NEW' | 'NO_STORE' | 'FAILED',
@@ -11,7 +11,7 @@ export class SqliteError extends HoldfastError {
   }
 }
 
-/** The primary result codes of SQLite that mean something else than "failed". */
+/** The primary result codes of SQLite that are not reported as FAILED. */
 const busy = 5;
 const locked = 6;
 const ioError = 10;
@@ -27,7 +27,7 @@ export function isFull(error: unknown): boolean {
   return code === full || (code !== undefined && /no space|disk.*full/i.test((error as Error).message));
 }
 
-/** What a caller is told: our own errors as they are, the driver's in a sentence. */
+/** Errors of the driver become a `SqliteError`; others stay as they are. */
 export function toSqliteError(error: unknown, file: string): unknown {
   const code = resultCode(error);
   if (code === undefined) return error;

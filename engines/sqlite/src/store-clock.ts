@@ -2,15 +2,15 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Clock } from 'holdfast';
 import type { MonotonicClock } from './monotonic-clock.ts';
 
-/** What time it is: `now` by the store's clock, `wall` by the machine's. */
+/** The current time: `now` by the store's clock, `wall` by the machine's; both epoch ms. */
 export interface Time {
   readonly now: number;
   readonly wall: number;
 }
 
 /**
- * Where store time was at a moment of the machine's monotonic clock, and how far behind wall time. What it is later follows from this
- * alone, so that all processes agree without asking each other, and whatever their wall clocks say.
+ * Store time at one reading of the machine's monotonic clock, and how far it was behind wall time. Later store times follow from this
+ * alone: all processes agree on them, whatever their wall clocks show.
  */
 interface Anchor {
   readonly bootId: string;
@@ -19,15 +19,15 @@ interface Anchor {
   readonly behindMs: number;
 }
 
-/** Nobody renews an anchor before this age: a younger one that is known is the one in the file, and need not be read again. */
+/** No process renews an anchor before this age: a younger one in memory is the one in the file, and need not be read again. */
 const renewMs = 1000;
 
-/** The part of the time passed by which store time may gain or lose, to come nearer to wall time. */
+/** Store time runs at most this much faster or slower than the monotonic clock, until it agrees with wall time. */
 const slewMax = 0.1;
 
 /**
- * The store's time: epoch milliseconds that cannot be set. It passes as the machine's monotonic clock does, nears wall time by at most
- * a tenth of the time passed, and never goes back. Only a restart of the machine makes it believe the wall clock.
+ * The store's time: epoch milliseconds that cannot be set. It passes as the machine's monotonic clock does, approaches wall time by at
+ * most a tenth of the time passed, and never goes back. Only after a restart of the machine does it follow the wall clock.
  */
 export class StoreClock {
   readonly #clock: Clock;
@@ -43,7 +43,7 @@ export class StoreClock {
     this.#write = database.prepare('INSERT OR REPLACE INTO holdfast_clock VALUES (1, ?, ?, ?, ?)');
   }
 
-  /** For those who only read. */
+  /** For reads. */
   read(): Time {
     const monotonicMs = this.#monotonic.now();
     const wall = this.#clock.epochMs();
@@ -63,7 +63,7 @@ export class StoreClock {
     return { now: Math.floor(storeMs), wall };
   }
 
-  /** The transaction was undone, and perhaps an anchor with it. */
+  /** After a rollback: the anchor may not be in the file. */
   forget(): void {
     this.#anchor = undefined;
   }
@@ -81,12 +81,12 @@ export class StoreClock {
   }
 }
 
-/** Without an anchor of this boot nothing is known but the wall clock, and what it has been in the store already. */
+/** Without an anchor of this boot: the wall clock, but never before the last stored time. */
 function storeTimeAt(anchor: Anchor | undefined, bootId: string, monotonicMs: number, wall: number): number {
   if (!anchor) return wall;
   const sinceMs = monotonicMs - anchor.monotonicMs;
   if (anchor.bootId !== bootId || sinceMs < -renewMs) return Math.max(wall, anchor.storeMs);
-  // Below 0 for a moment: another process has renewed it after this one looked at the clock.
+  // Below 0 if another process has renewed the anchor after this one read the clock.
   const passedMs = Math.max(0, sinceMs);
   const slewMs = passedMs * slewMax;
   return anchor.storeMs + passedMs + Math.min(slewMs, Math.max(-slewMs, anchor.behindMs));

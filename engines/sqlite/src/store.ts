@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { timeOrderedId } from '@holdfast/contracts';
-import { Alarm, type Clock, HoldfastError, later, type Random } from 'holdfast';
+import { type Clock, HoldfastError, later, type Random, Timer } from 'holdfast';
 import { backoff } from 'holdfast/machines';
 import type { MonotonicClock } from './monotonic-clock.ts';
 import { Sequence } from './sequence.ts';
@@ -12,7 +12,7 @@ export interface StoreSettings {
   readonly clock: Clock;
   readonly monotonic: MonotonicClock;
   readonly random: Random;
-  /** How long another process may keep the file before writes are refused. */
+  /** How long another process may lock the file before writes are refused. */
   readonly busyMaxMs: number;
   readonly beforeWrite: () => void;
 }
@@ -23,21 +23,21 @@ interface Job {
   readonly reject: (error: unknown) => void;
   answer: unknown;
   refusal: unknown;
-  /** It has failed together with others: a transaction of its own tells whose fault it was. */
+  /** A shared transaction failed: this job runs in a transaction of its own, which shows whether it was the cause. */
   isAlone: boolean;
-  /** There was no space for it, and some was made. */
+  /** The disk was full, and a checkpoint has freed space. */
   isSecondTry: boolean;
 }
 
-/** After so long a transaction takes no more jobs: those left have the next one, and others a turn in between. */
+/** After this time a transaction takes no more jobs: the event loop has a turn before the next transaction. */
 const transactionMs = 4;
 
-/** Looks again for the lock of another process: soon at first, and never all at once. */
+/** The delay before the next attempt to lock the file: 1 to 20 ms, with jitter. */
 const busyDelay = backoff({ strategy: 'exponential', base: 1, factor: 2, cap: 20, jitter: 'equal' });
 
 /**
- * One connection and its one writer. What is written in one turn of the event loop shares a transaction; so a thousand
- * publishers wait for one commit, and a lone one for no timer.
+ * One connection and its one writer. All writes of one turn of the event loop share a transaction: a thousand publishers wait for
+ * one commit, and a single one waits for no timer.
  */
 export class Store {
   readonly database: DatabaseSync;
@@ -50,7 +50,7 @@ export class Store {
   readonly #begin: StatementSync;
   readonly #commit: StatementSync;
   readonly #rollbacks: (() => void)[] = [];
-  readonly #retry = new Retry(() => this.#flush());
+  readonly #retry: Timer;
   #queue: Job[] = [];
   #afterCommit: (() => void)[] = [];
   #isScheduled = false;
@@ -61,6 +61,7 @@ export class Store {
   constructor(database: DatabaseSync, settings: StoreSettings) {
     this.database = database;
     this.clock = settings.clock;
+    this.#retry = new Timer(settings.clock, () => this.#flush());
     this.#settings = settings;
     this.newId = timeOrderedId(settings.clock, settings.random);
     this.sequence = new Sequence(database);
@@ -73,14 +74,14 @@ export class Store {
     this.#commit = database.prepare('COMMIT');
   }
 
-  /** For those who only read; who writes is told. */
+  /** For reads; `write` passes the time to its callback. */
   time(): Time {
     return this.look((now, wall) => ({ now, wall }));
   }
 
   /**
-   * Prepared once, however often it is asked for. A limit is written as `? + 0`: SQLite looks into a bare one to plan with
-   * it, and parses the statement again each time.
+   * Cached by its text. A limit is written as `? + 0`: for a bare parameter SQLite plans with its value, and so parses the statement
+   * again each time.
    */
   prepare(sql: string): StatementSync {
     const known = this.#statements.get(sql);
@@ -98,9 +99,9 @@ export class Store {
   }
 
   /**
-   * Does `work` in a transaction, which others may share, and resolves when it is committed. What it throws of ours is a
-   * refusal: it must not have written anything by then. Delays and leases count from `now`, the store's time; `wall` is the
-   * time of day, for what people read.
+   * Runs `work` in a transaction, which other jobs may share, and resolves after the commit. A `HoldfastError` that it throws rejects
+   * this job alone, so `work` must not have written anything by then. Delays and leases count from `now`, the store's time; `wall` is
+   * the time of day, for what people read.
    */
   write<T>(work: (now: number, wall: number) => T): Promise<T> {
     if (this.#isClosed) return Promise.reject(closed(this.#settings.file));
@@ -131,7 +132,7 @@ export class Store {
     }
   }
 
-  /** Reads several things as of one moment. */
+  /** Reads with several statements, all in one snapshot. */
   read<T>(work: (now: number, wall: number) => T): T {
     return this.look((now, wall) => {
       this.database.exec('BEGIN');
@@ -143,22 +144,22 @@ export class Store {
     });
   }
 
-  /** Called once the transaction that is under way is committed; not if it is undone. */
+  /** Calls back after the commit of the current transaction; not if it is rolled back. */
   afterCommit(callback: () => void): void {
     this.#afterCommit.push(callback);
   }
 
-  /** Called when a transaction was undone: what was remembered of it must be forgotten. */
+  /** Calls back when a transaction was rolled back: caches of what it wrote are invalid. */
   onRollback(callback: () => void): void {
     this.#rollbacks.push(callback);
   }
 
-  /** Writes what waits, then closes. */
+  /** Writes pending jobs, then closes. */
   close(): void {
     if (this.#isClosed) return;
     if (this.#queue.length > 0) this.#flush();
     this.#isClosed = true;
-    this.clock.clear(this.#retry);
+    this.#retry.clear();
     for (const job of this.#queue.splice(0)) job.reject(closed(this.#settings.file));
     this.database.close();
   }
@@ -175,16 +176,16 @@ export class Store {
       this.#finish(jobs);
     } catch (error) {
       this.#undo();
-      // One bad job must not take its neighbours with it.
+      // One bad job must not fail the others.
       if (jobs.length > 1) for (const job of jobs) job.isAlone = true;
       else if (!this.#isWorthAnotherTry(jobs[0]!, error)) {
         this.#queue.shift()?.reject(toSqliteError(error, this.#settings.file));
       }
     }
-    this.#goOn();
+    this.#schedule();
   }
 
-  /** A full disk is often full of our own log: what is in it already is in the file, and the log can begin anew. */
+  /** A full disk is often full of our own write-ahead log: a checkpoint moves it into the file and frees its space. */
   #isWorthAnotherTry(job: Job, error: unknown): boolean {
     if (job.isSecondTry || !isFull(error)) return false;
     job.isSecondTry = true;
@@ -202,7 +203,7 @@ export class Store {
     for (const job of this.#queue) {
       if (jobs.length > 0 && (job.isAlone || jobs[0]!.isAlone || this.clock.now() >= endsAt)) return;
       jobs.push(job);
-      // After the first is among them: it is told where the clock cannot be read or written.
+      // After the first job is in the list: it is rejected if the clock cannot be read or written.
       time ??= this.#time.tick();
       run(job, time);
     }
@@ -220,19 +221,19 @@ export class Store {
   }
 
   #undo(): void {
-    // Some errors have ended the transaction already.
+    // SQLite has ended the transaction already after some errors.
     if (this.database.isTransaction) this.database.exec('ROLLBACK');
     this.#afterCommit = [];
     for (const callback of this.#rollbacks) callback();
   }
 
-  #goOn(): void {
+  #schedule(): void {
     if (this.#queue.length === 0 || this.#isScheduled) return;
     this.#isScheduled = true;
     later(() => this.#flush());
   }
 
-  /** False: another process is writing, and an alarm is set to look again. */
+  /** False: another process is writing, and a timer is set for the next attempt. */
   #tryBegin(): boolean {
     try {
       this.#begin.run();
@@ -252,7 +253,7 @@ export class Store {
     if (isBusy(error) && now - this.#busySince < busyMaxMs) {
       this.#isScheduled = true;
       this.#busyTries += 1;
-      this.clock.set(this.#retry, now + busyDelay(this.#busyTries, 0, random(), 0));
+      this.#retry.setIn(busyDelay(this.#busyTries, 0, random(), 0));
       return;
     }
     const refusal = isBusy(error)
@@ -263,14 +264,6 @@ export class Store {
     this.#busySince = undefined;
     this.#busyTries = 0;
     for (const job of this.#queue.splice(0)) job.reject(refusal);
-  }
-}
-
-class Retry extends Alarm {
-  readonly ring: () => void;
-  constructor(ring: () => void) {
-    super();
-    this.ring = ring;
   }
 }
 

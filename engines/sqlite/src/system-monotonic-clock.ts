@@ -24,15 +24,15 @@ function create(): MonotonicClock {
 }
 
 /**
- * Windows names no boot: there a restart is noticed because the clock shows less than before. If it shows more, the time in which
- * the machine was off is not counted.
+ * Windows has no boot id: there a restart is noticed if the clock shows less than before. If it shows more, the time in which the
+ * machine was off is not counted.
  */
 function readBootId(): string {
   const boot = tryRead('/proc/sys/kernel/random/boot_id') ?? trySysctl('kern.bootsessionuuid');
   return boot ?? `host ${hostname()}`;
 }
 
-/** A process in a time namespace of its own sees a shifted clock, and is told by how much: "monotonic 100000 0". */
+/** A process in a time namespace sees a shifted clock. Linux says by how much: "monotonic 100000 0". */
 function readShiftMs(): number {
   const [, seconds = '0', nanoseconds = '0'] =
     /^monotonic\s+(-?\d+)\s+(\d+)/m.exec(tryRead('/proc/self/timens_offsets') ?? '') ?? [];
@@ -47,7 +47,7 @@ function tryRead(file: string): string | undefined {
   }
 }
 
-/** Only macOS names its boot there. */
+/** Only macOS has its boot id there. */
 function trySysctl(name: string): string | undefined {
   if (process.platform !== 'darwin') return undefined;
   try {

@@ -6,7 +6,7 @@ export interface Topic extends TopicSettings {
   readonly name: string;
 }
 
-/** A sequence is the topic's number, then a count of this many bits: exact in a JavaScript number. */
+/** A sequence is the number of the topic times 2^40, plus a count: 52 bits, exact in a JavaScript number. */
 const countSpan = 2 ** 40;
 const topicsMax = 2 ** 12;
 
@@ -17,7 +17,7 @@ export function seqsOf({ id }: Pick<Topic, 'id'>): { readonly from: number; read
 
 export const topicSql = 'SELECT id, name, ordering, keep_settled_ms FROM holdfast_topic WHERE name = ?';
 
-/** Asked each time: another process may have declared or changed it. */
+/** Read from the file each time: another process may have declared or changed a topic. */
 export function topics(store: Store) {
   const byName = store.prepare(topicSql);
   const byId = store.prepare('SELECT name FROM holdfast_topic WHERE id = ?');

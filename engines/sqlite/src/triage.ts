@@ -21,7 +21,7 @@ import { sqliteReplays } from './replays.ts';
 import type { Store } from './store.ts';
 import { toStoredMs } from './stored-time.ts';
 
-/** Parked events and what people do about them. */
+/** Parked events, and what operators do with them. */
 export function sqliteTriage(
   store: Store,
   lot: ParkingLot,
@@ -46,7 +46,7 @@ export function sqliteTriage(
     'SELECT * FROM holdfast_audit WHERE number < ? ORDER BY number DESC LIMIT ? + 0',
   );
 
-  /** Changes the events that may be changed, notes the act, and says which they were. */
+  /** Changes events, writes the audit entry, and returns which were changed. */
   function change(
     what: AuditEntry['what'],
     ids: readonly string[],
@@ -62,7 +62,7 @@ export function sqliteTriage(
     });
   }
 
-  /** What the latest event of a group says. */
+  /** Reason and message of the latest event of a group. */
   async function latestOf(filter: ParkedFilter, fingerprint: string) {
     const [row] = await search.list({ ...filter, fingerprint }, 'reason, message', undefined, 1);
     return { reason: String(row?.reason ?? ''), message: String(row?.message ?? '') };
