@@ -1,14 +1,14 @@
 import { isObject } from './is-object.ts';
 
-/** How many errors are looked at inside one: a bound on depth, width and circles alike. */
+/** The most errors that are read inside one: a bound for depth, width and cycles. */
 export const causesMax = 16;
 
-/** An object of which nothing is known: any property may be anything, or throw when it is read. */
+/** An object of unknown shape: a property may be anything, or throw when it is read. */
 export type UnknownObject = Readonly<Record<string, unknown>>;
 
 /**
- * `error`, then what is inside it: the errors of an AggregateError, and causes, each once and 16 at most. Primitives are
- * left out. What throws when it is read ends the list.
+ * `error` and the errors inside it: causes, and the errors of an AggregateError. Each is listed once, at most `causesMax` in
+ * all, and without primitives. A property that throws when it is read ends the list.
  */
 export function causesOf(error: unknown): UnknownObject[] {
   const found: UnknownObject[] = [];
@@ -17,13 +17,13 @@ export function causesOf(error: unknown): UnknownObject[] {
   };
   add(error);
   try {
-    // The list grows while it is walked.
+    // `add` appends to the list during the loop.
     for (const { errors, cause } of found) {
       if (Array.isArray(errors)) errors.slice(0, causesMax).forEach(add);
       add(cause);
     }
   } catch {
-    // A getter that throws: what was found before it is all there is.
+    // A getter threw: keep the errors found before it.
   }
   return found;
 }

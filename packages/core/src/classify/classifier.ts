@@ -7,8 +7,8 @@ import { markOf } from './marks.ts';
 export type RetryOn<Name extends string = string> = Name | Pack | Classifier;
 
 /**
- * Which packs a policy asks, in this order: those that `retryOn` adds, then those that are asked by default. `retryOnly`
- * replaces both. `any` comes last, because it answers everything.
+ * The packs of a policy, in this order: those that `retryOn` adds, then the default packs. `retryOnly` replaces both. `any`
+ * is the last, because it classifies every error.
  */
 export function packsOf(
   { retryOn = [], retryOnly }: { retryOn?: readonly RetryOn[]; retryOnly?: readonly RetryOn[] },
@@ -29,9 +29,10 @@ export function packsOf(
 }
 
 /**
- * One classifier of many: the first that answers wins. Marks made by hand beat all, and `neverOn` beats the packs: both
- * were said about this very program. What nobody knows is not retried. A classifier that throws ends the retries,
- * and what it threw is reported, because the error of the operation must come through.
+ * Combines packs into one classifier: the first pack that does not return undefined decides. Marks (`transient`, …) take
+ * precedence over everything, and `neverOn` over the packs, because both were written for this program. An error that no
+ * pack knows is not retried. When a pack throws, the work is not retried either; what it threw is reported, and the error
+ * of the operation is the one that the caller gets.
  */
 export function combine(
   chosen: readonly Pack[],
@@ -63,7 +64,7 @@ export function combine(
 
 const unknownError: Judgement = { class: 'fatal', unknown: true };
 
-/** What comes of a classifier that throws: it knows nothing, and somebody should know that. */
+/** The judgement when a classifier throws: no retry, and a notice about what it threw. */
 export function thrownBy({ ok }: Outcome, error: unknown): Judgement {
   return {
     class: ok ? 'ok' : 'fatal',
@@ -75,6 +76,6 @@ function messageOf(error: unknown): string {
   try {
     return `${(error as Error).message ?? ''}`;
   } catch {
-    return ''; // nothing at all, or an object that cannot be read
+    return ''; // null, undefined, or an object whose message cannot be read
   }
 }

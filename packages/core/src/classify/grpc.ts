@@ -3,18 +3,18 @@ import type { OutcomeClass, Pack } from '../decide/outcome.ts';
 import { isObject } from './is-object.ts';
 import { definePack } from './pack.ts';
 
-/** By status; what is not here was answered for good. A deadline is transient as every timeout is: it proves nothing. */
+/** By status; all others are fatal. DEADLINE_EXCEEDED is a timeout: transient, and no proof of not being processed. */
 const classes: Readonly<Record<number, OutcomeClass>> = {
   1: 'ignored', // CANCELLED
   4: 'transient', // DEADLINE_EXCEEDED
   8: 'throttled', // RESOURCE_EXHAUSTED
-  10: 'transient', // ABORTED: lost against another writer, and the whole operation is what we repeat
+  10: 'transient', // ABORTED: a conflict with another writer; a retry repeats the whole operation
   14: 'transient', // UNAVAILABLE
 };
 
-/** Errors of grpc-js, Connect and nice-grpc. A pushback of the server is a hint; one that is not a number means never. */
+/** Errors of grpc-js, Connect and nice-grpc. The server's pushback is a hint; if it is not a number, it forbids retries. */
 export const grpc: Pack<'grpc'> = /* @__PURE__ */ definePack('grpc', ({ code, details, metadata }) => {
-  // Others have small numbers for codes, too.
+  // Errors of other libraries have small numbers as codes, too: the next line asks for `details` or `metadata`.
   if (typeof code !== 'number' || !(code >= 1 && code <= 16)) return undefined;
   if (typeof details !== 'string' && !isObject(metadata)) return undefined;
   const pushback = headerReader(metadata)('grpc-retry-pushback-ms');

@@ -2,34 +2,33 @@ import type { Judgement } from '../decide/outcome.ts';
 import { type Duration, durationMs } from '../policy/duration.ts';
 import { causesOf } from './causes-of.ts';
 
-/** An error that can carry a mark: itself, or where a primitive was thrown, an Error with that as its cause. */
+/** An error that can carry a mark: the error itself, or for a primitive an Error with it as its cause. */
 export type Marked<E> = E extends object ? E : Error;
 
 const marks = /* @__PURE__ */ new WeakMap<object, Judgement>();
 
 /**
- * Says that `error` may well not happen again, whatever the packs make of it: `throw transient(error)`.
- * `unprocessed` adds the promise that the attempt had no effect, which lets it be repeated even where that is unsafe.
+ * Marks `error` as worth another attempt, whatever the packs say: `throw transient(error)`. `unprocessed: true` promises
+ * that the attempt had no effect: then even an operation with `idempotent: false` is repeated.
  */
 export function transient<E>(error: E, { unprocessed = false }: { unprocessed?: boolean } = {}): Marked<E> {
   return mark(error, { class: 'transient', unprocessed });
 }
 
-/** Says that `error` would only happen again, whatever the packs make of it. */
+/** Marks `error` as not worth another attempt, whatever the packs say. */
 export function permanent<E>(error: E): Marked<E> {
   return mark(error, { class: 'fatal' });
 }
 
 /**
- * Says that the target wants to be left alone for `delay`: the next attempt comes no earlier. A number below zero is a
- * time that has passed already.
+ * Marks `error` as throttled: the next attempt starts `delay` from now at the earliest. A negative number counts as 0.
  */
 export function retryAfter<E>(error: E, delay: Duration): Marked<E> {
   const retryAfterMs = durationMs(typeof delay === 'number' ? Math.max(0, delay) : delay);
   return mark(error, { class: 'throttled', retryAfterMs });
 }
 
-/** What was last said by hand of `error`, or else of the nearest of its causes. */
+/** The last mark of `error`, or else of the nearest of its causes that has one. */
 export function markOf(error: unknown): Judgement | undefined {
   for (const each of causesOf(error)) {
     const marked = marks.get(each);

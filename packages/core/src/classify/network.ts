@@ -4,26 +4,26 @@ import { isObject } from './is-object.ts';
 import { definePack } from './pack.ts';
 
 /**
- * How a connection that could not be made, broke or took too long is called: by the codes of Node, undici and axios,
- * and by the messages of `fetch` in browsers, Deno, Bun and workers.
+ * Names of failed connections (not made, broken or timed out): codes of Node, undici and axios, and messages of `fetch` in
+ * browsers, Deno, Bun and workers.
  */
 const known =
   /^(E(CONN|HOST|NET|PIPE|AI_AGAIN|NOTFOUND|ADDRNOTAVAIL|\w*TIMEDOUT)|UND_ERR_(SOCKET|\w+_TIMEOUT)|ERR_(NETWORK|STREAM_PREMATURE|HTTP2_(GOAWAY|S(TREAM|ESSION)_ERROR))|TimeoutError|TypeError: (fetch failed|failed to fetch|load failed|terminated|(a )?network ?(error|request|connection)|the (internet|network) connection|error sending request|unable to connect))/i;
 
-/** Those that come before the first byte of a request has left: the only proof that nothing was sent. */
+/** Failures before the first byte of a request was sent: the only proof that it was not processed. */
 const unsent =
   /^(ECONNREFUSED|EAI_AGAIN|ENOTFOUND|UND_ERR_CONNECT_|ERR_HTTP2_GOAWAY)|before secure TLS|REFUSED_STREAM/;
 
 /**
- * The connection failed: refused, reset, timed out, no route, no name. A name that is not found is taken for transient,
- * because a name server in trouble and a machine without a network say the same, and nothing was sent.
+ * Failed connections: refused, reset, timed out, no route, name not found. A name that is not found is transient, because a
+ * failing name server and a machine without a network give the same error, and nothing was sent.
  */
 export const network: Pack<'network'> = /* @__PURE__ */ definePack(
   'network',
   (error, _, all) => {
     if (!isKnown(error)) return undefined;
-    // Proof takes all of them: where two addresses were tried, either may have got the request. An error around others
-    // says nothing of its own, and where there are too many to look at there is no proof.
+    // Proof needs every error: of two addresses that were tried, either may have received the request. A wrapper counts by
+    // the errors inside it, and with `causesMax` errors or more some may be missing, so there is no proof.
     const isProof = (each: UnknownObject) => isUnsent(each) || (isWrapper(each) && !isKnown(each));
     return { class: 'transient', unprocessed: all.length < causesMax && all.every(isProof) };
   },
@@ -32,8 +32,8 @@ export const network: Pack<'network'> = /* @__PURE__ */ definePack(
 );
 
 function isKnown(error: UnknownObject): boolean {
-  // An aggregate repeats the code of one of its parts. And what has a cause is as good or bad as that:
-  // `fetch failed` may be a certificate that has expired.
+  // An AggregateError repeats the code of one of its errors. And the message of a wrapper is not enough, its cause decides:
+  // `fetch failed` may be an expired certificate.
   return (
     !Array.isArray(error.errors) &&
     (known.test(`${error.code}`) || known.test(`${error.name}: ${isWrapper(error) || error.message}`))

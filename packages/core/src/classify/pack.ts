@@ -3,8 +3,8 @@ import { causesOf, type UnknownObject } from './causes-of.ts';
 import { isObject } from './is-object.ts';
 
 /**
- * A pack that judges an error and what is inside it one by one, the outermost first, and with `values` what was returned
- * as well. `judge` may throw on hostile objects: then the pack declines.
+ * A pack that judges an error and the errors inside it one by one, the outermost first; with `values: true`, returned
+ * values too. When `judge` throws, as getters of unknown objects may, the pack returns undefined.
  */
 export function definePack<const Name extends string>(
   pack: Name,
@@ -31,7 +31,7 @@ export function definePack<const Name extends string>(
           if (judged) return judged;
         }
       } catch {
-        // Not an object that any of our packs could know.
+        // An object that throws when it is read is no error that a pack knows.
       }
       return undefined;
     },

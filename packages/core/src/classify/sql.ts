@@ -1,27 +1,27 @@
 import type { Pack } from '../decide/outcome.ts';
 import { definePack } from './pack.ts';
 
-// SQLSTATEs, numbers of MySQL, MariaDB and SQL Server, codes of drivers and of Prisma, and the messages of `pg`, which has
-// no codes of its own.
+// SQLSTATEs, numbers of MySQL, MariaDB and SQL Server, codes of drivers and of Prisma, and messages of `pg`, which gives its
+// own errors no codes.
 
 /** Too many connections, out of memory or disk. */
 const throttled = /^(53\w{3}|1040|1203)$/;
 
 /**
- * A transaction rolled back by the server (serialization failure, deadlock), or a connection that was never made: proof
- * that nothing was done. A statement that did not get its lock is none, because those before it may be done.
+ * A transaction that the server rolled back (serialization failure, deadlock), or a connection that was never made: proof
+ * that nothing was done. A lock timeout is no proof, because earlier statements may have taken effect.
  */
 const unprocessed =
   /^((40001|40P01|1213|P2034|0800[14]|53300|57P03|1040|1203|200[23]|45028|P1001|P2024|CONNECT_TIMEOUT|PROTOCOL_ENQUEUE_AFTER_FATAL_ERROR)$|timeout exceeded when trying to connect)/;
 
-/** The connection was lost, the server is shutting down, or somebody else holds the lock. */
+/** The connection was lost, the server is shutting down, or another transaction holds the lock. */
 const transient =
   /^((08\w{3}|57P0\w|1053|1927|2006|2013|P1002|P1008|P1017|55P03|1020|1205|CONNECTION_(CLOSED|DESTROYED)|PROTOCOL_CONNECTION_LOST|PROTOCOL_SEQUENCE_TIMEOUT|SQLITE_(5|6|15))$|SQLITE_(BUSY|LOCKED|PROTOCOL)|Connection terminated)/;
 
-/** Failures of a database that pass: lost connections, deadlocks, serialization failures, locks, lack of room. */
+/** Temporary failures of a database: lost connections, deadlocks, serialization failures, locks, lack of memory or disk. */
 export const sql: Pack<'sql'> = /* @__PURE__ */ definePack('sql', (error) => {
   const { code, sqlState, errno, number, message, errcode } = error;
-  // SQLite has the details in the higher bits of its number.
+  // The lower 8 bits are the primary code of SQLite; the higher ones are details.
   const names = [code, sqlState, errno, number, message, `SQLITE_${Number(errcode) & 255}`].map(String);
   const isOneOf = (pattern: RegExp) => names.some((name) => pattern.test(name));
   const isThrottled = isOneOf(throttled);

@@ -4,51 +4,63 @@ export interface AdaptiveLimitSettings {
   readonly ceiling: number;
 }
 
-/** A window lasts so long, or as long as a call if that is longer, and has so many answers unless they are rare. */
+/**
+ * A window lasts at least WINDOW_MS and at least one mean latency. It ends once it has ANSWERS_MIN answers, or after
+ * PATIENT_WINDOWS times its length where answers are rare.
+ */
 const WINDOW_MS = 100;
 const ANSWERS_MIN = 50;
 const PATIENT_WINDOWS = 5;
 
-/** How much of a queue is allowed: a quarter of what is at work. */
+/** The limit is this multiple of the calls being processed, so that a short queue keeps the target busy. */
 const HEADROOM = 1.25;
 
-/** A limit that is reached grows by so much a window, and by more while there is no sign of a queue. */
+/** A limit that was reached grows by GROWTH each window, or by GROWTH_FREE while latency is below FREE times the base. */
 const GROWTH = 1.05;
 const GROWTH_FREE = 1.15;
 const FREE = 1.1;
 
-/** One that is too high goes so far down to the right one; further when it has been far too high for two windows. */
+/**
+ * A limit that is too high moves towards the computed one by SHRINK_WEIGHT of the difference, or by SHRINK_SOON_WEIGHT
+ * when latency was above FAR times the base for two windows.
+ */
 const SHRINK_WEIGHT = 0.3;
 const SHRINK_SOON_WEIGHT = 0.6;
 const FAR = 2.5;
 
-/** What one window weighs in the latency, and in that without a queue unless it is clearly another. */
+/**
+ * Weights of one window in the moving averages: RECENT_WEIGHT in the recent latency, BASE_WEIGHT and MEASURED_WEIGHT in
+ * the base. A window that differs from the base by more than the factor CLEARLY replaces it.
+ */
 const RECENT_WEIGHT = 0.3;
 const BASE_WEIGHT = 0.2;
 const MEASURED_WEIGHT = 0.5;
 const CLEARLY = 1.5;
 
-/** The first windows only warm up. */
+/** During the first windows the limit does not grow, and the base follows the recent latency. */
 const WARM_UP_WINDOWS = 5;
 
-/** The base is measured after so many windows at the limit and so many ms, or earlier while the latency is clearly higher. */
+/**
+ * The base is measured after REACHED_WINDOWS windows at the limit, at most once in MEASURE_MS. While latency is above
+ * CLEARLY times the base, it is measured after MEASURE_SOON_MS.
+ */
 const REACHED_WINDOWS = 5;
 const MEASURE_MS = 10_000;
 const MEASURE_SOON_MS = 1_000;
 
-/** More than one in ten dropped takes a fifth of the limit. */
+/** When the share of dropped calls in a window is above DROPPED_MAX, the limit is multiplied by DROPPED_FACTOR. */
 const DROPPED_MAX = 0.1;
 const DROPPED_FACTOR = 0.8;
 
 /**
- * How many calls may be in flight, found from what comes back: the answers in a ms × the latency without a queue are the
- * calls at work (Little's law), and a quarter more may wait.
+ * Limits the calls in flight, and finds the limit from the answers. Answers per ms × latency without a queue is the number
+ * of calls being processed (Little's law); a quarter more may queue.
  *
- * The latency without a queue cannot be seen while there is one, and taking the lowest of late is how such limits creep
- * upward. So every ten seconds at the limit, or one while the latency is high, at most half of it is let through for two
- * windows: in the first the queue drains, the second is measured.
+ * The latency without a queue (the base) cannot be measured while there is a queue. Using the lowest recent latency
+ * instead makes such limits creep upward. So every 10 s at the limit, or after 1 s while latency is high, the limit is
+ * lowered to half or less for two windows: in the first the queue drains, in the second the base is measured.
  *
- * Failures count neither as answers nor in the latency, so that failing fast never looks like capacity. The limit
+ * Dropped calls count neither as answers nor in the latency, so that failing fast never looks like capacity. The limit
  * grows only when it is reached.
  */
 export class AdaptiveLimit {
@@ -56,10 +68,10 @@ export class AdaptiveLimit {
 
   readonly #settings: AdaptiveLimitSettings;
   #limit: number;
-  /** Latency lately, and without a queue; 0 while unknown. */
+  /** The recent latency, and the base: the latency without a queue. 0 while unknown. */
   #recentMs = 0;
   #baseMs = 0;
-  /** Windows to go with less than the limit: first it drains, then it is measured. */
+  /** Windows left of a measurement. 2: the queue drains. 1: the base is measured. 0: no measurement. */
   #measuring = 0;
   #lowered = 0;
   #measureAt = -Infinity;
@@ -79,7 +91,7 @@ export class AdaptiveLimit {
     this.#limit = settings.initial;
   }
 
-  /** How many may be in flight now; a whole number. */
+  /** Calls that may be in flight now; a whole number. */
   get limit(): number {
     return Math.max(this.#settings.floor, Math.floor(this.#measuring > 0 ? this.#lowered : this.#limit));
   }
@@ -89,7 +101,7 @@ export class AdaptiveLimit {
     if (this.inFlight > this.#peak) this.#peak = this.inFlight;
   }
 
-  /** `dropped`: it failed as calls to something overloaded do (timeout, 429, 503, refused). */
+  /** `dropped`: the call failed in a way that indicates overload (timeout, 429, 503, refused). */
   onEnd(now: number, durationMs: number, dropped: boolean): void {
     this.inFlight--;
     if (dropped) this.#dropped++;
@@ -108,7 +120,7 @@ export class AdaptiveLimit {
     this.#peak = this.inFlight;
   }
 
-  /** The caller left: it says nothing. */
+  /** The caller cancelled the call: its duration is not counted. */
   onCancel(): void {
     this.inFlight--;
   }
@@ -136,7 +148,7 @@ export class AdaptiveLimit {
       const weight = wasFar && this.#isFar ? SHRINK_SOON_WEIGHT : SHRINK_WEIGHT;
       this.#limit += Math.min(0, fits - this.#limit) * weight;
     } else if (reached && warm) {
-      // While the latency falls the base falls with it, and nothing can be told from the two being alike.
+      // A falling latency pulls the base down with it, so that being close to the base does not prove an empty queue.
       const isFree = inflation < FREE && meanMs > this.#baseMs / FREE;
       this.#limit = this.#limit * (isFree ? GROWTH_FREE : GROWTH) + 1;
     }

@@ -2,36 +2,36 @@ import type { Latency } from './latency.ts';
 
 const TAIL_FACTOR = 3;
 const TAIL = 0.999;
-/** A service that becomes five times slower is not sick: its answers come within six times the median. */
+/** The limit is at least this multiple of the median, so that a service that becomes five times slower is not timed out. */
 const MEDIAN_FACTOR = 6;
 const LEAST_MS = 50;
 const SAMPLES_MIN = 1_000;
 
-/** While unlearnt, an attempt has at least this multiple of the longest answer seen. */
+/** While fewer than SAMPLES_MIN answers are known, the limit is at least this multiple of the longest answer. */
 const LONGEST_FACTOR = 2;
 
-/** Each attempt has at least this share of the patience while little is known. */
+/** The share of an attempt is at least a tenth of the patience left, also when more attempts are left. */
 const SHARES_MAX = 10;
 
 /**
- * How long one attempt may take, learnt from the last 1,000 answers or more: three times their p99.9, or six times their
- * median where that is longer.
+ * The time limit of one attempt, learnt from at least 1,000 answers: three times their p99.9, or six times their median
+ * where that is longer.
  *
- * Only answers teach. An attempt that timed out says that there was no answer, not how long it would have taken: a
- * network that loses messages must not make the limit grow until no time is left for a retry. But a limit that is too
- * short would never see the answers it needs, so a timeout makes it longer until an answer comes within the old limit:
+ * Only answers are samples. A timeout shows that no answer came, not how long it would have taken: a network that loses
+ * messages must not make the limit grow until no time is left for a retry. But with a limit that is too short the
+ * slower answers would never be measured. So a timeout makes the limit longer until an answer arrives within the old limit:
  *
- * - Unlearnt, with fewer than 1,000 answers, the limit is an equal share of the patience, or twice the longest answer. After
- *   the first timeout, attempts whose time is up go on until their patience ends.
- * - Learnt, it doubles with each timeout in a row, up to a share of the patience.
+ * - Unlearnt (fewer than 1,000 answers), the limit is an equal share of the patience, or twice the longest answer. After
+ *   the first timeout, attempts that reach the limit go on until their patience ends.
+ * - Learnt, the limit doubles with each timeout in a row, up to a share of the patience.
  *
- * The last attempt always has all the patience that is left: nothing comes after it that time could be saved for.
+ * The last attempt has all the patience that is left, because no later attempt needs any of it.
  */
 export class AutoTimeout {
   readonly #latency: Latency;
   #stretch = 1;
 
-  /** Its owner records the answered attempts in `latency`. */
+  /** The caller records the durations of answered attempts in `latency`. */
   constructor(latency: Latency) {
     this.#latency = latency;
   }
@@ -40,17 +40,17 @@ export class AutoTimeout {
     return this.#latency.samples >= SAMPLES_MIN;
   }
 
-  /** An attempt has ended, or timed out after `durationMs`. `shareMs` is the share of patience that it had. */
+  /** An attempt ended or timed out after `durationMs`. `shareMs` was its share of the patience. */
   settle(durationMs: number, answered: boolean, timedOut: boolean, shareMs: number): void {
     const isQuestioned = timedOut || (answered && this.#stretch > 1);
     if (!isQuestioned) return;
     const limitMs = this.isLearnt ? this.#learntMs() : this.#unlearntMs(shareMs);
-    // Of many attempts that were sent under one limit, only the first to time out doubles it. Durations are rounded.
+    // When many attempts time out under one limit, only the first doubles it. The 1 ms allows for rounded durations.
     if (timedOut && durationMs >= limitMs * this.#stretch - 1) this.#stretch *= 2;
     if (!timedOut && durationMs <= limitMs) this.#stretch = 1;
   }
 
-  /** How long the next attempt may take: never more than the patience that is left, nor otherwise less than 50 ms. */
+  /** The limit of the next attempt: at least 50 ms, but never more than the patience that is left. */
   limitMs(patienceLeftMs: number, attemptsLeft: number): number {
     if (attemptsLeft <= 1) return patienceLeftMs;
     const shareMs = patienceLeftMs / Math.min(attemptsLeft, SHARES_MAX);
@@ -59,7 +59,7 @@ export class AutoTimeout {
     return Math.min(patienceLeftMs, Math.max(learntMs, Math.min(learntMs * this.#stretch, shareMs)));
   }
 
-  /** Whether attempts go on when their time is up, because the limit may be too short. */
+  /** Whether attempts that reach the limit go on, because the limit may be too short. */
   get isLifted(): boolean {
     return this.#stretch > 1 && !this.isLearnt;
   }

@@ -17,28 +17,28 @@ export type BreakerCause =
 export interface BreakerSettings {
   /** How far back calls are counted. */
   readonly windowMs: number;
-  /** Counts the last so many calls instead, however old they are; 0 counts by time. */
+  /** Above 0: the window is this number of calls, however old they are. 0: the window is `windowMs`. */
   readonly windowCalls: number;
-  /** Calls in the window below which no ratio opens it. */
+  /** With fewer calls in the window than this, no ratio opens the breaker. */
   readonly minimum: number;
   readonly failureRatio: number;
-  /** Opens after so many failures in a row, however far apart they are, in heavy traffic after more; 0 never does. */
+  /** This number of failures in a row opens the breaker, however far apart they are; heavy traffic needs more. 0: never. */
   readonly consecutive: number;
-  /** A call is slow when it takes longer; Infinity: none is. */
+  /** A call that takes longer is slow. Infinity: no call is. */
   readonly slowOverMs: number;
   readonly slowRatio: number;
-  /** The least and the most time it stays open, before jitter. */
+  /** The shortest and the longest open time, before jitter. */
   readonly openForMs: readonly [least: number, most: number];
-  /** How many calls a half-open breaker has in flight at most, and how many must succeed in a row to close it. */
+  /** The most probes in flight while half-open, and the successes in a row that close the breaker. */
   readonly probes: number;
 }
 
-/** Plain JSON. Times are relative, so that it can be taken over by another process or another policy. */
+/** Plain JSON. Times are relative, so that another process or another policy can restore it. */
 export interface BreakerSnapshot {
-  /** A half-open breaker is saved as an open one whose time has passed: probes in flight are not handed over. */
+  /** A half-open breaker is saved as an open one whose open time has passed. Probes in flight are not saved. */
   readonly state: 'closed' | 'open';
   readonly forced?: 'open' | 'closed' | undefined;
-  /** The last ticket given, so that none is given twice. */
+  /** The last ticket, so that no ticket is used twice. */
   readonly serial: number;
   readonly inARow: number;
   readonly counts: readonly number[];
@@ -51,53 +51,53 @@ const FAILURES = 1;
 const SLOW = 2;
 const FULL = 3;
 
-/** Matches no ticket that was ever given, nor the −1 of a refusal. */
+/** Equal to no ticket, nor to the −1 of a refusal. */
 const NONE = -2;
 
-/** Each doubling of the calls in the window, from `minimum` on, makes a row of failures so much longer. */
+/** Each doubling of the calls in the window above `minimum` adds this to the failures in a row that open the breaker. */
 const ROW_GROWTH = 2;
-/** Calls up to this long are never slow by `slowOver`. */
-const SLOW_MIN_MS = 1000;
-
-/** And it is so long that fewer such rows than this are to be expected among the calls of the window. */
+/** A row of failures opens the breaker only if chance alone would bring fewer such rows than this in the window. */
 const UNLIKELY = 0.01;
 
-/** So many calls turned away allow for another look, before the open time has passed. */
+/** `slowOver` is not asked for calls up to this long. */
+const SLOW_MIN_MS = 1000;
+
+/** After this number of refused calls the breaker may be probed before its open time has passed. */
 const REFUSALS_A_ROUND = 100;
 
-/** Holds even a probe without any time limit to the promise that no breaker sticks. */
+/** The longest lease of a probe, also of one without a time limit, so that no breaker stays half-open for ever. */
 const LEASE_MAX_MS = 600_000;
 
 /**
- * Stops calling a target that is failing, and finds out with a few calls when it is well again.
+ * Stops calling a target that is failing, and probes it with a few calls until it succeeds again.
  *
- * An admission is a ticket. All tickets of one closed period are the same number and each probe has its own, so a
- * result that comes after the state it was admitted in finds no match and changes nothing. Nothing is done for a ticket
- * while the breaker is closed: an admission that is never settled costs nothing and holds nothing up.
+ * An admission is a ticket. All tickets of one closed period are the same number, and each probe has its own. A result
+ * that arrives after the state has changed matches no ticket and changes nothing. While the breaker is closed it keeps
+ * nothing for a ticket: an admission that is never settled costs nothing and blocks nothing.
  *
- * Only a failed or slow call opens it: a success that fills the window to `minimum` does not.
+ * Only a failed or slow call opens the breaker: a success that fills the window to `minimum` does not.
  *
- * A target that is full and says so is not sick: what it serves would be lost if it were cut off, and its refusals cost it
- * little. So they open the breaker in a row, when it serves nothing, but not by their share.
+ * A target that refuses calls because it is full still serves others, and its refusals cost it little. So such refusals
+ * open the breaker when they come in a row, with no success between them, but do not count for `failureRatio`.
  *
- * It stays open for a quarter of the time that it has been failing, within `openForMs`, and half to all of that by
- * chance. So no outage is made longer by more than a quarter of its length, a long one is probed seldom, and
- * there is no period for a flapping server to lock into. (Doubling the time at each reopening serves 17 % of a server
- * that is up and down for 5 s in turn; this serves 46 % of the 50 % there are.) That is for callers with few calls, of which
- * there may be many. Who is turned away a hundred times may look again after the least open time: a caller with
- * heavy traffic is back at once, and its probes are a small part of what it would send.
+ * The open time is a quarter of the time that the target has been failing, within `openForMs`, multiplied by a random
+ * factor from 0.5 to 1. So the breaker makes an outage at most a quarter longer, probes a long outage seldom, and never
+ * falls into step with a flapping server. (Doubling the open time at each reopening serves 17 % of the calls to a server
+ * that is up and down for 5 s in turn; this rule serves 46 % of the possible 50 %.) A caller with heavy traffic need not
+ * wait that long: after 100 refused calls it may probe once the shortest open time has passed, because its probes are a
+ * small part of what it would send.
  *
- * Time passes lazily: nothing happens until somebody asks, and then as if it had happened on time.
+ * There is no timer: each method first applies the changes that time has brought, dated to when they were due.
  */
 export class Breaker {
-  /** Told of each change of state and the moment from which it counts. */
+  /** Called at each change of state. `at` is when it took effect. */
   onChange: ((from: BreakerState, to: BreakerState, because: BreakerCause, at: number) => void) | undefined =
     undefined;
-  /** From how many ms on a call is slow, where the settings do not say it; asked after calls of over a second. */
+  /** Gives the ms above which a call is slow, instead of `slowOverMs`. Called only for calls longer than 1 s. */
   slowOver: (() => number) | undefined = undefined;
-  /** Calls and probes that have succeeded so far; one whose ticket is no longer current is not counted. */
+  /** Calls and probes that have succeeded so far, except those whose ticket was no longer current. */
   succeeded = 0;
-  /** Calls and probes that have failed so far, probes that were slow or never settled included. */
+  /** Calls and probes that have failed so far, including probes that were slow or whose lease ended. */
   failed = 0;
 
   readonly #settings: BreakerSettings;
@@ -105,7 +105,7 @@ export class Breaker {
   readonly #counts: SlidingCounts;
   #state: BreakerState = 'closed';
   #forced: 'open' | 'closed' | undefined = undefined;
-  /** What a closed breaker gives to everyone; NONE in the other states. */
+  /** The ticket of every call while closed; NONE in the other states. */
   #ticket = 0;
   #serial = 0;
   #inARow = 0;
@@ -113,11 +113,11 @@ export class Breaker {
   #failingSince = 0;
   #openForMs = 0;
   #reopensAt = 0;
-  /** When it may be probed at the earliest, however many it has turned away. */
+  /** The earliest time of a probe, however many calls were refused. */
   #soonestAt = 0;
   #turnedAway = 0;
   #successes = 0;
-  /** The tickets in flight and when their leases end; none unless it is half-open. */
+  /** The tickets of probes in flight, with the end of their leases. Empty unless half-open. */
   readonly #probes: Map<number, number> = new Map();
 
   constructor(settings: BreakerSettings, random: Random) {
@@ -126,7 +126,7 @@ export class Breaker {
     this.#counts = new SlidingCounts(4, settings.windowMs, settings.windowCalls);
   }
 
-  /** From when on a call is slow; Infinity: none is. */
+  /** As in the settings, whatever `slowOver` says. */
   get slowOverMs(): number {
     return this.#settings.slowOverMs;
   }
@@ -135,35 +135,35 @@ export class Breaker {
     return this.#forced;
   }
 
-  /** Whether it admits everyone, without being asked what time it is. */
+  /** Whether every call is admitted. Needs no time. */
   get isClosed(): boolean {
     return this.#ticket >= 0;
   }
 
-  /** A ticket, or −1 when the call must not be sent. A probe that is not settled within `leaseMs` counts as failed. */
+  /** Returns a ticket, or −1 when the call must not be sent. A probe that is not settled within `leaseMs` has failed. */
   admit(now: number, leaseMs: number): number {
     return this.#ticket >= 0 ? this.#ticket : this.#admitProbe(now, leaseMs);
   }
 
-  /** Whether `admit` would say −1, without admitting anything. */
+  /** Whether `admit` would return −1. Admits nothing. */
   refuses(now: number): boolean {
     return this.#ticket < 0 && !this.#hasRoom(now);
   }
 
-  /** How many calls it would admit now: Infinity while closed, none while open, half-open as many as it has probes left. */
+  /** The number of calls it would admit now: Infinity while closed, 0 while open, the free probes while half-open. */
   room(now: number): number {
     if (this.isClosed) return Infinity;
     return this.#hasRoom(now) ? this.#settings.probes - this.#probes.size : 0;
   }
 
-  /** A call was not made because it refused. */
+  /** Counts a call that was not sent because the breaker refused it. */
   turnAway(): void {
     if (++this.#turnedAway >= REFUSALS_A_ROUND) this.#reopensAt = Math.min(this.#reopensAt, this.#soonestAt);
   }
 
   /**
-   * What became of a call. A ticket that is no longer current, and the −1 of a refusal, count for nothing. `full`: it failed
-   * because the target takes no more, and says so.
+   * Counts the result of a call. Ignores a ticket that is no longer current, and the −1 of a refusal. `full`: the target
+   * answered that it is full.
    */
   settle(now: number, ticket: number, failed: boolean, durationMs: number, full = false): void {
     const slow = durationMs > this.#slowOverMs(durationMs);
@@ -177,14 +177,14 @@ export class Breaker {
     }
   }
 
-  /** The call was not sent: as if it had never been admitted. */
+  /** Takes an admission back: the call was not sent, or was cancelled. */
   cancel(now: number, ticket: number): void {
     this.#takes(now, ticket);
   }
 
   /**
-   * When a call may be admitted again: `now` when it may already, Infinity when forced open. While all probes are in
-   * flight, the end of the first lease: the latest moment at which something changes.
+   * When the next call may be admitted: `now` if it may already, Infinity while forced open. While all probes are in
+   * flight, it is the end of the first lease: by then at the latest the state changes.
    */
   reopensAt(now: number): number {
     if (!this.refuses(now)) return now;
@@ -192,15 +192,15 @@ export class Breaker {
     return this.#state === 'open' ? this.#reopensAt : this.#firstLeaseEnd();
   }
 
-  /** An open breaker is half-open as soon as its time has passed, although `onChange` hears of it with the first probe. */
+  /** `half-open` as soon as the open time has passed. `onChange` is called later, with the first probe. */
   state(now: number): BreakerState {
     const hasRoom = this.#hasRoom(now);
     return hasRoom && this.#state === 'open' ? 'half-open' : this.#state;
   }
 
   /**
-   * Holds it open or closed whatever happens, until it is let go with undefined. Calls are counted while it is forced
-   * closed; let go from forced open, it probes at once.
+   * Holds the breaker open or closed, whatever the results, until `force(undefined)`. While it is forced closed, calls are
+   * still counted. After forced open, it may be probed at once.
    */
   force(to: 'open' | 'closed' | undefined, now: number): void {
     this.#forced = to;
@@ -225,8 +225,8 @@ export class Breaker {
   }
 
   /**
-   * Takes over a snapshot, without telling `onChange`; its own probes in flight no longer count. To account for time that
-   * has passed since it was saved, give a `now` that is earlier by as much.
+   * Takes over a snapshot without calling `onChange`. Probes in flight before are forgotten. To account for the time since
+   * the snapshot was saved, subtract it from `now`.
    */
   restore(snapshot: BreakerSnapshot, now: number): void {
     this.#probes.clear();
@@ -277,9 +277,9 @@ export class Breaker {
   }
 
   /**
-   * Whether heavy traffic brings such a row of failures by chance. Among a thousand calls a second of which a third fail,
-   * five in a row come every second, and twenty-six never. Where four fifths fail because the target takes no more, a row
-   * of eighty is no news either.
+   * Whether this row of failures is likely by chance. With 1,000 calls a second of which a third fail, 5 failures in a row
+   * come every second, and 26 practically never. Where four fifths fail because the target is full, even a row of 80
+   * means nothing.
    */
   #isChance(calls: number, failures: number): boolean {
     const { consecutive, minimum } = this.#settings;
@@ -309,13 +309,13 @@ export class Breaker {
     return this.#state === 'open' ? now >= this.#reopensAt : this.#probes.size < this.#settings.probes;
   }
 
-  /** Takes a probe out of flight; false when it is not, or no longer, one of them. */
+  /** Removes a probe from those in flight. False: `ticket` is none of them. */
   #takes(now: number, ticket: number): boolean {
     this.#catchUp(now);
     return this.#probes.delete(ticket);
   }
 
-  /** Lets pass what time has brought. A clock that has gone back to before it opened starts the open time anew. */
+  /** Applies the ends of leases. If the clock went back to before the breaker opened, the open time starts again. */
   #catchUp(now: number): void {
     const wentBack = now < this.#reopensAt - this.#openForMs;
     if (wentBack) this.#reopensAt = now + this.#openForMs;

@@ -2,11 +2,11 @@ import { SlidingCounts } from './sliding-counts.ts';
 import { StartCredit } from './start-credit.ts';
 
 export interface BudgetSettings {
-  /** What a success adds, in tokens; a retry takes one. */
+  /** Tokens that a success adds; a retry takes one. */
   readonly ratio: number;
-  /** The own traffic that limits what can be held. */
+  /** The budget holds at most `ratio` × the first tries of this time. */
   readonly windowMs: number;
-  /** Attempts of one operation; a fresh budget has credit for one less. */
+  /** Attempts of one operation. A fresh budget starts with `attempts − 1` tokens of credit. */
   readonly attempts: number;
 }
 
@@ -28,39 +28,39 @@ const TOKEN = 1_000_000;
 const CREDIT_MAX = 100;
 /** The smallest bucket of unlimited attempts grows up to this many tokens. */
 const FLOOR_MAX = 10;
-/** What a retry that succeeds adds to the smallest bucket, and one that fails takes away. */
+/** A retry that succeeds adds this to the smallest bucket; a retry that fails takes it away. */
 const FLOOR_STEP = TOKEN / 2;
-/** The share of that growth that each operation takes away which succeeds at its first attempt. */
+/** An operation that succeeds at its first attempt takes away this share of the growth. */
 const FADE = 0.01;
-/** Retries that are earned and those that are free never exceed this share of the first tries. */
+/** Earned and free retries together never exceed this share of the first tries. */
 const RETRIES_MAX = 0.3;
 
 /**
- * How many retries a caller may add to its own traffic.
+ * Limits the retries that a caller adds to its own traffic.
  *
- * 1. A success earns `ratio` of a token and a retry that fails costs one. So an outage, in which nothing succeeds, gets
- *    only the retries that the bucket holds: `ratio` × the caller's own first tries in the window, and at least one.
+ * 1. A success earns `ratio` of a token and a retry that fails costs one. So in an outage, where nothing succeeds, only the
+ *    tokens in the bucket are spent: at most `ratio` × the caller's own first tries in the window, or one if that is more.
  * 2. A retry that succeeds costs nothing, unless the failure before it may mean overload, or more than `2 × ratio` of the
  *    first tries would be free: all in all, retries are at most 30 % of the first tries.
  * 3. While retries succeed, the smallest bucket grows from one token to one operation's worth (`attempts − 1`), and may
  *    be overdrawn by as much; retries that fail and operations that need none let it shrink again.
  *
- * The limit does not depend on the number of clients: ten with a thousand calls a second hold as many tokens as ten
- * thousand with one call a second.
+ * The limit does not depend on the number of clients: 10 clients with 1,000 calls a second hold as many tokens as 10,000
+ * clients with one call a second.
  */
 export class RetryBudget {
-  /** Changed by `resize` alone. */
+  /** Changed only by `resize`. */
   settings: BudgetSettings;
   #deposit: number;
   #floorMax: number;
   #firstTries: SlidingCounts;
   #credit: StartCredit;
   #earned = 0;
-  /** The smallest bucket: what it holds at least, however little the traffic. */
+  /** The smallest bucket: its size however little the traffic. */
   #floor = TOKEN;
-  /** How many successful retries may be free, in millionths. First tries add to it. */
+  /** The successful retries that may still be free, in millionths. First tries add to it. */
   #free: number;
-  /** Retries in flight that are paid for only if they fail. */
+  /** Postpaid retries in flight: they cost a token only if they fail. */
   #pending = 0;
 
   constructor(settings: BudgetSettings) {
@@ -81,7 +81,7 @@ export class RetryBudget {
   firstTry(now: number): void {
     this.#firstTries.turn(now);
     this.#firstTries.add(0);
-    // Tokens that were earned in busier times and are above the limit now must not come back with a burst.
+    // Drops tokens above the current limit now: a later burst must not bring back what busier times earned.
     this.#earn(0);
     const free = Math.max(0, Math.min(2 * this.#deposit, RETRIES_MAX * TOKEN - this.#deposit));
     this.#free = Math.min(this.#free + free, this.#floorMax);
@@ -96,15 +96,15 @@ export class RetryBudget {
   }
 
   /**
-   * Takes what a retry costs: a token now, or, if it is `postpaid`, a token when it fails. Ask `tokens` before. Each
-   * retry is settled once, with one of the three methods below.
+   * Charges a retry: a token now, or, if it is `postpaid`, a token when it fails. Check `tokens` first. Settle each retry
+   * once, with one of the three methods below.
    */
   startRetry(now: number, postpaid: boolean): void {
     if (postpaid) this.#pending++;
     else this.spend(now, 1);
   }
 
-  /** An operation succeeded after a retry. `refund`: a retry that was paid for gets its token back after all. */
+  /** An operation succeeded after a retry. `refund`: a token that was paid in advance is given back if free retries are left. */
   retrySucceeded(now: number, postpaid: boolean, refund: boolean): void {
     this.#floor = Math.min(this.#floor + FLOOR_STEP, this.#floorMax);
     this.#credit.onSuccess();
@@ -116,7 +116,7 @@ export class RetryBudget {
     if (!isFree && postpaid) this.spend(now, 1);
   }
 
-  /** A retry failed as well, or was cancelled in flight. */
+  /** A retry failed, or was cancelled in flight. */
   retryFailed(now: number, postpaid: boolean): void {
     if (postpaid) {
       this.#pending--;
@@ -125,38 +125,38 @@ export class RetryBudget {
     this.#floor = Math.max(TOKEN, this.#floor - FLOOR_STEP);
   }
 
-  /** A retry was not sent after all. */
+  /** A retry that was charged is not sent. */
   retryDropped(postpaid: boolean): void {
     if (postpaid) this.#pending--;
     else this.refund(1);
   }
 
-  /** Tokens that a retry can be paid from; below zero while the bucket is overdrawn. */
+  /** Tokens that can pay for a retry; below 0 while the bucket is overdrawn. */
   tokens(now: number, postpaid = false): number {
     this.#firstTries.turn(now);
     this.#credit.pass(now);
     this.#earn(0);
     const held = this.#earned + this.#credit.left;
-    // Retries in flight use the overdraft first, so that a few of them leave the tokens to those that need one now. Start
-    // credit that is left stands for the overdraft: both together are one operation's worth.
+    // Postpaid retries in flight use the overdraft first, so that a few of them leave the tokens to prepaid retries. Start
+    // credit and overdraft together are at most one operation's worth.
     const overdraft = Math.max(0, Math.min(this.#floor - TOKEN, this.#floorMax - this.#credit.left));
     const overdrawn = held + overdraft - this.#pending * TOKEN;
     return (postpaid ? overdrawn : Math.min(held, overdrawn)) / TOKEN;
   }
 
-  /** Whether it holds less than half of what it could, or not even one token. */
+  /** Whether it holds less than half of its limit, or less than one token. */
   isScarce(now: number): boolean {
     return this.tokens(now) < Math.max(1, this.#limit() / (2 * TOKEN));
   }
 
-  /** Takes `cost` tokens. When there are fewer, it takes none and returns false. */
+  /** Takes `cost` tokens. With fewer tokens it takes none and returns false. */
   trySpend(now: number, cost: number): boolean {
     if (this.tokens(now) < cost) return false;
     this.spend(now, cost);
     return true;
   }
 
-  /** Takes `cost` tokens, the start credit first, because it ends soon. It never takes more than the overdraft allows. */
+  /** Takes `cost` tokens, start credit first, because it expires. Never takes more than the overdraft allows. */
   spend(now: number, cost: number): void {
     this.tokens(now);
     const credit = Math.min(this.#credit.left, cost * TOKEN);
@@ -164,7 +164,6 @@ export class RetryBudget {
     this.#earned = Math.max(TOKEN - this.#floorMax, this.#earned + credit - cost * TOKEN);
   }
 
-  /** Gives tokens back. */
   refund(cost: number): void {
     const credit = Math.min(this.#credit.max - this.#credit.left, cost * TOKEN);
     this.#credit.left += credit;
@@ -177,7 +176,7 @@ export class RetryBudget {
     return this.#firstTries.total(0) === 0;
   }
 
-  /** Changes the settings. What was earned stays, within what the new ones allow, and start credit is never renewed. */
+  /** Changes the settings. Earned tokens stay, up to the new limit. Start credit is never renewed. */
   resize(now: number, settings: BudgetSettings): this {
     const snapshot = this.save(now);
     const creditMax = this.#credit.max;
@@ -205,7 +204,7 @@ export class RetryBudget {
     };
   }
 
-  /** Takes over a snapshot. A restart does not renew the start credit, nor make it larger than this budget's own. */
+  /** Takes over a snapshot. Start credit is not renewed, and never exceeds that of this budget. */
   restore(snapshot: BudgetSnapshot, now: number): void {
     this.#firstTries.restore(snapshot.firstTries, now);
     this.#earned = snapshot.earned;

@@ -1,56 +1,56 @@
-/** What `enter` says: refused, waiting for a permit, or holding one. */
+/** The results of `enter`: refused, queued for a permit, or holding one. */
 export const FULL = 0;
 export const QUEUED = 1;
 export const ADMITTED = 2;
 
 /**
- * A call that can wait for a permit. It is its own list node, so that queueing and leaving allocate nothing and cost the
- * same however many wait. Once queued, exactly one of its methods is called, once, unless it is abandoned first.
+ * A call that can wait for a permit. It is its own list node, so that adding and removing allocate nothing and take constant
+ * time. Once it is queued, exactly one of its methods is called, once, unless it is abandoned first.
  */
 export interface Waiter {
   /** 0 critical, 1 default, 2 sheddable. */
   readonly priority: number;
-  /** It is of no use to admit it at this time or later. */
+  /** From this time on it is expired instead of admitted. */
   readonly expiresAt: number;
-  /** The bulkhead's own; undefined while it is not in the queue. */
+  /** Links of the queue, written by the bulkhead; undefined while not queued. */
   ahead: Waiter | undefined;
   behind: Waiter | undefined;
-  /** It holds a permit now. */
+  /** Holds a permit from now on. */
   admitted(now: number): void;
-  /** It has left the queue because its time is over. */
+  /** Removed from the queue because `expiresAt` has passed. */
   expired(now: number): void;
-  /** It has left the full queue for someone more important. */
+  /** Removed from the full queue in favour of a call with a higher priority. */
   displaced(now: number): void;
 }
 
 export interface BulkheadSettings {
   readonly concurrent: number;
   readonly queueMax: number;
-  /** Permits on top that only critical calls get; none unless given. */
+  /** Additional permits that only critical calls get. Default: 0. */
   readonly reserved?: number;
 }
 
 /**
- * Caps how many calls are in flight, with a bounded queue: by priority, then first come first served. Nobody overtakes
- * within a priority, and who is in the queue leaves it only with a permit, when its time is over, when it is abandoned,
- * or, if the queue is full, for someone more important; then it is the newest of the least important.
+ * Limits the calls in flight, with a bounded queue: by priority, then first come first served. A queued call is removed
+ * only when it gets a permit, expires, is abandoned, or is displaced. A call is displaced when the queue is full and a
+ * call with a higher priority arrives; the newest of the lowest priority is displaced first.
  *
- * It has no timer: a waiter whose time is over is found when the queue is full or when its turn comes, and holds no
- * permit in between. Who wants to know earlier sets an alarm and abandons.
+ * It has no timer: an expired waiter is found when the queue is full or when its turn comes, and holds no permit until
+ * then. A caller that needs to know earlier sets an alarm and calls `abandon`.
  */
 export class Bulkhead {
-  /** Permits taken. Never above `concurrent` and the reserve but for one that was just lowered. */
+  /** Permits taken. Above `concurrent` + `reserved` only after `resize` has lowered these. */
   inFlight = 0;
   queued = 0;
-  /** Permits taken back from calls that did not end. */
+  /** Permits taken back with `forfeit`. */
   zombies = 0;
-  /** Serves the newest of a priority first: the better order while there is a standing queue (see `Codel`). */
+  /** Serves the newest of a priority first: the better order while `Codel.overloaded` is true. */
   newestFirst = false;
 
   #settings: BulkheadSettings;
-  /** By priority. Each is a ring that is closed by its own end, so that nobody in it is a special case. */
+  /** One ring of waiters for each priority. Each is closed by a sentinel, so that no waiter is a special case. */
   readonly #ends: readonly Waiter[] = [ring(), ring(), ring()];
-  /** Nobody in the queue expires before this. */
+  /** No queued waiter expires before this time. */
   #expiresFrom = Infinity;
   #serving = false;
 
@@ -62,7 +62,7 @@ export class Bulkhead {
     return this.#settings;
   }
 
-  /** Takes a permit if one is free and nobody waits for it who goes first. */
+  /** Takes a permit if one is free and no queued call has precedence. */
   tryEnter(priority = 1): boolean {
     if (priority === 0 ? this.oldest(0) : this.queued > 0) return false;
     if (this.inFlight >= this.#permits(priority)) return false;
@@ -70,7 +70,7 @@ export class Bulkhead {
     return true;
   }
 
-  /** Takes a permit or a place in the queue. `waiter` is not told of what this answers: ADMITTED, QUEUED or FULL. */
+  /** Takes a permit or a place in the queue. Returns ADMITTED, QUEUED or FULL, and calls no method of `waiter` itself. */
   enter(now: number, waiter: Waiter): number {
     if (this.tryEnter(waiter.priority)) return ADMITTED;
     const { queueMax } = this.#settings;
@@ -83,38 +83,38 @@ export class Bulkhead {
     if (displaced) this.#remove(displaced);
     const fits = this.queued < queueMax;
     if (fits) this.#append(waiter);
-    // Told last, so that whatever they do meets a queue in order.
+    // Called last, because they may call the bulkhead again: the queue must be consistent by then.
     for (const each of expired) each.expired(now);
     displaced?.displaced(now);
     return fits ? QUEUED : FULL;
   }
 
-  /** Gives a permit back, and on to the next who waits. */
+  /** Gives a permit back, and admits the next queued call. */
   leave(now: number): void {
     if (this.inFlight > 0) this.inFlight--;
     if (this.queued > 0) this.#serve(now);
   }
 
-  /** Takes a permit back from a call whose lease has ended. The call, should it end after all, must not `leave` as well. */
+  /** Takes a permit back from a call whose lease has ended. That call must not `leave` when it ends later. */
   forfeit(now: number): void {
     this.zombies++;
     this.leave(now);
   }
 
-  /** Takes a waiter out of the queue; false when it is not in it (any more). It is told nothing. */
+  /** Removes a waiter without calling any of its methods. False: it was not queued. */
   abandon(waiter: Waiter): boolean {
     if (!waiter.ahead) return false;
     this.#remove(waiter);
     return true;
   }
 
-  /** Changes the limits. Nobody loses a permit or a place: the numbers fall as calls end. */
+  /** Changes the limits. No call loses its permit or its place: lower limits take effect as calls end. */
   resize(now: number, settings: BulkheadSettings): void {
     this.#settings = settings;
     this.#serve(now);
   }
 
-  /** Who has waited longest in a priority. */
+  /** The waiter of a priority that was queued first. */
   oldest(priority: number): Waiter | undefined {
     const end = this.#ends[priority]!;
     return end.behind === end ? undefined : end.behind;
@@ -126,7 +126,7 @@ export class Bulkhead {
   }
 
   #serve(now: number): void {
-    // A call that ends at once leaves while it is being admitted: the loop goes on instead of going deeper.
+    // `admitted` may call `leave` at once: the loop below serves the next one, without recursion.
     if (this.#serving) return;
     this.#serving = true;
     try {

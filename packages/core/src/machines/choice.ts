@@ -1,6 +1,6 @@
 import type { Random } from '../time/clock.ts';
 
-/** What can be chosen: a host, an instance, a shard. */
+/** A target that can be chosen: a host, an instance, a shard. */
 export interface Candidate {
   readonly health: TargetHealth;
   readonly inFlight: number;
@@ -9,47 +9,50 @@ export interface Candidate {
 }
 
 export interface ChoiceSettings {
-  /** Failures in a row after which a candidate is sent away, unless most of the others are failing too. */
+  /** Failures in a row after which a candidate is ejected, unless most of the others are failing too. */
   readonly consecutive: number;
-  /** How long at first; the second time twice as long, then three times, up to the most. Chance takes up to half. */
+  /** Ejections last `first` ms, then twice that, then three times, up to `most`; each less a random part of up to half. */
   readonly ejectForMs: readonly [first: number, most: number];
 }
 
-/** A set to look things up in; a Set will do. */
+/** The part of a Set that is read here. */
 interface Known<T> {
   has(candidate: T): boolean;
 }
 
-/** What one outcome weighs in the share of successes, and what one sample weighs in the latency. */
+/** The weight of one outcome in the moving share of successes, and of one sample in the moving latency. */
 const SHARE_WEIGHT = 0.05;
 const LATENCY_WEIGHT = 0.2;
 
-/** The share of one that comes back on trial, and the one at which all is forgiven. */
+/** The share of successes after an ejection, and the share above which ejections are counted from 0 again. */
 const SHARE_ON_TRIAL = 0.6;
 const SHARE_WELL = 0.95;
 
-/** How far below the others' share of successes one is sent away. */
+/** A candidate is ejected when its share of successes is this far below the mean of the others. */
 const GAP = 0.3;
 
-/** A failure makes a candidate look this much worse; it is forgotten in so many ms. */
+/** The weight of failures in the cost of a candidate. It falls to 0 within FORGIVEN_MS of the last failure. */
 const PENALTY = 10;
 const FORGIVEN_MS = 30_000;
 
 const DRAWS = 3;
 
-/** How a candidate has done lately. Only what it answered well can make it look better: a quick refusal is a failure. */
+/** How well a target has answered lately. Only successes improve it: a refusal is a failure, however quick it is. */
 export class TargetHealth {
   ejectedUntil = -Infinity;
-  /** How often it was sent away since it last did well. */
+  /** Ejections since the share of successes was last above SHARE_WELL. */
   ejections = 0;
-  /** A moving share of successes. */
+  /** A moving average of successes, from 0 to 1. */
   share = 1;
   inARow = 0;
   #latencyMs = 0;
   #settledAt = -Infinity;
   #failedAt = -Infinity;
 
-  /** A call has ended. A failure can only make it look slower; and while it is away, what was sent before says nothing new. */
+  /**
+   * A call has ended. A failure can raise the latency but never lower it. While the target is ejected, results of calls that
+   * were sent before are ignored.
+   */
   settle(now: number, durationMs: number, ok: boolean): void {
     if (now < this.ejectedUntil) return;
     if (this.#latencyMs === 0) this.#latencyMs = ok ? durationMs : 0;
@@ -62,7 +65,7 @@ export class TargetHealth {
     if (!ok) this.#failedAt = now;
   }
 
-  /** Sends it away. It comes back like a newcomer, but on trial. */
+  /** Ejects the target. Afterwards its latency is unknown again, and its share is SHARE_ON_TRIAL. */
   eject(until: number): void {
     this.ejectedUntil = until;
     this.ejections++;
@@ -72,26 +75,26 @@ export class TargetHealth {
     this.#settledAt = this.#failedAt = -Infinity;
   }
 
-  /** A moving average, 0 while unknown. It fades while nobody calls, so that what was slow once is tried again. */
+  /** A moving average; 0 while unknown. It fades while no call ends, so that a target that was slow is tried again. */
   latencyMs(now: number): number {
     const idleSeconds = this.inARow > 0 ? 0 : Math.max(0, now - this.#settledAt) / 1000;
     return this.#latencyMs / (1 + idleSeconds * idleSeconds);
   }
 
-  /** How much worse it is than it looks: 1 when it has not failed lately. */
+  /** A factor of the cost: 1 if it has not failed in the last FORGIVEN_MS. */
   penalty(now: number): number {
-    // From the last failure: were it from the last call, the few that a recovered one gets would each renew it.
+    // Measured from the last failure, not the last call: each of the few calls to a recovered target would renew it.
     const fresh = Math.max(0, 1 - Math.max(0, now - this.#failedAt) / FORGIVEN_MS);
     return 1 + fresh * PENALTY * (this.inARow + 1 - this.share);
   }
 }
 
 /**
- * Chooses among several targets: of two at random the one with less latency × calls in flight, so that nobody has to
- * know the whole, and everybody does not run to the same one.
+ * Chooses among several targets: draws two at random and takes the one with the lower latency × calls in flight. So no
+ * caller has to compare all targets, and callers do not all choose the same one.
  *
- * One that fails much more than the others is sent away for a while, but never more than half of them, and none when all
- * fail alike: that is an outage, not an outlier. It comes back on trial: its first failure sends it away for longer.
+ * A target that fails much more than the others is ejected for a while. At most half of the targets are ejected, and none
+ * when all fail alike: that is an outage, not an outlier. After an ejection its first failure ejects it again, for longer.
  */
 export class Choice<T extends Candidate> {
   readonly #settings: ChoiceSettings;
@@ -103,8 +106,8 @@ export class Choice<T extends Candidate> {
   }
 
   /**
-   * One that does not refuse and was not sent away, and if possible was not `tried`; when all others refuse, one that was
-   * sent away; undefined when all refuse. Never one of `refused`.
+   * Chooses a candidate that does not refuse and is not ejected, if possible one that is not in `tried`. When all of these
+   * refuse, it chooses an ejected one; when all refuse, undefined. Never chooses one of `refused`.
    */
   choose(all: readonly T[], now: number, tried?: Known<T>, refused?: Known<T>): T | undefined {
     for (let leniency = tried ? 0 : 1; leniency <= 2; leniency++) {
@@ -116,7 +119,7 @@ export class Choice<T extends Candidate> {
     return undefined;
   }
 
-  /** A random one that fits; when a few draws find none, the next that does. */
+  /** A random candidate that fits. After DRAWS draws without success, the next in the list that fits. */
   #draw(
     all: readonly T[],
     now: number,
@@ -131,32 +134,32 @@ export class Choice<T extends Candidate> {
       const one = all[index] as T;
       if (one === except || refused?.has(one) || one.refuses(now)) continue;
       if (leniency < 1 && tried?.has(one)) continue;
-      if (leniency < 2 && this.#isAway(one, all, now)) continue;
+      if (leniency < 2 && this.#isEjected(one, all, now)) continue;
       return one;
     }
     return undefined;
   }
 
-  #isAway({ health }: T, all: readonly T[], now: number): boolean {
-    return now < health.ejectedUntil || (health.inARow > 0 && this.#sendsAway(health, all, now));
+  #isEjected({ health }: T, all: readonly T[], now: number): boolean {
+    return now < health.ejectedUntil || (health.inARow > 0 && this.#tryEject(health, all, now));
   }
 
-  #sendsAway(health: TargetHealth, all: readonly T[], now: number): boolean {
+  #tryEject(health: TargetHealth, all: readonly T[], now: number): boolean {
     const { consecutive, ejectForMs } = this.#settings;
-    let away = 1;
+    let ejected = 1;
     let failing = 0;
     let share = 0;
     for (const { health: other } of all) {
-      if (now < other.ejectedUntil) away++;
+      if (now < other.ejectedUntil) ejected++;
       else if (other !== health) {
         share += other.share;
         if (other.inARow > 0) failing++;
       }
     }
-    const others = all.length - away;
+    const others = all.length - ejected;
     const fallen = health.inARow >= consecutive && failing <= others / 2;
     const outlier = share / others - health.share >= GAP;
-    if (away > all.length / 2 || !(fallen || outlier)) return false;
+    if (ejected > all.length / 2 || !(fallen || outlier)) return false;
     const forMs = Math.min(ejectForMs[1], ejectForMs[0] * (health.ejections + 1));
     health.eject(now + forMs * (0.5 + this.#random() / 2));
     return true;
@@ -166,7 +169,7 @@ export class Choice<T extends Candidate> {
 function isBetter(one: Candidate, other: Candidate, now: number): boolean {
   const ones = one.health.latencyMs(now);
   const others = other.health.latencyMs(now);
-  // What is not known yet is taken to be like the other, so that a newcomer is neither flooded nor shunned.
+  // An unknown latency is assumed to equal the other one, so that a new target gets neither all calls nor none.
   return cost(one, ones || others || 1, now) < cost(other, others || ones || 1, now);
 }
 

@@ -1,19 +1,19 @@
 export interface CodelSettings {
-  /** A wait that is fine to have all the time. */
+  /** The longest wait in the queue that is acceptable for any length of time. */
   readonly targetMs: number;
-  /** How long the shortest wait may stay above the target. Longer than any burst that is fine. */
+  /** How long waits may stay above the target. Longer than a normal burst. */
   readonly intervalMs: number;
 }
 
 /**
- * Tells a queue that absorbs bursts, which is good, from one that stands, which only makes everybody late: it stands when
- * the longest wait in it was never at or below the target in a whole interval (CoDel, as servers use it).
+ * Distinguishes a queue that absorbs a burst from one that does not drain and only adds delay to every call: in the latter
+ * the longest wait was above the target for a whole interval (CoDel, as servers use it).
  *
- * While it stands, serve the newest first and drop who has waited long: the newest are still in time, and
- * those who have waited would be served too late to matter.
+ * While the queue does not drain, serve the newest call first and drop those for which `drops` is true: the newest can
+ * still be answered in time, and the others could not.
  */
 export class Codel {
-  /** The queue stands. */
+  /** The queue did not drain in the last interval. */
   overloaded = false;
 
   readonly #settings: CodelSettings;
@@ -26,8 +26,8 @@ export class Codel {
   }
 
   /**
-   * Tells how long the one has waited that has waited longest: 0 when the queue is empty. To be told at each arrival and
-   * at each start, also of calls that need not wait; a queue that was not heard of for an interval is a new one.
+   * Reports the longest wait in the queue; 0 when it is empty. Call it at each arrival and at each start, also for calls
+   * that need not wait. After an interval without a report the queue is taken to be a new one.
    */
   observe(now: number, longestWaitMs: number): void {
     const { targetMs, intervalMs } = this.#settings;
@@ -38,7 +38,7 @@ export class Codel {
     } else this.#leastMs = Math.min(this.#leastMs, longestWaitMs);
   }
 
-  /** Whether who has waited so long is better dropped: never while the queue does not stand. */
+  /** Whether to drop a call that has waited `waitedMs`; false while the queue drains. */
   drops(waitedMs: number): boolean {
     return this.overloaded && waitedMs > 2 * this.#settings.targetMs;
   }

@@ -1,28 +1,28 @@
 export interface Rate {
   readonly ratePerMs: number;
-  /** How much may pass at once after a rest. */
+  /** The cost that may pass at once when nothing has passed for a while. */
   readonly burst: number;
 }
 
 /**
- * A rate limit in one number: `tat`, the time at which everything that was let through will have been paid for at the
- * given rate. 0 is a limit that was never used. The functions are pure, so that a server keeps a number a key.
+ * A rate limit in one number: `tat`, the theoretical arrival time, at which all admitted cost is paid off at the given
+ * rate. 0 is a limit that was never used. The functions are pure, so that a server keeps only one number for each key.
  *
- * Gives how long to wait before `cost` may pass: 0 now, Infinity never (more than the burst).
+ * Returns the ms to wait before `cost` may pass. 0: now. Infinity: never, because `cost` is above the burst.
  */
 export function gcraWait(rate: Rate, tat: number, now: number, cost: number): number {
   if (cost > rate.burst) return Infinity;
   const waitMs = Math.max(tat, now) - now - (rate.burst - cost) / rate.ratePerMs;
-  // Sums of fractions drift. A thousandth of an interval is forgiven, and as `tat` is not moved it does not add up.
+  // Sums of fractions drift, so a thousandth of an interval counts as no wait. `tat` is unchanged: errors do not add up.
   return waitMs * rate.ratePerMs < 0.001 ? 0 : waitMs;
 }
 
-/** The `tat` after `cost` was let through. */
+/** The `tat` after `cost` was admitted. */
 export function gcraTake(rate: Rate, tat: number, now: number, cost: number): number {
   return Math.max(tat, now) + cost / rate.ratePerMs;
 }
 
-/** A rate limit with its own `tat`, which is all that a reload has to carry over. */
+/** A rate limit with its own `tat`, the only state that `update` has to carry over. */
 export class Gcra {
   readonly rate: Rate;
   tat = 0;
@@ -32,8 +32,8 @@ export class Gcra {
   }
 
   /**
-   * Takes `cost` and says how many ms to wait before going on; −1, and nothing taken, when that would be more
-   * than `maxWaitMs`. Who waits keeps its place: those who come later wait longer. A place is not given back.
+   * Takes `cost` and returns the ms to wait before going on. −1: that would be more than `maxWaitMs`, and nothing was
+   * taken. The reservation holds: later calls wait longer, and it cannot be given back.
    */
   reserve(now: number, maxWaitMs: number, cost = 1): number {
     const waitMs = this.peek(now, cost);
@@ -42,12 +42,12 @@ export class Gcra {
     return waitMs;
   }
 
-  /** How long `cost` would have to wait now: Infinity when it is more than the burst. */
+  /** The ms that `cost` would have to wait now; Infinity if it is above the burst. */
   peek(now: number, cost = 1): number {
     return gcraWait(this.rate, this.tat, now, cost);
   }
 
-  /** The same limit seen as a bucket: what may pass at once now, with a fraction. */
+  /** The limit seen as a token bucket: the cost that may pass at once now, with a fraction. */
   tokens(now: number): number {
     return Math.max(0, this.rate.burst - Math.max(0, this.tat - now) * this.rate.ratePerMs);
   }

@@ -1,16 +1,16 @@
-/** 16 buckets for each doubling, from 16 µs to 36 min: half a bucket is 3 % of its value. */
+/** 16 buckets for each doubling, from 16 µs to 36 min: half a bucket is at most 3 % of its value. */
 const BUCKETS = 432;
 const LEAST_US = 16;
 const MOST_US = 0x7fffffff;
 
-/** A generation ends with whichever comes first. Two are looked at: the last 5,000 to 10,000 samples, or 5 to 10 minutes. */
+/** A generation ends at either limit. The quantiles cover two: the last 5,000 to 10,000 samples, or 5 to 10 minutes. */
 const GENERATION_SAMPLES = 5_000;
 const GENERATION_MS = 300_000;
 
-/** What one new sample weighs in `recent`. */
+/** The weight of a new sample in `recent`. */
 const RECENT_WEIGHT = 0.1;
 
-/** A quantile is looked up again when there is one new sample for so many known ones, or after so many new ones. */
+/** A quantile is computed again after `samples / KEPT_RATIO` new samples, at most after KEPT_MAX. */
 const KEPT_RATIO = 16;
 const KEPT_MAX = 256;
 
@@ -20,7 +20,7 @@ interface Kept {
   until: number;
 }
 
-/** How long calls take: quantiles within 5 %, from samples that fade. What is beyond 36 min counts as that. */
+/** Durations of calls: quantiles within 5 %, of recent samples only. Durations above 36 min count as 36 min. */
 export class Latency {
   /** A moving average over about the last ten samples; 0 before the first. */
   recent = 0;
@@ -35,7 +35,7 @@ export class Latency {
   #olderLongest = 0;
   readonly #kept: Kept[] = [];
 
-  /** How many samples the quantiles are taken from. */
+  /** The number of samples in the quantiles. */
   get samples(): number {
     return this.#samples + this.#olderSamples;
   }
@@ -55,7 +55,7 @@ export class Latency {
     this.recent = this.#recorded++ === 0 ? ms : this.recent + (ms - this.recent) * RECENT_WEIGHT;
   }
 
-  /** The time within which a share `q` of the calls ended, in ms; 0 without samples. Kept for a few samples. */
+  /** The ms within which a share `q` of the calls ended; 0 without samples. The result is reused for a few samples. */
   quantile(q: number): number {
     const kept = this.#keptFor(q);
     if (this.#recorded >= kept.until) {
@@ -68,7 +68,7 @@ export class Latency {
   #keptFor(q: number): Kept {
     for (const kept of this.#kept) if (kept.q === q) return kept;
     const kept = { q, ms: 0, until: 0 };
-    // Policies ask for three or four; whoever asks for any number must not fill the memory.
+    // A policy needs three or four. The limit of 8 bounds the memory for other callers.
     if (this.#kept.push(kept) > 8) this.#kept.shift();
     return kept;
   }
@@ -87,7 +87,7 @@ export class Latency {
     this.#olderCounts = this.#counts;
     this.#olderSamples = this.#samples;
     this.#olderLongest = this.#longest;
-    // After a long rest even the newer generation is too old.
+    // After GENERATION_MS without samples the newer generation is too old as well.
     if (now >= this.#endsAt + GENERATION_MS) {
       this.#olderCounts.fill(0);
       this.#olderSamples = 0;

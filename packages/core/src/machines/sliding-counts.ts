@@ -1,11 +1,11 @@
 const ROWS = 10;
 
 /**
- * Counts over a sliding window, in a ring of rows with the same few columns. A row is a tenth of the window, so that
- * it covers between nine tenths and all of it; or, in a window of calls, it is a single call, and exact.
+ * Counts over a sliding window, in a ring of rows with a few columns each. In a window of time a row is a tenth of the
+ * window, so that the rows cover between nine tenths and all of it. In a window of calls a row is one call, and exact.
  *
- * Rows are known by their absolute index, so a window that nobody touched for an hour is empty when it is next
- * asked. A clock that steps back counts into the newest row.
+ * A row of a window of time has an absolute index, so that the counts are empty after an hour without calls. When the
+ * clock steps back, the newest row is used.
  */
 export class SlidingCounts {
   readonly #cells: Int32Array;
@@ -15,17 +15,17 @@ export class SlidingCounts {
   /** Where the newest row begins in `#cells`. */
   #at = 0;
   #index = -Infinity;
-  /** When the newest row ends; in a window of calls it always has. */
+  /** When the newest row ends; −Infinity in a window of calls, where each call starts a row. */
   #endsAt = -Infinity;
 
-  /** With `calls` above 0 the window is that many calls, and `windowMs` means nothing. */
+  /** `calls` above 0: the window is this number of calls, and `windowMs` is ignored. */
   constructor(columns: number, windowMs: number, calls = 0) {
     this.#totals = new Int32Array(columns);
     this.#cells = new Int32Array(columns * (calls || ROWS));
     this.#rowMs = calls > 0 ? 0 : windowMs / ROWS;
   }
 
-  /** Drops what is too old. In a window of calls it makes room for the next one, so call it once for each. */
+  /** Drops rows that are too old. A window of calls starts a new row, so call it once for each call. */
   turn(now: number): void {
     if (now >= this.#endsAt) this.#move(now);
   }
@@ -53,7 +53,7 @@ export class SlidingCounts {
     return [...this.#cells.subarray(next), ...this.#cells.subarray(0, next)];
   }
 
-  /** Takes over saved rows as if the newest were of now. From a window of more rows the newest are taken. */
+  /** Takes over saved rows, the newest as the row of `now`. Rows that do not fit are dropped, the oldest first. */
   restore(rows: readonly number[], now: number): void {
     if (this.#rowMs > 0) this.turn(now);
     this.clear();

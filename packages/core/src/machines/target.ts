@@ -7,12 +7,12 @@ import type { Gcra } from './gcra.ts';
 import type { Latency } from './latency.ts';
 import type { Throttle } from './throttle.ts';
 
-/** What a policy keeps for one target. Each part adds its own machine; the others stay absent. */
+/** The state that a policy keeps for one target. Each part of the policy adds its machine; the others stay undefined. */
 export class Target {
-  /** Undefined for runs that name no target, and for what several interchangeable ones share. */
+  /** Undefined for the target of runs that name none. */
   readonly name: string | undefined;
   inFlight = 0;
-  /** Successes since the clock was last looked at for one. */
+  /** Successes since the clock was last read for one. */
   untimed = 0;
   budget: RetryBudget | undefined = undefined;
   hedgeBudget: RetryBudget | undefined = undefined;
@@ -22,7 +22,7 @@ export class Target {
   bulkhead: Bulkhead | undefined = undefined;
   latency: Latency | undefined = undefined;
   autoTimeout: AutoTimeout | undefined = undefined;
-  /** Once it has been one of several to choose from. */
+  /** Undefined until the target is a candidate of `Choice`. */
   health: TargetHealth | undefined = undefined;
 
   constructor(name: string | undefined) {

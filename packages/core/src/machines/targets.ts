@@ -1,25 +1,25 @@
 export interface TargetsSettings<T> {
   readonly targetsMax: number;
   create(name: string): T;
-  /** Whether nothing is lost by forgetting it: nothing in flight, breaker closed, not used for a while. */
+  /** Whether the target can be removed without loss: nothing in flight, breaker closed, not used for a while. */
   idle(target: T, now: number): boolean;
 }
 
-/** The name under which strangers are listed together. */
+/** The name of the target that is shared by all names that found no room. */
 export const OVERFLOW = '(overflow)';
 
-/** How many targets are looked at to find an idle one, so that a flood of strangers costs each the same. */
+/** Targets that one search for an idle one looks at, so that a flood of new names has a constant cost for each. */
 const LOOKS_MAX = 16;
 
 /**
- * State by target, in bounded memory whatever names arrive. When it is full an idle target makes way; while none is
- * found, strangers share one target, and those that are known keep their own.
+ * State by target name, in bounded memory. When `targetsMax` is reached, a new name replaces an idle target. While no idle
+ * target is found, all new names share one overflow target; known names keep their own.
  */
 export class Targets<T extends object> implements Iterable<[name: string, target: T]> {
   readonly #settings: TargetsSettings<T>;
   readonly #all = new Map<string, T>();
   #overflow: T | undefined = undefined;
-  /** Goes on where the last search ended. */
+  /** Where the next search for an idle target starts. */
   #search: MapIterator<[string, T]> = this.#all.entries();
 
   constructor(settings: TargetsSettings<T>) {
@@ -31,16 +31,16 @@ export class Targets<T extends object> implements Iterable<[name: string, target
   }
 
   get(name: string, now: number): T {
-    return this.#all.get(name) ?? this.#stranger(name, now);
+    return this.#all.get(name) ?? this.#add(name, now);
   }
 
-  /** All targets, and the one that strangers share if there ever was need of it. */
+  /** All targets, the overflow target last if it was ever used. */
   *[Symbol.iterator](): Generator<[name: string, target: T]> {
     yield* this.#all;
     if (this.#overflow) yield [OVERFLOW, this.#overflow];
   }
 
-  #stranger(name: string, now: number): T {
+  #add(name: string, now: number): T {
     if (this.#all.size >= this.#settings.targetsMax && !this.#evict(now)) {
       this.#overflow ??= this.#settings.create(OVERFLOW);
       return this.#overflow;

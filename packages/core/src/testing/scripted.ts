@@ -11,13 +11,13 @@ export type Beat = unknown;
 export interface Call {
   /** When, on the scale of the clock's `now`. */
   readonly at: number;
-  /** What the caller said it was; without a word from it, the number of the call. */
+  /** The `attempt` of the context; without a context, the number of the call. */
   readonly attempt: number;
-  /** Whether the attempt's signal has aborted by now. */
+  /** Whether the attempt's signal has aborted. Read when it is accessed. */
   readonly aborted: boolean;
 }
 
-/** An operation that plays a script, and remembers how it was called. */
+/** An operation that plays a script and records its calls. */
 export interface Scripted<T> {
   (context?: ScriptedContext): Promise<T>;
   readonly calls: readonly Call[];
@@ -55,8 +55,8 @@ type ValueOf<B> = B extends Error | 'hang'
       : B;
 
 /**
- * Plays one beat a call, and the last one again for every call after it. Calls pay no heed to their signal unless the
- * beat is `heeding`: a late answer is the harder case.
+ * Plays one beat for each call, and repeats the last one for all further calls. A call ignores its signal unless its beat
+ * is `heeding`: an answer that comes after the abort is the harder case.
  */
 export function scripted<const Beats extends readonly Beat[]>(
   clock: Clock,
@@ -69,7 +69,7 @@ export function scripted<const Beats extends readonly Beat[]>(
     calls.push({
       at: clock.now(),
       attempt: context.attempt ?? calls.length + 1,
-      // Read when asked: a context makes its signal when it is first read, and the script is not to change that.
+      // A getter, because a context creates its signal when it is first read: recording a call must not cause that.
       get aborted() {
         return context.signal?.aborted ?? false;
       },
@@ -92,7 +92,7 @@ export function heeding<const B>(beat: B): Heeding<B> {
   return new Heeding(beat);
 }
 
-/** `signal` is given only to a beat that heeds it. */
+/** `signal` is passed only for a beat that is `heeding`. */
 async function play(
   clock: Clock,
   beat: Beat,

@@ -1,8 +1,8 @@
 import type { Random } from '../time/clock.ts';
 
 /**
- * Chance that repeats: the same names give the same numbers, for ever and on every platform. Name a stream for each
- * purpose, `seededRandom('jitter', 7)`, so that one more draw for one purpose does not move the others.
+ * Repeatable random numbers: the same names give the same numbers, in every version and on every platform. Use a stream for
+ * each purpose, `seededRandom('jitter', 7)`, so that one more draw for one purpose does not change the others.
  */
 export function seededRandom(...names: (string | number)[]): Random {
   const next = hash(names.join('\0'));
@@ -23,7 +23,7 @@ export function seededRandom(...names: (string | number)[]): Random {
   return draw;
 }
 
-/** Any number of 32-bit words from a text, each depending on all of it. */
+/** A stream of 32-bit words, each of which depends on the whole text. */
 function hash(text: string): () => number {
   let state = 1779033703 ^ text.length;
   for (let index = 0; index < text.length; index++) {

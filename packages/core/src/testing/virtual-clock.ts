@@ -3,31 +3,31 @@ import { OptionsError } from '../report/errors.ts';
 import { AlarmHeap } from '../time/alarm-heap.ts';
 import type { Clock } from '../time/clock.ts';
 
-/** Time that moves only when told to. The same calls give the same order, however many waits run at once. */
+/** Time that moves only with `advance` and `runAll`. The same calls give the same order, however many waits are pending. */
 export interface VirtualClock extends Clock {
   /** Alarms that are set and have not rung. */
   readonly pendingTimers: number;
   /**
-   * Moves time on, ringing what falls due by time and then in the order of setting. Everything that promises set in
-   * motion has settled before the next alarm rings, also between alarms of the same time, and before this resolves.
-   * When alarms throw, the others still ring and the errors are thrown at the end.
+   * Moves time forward and rings the alarms that are due, ordered by time and then by when they were set. Before each
+   * further alarm, also one of the same time, and before this resolves, all pending promise continuations have run. When
+   * an alarm throws, the others still ring, and the error is thrown at the end.
    */
   advance(duration: Duration): Promise<void>;
-  /** Moves time to the last alarm, those set on the way included. */
+  /** Moves time to the last alarm, including alarms that are set on the way. */
   runAll(): Promise<void>;
 }
 
 export interface VirtualClockOptions {
-  /** What `now` says at first; 0 unless given. */
+  /** The first value of `now`. Default: 0. */
   readonly now?: number;
-  /** What `epochMs` says at first; the start of 2026 unless given. */
+  /** The first value of `epochMs`. Default: the start of 2026. */
   readonly epochMs?: number;
 }
 
-/** Alarms rung without a step in time before that is taken for an alarm that sets itself for ever. */
+/** With more alarms than this at one point in time, an alarm is taken to set itself for ever. */
 const ringsAtOnceMax = 1_000_000;
 
-/** A clock for tests: starts still, and is moved with `advance`. */
+/** A clock for tests. It stands still until `advance` or `runAll`. */
 export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
   const alarms = new AlarmHeap();
   let now = options.now ?? 0;
@@ -54,7 +54,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     if (errors.length > 0) throw errors.length > 1 ? new AggregateError(errors) : errors[0];
   }
 
-  /** One after the other: moves that were asked for at the same time must not overtake each other. */
+  /** One after the other: moves that are requested at the same time must not overtake each other. */
   function move(end: () => number): Promise<void> {
     const moved = moving.then(() => moveTo(end()));
     moving = moved.catch(() => {});
@@ -66,7 +66,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     epochMs: () => Math.floor(epochOffset + now),
 
     set(alarm, at) {
-      // Compared so that NaN is overdue, as on the system clock.
+      // Written so that NaN becomes `now`: such an alarm rings at once, as on the system clock.
       alarms.set(alarm, at > now ? at : now);
     },
 
@@ -79,7 +79,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     advance(duration) {
       const ms = durationMs(duration);
       if (ms === Infinity) throw new OptionsError('duration', duration, 'a finite duration');
-      // Whole microseconds: steps of 0.1 ms must meet an alarm set to their sum.
+      // Whole microseconds, so that steps of 0.1 ms reach an alarm that is set to their sum.
       return move(() => Math.round((now + ms) * 1000) / 1000);
     },
 
@@ -87,12 +87,12 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
   };
 }
 
-/** Resolves when no promise continuation is left to run, however long their chain. */
+/** Resolves when no promise continuation is left to run, however long the chain of promises. */
 function settled(): Promise<void> {
   const { process } = globalThis as { process?: { nextTick?: (task: () => void) => void } };
   return new Promise((resolve) => {
-    // Node looks at its tick queue only when the microtask queue is empty, so a tick asked for by a microtask comes
-    // after all of them. A number of hops, or a tick asked for directly, would be overtaken by a longer chain.
+    // Node runs its tick queue only when the microtask queue is empty, so that a tick requested in a microtask runs after
+    // all microtasks. A fixed number of microtasks, or a tick requested directly, would run before the end of a longer chain.
     if (process?.nextTick) queueMicrotask(() => process.nextTick!(resolve));
     else {
       const { port1, port2 } = new MessageChannel();

@@ -1,15 +1,15 @@
-/** Is told when a signal aborts. */
+/** Its method is called when a signal aborts. */
 export interface AbortListener {
   aborted(reason: unknown): void;
 }
 
 /**
- * All listeners of one signal behind a single event listener. Platforms search their listeners one by one, so that ten
- * thousand calls with one signal would take a hundred million steps to add.
+ * All listeners of one signal behind a single event listener. To add a listener, platforms search the existing ones one by
+ * one: 10,000 calls with one signal would take 100 million steps.
  */
 class SharedListener extends Set<AbortListener> {
   handleEvent({ target }: { target: unknown }): void {
-    // Listeners remove themselves meanwhile, and none is added: the signal has aborted.
+    // Listeners may remove themselves during the loop. None is added, because the signal has aborted.
     for (const each of this) each.aborted((target as AbortSignal).reason);
   }
 }
@@ -27,7 +27,7 @@ export function onAbort(signal: AbortSignal, listener: AbortListener): void {
   shared.add(listener);
 }
 
-/** Forgets `listener`. With the last one of a signal, the event listener is removed. */
+/** Removes `listener`, and with the last one of a signal the event listener. */
 export function offAbort(signal: AbortSignal, listener: AbortListener): void {
   const shared = sharedListeners.get(signal);
   if (shared?.delete(listener) && !shared.size) {

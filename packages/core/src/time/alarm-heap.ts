@@ -1,21 +1,21 @@
 import type { Alarm } from './clock.ts';
 
-/** So many places may be empty, and as many again as are taken, before the heap is tidied. */
+/** The heap is compacted when its empty places exceed the alarms that are set by more than this. */
 const EMPTY_MAX = 64;
 
 /**
- * Alarms by time, and by the order of setting where the time is the same.
+ * A heap of alarms, ordered by time; alarms of the same time ring in the order in which they were set.
  *
- * Most alarms are limits that are cleared long before they ring. Clearing one leaves its place empty, and what is compared is
- * kept beside the alarms: so neither setting nor clearing touches other alarms, which are cold by then.
+ * Most alarms are timeouts that are cleared long before they ring. Clearing one only leaves its place empty, and the times
+ * to compare are kept in arrays of their own. So neither setting nor clearing reads other alarms, which would be cache misses.
  */
 export class AlarmHeap {
   readonly #alarms: (Alarm | undefined)[] = [];
   readonly #times: number[] = [];
   readonly #orders: number[] = [];
-  /** Of the alarm set last. */
+  /** The `order` of the alarm that was set last. */
   order = 0;
-  /** How many are set. */
+  /** The number of alarms that are set. */
   size = 0;
 
   get first(): Alarm | undefined {
@@ -29,12 +29,12 @@ export class AlarmHeap {
 
   set(alarm: Alarm, at: number): void {
     this.clear(alarm);
-    // Compared so that NaN is overdue: rung at once rather than never.
+    // Written so that NaN becomes 0: such an alarm rings at once rather than never.
     alarm.at = at > 0 ? at : 0;
     alarm.order = ++this.order;
     this.size++;
     let index = this.#alarms.length;
-    // Of those with the same time it is the last: only a later one has to make room.
+    // Among alarms of the same time it is the last, so it moves up only past alarms with a later time.
     for (
       let parent = (index - 1) >> 1;
       index > 0 && alarm.at < this.#times[parent]!;
@@ -53,10 +53,10 @@ export class AlarmHeap {
     this.#alarms[index] = undefined;
     this.size--;
     if (index === this.#alarms.length - 1) this.#pop();
-    else if (this.#alarms.length > 2 * this.size + EMPTY_MAX) this.#tidy();
+    else if (this.#alarms.length > 2 * this.size + EMPTY_MAX) this.#compact();
   }
 
-  /** Lets the later of two children come up, until the order is right. */
+  /** Moves an entry down: the earlier of its two children takes its place, until no child is earlier than the entry. */
   #sink(from: number): void {
     const { length } = this.#alarms;
     const [alarm, time, order] = [this.#alarms[from], this.#times[from]!, this.#orders[from]!];
@@ -70,7 +70,7 @@ export class AlarmHeap {
     if (index < length) this.#put(index, alarm, time, order);
   }
 
-  #tidy(): void {
+  #compact(): void {
     let taken = 0;
     for (let index = 0; index < this.#alarms.length; index++)
       if (this.#alarms[index]) this.#move(index, taken++);

@@ -1,28 +1,27 @@
 /**
- * Time, as the rest of the system sees it. Production, tests and the simulator each bring one;
- * nothing else may ask what time it is.
+ * The only source of time. Production, tests and the simulator each provide one.
  */
 export interface Clock {
-  /** Monotonic milliseconds with a fraction. The origin means nothing; it never goes back. */
+  /** Monotonic milliseconds with a fraction, from an arbitrary origin. It never goes back. */
   now(): number;
   /** Wall-clock milliseconds since 1970, for dates in headers and stored records only. */
   epochMs(): number;
-  /** Rings `alarm` once, at `at` or later, on the scale of `now`. An alarm that is set already is moved. */
+  /** Rings `alarm` once, at `at` or later, on the scale of `now`. Setting it again replaces the earlier time. */
   set(alarm: Alarm, at: number): void;
-  /** Forgets `alarm`; harmless when it is not set. */
+  /** Clears `alarm`; does nothing when it is not set. */
   clear(alarm: Alarm): void;
 }
 
 /**
- * Something that wants waking. It knows its own place among the others, so that setting and clearing it allocates
- * nothing: a hundred thousand waiters cost a hundred thousand objects and one timer.
+ * Something that a clock calls at a given time. It holds its own place in the heap, so that setting and clearing it
+ * allocates nothing: 100,000 waiting calls take 100,000 objects and one host timer.
  */
 export abstract class Alarm {
   /** When it rings, on the scale of `Clock.now`. Written by the clock. */
   declare at: number;
   /** Its place in the clock's heap; −1 while it is not set. Written by the clock. */
   declare index: number;
-  /** When it was set, among all: alarms of the same time ring in this order. Written by the clock. */
+  /** A number that grows with each alarm that is set: alarms of the same time ring in this order. Written by the clock. */
   declare order: number;
 
   constructor() {
@@ -34,5 +33,5 @@ export abstract class Alarm {
   abstract ring(now: number): void;
 }
 
-/** Chance, as the rest of the system sees it: a number in [0, 1). */
+/** The only source of chance: a number in [0, 1). */
 export type Random = () => number;

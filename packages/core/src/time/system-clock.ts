@@ -1,19 +1,19 @@
 import { AlarmHeap } from './alarm-heap.ts';
 import type { Clock, Random } from './clock.ts';
 
-/** The longest time a host timer can take; beyond it, hosts fire at once. */
+/** The longest delay of a host timer; above it, hosts fire at once. */
 const hostTimerMaxMs = 2 ** 31 - 1;
 
-/** A timer that is later than this was held up by a busy thread. */
+/** A timer that fires later than this was delayed by a busy thread. */
 const lateMs = 1;
 
 /**
- * Real time. All alarms share one host timer, which runs only while an alarm is set: an idle process neither ticks
- * nor is kept alive, and a waiting one is.
+ * Real time. All alarms share one host timer, which runs only while an alarm is set. So a process with alarms is kept
+ * alive, and one without alarms has no timer.
  */
 export const systemClock: Clock = /* @__PURE__ */ createSystemClock();
 
-/** When the thread is free, and what has arrived has been heard: for those who could otherwise hold it with promises alone. */
+/** Calls `callback` after pending I/O events, so that code which runs on promises alone does not block them. */
 export function later(callback: () => void): void {
   ((globalThis as { setImmediate?: typeof queueMicrotask }).setImmediate ?? setTimeout)(callback);
 }
@@ -23,21 +23,21 @@ export const systemRandom: Random = () => Math.random();
 function createSystemClock(): Clock {
   let alarms: AlarmHeap;
   let host: unknown;
-  // Looked up once: on the global object it is a getter, which costs a third of the reading itself.
+  // Looked up once: `performance` is a getter of the global object, which costs a third of `now()` itself.
   let watch: { now(): number };
   let timer: ReturnType<typeof setTimeout> | undefined;
   let wakeAt: number;
-  let looksLater: boolean;
-  let waitsForNews: boolean;
+  let checksLater: boolean;
+  let waitsForIo: boolean;
 
-  /** At first, and when a test puts fake timers in place of the host's or puts those back: what was armed never fires. */
+  /** Starts afresh: at first, and when a test installs or removes fake timers, after which the old timer never fires. */
   function adopt(): void {
     host = setTimeout;
     watch = performance;
     alarms = new AlarmHeap();
     timer = undefined;
     wakeAt = Infinity;
-    looksLater = waitsForNews = false;
+    checksLater = waitsForIo = false;
   }
 
   function now(): number {
@@ -49,24 +49,24 @@ function createSystemClock(): Clock {
     clearTimeout(timer);
     const { first } = alarms;
     wakeAt = first ? first.at : Infinity;
-    // A time that has passed is no host's idea of a delay: some warn.
+    // At least 0, because some hosts warn about negative delays.
     timer = first && setTimeout(wake, Math.max(0, Math.min(Math.ceil(wakeAt - now()), hostTimerMaxMs)));
   }
 
   function wake(): void {
     const rungAt = now();
-    // The thread was busy. What has arrived meanwhile is heard first, or calls would be given up that are answered.
-    if (rungAt - wakeAt > lateMs && !waitsForNews) {
-      waitsForNews = true;
+    // The thread was busy. Pending I/O goes first, or calls would time out whose answer has already arrived.
+    if (rungAt - wakeAt > lateMs && !waitsForIo) {
+      waitsForIo = true;
       later(wake);
       return;
     }
-    waitsForNews = false;
-    // Whatever the alarms set, one arming at the end covers it.
+    waitsForIo = false;
+    // Alarms may set others: −1 keeps `set` from arming the host timer for each, and `arm` below does it once.
     wakeAt = -1;
     const { order } = alarms;
     try {
-      // One that sets itself anew is left for the next time, so that it cannot hold the thread.
+      // An alarm that is set during this loop waits for the next wake, so that it cannot block the thread.
       for (let { first } = alarms; first && first.at <= rungAt && first.order <= order; { first } = alarms) {
         alarms.clear(first);
         first.ring(rungAt);
@@ -76,8 +76,8 @@ function createSystemClock(): Clock {
     }
   }
 
-  function look(): void {
-    looksLater = false;
+  function stopIfIdle(): void {
+    checksLater = false;
     if (!alarms.size) arm();
   }
 
@@ -93,11 +93,11 @@ function createSystemClock(): Clock {
 
     clear(alarm) {
       alarms?.clear(alarm);
-      // Stopping the timer with the last alarm and starting it with the next would cost each lone call both;
-      // a look once the thread is free costs a burst of calls nothing.
-      if (timer && !looksLater && !alarms.size) {
-        looksLater = true;
-        later(look);
+      // Stopping the timer with the last alarm and starting it with the next would cost every single call both. One check
+      // after pending I/O is enough for a whole burst of calls.
+      if (timer && !checksLater && !alarms.size) {
+        checksLater = true;
+        later(stopIfIdle);
       }
     },
   };

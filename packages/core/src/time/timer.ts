@@ -1,7 +1,7 @@
 import { type AbortListener, offAbort, onAbort } from './abort-listeners.ts';
 import { Alarm, type Clock } from './clock.ts';
 
-/** Calls a function at a time that is set, and can be set again. */
+/** Calls a function at a given time. It can be set again, also by the function itself. */
 export class Timer extends Alarm {
   readonly #clock: Clock;
   readonly #callback: (now: number) => void;
@@ -16,7 +16,7 @@ export class Timer extends Alarm {
     return this.index >= 0;
   }
 
-  /** On the scale of `Clock.now`. A timer that is set already is moved. */
+  /** `at` is on the scale of `Clock.now`. Replaces a time that was set before. */
   setAt(at: number): void {
     this.#clock.set(this, at);
   }
