@@ -156,7 +156,7 @@ export interface Waiting
   readonly state: WaitingState;
   /** Epoch ms by the store's clock. */
   readonly dueAt: number;
-  /** Who has it in hand. */
+  /** The consumer that has leased it. */
   readonly owner: string | undefined;
 }
 

@@ -105,12 +105,12 @@ export function assertFilterNotEmpty(filter: ParkedFilter): void {
 
 /** For engines: throws for an act without `who` or `why`. */
 export function assertReason(act: Act): void {
-  if (!isSaid(act?.who) || !isSaid(act?.why)) {
+  if (!isFilled(act?.who) || !isFilled(act?.why)) {
     throw new TriageError('NO_REASON', 'say who does this and why');
   }
 }
 
-function isSaid(text: unknown): boolean {
+function isFilled(text: unknown): boolean {
   return typeof text === 'string' && text.trim() !== '';
 }
 

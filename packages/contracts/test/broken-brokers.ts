@@ -43,7 +43,7 @@ export const brokenBrokers: readonly BrokenEngine[] = [
   ),
   brokenBroker(
     'an acknowledgement that does not ask whether its event was settled before',
-    'settles an event once under a lease, also while others of it are in hand',
+    'settles an event once under a lease, also while others of that lease are unsettled',
     (broker, storage) => {
       const tokens = new Set<string>();
       return {
@@ -60,7 +60,7 @@ export const brokenBrokers: readonly BrokenEngine[] = [
       };
     },
   ),
-  brokenBroker('the tail of a published batch is lost', 'gives a batch whole and in order', (broker) => ({
+  brokenBroker('the tail of a published batch is lost', 'keeps a batch whole and in order', (broker) => ({
     async publish(topic, events) {
       const stored = await broker.publish(topic, events.slice(0, 20));
       return events.map(
@@ -70,7 +70,7 @@ export const brokenBrokers: readonly BrokenEngine[] = [
   })),
   brokenBroker(
     'the tail of a settled batch is lost',
-    'settles a whole batch and answers for each',
+    'settles a whole batch and returns a result for each',
     (broker) => ({
       async settle(batch) {
         const settled = await broker.settle(batch.slice(0, 10));
@@ -82,7 +82,7 @@ export const brokenBrokers: readonly BrokenEngine[] = [
   ),
   brokenBroker(
     'order that is not kept',
-    'keeps later events of a key behind one in hand, and lets other keys flow',
+    'keeps later events of a key behind one that is leased, and leases other keys',
     (broker) => ({ declare: (topic, settings) => broker.declare(topic, { ...settings, ordering: 'none' }) }),
   ),
   brokenSettle(
@@ -90,7 +90,7 @@ export const brokenBrokers: readonly BrokenEngine[] = [
     'keeps later events of a key behind one that waits for its retry',
     (settlement) => (settlement.kind === 'retry' ? { ...settlement, holdsKey: false } : settlement),
   ),
-  brokenBroker('a published event that is given too early', 'gives nothing before it is due', (broker) => ({
+  brokenBroker('a published event that is given too early', 'leases no event before it is due', (broker) => ({
     publish: (topic, events) =>
       broker.publish(
         topic,
@@ -117,16 +117,20 @@ export const brokenBrokers: readonly BrokenEngine[] = [
       },
     }),
   ),
-  brokenBroker('a lease that does not keep others away', 'gives an event to one only', (broker, storage) => ({
-    async lease(topic, request) {
-      const leased = await broker.lease(topic, request);
-      for (const { id } of leased.deliveries) storage.topics.get(topic)!.rows.get(id)!.lease = undefined;
-      return leased;
-    },
-  })),
+  brokenBroker(
+    'a lease that does not keep others away',
+    'leases an event to one consumer only',
+    (broker, storage) => ({
+      async lease(topic, request) {
+        const leased = await broker.lease(topic, request);
+        for (const { id } of leased.deliveries) storage.topics.get(topic)!.rows.get(id)!.lease = undefined;
+        return leased;
+      },
+    }),
+  ),
   brokenBroker(
     'a lease as heavy as it comes',
-    'gives no more bytes than were asked for, and one event at least',
+    'leases at most bytesMax, and at least one event',
     (broker) => ({ lease: (topic, { bytesMax: _, ...request }) => broker.lease(topic, request) }),
   ),
   brokenBroker('headers that are lost', 'keeps everything that a producer gives', (broker) => ({
@@ -165,7 +169,7 @@ export const brokenBrokers: readonly BrokenEngine[] = [
   ),
   brokenBroker(
     'a pause that is ignored',
-    'gives nothing of a paused topic until it is resumed',
+    'leases nothing of a paused topic until it is resumed',
     (broker, storage) => ({
       async lease(topic, request) {
         const standing = [...storage.controls];
@@ -278,7 +282,7 @@ export const brokenBrokers: readonly BrokenEngine[] = [
   })),
   {
     fault: 'leases that end with the process',
-    found: 'knows after a restart what is in hand',
+    found: 'knows after a restart what is leased',
     alter(engine, storage) {
       for (const { rows } of storage.topics.values()) for (const row of rows.values()) row.lease = undefined;
       return engine;
@@ -356,7 +360,7 @@ export const brokenBrokers: readonly BrokenEngine[] = [
   ),
   brokenBroker(
     'history in the order of settling',
-    'keeps settled events as long as was said, to be read back',
+    'keeps settled events for the declared time, to be read back',
     (broker, storage) => ({
       history(topic, range) {
         const { settled } = storage.topics.get(topic)!;

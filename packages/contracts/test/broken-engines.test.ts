@@ -24,7 +24,7 @@ describe.each([
 });
 
 test('says what is wrong in a sentence', async () => {
-  const check = checkNamed('gives a batch whole and in order');
+  const check = checkNamed('keeps a batch whole and in order');
   const lossy = brokenBrokers.find(({ fault }) => fault.startsWith('the tail of a published'))!;
   await expect(runCheck(check, () => memoryHarness(lossy.alter))).rejects.toThrow(ConformanceError);
   await expect(runCheck(check, () => memoryHarness(lossy.alter))).rejects.toThrow(
@@ -41,10 +41,10 @@ test('skips what an engine cannot do, with the reason', () => {
     'ordering: a queue has no keys',
   );
   expect(whySkipped(checkNamed('keeps scopes apart'), engine)).toBe('the engine has no ledger');
-  expect(whySkipped(checkNamed('knows after a restart what is in hand'), engine)).toBe(
+  expect(whySkipped(checkNamed('knows after a restart what is leased'), engine)).toBe(
     'the harness has no reopen',
   );
-  expect(whySkipped(checkNamed('gives an event to one only'), engine)).toBeUndefined();
+  expect(whySkipped(checkNamed('leases an event to one consumer only'), engine)).toBeUndefined();
 });
 
 test('names each check once', () => {

@@ -33,7 +33,7 @@ export const brokenLedgers: readonly BrokenEngine[] = [
   ),
   brokenLedger(
     'a fingerprint that is not compared',
-    'tells another fingerprint apart, running or done, and reveals nothing',
+    'answers another fingerprint with mismatch, running or done, and reveals nothing',
     (ledger) => ({
       begin: (claims) => ledger.begin(claims.map((claim) => ({ ...claim, fingerprint: 'all alike' }))),
     }),
@@ -45,15 +45,19 @@ export const brokenLedgers: readonly BrokenEngine[] = [
       begin: (claims) => ledger.begin(claims.map((claim) => ({ ...claim, whenLost: 'takeOver' }))),
     }),
   ),
-  brokenLedger('a key that is looked up and then written', 'gives a key to one only', (ledger, storage) => ({
-    async begin(claims) {
-      const known = claims.every(({ scope, key }) => storage.keys.get(scope, key) !== undefined);
-      await Promise.resolve();
-      if (!known) for (const { scope, key } of claims) storage.keys.delete(scope, key);
-      return ledger.begin(claims);
-    },
-  })),
-  brokenLedger('keys that never expire', 'forgets what was done when its time is over', (ledger) => ({
+  brokenLedger(
+    'a key that is looked up and then written',
+    'gives a key to one holder only',
+    (ledger, storage) => ({
+      async begin(claims) {
+        const known = claims.every(({ scope, key }) => storage.keys.get(scope, key) !== undefined);
+        await Promise.resolve();
+        if (!known) for (const { scope, key } of claims) storage.keys.delete(scope, key);
+        return ledger.begin(claims);
+      },
+    }),
+  ),
+  brokenLedger('keys that never expire', 'forgets a completed key when its time is over', (ledger) => ({
     complete: (completions) =>
       ledger.complete(completions.map((completion) => ({ ...completion, keepMs: 1e15 }))),
   })),

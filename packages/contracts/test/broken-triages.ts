@@ -26,7 +26,7 @@ export const brokenTriages: readonly BrokenEngine[] = [
   })),
   brokenTriage(
     'an edit that forgets the original',
-    'edits with the original kept and the difference told',
+    'keeps the original and the difference of an edit',
     (triage) => ({
       async get(id) {
         const event = await triage.get(id);
@@ -104,7 +104,7 @@ export const brokenTriages: readonly BrokenEngine[] = [
       },
     }),
   ),
-  brokenTriage('two who move an operation', 'lets one of two move an operation', ({ replays }) => ({
+  brokenTriage('two who move an operation', 'lets one of two processes move an operation', ({ replays }) => ({
     replays: {
       ...replays,
       async move(id, _, change) {

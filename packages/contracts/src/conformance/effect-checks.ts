@@ -149,18 +149,14 @@ export const effectChecks: readonly Check[] = [
     await stage.expectNothing(next, 'what was undone');
   }),
 
-  check(
-    'says that a topic is not there to who publishes with a settlement',
-    ['sharedTransaction'],
-    async (stage) => {
-      const topic = await stage.topic();
-      await stage.publish(topic, ['a']);
-      const { lease } = await stage.takeOne(topic);
-      const commit = (tx: unknown) => quietly(stage.broker.publishWithin(tx, 'nowhere', [{ payload: 'b' }]));
-      const [settled] = await stage.broker.settle([{ lease, kind: 'ack', commit }]);
-      expectLike(settled, { because: 'commit_failed', error: { code: 'HOLDFAST_TOPIC' } }, 'why it failed');
-    },
-  ),
+  check('refuses an unknown topic to a publish with a settlement', ['sharedTransaction'], async (stage) => {
+    const topic = await stage.topic();
+    await stage.publish(topic, ['a']);
+    const { lease } = await stage.takeOne(topic);
+    const commit = (tx: unknown) => quietly(stage.broker.publishWithin(tx, 'nowhere', [{ payload: 'b' }]));
+    const [settled] = await stage.broker.settle([{ lease, kind: 'ack', commit }]);
+    expectLike(settled, { because: 'commit_failed', error: { code: 'HOLDFAST_TOPIC' } }, 'why it failed');
+  }),
 
   check('does not make an effect twice', ['sharedTransaction', 'effect'], async (stage) => {
     const { effect } = stage.harness;
@@ -172,7 +168,7 @@ export const effectChecks: readonly Check[] = [
     const [settled] = await stage.broker.settle([
       { lease, kind: 'ack', marks: [handler], commit: (tx) => effect.write(tx, 'twice') },
     ]);
-    expectLike(settled, { took: true, repeated: true }, 'it is settled, and told');
+    expectLike(settled, { took: true, repeated: true }, 'it is settled, and repeated');
     expectLike(await effect.isThere('twice'), false, 'the effect was made before');
   }),
 ];

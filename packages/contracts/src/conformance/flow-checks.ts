@@ -7,7 +7,7 @@ const check = checksOf(['broker']);
 /** Order, fairness, suspects, controls and lists. */
 export const flowChecks: readonly Check[] = [
   check(
-    'keeps later events of a key behind one in hand, and lets other keys flow',
+    'keeps later events of a key behind one that is leased, and leases other keys',
     ['ordering'],
     async (stage) => {
       const topic = await stage.topic({ ordering: 'key' });
@@ -37,7 +37,7 @@ export const flowChecks: readonly Check[] = [
     }
   }),
 
-  check('keeps a key waiting for one whose process died', ['ordering'], async (stage) => {
+  check('keeps a key waiting for an event whose process died', ['ordering'], async (stage) => {
     const topic = await stage.topic({ ordering: 'key' });
     await stage.publish(topic, ['a1', 'a2'], { key: 'a' });
     await stage.takeOne(topic, { leaseMs: 2 * stage.unitMs });
@@ -96,13 +96,13 @@ export const flowChecks: readonly Check[] = [
       const replayed = await stage.takeOne(topic);
       expectLike(replayed.payload, 'a1, replayed', 'the replay has its old place');
       await stage.settle({ ...stage.park(replayed), holdsKey: true });
-      expectLike(await stage.broker.unblock(topic, [id!, 'nobody']), [true, false], 'unblocking');
+      expectLike(await stage.broker.unblock(topic, [id!, 'unknown']), [true, false], 'unblocking');
       expectLike(payloads(await stage.take(topic, 1)), ['a2'], 'the key flows without it');
     },
   ),
 
   check(
-    'keeps a key waiting for the replay of a parked event, also if that names another',
+    'keeps a key waiting for the replay of a parked event, even under another key',
     ['ordering', 'parkedHoldsKey'],
     async (stage) => {
       const topic = await stage.topic({ ordering: 'key' });
@@ -196,7 +196,7 @@ export const flowChecks: readonly Check[] = [
     );
   }),
 
-  check('gives nothing of a paused topic until it is resumed', [], async (stage) => {
+  check('leases nothing of a paused topic until it is resumed', [], async (stage) => {
     const topic = await stage.topic();
     const other = await stage.topic();
     await stage.publish(topic, ['a']);
@@ -211,27 +211,23 @@ export const flowChecks: readonly Check[] = [
     expectLike(payloads(await stage.take(topic, 1)), ['a'], 'resumed');
   }),
 
-  check(
-    'refuses a control of nothing that could be named, or for no time, and imposes nothing',
-    [],
-    async (stage) => {
-      const topic = await stage.topic();
-      const { controls } = stage.broker;
-      const wrong: [Control, number?][] = [
-        [{ kind: 'pause', topic: 'a\0b' }],
-        [{ kind: 'quarantine', topic, tenant: 'a\0b' }],
-        [{ kind: 'quarantine', topic, key: 'a\0b' }],
-        [{ kind: 'pause', topic }, Number.NaN],
-        [{ kind: 'pause', topic }, -1],
-      ];
-      for (const [control, forMs] of wrong) {
-        const imposed = (async () => controls.impose(control, act, forMs))();
-        await expectRejection(imposed, 'HOLDFAST_OPTIONS', `${JSON.stringify(control)} for ${forMs}`);
-      }
-      await stage.publish(topic, ['a']);
-      expectLike(payloads(await stage.take(topic, 1)), ['a'], 'it flows');
-    },
-  ),
+  check('refuses a control with a wrong name or duration, and imposes nothing', [], async (stage) => {
+    const topic = await stage.topic();
+    const { controls } = stage.broker;
+    const wrong: [Control, number?][] = [
+      [{ kind: 'pause', topic: 'a\0b' }],
+      [{ kind: 'quarantine', topic, tenant: 'a\0b' }],
+      [{ kind: 'quarantine', topic, key: 'a\0b' }],
+      [{ kind: 'pause', topic }, Number.NaN],
+      [{ kind: 'pause', topic }, -1],
+    ];
+    for (const [control, forMs] of wrong) {
+      const imposed = (async () => controls.impose(control, act, forMs))();
+      await expectRejection(imposed, 'HOLDFAST_OPTIONS', `${JSON.stringify(control)} for ${forMs}`);
+    }
+    await stage.publish(topic, ['a']);
+    expectLike(payloads(await stage.take(topic, 1)), ['a'], 'it flows');
+  }),
 
   check('keeps controls for every process', ['sharedControls', 'reopen'], async (stage) => {
     const topic = await stage.topic();
@@ -286,14 +282,18 @@ export const flowChecks: readonly Check[] = [
     },
   ),
 
-  check('gives what a quarantine held as soon as that has ended by itself', ['quarantine'], async (stage) => {
-    const topic = await stage.topic();
-    await stage.publish(topic, ['a'], { key: 'k7' });
-    await stage.broker.controls.impose({ kind: 'quarantine', topic, key: 'k7' }, act, 2 * stage.unitMs);
-    await stage.expectNothing(topic, 'it is held');
-    await stage.pass(3);
-    expectLike(payloads(await stage.lease(topic)), ['a'], 'by the next lease');
-  }),
+  check(
+    'leases held events as soon as their quarantine has ended by itself',
+    ['quarantine'],
+    async (stage) => {
+      const topic = await stage.topic();
+      await stage.publish(topic, ['a'], { key: 'k7' });
+      await stage.broker.controls.impose({ kind: 'quarantine', topic, key: 'k7' }, act, 2 * stage.unitMs);
+      await stage.expectNothing(topic, 'it is held');
+      await stage.pass(3);
+      expectLike(payloads(await stage.lease(topic)), ['a'], 'by the next lease');
+    },
+  ),
 
   check('ends a run before an event that a quarantine holds', ['quarantine', 'ordering'], async (stage) => {
     const topic = await stage.topic({ ordering: 'key' });
@@ -308,7 +308,7 @@ export const flowChecks: readonly Check[] = [
     expectLike(payloads(await stage.take(topic, 1)), ['a2'], 'released');
   }),
 
-  check('counts what waits, and where', ['waitingList', 'ordering'], async (stage) => {
+  check('counts waiting events by state', ['waitingList', 'ordering'], async (stage) => {
     const topic = await stage.topic({ ordering: 'key' });
     await stage.publish(topic, ['a1', 'a2'], { key: 'a' });
     await stage.publish(topic, ['later'], { delayMs: 10 * stage.unitMs });
@@ -324,7 +324,7 @@ export const flowChecks: readonly Check[] = [
     ensure(counts.oldestReadyMs >= stage.unitMs, 'the lag is the age of the oldest');
   }),
 
-  check('lists what waits, and retries it now', ['waitingList'], async (stage) => {
+  check('lists waiting events, and retries them now', ['waitingList'], async (stage) => {
     const topic = await stage.topic();
     const ids = await stage.publish(topic, ['a', 'b', 'c', 'd', 'e']);
     const first = await stage.takeOne(topic, { limit: 1 });
@@ -342,7 +342,7 @@ export const flowChecks: readonly Check[] = [
       cursor = page.cursor;
     } while (cursor !== undefined);
     expectLike(seen.toSorted(), ids.toSorted(), 'each once, none left out');
-    expectLike(await stage.broker.retryNow(topic, [first.id, 'nobody']), [true, false], 'retry now');
+    expectLike(await stage.broker.retryNow(topic, [first.id, 'unknown']), [true, false], 'retry now');
     ensure(
       (await stage.take(topic, 5)).some(({ id }) => id === first.id),
       'it is due',
@@ -350,7 +350,7 @@ export const flowChecks: readonly Check[] = [
   }),
 
   check(
-    'lists what waits from where a page ended, also if what stood there is gone',
+    'continues a list after the last item of a page, even if that is gone',
     ['waitingList'],
     async (stage) => {
       const topic = await stage.topic();
@@ -378,7 +378,7 @@ export const flowChecks: readonly Check[] = [
     );
   }),
 
-  check('keeps settled events as long as was said, to be read back', ['retention'], async (stage) => {
+  check('keeps settled events for the declared time, to be read back', ['retention'], async (stage) => {
     const topic = await stage.topic({ keepSettledMs: 10 * stage.unitMs });
     await stage.publish(topic, ['a', 'b', 'c']);
     const [a, b, c] = await stage.take(topic, 3);

@@ -8,7 +8,7 @@ const check = checksOf(['broker']);
 
 /** Leases and settlements. */
 export const leaseChecks: readonly Check[] = [
-  check('gives an event to one only', [], async (stage) => {
+  check('leases an event to one consumer only', [], async (stage) => {
     const topic = await stage.topic();
     await stage.publish(
       topic,
@@ -19,10 +19,10 @@ export const leaseChecks: readonly Check[] = [
     );
     const ids = [...hands.flat(), ...(await stage.lease(topic))].map(({ id }) => id);
     expectLike(ids.length, new Set(ids).size, 'events given to two at once make this differ');
-    await stage.expectNothing(topic, 'all are in hand');
+    await stage.expectNothing(topic, 'all are leased');
   }),
 
-  check('gives no more bytes than were asked for, and one event at least', [], async (stage) => {
+  check('leases at most bytesMax, and at least one event', [], async (stage) => {
     const topic = await stage.topic();
     const sent = ['a', 'b', 'c', 'd', 'e'].map((letter) => letter.repeat(1000));
     await stage.publish(topic, sent);
@@ -60,11 +60,11 @@ export const leaseChecks: readonly Check[] = [
     expectLike(given, sent, 'all are given, in their order');
   }),
 
-  check('gives an unsettled event again when its lease has ended', [], async (stage) => {
+  check('leases an unsettled event again when its lease has ended', [], async (stage) => {
     const topic = await stage.topic();
     await stage.publish(topic, ['a']);
     const first = await stage.takeOne(topic, { leaseMs: 2 * stage.unitMs });
-    await stage.expectNothing(topic, 'it is in hand');
+    await stage.expectNothing(topic, 'it is leased');
     await stage.pass(3);
     const second = await again(stage, topic);
     ensure(second.lease.token !== first.lease.token, 'each lease has a token of its own');
@@ -99,26 +99,30 @@ export const leaseChecks: readonly Check[] = [
     await stage.expectNothing(other, 'nothing was rerouted');
   }),
 
-  check('settles an event once under a lease, also while others of it are in hand', [], async (stage) => {
-    const firsts: ((lease: Settlement['lease']) => Settlement)[] = [
-      (lease) => ({ lease, kind: 'retry', delayMs: 0, error: note, story: [] }),
-      (lease) => ({ lease, kind: 'snooze', delayMs: 0 }),
-      (lease) => ({ lease, kind: 'return' }),
-    ];
-    for (const first of firsts) {
-      const topic = await stage.topic();
-      await stage.publish(topic, ['a', 'b', 'c']);
-      const [a, b, c] = await stage.take(topic, 3);
-      await stage.settle(first(a!.lease));
-      await stage.expectLost({ lease: a!.lease, kind: 'ack' });
-      const acks = [a!, b!].map(({ lease }): Settlement => ({ lease, kind: 'ack' }));
-      expectLike(await stage.broker.settle(acks), [LEASE_LOST, TOOK], 'nor beside one that is in hand');
-      const again = await stage.takeOne(topic);
-      expectLike(again, { id: a!.id }, 'what was settled first holds');
-      await stage.expectLost({ lease: a!.lease, kind: 'ack' });
-      await stage.settle({ lease: again.lease, kind: 'ack' }, { lease: c!.lease, kind: 'ack' });
-    }
-  }),
+  check(
+    'settles an event once under a lease, also while others of that lease are unsettled',
+    [],
+    async (stage) => {
+      const firsts: ((lease: Settlement['lease']) => Settlement)[] = [
+        (lease) => ({ lease, kind: 'retry', delayMs: 0, error: note, story: [] }),
+        (lease) => ({ lease, kind: 'snooze', delayMs: 0 }),
+        (lease) => ({ lease, kind: 'return' }),
+      ];
+      for (const first of firsts) {
+        const topic = await stage.topic();
+        await stage.publish(topic, ['a', 'b', 'c']);
+        const [a, b, c] = await stage.take(topic, 3);
+        await stage.settle(first(a!.lease));
+        await stage.expectLost({ lease: a!.lease, kind: 'ack' });
+        const acks = [a!, b!].map(({ lease }): Settlement => ({ lease, kind: 'ack' }));
+        expectLike(await stage.broker.settle(acks), [LEASE_LOST, TOOK], 'nor beside one that is leased');
+        const again = await stage.takeOne(topic);
+        expectLike(again, { id: a!.id }, 'what was settled first holds');
+        await stage.expectLost({ lease: a!.lease, kind: 'ack' });
+        await stage.settle({ lease: again.lease, kind: 'ack' }, { lease: c!.lease, kind: 'ack' });
+      }
+    },
+  ),
 
   check('keeps a lease that is extended', [], async (stage) => {
     const topic = await stage.topic();
@@ -126,9 +130,9 @@ export const leaseChecks: readonly Check[] = [
     const held = await stage.takeOne(topic, { leaseMs: 4 * stage.unitMs });
     for (let beat = 0; beat < 3; beat++) {
       await stage.pass(2);
-      expectLike(await stage.broker.extend([held.lease], 4 * stage.unitMs), [true], 'the heartbeat is heard');
+      expectLike(await stage.broker.extend([held.lease], 4 * stage.unitMs), [true], 'the heartbeat counts');
     }
-    await stage.expectNothing(topic, 'it is still in hand');
+    await stage.expectNothing(topic, 'it is still leased');
     await stage.ack(held);
   }),
 
@@ -138,7 +142,7 @@ export const leaseChecks: readonly Check[] = [
     const zombie = await stage.takeOne(topic, { leaseMs: 2 * stage.unitMs });
     await stage.pass(3);
     const holder = await again(stage, topic, 3 * stage.unitMs);
-    expectLike(await stage.broker.extend([zombie.lease], 50 * stage.unitMs), [false], 'a zombie is told');
+    expectLike(await stage.broker.extend([zombie.lease], 50 * stage.unitMs), [false], 'a zombie gets false');
     await stage.pass(4);
     await again(stage, topic);
     await stage.expectLost({ lease: holder.lease, kind: 'ack' });
@@ -150,8 +154,8 @@ export const leaseChecks: readonly Check[] = [
     const held = await stage.takeOne(topic);
     const { lease } = held;
     const longMs = 50 * stage.unitMs;
-    expectLike(await stage.broker.extend([lease, lease], longMs), [true, true], 'it is in hand');
-    for (const other of [stage.name('stranger'), await stage.topic()])
+    expectLike(await stage.broker.extend([lease, lease], longMs), [true, true], 'it is leased');
+    for (const other of [stage.name('unknown'), await stage.topic()])
       expectLike(
         await stage.broker.extend([{ ...lease, topic: other }], 1),
         [false],
@@ -161,7 +165,7 @@ export const leaseChecks: readonly Check[] = [
     await stage.ack(held);
   }),
 
-  check('settles a whole batch and answers for each', [], async (stage) => {
+  check('settles a whole batch and returns a result for each', [], async (stage) => {
     const topic = await stage.topic();
     await stage.publish(
       topic,
@@ -181,7 +185,7 @@ export const leaseChecks: readonly Check[] = [
     await stage.expectNothing(topic, 'all of them are done, the last ones too');
   }),
 
-  check('settles different ends in one batch', [], async (stage) => {
+  check('settles different kinds in one batch', [], async (stage) => {
     const topic = await stage.topic();
     const ids = await stage.publish(topic, ['done', 'again', 'bad', 'unwanted']);
     const held = await stage.take(topic, 4);
@@ -224,7 +228,7 @@ export const leaseChecks: readonly Check[] = [
     expectLike(await stage.takeOne(topic), { attempt: 1, snoozes: 1 }, 'after the snooze');
   }),
 
-  check('takes back what was not run, as if it had never been leased', [], async (stage) => {
+  check('takes a returned event as if it had never been leased', [], async (stage) => {
     const topic = await stage.topic();
     await stage.publish(topic, ['a']);
     const { lease } = await stage.takeOne(topic);
@@ -253,12 +257,12 @@ export const leaseChecks: readonly Check[] = [
     expectLike(await stage.takeOne(other), moved, 'the rerouted event');
   }),
 
-  check('keeps an event that was to be rerouted to a stranger', [], async (stage) => {
+  check('keeps an event that was to be rerouted to an unknown topic', [], async (stage) => {
     const topic = await stage.topic();
     await stage.publish(topic, ['a']);
     const held = await stage.takeOne(topic);
     const [settled] = await stage.broker.settle([
-      { lease: held.lease, kind: 'reroute', to: stage.name('stranger') },
+      { lease: held.lease, kind: 'reroute', to: stage.name('unknown') },
     ]);
     expectLike(settled, { took: false, because: 'topic_unknown' }, 'the answer');
     await stage.ack(held);
@@ -310,7 +314,7 @@ export const leaseChecks: readonly Check[] = [
     }
   }),
 
-  check('takes a time that never ends', ['anyDelay'], async (stage) => {
+  check('accepts infinite times', ['anyDelay'], async (stage) => {
     const topic = await stage.topic({ keepSettledMs: Infinity });
     await stage.publish(topic, ['done', 'parked', 'retried'], { patienceMs: Number.MAX_VALUE });
     await stage.publish(topic, ['never'], { delayMs: Number.MAX_VALUE });
@@ -328,7 +332,7 @@ export const leaseChecks: readonly Check[] = [
     await stage.expectNothing(topic, 'it is paused for ever');
   }),
 
-  check('knows after a restart what is in hand', ['durable', 'reopen'], async (stage) => {
+  check('knows after a restart what is leased', ['durable', 'reopen'], async (stage) => {
     const topic = await stage.topic();
     await stage.publish(topic, ['a']);
     const held = await stage.takeOne(topic);

@@ -6,7 +6,7 @@ import { type Check, checksOf, type Stage } from './stage.ts';
 const check = checksOf(['ledger']);
 
 export const ledgerChecks: readonly Check[] = [
-  check('gives a key to one only', [], async (stage) => {
+  check('gives a key to one holder only', [], async (stage) => {
     const claim = claimOf(stage);
     const answers = await Promise.all(Array.from({ length: 10 }, () => stage.ledger.begin([claim])));
     const kinds = answers.map(([begun]) => begun!.kind).sort();
@@ -39,7 +39,7 @@ export const ledgerChecks: readonly Check[] = [
     expectLike(await stage.ledger.release([hold, hold]), [true, false], 'and then it is not');
   }),
 
-  check('gives the record of what was done', [], async (stage) => {
+  check('returns the record of a completed key', [], async (stage) => {
     const records = ['{"status":201}', Uint8Array.from([0, 200, 10]), undefined];
     for (const record of records) {
       const claim = claimOf(stage);
@@ -54,14 +54,18 @@ export const ledgerChecks: readonly Check[] = [
     }
   }),
 
-  check('tells another fingerprint apart, running or done, and reveals nothing', [], async (stage) => {
-    const claim = claimOf(stage);
-    const other = { ...claim, fingerprint: 'another body' };
-    const hold = await acquire(stage, claim);
-    expectLike(await stage.ledger.begin([other]), [{ kind: 'mismatch' }], 'while it runs');
-    await stage.ledger.complete([{ hold, record: 'secret', keepMs: 100 * stage.unitMs }]);
-    expectLike(await stage.ledger.begin([other]), [{ kind: 'mismatch' }], 'when it is done');
-  }),
+  check(
+    'answers another fingerprint with mismatch, running or done, and reveals nothing',
+    [],
+    async (stage) => {
+      const claim = claimOf(stage);
+      const other = { ...claim, fingerprint: 'another body' };
+      const hold = await acquire(stage, claim);
+      expectLike(await stage.ledger.begin([other]), [{ kind: 'mismatch' }], 'while it runs');
+      await stage.ledger.complete([{ hold, record: 'secret', keepMs: 100 * stage.unitMs }]);
+      expectLike(await stage.ledger.begin([other]), [{ kind: 'mismatch' }], 'when it is done');
+    },
+  ),
 
   check('says that the outcome is unknown when a lease was lost', [], async (stage) => {
     const claim = claimOf(stage, 2);
@@ -70,7 +74,7 @@ export const ledgerChecks: readonly Check[] = [
     expectLike(await stage.ledger.begin([claim]), [{ kind: 'unknown' }], 'its effect may have happened');
     expectLike(await stage.ledger.begin([claim]), [{ kind: 'unknown' }], 'and asking does not change that');
     const [taken] = await stage.ledger.begin([{ ...claim, whenLost: 'takeOver' }]);
-    expectLike(taken, { kind: 'acquired', attempt: 2 }, 'who can repeat it takes over');
+    expectLike(taken, { kind: 'acquired', attempt: 2 }, 'a claim that may take over');
   }),
 
   check('refuses to complete, release or extend a lost hold', [], async (stage) => {
@@ -96,7 +100,7 @@ export const ledgerChecks: readonly Check[] = [
     const claim = { ...claimOf(stage, 3), scope, keepMs: stage.unitMs, liveMax: 1 };
     const hold = await acquire(stage, claim);
     await stage.pass(2);
-    expectLike(await stage.ledger.extend([hold], 10 * stage.unitMs), [true], 'the heartbeat is heard');
+    expectLike(await stage.ledger.extend([hold], 10 * stage.unitMs), [true], 'the heartbeat counts');
     await stage.pass(3);
     expectLike((await stage.ledger.begin([claim]))[0]?.kind, 'running', 'it is still held');
     const other = { ...claim, key: stage.name('key') };
@@ -109,10 +113,10 @@ export const ledgerChecks: readonly Check[] = [
     expectLike(await stage.ledger.release([hold]), [true], 'the release');
     expectLike(await stage.ledger.release([hold]), [false], 'only once');
     const [begun] = await stage.ledger.begin([{ ...claim, fingerprint: 'another body' }]);
-    expectLike(begun, { kind: 'acquired', attempt: 1 }, 'as if never asked for');
+    expectLike(begun, { kind: 'acquired', attempt: 1 }, 'as if never begun');
   }),
 
-  check('forgets what was done when its time is over', [], async (stage) => {
+  check('forgets a completed key when its time is over', [], async (stage) => {
     const claim = claimOf(stage);
     const hold = await acquire(stage, claim);
     await stage.ledger.complete([{ hold, record: 'a', keepMs: 3 * stage.unitMs }]);
@@ -147,7 +151,7 @@ export const ledgerChecks: readonly Check[] = [
     await acquire(stage, { ...claimOf(stage), liveMax: 2 });
   }),
 
-  check('forgets a whole scope, but for what is held', [], async (stage) => {
+  check('forgets a whole scope, except for held keys', [], async (stage) => {
     const scope = stage.name('scope');
     const [done, plain, held] = ['done', 'plain', 'held'].map((key) => ({ ...claimOf(stage), scope, key }));
     const other = claimOf(stage);
@@ -161,10 +165,10 @@ export const ledgerChecks: readonly Check[] = [
     const hold = await acquire(stage, { ...held!, liveMax: 10 });
     expectLike(await stage.ledger.purge(scope), 2, 'two were done');
     expectLike(await stage.ledger.purge(scope), 0, 'and are gone');
-    expectLike((await stage.ledger.begin([held!]))[0]?.kind, 'running', 'who holds a key keeps it');
+    expectLike((await stage.ledger.begin([held!]))[0]?.kind, 'running', 'a held key stays');
     expectLike(await stage.ledger.release([hold]), [true], 'and can give it up');
     const [again] = await stage.ledger.begin([{ ...done!, fingerprint: 'another body' }]);
-    expectLike(again, { kind: 'acquired', attempt: 1 }, 'as if never asked for');
+    expectLike(again, { kind: 'acquired', attempt: 1 }, 'as if never begun');
     expectLike((await stage.ledger.begin([other]))[0]?.kind, 'done', 'other scopes are not touched');
   }),
 

@@ -8,7 +8,7 @@ const check = checksOf(['broker']);
 
 /** Publishing, delays, and what an event carries. */
 export const publishChecks: readonly Check[] = [
-  check('gives a batch whole and in order', [], async (stage) => {
+  check('keeps a batch whole and in order', [], async (stage) => {
     const topic = await stage.topic();
     const wanted = Array.from({ length: 25 }, (_, index) => `event ${index}`);
     const ids = await stage.publish(topic, wanted);
@@ -66,7 +66,7 @@ export const publishChecks: readonly Check[] = [
     expectLike(empty, '', 'nothing at all');
   }),
 
-  check('refuses what is too large by name, and stores nothing of the batch', [], async (stage) => {
+  check('refuses oversized events by name, and stores nothing of the batch', [], async (stage) => {
     const topic = await stage.topic();
     const { payloadBytesMax, headersBytesMax } = stage.broker.limits;
     const large = 'x'.repeat(payloadBytesMax + 1);
@@ -84,7 +84,7 @@ export const publishChecks: readonly Check[] = [
     await stage.expectNothing(topic, 'nothing of a refused batch is given');
   }),
 
-  check('refuses what is not of its kind by name, and stores nothing of the batch', [], async (stage) => {
+  check('refuses values of a wrong type by name, and stores nothing of the batch', [], async (stage) => {
     const topic = await stage.topic();
     const wrong: object[] = [
       { payload: 5 },
@@ -125,14 +125,14 @@ export const publishChecks: readonly Check[] = [
     }
   }),
 
-  check('refuses a topic that nobody declared', [], async (stage) => {
+  check('refuses a topic that was never declared', [], async (stage) => {
     const { broker } = stage;
     expectLike(await broker.publish(await stage.topic(), []), [], 'nothing, to a topic that is there');
-    await expectRejection(broker.publish(stage.name('stranger'), []), 'HOLDFAST_TOPIC', 'nothing at all');
+    await expectRejection(broker.publish(stage.name('unknown'), []), 'HOLDFAST_TOPIC', 'nothing at all');
     await expectRejection(
-      stage.publish(stage.name('stranger'), ['a']),
+      stage.publish(stage.name('unknown'), ['a']),
       'HOLDFAST_TOPIC',
-      'publishing to a stranger',
+      'publishing to an unknown topic',
     );
   }),
 
@@ -156,7 +156,7 @@ export const publishChecks: readonly Check[] = [
     await stage.expectNothing(topic, 'there is only one');
   }),
 
-  check('gives nothing before it is due', [], async (stage) => {
+  check('leases no event before it is due', [], async (stage) => {
     const topic = await stage.topic();
     await stage.publish(topic, ['later'], { delayMs: 4 * stage.unitMs });
     await stage.publish(topic, ['at'], { dueAt: stage.harness.clock.epochMs() + 4 * stage.unitMs });
@@ -172,7 +172,7 @@ export const publishChecks: readonly Check[] = [
     );
   }),
 
-  check('gives what fell due first before the rest', ['anyDelay'], async (stage) => {
+  check('leases events in the order in which they are due', ['anyDelay'], async (stage) => {
     const topic = await stage.topic();
     await stage.publish(topic, ['second'], { delayMs: 2 * stage.unitMs });
     await stage.publish(topic, ['first'], { delayMs: 1 * stage.unitMs });
@@ -243,6 +243,6 @@ export const publishChecks: readonly Check[] = [
     const before = rings;
     await stage.publish(topic, ['b']);
     await stage.pass(1);
-    expectLike(rings, before, 'who has left is not rung for');
+    expectLike(rings, before, 'no ring after the doorbell was ended');
   }),
 ];

@@ -58,7 +58,7 @@ export const rateLimitChecks: readonly Check[] = [
     }
   }),
 
-  check('keeps keys apart, and forgets them when asked', [], async (stage) => {
+  check('keeps keys apart, and forgets them on request', [], async (stage) => {
     const [a, b] = [limitOf(stage, 1), limitOf(stage, 1)];
     const allowed = async (limit: RateTake) => (await stage.rateLimits.take([[limit]]))[0]!.allowed;
     expectLike(

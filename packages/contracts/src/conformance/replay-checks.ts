@@ -28,7 +28,7 @@ export const replayChecks: readonly Check[] = [
     }
   }),
 
-  check('refuses an act of nobody, or without a reason', [], async (stage) => {
+  check('refuses an act without a person or a reason', [], async (stage) => {
     for (const by of [null, {}, { who: 'ann' }, { who: ' ', why: 'because' }, { who: 5, why: 5 }] as Act[]) {
       const discarded = (async () => stage.triage.discard(['a'], by))();
       await expectRejection(discarded, 'HOLDFAST_TRIAGE_NO_REASON', JSON.stringify(by));
@@ -78,7 +78,7 @@ export const replayChecks: readonly Check[] = [
     expectLike(await stage.triage.discard([ids[0]!], act), [false], 'nor can it be discarded');
   }),
 
-  check('lets one of two move an operation', [], async (stage) => {
+  check('lets one of two processes move an operation', [], async (stage) => {
     const { filter } = await parkMany(stage, 1);
     const { id, version } = await begin(stage, { filter });
     const moves = [1, 2].map(() => stage.triage.replays.move(id, version, { stage: 'releasing' }));
@@ -95,7 +95,7 @@ export const replayChecks: readonly Check[] = [
     );
   }),
 
-  check('parks again what its replay could not help, and counts it', [], async (stage) => {
+  check('parks an event again whose replay failed, and counts it', [], async (stage) => {
     const { ids, filter } = await parkMany(stage, 1);
     const replay = await begin(stage, { filter, canary: 0 });
     await run(stage, replay.id, ([event]) => {
@@ -129,7 +129,7 @@ export const replayChecks: readonly Check[] = [
     );
   }),
 
-  check('watches the canary as long as was said', [], async (stage) => {
+  check('watches the canary for canaryMs', [], async (stage) => {
     const { ids, filter } = await parkMany(stage, 4);
     const canaryMs = 5 * stage.unitMs;
     const replay = await begin(stage, { filter, canary: 2, canaryMs, rate: 1e6 });
@@ -148,7 +148,7 @@ export const replayChecks: readonly Check[] = [
     expectLike(
       await stage.triage.resolve([{ id: ids[0]!, operation: replay.id }]),
       [false],
-      'told twice is no news',
+      'the second time changes nothing',
     );
     const { endedAt, startedAt } = (await stage.triage.replays.get(replay.id))!;
     ensure(endedAt !== undefined && endedAt >= startedAt + canaryMs, 'the operation says when it ended');
@@ -163,7 +163,7 @@ export const replayChecks: readonly Check[] = [
     expectLike(await stage.triage.replays.get(replay.id), { stage: 'stopped' }, 'the operation');
   }),
 
-  check('stops when asked, and says who asked', [], async (stage) => {
+  check('stops when an operator asks, and records who did', [], async (stage) => {
     const { ids, filter } = await parkMany(stage, 3);
     const replay = await begin(stage, { filter, canary: 0 });
     await stage.triage.replays.select(replay.id, 100);
@@ -250,10 +250,10 @@ const settled = checksOf(['broker', 'triage']);
 
 export const settledReplayChecks: readonly Check[] = [
   settled(
-    'hears what becomes of an event that its replay finds in the topic',
+    'counts the outcome of an event that was in the topic when its replay published it',
     ['parksInTriage', 'publishOnce'],
     async (stage) => {
-      for (const isInHand of [false, true]) {
+      for (const isLeased of [false, true]) {
         for (const ends of ['ack', 'park'] as const) {
           const topic = await stage.topic();
           const [id] = await stage.publish(topic, ['a']);
@@ -262,13 +262,13 @@ export const settledReplayChecks: readonly Check[] = [
           await stage.triage.replays.select(replay.id, 1);
           // A producer, or an earlier replay, has published the event before.
           await stage.publish(topic, ['a'], { id: id! });
-          const held = isInHand ? await stage.takeOne(topic) : undefined;
+          const held = isLeased ? await stage.takeOne(topic) : undefined;
           await stage.triage.replays.release(replay.id, 1, (to, events) => stage.broker.publish(to, events));
           const delivery = held ?? (await stage.takeOne(topic));
           await stage.settle(ends === 'park' ? stage.park(delivery) : { lease: delivery.lease, kind: ends });
           const [succeeded, failedAgain] = ends === 'ack' ? [1, 0] : [0, 1];
           const { counts } = (await stage.triage.replays.get(replay.id))!;
-          expectLike(counts, { released: 1, succeeded, failedAgain }, `${ends}, in hand: ${isInHand}`);
+          expectLike(counts, { released: 1, succeeded, failedAgain }, `${ends}, leased: ${isLeased}`);
           const left = { status: ends === 'ack' ? 'resolved' : 'parked', operation: undefined };
           expectLike(await stage.triage.get(id!), left, 'the event');
         }

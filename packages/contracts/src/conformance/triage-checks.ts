@@ -28,7 +28,7 @@ export const triageChecks: readonly Check[] = [
     const got = await stage.triage.get(event.id);
     expectLike(got, wanted, 'the parked event');
     expectLike(got?.diagnosis, diagnosis, 'its diagnosis, with the story');
-    expectLike(await stage.triage.get('nobody'), undefined, 'a stranger');
+    expectLike(await stage.triage.get('unknown'), undefined, 'an unknown id');
   }),
 
   check('lists in pages, each event once, the latest first', [], async (stage) => {
@@ -142,7 +142,7 @@ export const triageChecks: readonly Check[] = [
     expectLike(await stage.triage.get(id), { payload: 'a', headers: { a: '1' }, edits: [] }, 'the event');
   }),
 
-  check('edits with the original kept and the difference told', [], async (stage) => {
+  check('keeps the original and the difference of an edit', [], async (stage) => {
     const id = stage.name('event');
     await stage.triage.put([
       stage.newlyParked(id, { payload: '{"street":"","city":"Rome"}', headers: { a: '1' } }),
@@ -162,7 +162,7 @@ export const triageChecks: readonly Check[] = [
       },
       'the edited event',
     );
-    expectLike(await stage.triage.edit('nobody', { payload: '' }, act), undefined, 'a stranger');
+    expectLike(await stage.triage.edit('unknown', { payload: '' }, act), undefined, 'an unknown id');
     const { items } = await stage.triage.audit({ limit: 1 });
     expectLike(items, [{ what: 'edit', subjects: [id], ...act }], 'the audit log');
     const nameless = stage.triage.edit(id, { payload: '' }, { who: 'ada', why: ' ' });
@@ -173,8 +173,8 @@ export const triageChecks: readonly Check[] = [
     const id = stage.name('event');
     await stage.triage.put([stage.newlyParked(id)]);
     const nameless = stage.triage.discard([id], { who: '', why: 'x' });
-    await expectRejection(nameless, 'HOLDFAST_TRIAGE_NO_REASON', 'a discard by nobody');
-    expectLike(await stage.triage.discard([id, 'nobody'], act), [true, false], 'the discard');
+    await expectRejection(nameless, 'HOLDFAST_TRIAGE_NO_REASON', 'a discard without a person');
+    expectLike(await stage.triage.discard([id, 'unknown'], act), [true, false], 'the discard');
     expectLike(await stage.triage.discard([id], act), [false], 'only once');
     expectLike(await stage.triage.get(id), { status: 'discarded', discarded: act }, 'it is still there');
     expectLike(await stage.triage.restore([id], act), [true], 'the undo');
@@ -239,7 +239,7 @@ export const triageChecks: readonly Check[] = [
     expectLike(await mine(), [], 'gone');
   }),
 
-  check('finds text whatever its case, and takes signs for what they are', [], async (stage) => {
+  check('finds text in any case, and takes special characters literally', [], async (stage) => {
     const [wanted, other] = [stage.name('event'), stage.name('event')];
     const error = errorNote(new Error('Ёлка: 100%'));
     await stage.triage.put([
@@ -256,7 +256,7 @@ export const triageChecks: readonly Check[] = [
     }
   }),
 
-  check('keeps for ever what is to be kept so', [], async (stage) => {
+  check('keeps events without an end if told so', [], async (stage) => {
     const id = stage.name('event');
     await stage.triage.put([stage.newlyParked(id, { keepMs: Infinity })]);
     expectLike(await stage.triage.keep([id], Infinity, act), [true], 'kept');

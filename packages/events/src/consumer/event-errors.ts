@@ -44,7 +44,7 @@ export class ConsumerStoppedError extends HoldfastError {
 /** An event was being handled each time a process died. */
 export class CrashedError extends HoldfastError {
   constructor(deaths: number) {
-    super('HOLDFAST_CRASHED', `it was in hand ${deaths} times when a process died`);
+    super('HOLDFAST_CRASHED', `it was being handled ${deaths} times when a process died`);
     this.stack = '';
   }
 }
