@@ -4,8 +4,6 @@ import { signalSender } from './signal-sender.ts';
 
 export type {
   CallOptions,
-  Fetch,
-  FetchInput,
   FetchOptions,
   HoldfastFetch,
   HoldfastRequestInit,
@@ -13,6 +11,7 @@ export type {
 } from './fetch.ts';
 export type { Announce } from './holdfast-header.ts';
 export type { Idempotency, KeyedRequest } from './idempotency-key.ts';
+export type { Fetch, FetchInput } from './sender.ts';
 
 /** Makes a `fetch` that retries safely, with the `fetch` of the browser. */
 export function createFetch(options: FetchOptions = {}): HoldfastFetch {

@@ -117,13 +117,15 @@ function processed(judged: Judgement | OutcomeClass | undefined): Judgement {
   return { ...asJudgement(judged ?? 'fatal'), unprocessed: false };
 }
 
-/** Code and message of an error and its causes; none where a getter throws. */
+/** Code and message of an error and its causes, up to one whose getters throw. */
 function detailsOf(error: unknown): { code: unknown; message: string }[] {
+  const details: { code: unknown; message: string }[] = [];
   try {
-    return causesOf(error).map(({ code, message }) => ({ code, message: String(message) }));
+    for (const { code, message } of causesOf(error)) details.push({ code, message: String(message) });
   } catch {
-    return [];
+    // The details that were read before are enough.
   }
+  return details;
 }
 
 /** The server refused the HTTP/2 stream before it processed the request. */

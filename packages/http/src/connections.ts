@@ -5,8 +5,8 @@ import { type AbortListener, type Attempt, offAbort, onAbort } from 'holdfast/ma
 import './save-global-dispatcher.ts';
 import { Agent, type Dispatcher, fetch as undiciFetch } from 'undici';
 import { noteFailed } from './classify-response.ts';
-import type { Fetch, Sender } from './fetch.ts';
 import { hasPlainGlobalDispatcher } from './global-dispatcher.ts';
+import type { Fetch, Sender } from './sender.ts';
 import { signalSender } from './signal-sender.ts';
 import { isUndici7Handler, overHttp1, wrapHandler } from './undici7-handler.ts';
 

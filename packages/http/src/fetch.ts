@@ -40,6 +40,7 @@ import { type Idempotency, isRepeatable, keyField, keyMaker } from './idempotenc
 import { originOf } from './origin.ts';
 import { headerIn, type OutgoingHeaders, pairsOf, withHeaders } from './outgoing-headers.ts';
 import { requestTraits } from './request-traits.ts';
+import type { Fetch, FetchInput, Sender } from './sender.ts';
 import { UnreadResponse } from './unread-response.ts';
 
 /** The members of a policy that are used here: a policy with any parts will do. */
@@ -102,32 +103,11 @@ export const fetchFields = {
   fetch: callback<Fetch>(),
 };
 
-export type FetchInput = Parameters<typeof globalThis.fetch>[0];
-export type Fetch = (input: FetchInput, init?: RequestInit) => Promise<Response>;
-
 /** A `fetch` that retries. */
 export interface HoldfastFetch {
   (input: FetchInput, init?: HoldfastRequestInit): Promise<Response>;
   readonly policy: Runner;
   /** Closes the connections of this `fetch` when their responses have ended. */
-  close(): Promise<void>;
-}
-
-/** How one attempt is sent. */
-export interface Sender {
-  /**
-   * Resolves with what `arrived` gives, which gets the response as soon as its head has come. The signal `caller` aborts the
-   * body as well; the attempt's own signal must not. `isFresh`: use a new connection.
-   */
-  send(
-    input: FetchInput,
-    init: RequestInit | undefined,
-    context: Context,
-    caller: AbortSignal | undefined,
-    holdfastHeader: string | undefined,
-    isFresh: boolean,
-    arrived: (response: Response) => Response,
-  ): Promise<Response>;
   close(): Promise<void>;
 }
 

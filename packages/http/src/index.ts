@@ -4,10 +4,11 @@ import { type ConnectionOptions, connectionFields, senderOf } from './connection
 import { type FetchOptions as AnyFetchOptions, fetchFields, fetchOver, type HoldfastFetch } from './fetch.ts';
 
 export type { ClassifyOptions, ResponseHead } from './classify-response.ts';
-export type { CallOptions, Fetch, FetchInput, HoldfastFetch, HoldfastRequestInit, Runner } from './fetch.ts';
+export type { CallOptions, HoldfastFetch, HoldfastRequestInit, Runner } from './fetch.ts';
 export type { Announce } from './holdfast-header.ts';
 export type { Idempotency, KeyedRequest } from './idempotency-key.ts';
 export { type InterceptorOptions, retryInterceptor } from './interceptor.ts';
+export type { Fetch, FetchInput } from './sender.ts';
 
 export interface FetchOptions extends AnyFetchOptions, ConnectionOptions {}
 

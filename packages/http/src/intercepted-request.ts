@@ -206,35 +206,35 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   }
 
   /** The end of the fast path: a good response to the first attempt. True: the caller gets it. */
-  tryAcceptFast(sent: AttemptHandler, status: number): boolean {
+  tryAcceptFast(attemptHandler: AttemptHandler, status: number): boolean {
     const { plan, first } = this;
     if (!first || this.machine || status >= 400 || plan.judgesValues >= 2 || !this.settings.trustsStatus)
       return false;
-    sent.isInFlight = false;
+    attemptHandler.isInFlight = false;
     settleSuccess(first, ok);
-    this.commit(sent);
+    this.commit(attemptHandler);
     return true;
   }
 
   /** The head of a response has come. True: the caller gets it. */
-  responded(sent: AttemptHandler, head: ResponseHead): boolean {
-    const step = this.settled(sent, { ok: true, value: head });
+  responded(attemptHandler: AttemptHandler, head: ResponseHead): boolean {
+    const step = this.settled(attemptHandler, { ok: true, value: head });
     if (step === undefined) return false;
     if (step === DONE || (step === STOP && this.work.result === head)) {
-      this.commit(sent);
+      this.commit(attemptHandler);
       return true;
     }
     this.perform(step);
     return false;
   }
 
-  failed(sent: AttemptHandler, error: Error): void {
-    if (sent === this.committed) {
+  failed(attemptHandler: AttemptHandler, error: Error): void {
+    if (attemptHandler === this.committed) {
       this.bodyFailed(error);
       return;
     }
-    noteFailed(error, sent.hasStarted, sent.wasRedirected);
-    const step = this.settled(sent, { ok: false, error });
+    noteFailed(error, attemptHandler.hasStarted, attemptHandler.wasRedirected);
+    const step = this.settled(attemptHandler, { ok: false, error });
     if (step !== undefined) this.perform(step);
   }
 
@@ -286,26 +286,27 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
 
   private send(attempt: GuardedAttempt): void {
     const before = this.latest;
-    const sent = new AttemptHandler(this, attempt);
+    const attemptHandler = new AttemptHandler(this, attempt);
     // The response that was held is not needed: an attempt follows.
     if (before) this.discardSettled();
     if (this.isListening) this.unlisten();
     this.hedgeTwin = before;
-    this.latest = sent;
+    this.latest = attemptHandler;
     const { reporter } = this.plan;
     try {
       const request = attemptRequest(this.request, this.key, this.header, attempt);
-      if (reporter?.isHeard()) reporter.enter(this.work, attempt, () => this.dispatch(request, sent));
-      else this.dispatch(request, sent);
+      if (reporter?.isHeard())
+        reporter.enter(this.work, attempt, () => this.dispatch(request, attemptHandler));
+      else this.dispatch(request, attemptHandler);
     } catch (error) {
-      sent.onResponseError(undefined, error as Error);
+      attemptHandler.onResponseError(undefined, error as Error);
     }
   }
 
   /** The step after an attempt; undefined when the work no longer waits for it. */
-  private settled(sent: AttemptHandler, outcome: Outcome): Step | undefined {
-    sent.isInFlight = false;
-    const step = stepAfter(this.work, this, sent.attempt, outcome);
+  private settled(attemptHandler: AttemptHandler, outcome: Outcome): Step | undefined {
+    attemptHandler.isInFlight = false;
+    const step = stepAfter(this.work, this, attemptHandler.attempt, outcome);
     this.abortAbandoned();
     return step;
   }
@@ -316,12 +317,12 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     if (this.hedgeTwin?.attempt.abandoned) this.hedgeTwin.abort();
   }
 
-  private commit(sent: AttemptHandler): void {
+  private commit(attemptHandler: AttemptHandler): void {
     const { machine } = this;
     this.finish();
-    this.committed = sent;
+    this.committed = attemptHandler;
     if (this.hedgeTwin) this.discardSettled();
-    if (this.isPaused) sent.controller?.pause();
+    if (this.isPaused) attemptHandler.controller?.pause();
     if (machine?.stop) recordEnding(machine.result, { story: machine.story, serial: machine.serial });
   }
 
@@ -370,8 +371,9 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
 
   /** Discards held responses that the caller does not get. */
   private discardSettled(): void {
-    for (const sent of [this.latest, this.hedgeTwin]) {
-      if (sent && sent !== this.committed && !sent.isInFlight) sent.discard();
+    for (const attemptHandler of [this.latest, this.hedgeTwin]) {
+      if (attemptHandler && attemptHandler !== this.committed && !attemptHandler.isInFlight)
+        attemptHandler.discard();
     }
   }
 

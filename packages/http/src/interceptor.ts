@@ -67,13 +67,13 @@ export function retryInterceptor(
     };
 }
 
-/** By default only inside an ambient context, where patience and priority are inherited: elsewhere the header says too little. */
+/** By default only inside an ambient context, to pass on what is inherited: below other clients the header is noise. */
 function announceRule(announce: Announce | undefined): InterceptorSettings['announces'] {
   if (announce === undefined) return (_origin, ambient) => ambient !== undefined;
   return announceFilter(announce, undefined);
 }
 
-/** undici cannot pass on the value of a fallback or a cache, and `mode` needs a call that it can run unprotected. */
+/** undici cannot pass on the value of a fallback or a cache, and with `mode: observe` no machine drives the request. */
 function assertNoLayers({ plan }: Runner): void {
   if (plan.layers.length === 0) return;
   throw new OptionsError(

@@ -1,5 +1,5 @@
-import type { Fetch, FetchInput, Sender } from './fetch.ts';
 import { type OutgoingHeaders, withHeaders } from './outgoing-headers.ts';
+import type { Fetch, FetchInput, Sender } from './sender.ts';
 
 /** Sends with any `fetch`, and aborts attempts through a signal. */
 export function signalSender(send: Fetch): Sender {

@@ -1,8 +1,9 @@
 import type { Request, RequestHandler } from 'express';
 import { type Clock, systemClock } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { readTable } from 'holdfast/fields';
 import { attachedExchange } from './exchange.ts';
 import { NodeExchange } from './node/node-exchange.ts';
+import { clockField } from './option-fields.ts';
 import { orderParts, type Part, runParts } from './part.ts';
 
 export { contextOf } from './exchange.ts';
@@ -14,8 +15,7 @@ export function guard(
   environment: { readonly clock?: Clock | undefined } = {},
 ): RequestHandler {
   const ordered = orderParts(parts);
-  refuseUnknown({ clock: true }, environment, 'guard.');
-  const { clock = systemClock } = environment;
+  const { clock = systemClock } = readTable({ clock: clockField }, environment, 'guard.');
   return (request, response, next) => {
     const made = attachedExchange(request) as ExpressExchange | undefined;
     const exchange = made ?? new ExpressExchange(request, response, clock);

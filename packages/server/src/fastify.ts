@@ -1,9 +1,10 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest, RegisterOptions } from 'fastify';
 import { type Clock, systemClock } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { anything, readTable, word } from 'holdfast/fields';
 import { attachedExchange, exchangeFactory, exchangeKey, type RequestBody, tooLarge } from './exchange.ts';
 import { NodeExchange } from './node/node-exchange.ts';
+import { clockField } from './option-fields.ts';
 import { type FastPathRequest, orderParts, type Part, runParts } from './part.ts';
 import type { PlainResponse, ResponseHeaders } from './response.ts';
 
@@ -16,7 +17,11 @@ export interface FastifyGuardOptions {
   readonly clock?: Clock | undefined;
 }
 
-const known: Readonly<Record<keyof FastifyGuardOptions, true>> = { parts: true, at: true, clock: true };
+const fields = {
+  parts: anything<readonly Part[]>(),
+  at: word('onRequest', 'onRequest', 'preHandler'),
+  clock: clockField,
+};
 
 /** A plugin for Fastify 5: the parts stand before the routes of the scope in which it is registered. */
 export function guard(
@@ -37,8 +42,7 @@ export function guard(
 function addHooks(app: FastifyInstance, options: FastifyGuardOptions): void {
   // Fastify puts its own options beside those of the plugin.
   const { prefix, logLevel, logSerializers, ...ours } = options as FastifyGuardOptions & RegisterOptions;
-  refuseUnknown(known, ours, 'guard.');
-  const { at = 'onRequest', clock = systemClock } = options;
+  const { at, clock = systemClock } = readTable(fields, ours, 'guard.');
   const ordered = orderParts(options.parts);
   const early = ordered.filter(({ bodyMax }) => bodyMax === undefined);
   const late = ordered.filter(({ bodyMax }) => bodyMax !== undefined);

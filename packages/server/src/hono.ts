@@ -1,11 +1,12 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Clock, systemClock } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { readTable } from 'holdfast/fields';
 import type { Context, MiddlewareHandler } from 'hono';
 import { attachExchange, attachedExchange, type RequestBody, tooLarge } from './exchange.ts';
 import { linesOf } from './node/node-exchange.ts';
 import { isClosed, onResponseEnd } from './node/response-end.ts';
+import { clockField } from './option-fields.ts';
 import { enterAll, orderParts, type Part } from './part.ts';
 import { toResponse } from './response.ts';
 import { WebExchange } from './web.ts';
@@ -18,8 +19,7 @@ export function guard(
   environment: { readonly clock?: Clock | undefined } = {},
 ): MiddlewareHandler {
   const ordered = orderParts(parts);
-  refuseUnknown({ clock: true }, environment, 'guard.');
-  const { clock = systemClock } = environment;
+  const { clock = systemClock } = readTable({ clock: clockField }, environment, 'guard.');
   return (context, next) => {
     const made = attachedExchange(context) as HonoExchange | undefined;
     const exchange = made ?? new HonoExchange(context, clock);

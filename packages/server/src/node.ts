@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Clock, systemClock } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { callback, readTable } from 'holdfast/fields';
 import { attachedExchange } from './exchange.ts';
 import { sendResponse } from './node/held-response.ts';
 import { NodeExchange } from './node/node-exchange.ts';
+import { clockField } from './option-fields.ts';
 import { orderParts, type Part, runParts } from './part.ts';
 
 export { contextOf } from './exchange.ts';
@@ -17,7 +18,7 @@ export interface NodeGuardOptions {
   readonly onError?: ((error: unknown, request: IncomingMessage) => void) | undefined;
 }
 
-const known: Readonly<Record<keyof NodeGuardOptions, true>> = { clock: true, onError: true };
+const fields = { clock: clockField, onError: callback<NonNullable<NodeGuardOptions['onError']>>() };
 
 /** A handler for `http.createServer` with the parts before it. */
 export function guard(
@@ -26,8 +27,7 @@ export function guard(
   options: NodeGuardOptions = {},
 ): (request: IncomingMessage, response: ServerResponse) => void {
   const ordered = orderParts(parts);
-  refuseUnknown(known, options, 'guard.');
-  const { clock = systemClock, onError = warn } = options;
+  const { clock = systemClock, onError = warn } = readTable(fields, options, 'guard.');
   return (request, response) => {
     const made = attachedExchange(request) as NodeExchange | undefined;
     const exchange = made ?? new NodeExchange(request, response, clock);

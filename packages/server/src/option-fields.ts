@@ -1,3 +1,4 @@
+import type { Clock } from 'holdfast';
 import type { Field } from 'holdfast/fields';
 import type { Peers } from './address.ts';
 
@@ -9,6 +10,8 @@ export const methodField: Field<string, string> = {
 
 /** Made by `peers()`; a plain list of networks is refused. */
 export const peersField: Field<Peers, Peers> = objectWith('what peers("10.0.0.0/8") gives', 'has');
+
+export const clockField: Field<Clock, Clock> = objectWith('a Clock', 'now');
 
 /** An object that has the function `name`. */
 export function objectWith<T>(kind: string, name: keyof T & string): Field<T, T> {

@@ -9,8 +9,8 @@ const own = 'urn:holdfast:problem:';
 const problems = {
   'quota-exceeded': [429, 'safe', 'The quota is used up.'],
   'temporary-reduced-capacity': [503, 'safe', 'The server has no capacity for this request now.'],
-  'patience-spent': [504, 'safe', 'The caller would be gone before this request could be answered.'],
-  'too-slow': [504, 'unknown', 'The request was not answered within the time that the caller waits.'],
+  'patience-spent': [504, 'safe', 'The patience of the caller is spent.'],
+  'too-slow': [504, 'unknown', 'The response took longer than the patience of the caller.'],
   'key-missing': [400, 'never', 'This request needs an Idempotency-Key.'],
   'key-invalid': [400, 'never', 'The Idempotency-Key must be one string of 1 to 255 visible characters.'],
   'key-reused': [422, 'never', 'This Idempotency-Key was used for another request.'],
@@ -24,7 +24,7 @@ const problems = {
   'too-many-keys': [429, 'safe', 'There are too many live keys of this caller.'],
   'scope-unknown': [403, 'never', 'The scope of this Idempotency-Key is unknown.'],
   'content-too-large': [413, 'never', 'A request with an Idempotency-Key may not be this long.'],
-  'store-unavailable': [503, 'safe', 'Whether this request was processed before cannot be told now.'],
+  'store-unavailable': [503, 'safe', 'The store of Idempotency-Keys is unavailable.'],
 } as const satisfies Record<string, readonly [status: number, retry: Retry, title: string]>;
 
 export type ProblemName = keyof typeof problems;

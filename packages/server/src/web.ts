@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { readTable } from 'holdfast/fields';
 import { Exchange, type RequestBody, type RequestContext, tooLarge } from './exchange.ts';
+import { clockField } from './option-fields.ts';
 import { enterAll, orderParts, type Part } from './part.ts';
 import { clientClosedRequest } from './problem.ts';
 import { type PlainResponse, toResponse } from './response.ts';
@@ -28,8 +29,7 @@ export function guardWeb<Tx = unknown>(
   environment: { readonly clock?: Clock | undefined } = {},
 ): (request: Request, info?: WebRequestInfo) => Promise<Response> {
   const ordered = orderParts(parts);
-  refuseUnknown({ clock: true }, environment, 'guardWeb.');
-  const { clock = systemClock } = environment;
+  const { clock = systemClock } = readTable({ clock: clockField }, environment, 'guardWeb.');
   return (request, info = {}) => {
     const exchange = new WebExchange(request, info, clock);
     return serveWeb(ordered, exchange, () =>

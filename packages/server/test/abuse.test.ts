@@ -47,7 +47,7 @@ describe('1. replay across tenants', () => {
 
   test('an option that says whose keys they are is demanded', () => {
     expect(() => idempotency({ ledger: memoryEngine().ledger } as IdempotencyOptions)).toThrow(
-      'idempotency.scope: expected a function that tells whose key it is, or "public", got undefined',
+      'idempotency.scope: expected a function that gives the owner of the key, or "public", got undefined',
     );
   });
 });

@@ -1,18 +1,9 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type Clock, later, sleep, systemClock } from 'holdfast';
-import {
-  anything,
-  callback,
-  duration,
-  flag,
-  list,
-  readTable,
-  refuseUnknown,
-  type SpecOf,
-} from 'holdfast/fields';
+import { anything, callback, duration, flag, list, readTable, type SpecOf } from 'holdfast/fields';
 import { onResponseEnd } from '../node/response-end.ts';
-import { objectWith } from '../option-fields.ts';
+import { clockField, objectWith } from '../option-fields.ts';
 import type { HealthPart } from './health.ts';
 import { withTimeout } from './with-timeout.ts';
 
@@ -48,8 +39,7 @@ export function gracefulShutdown(
   environment: { readonly clock?: Clock | undefined } = {},
 ): GracefulShutdown {
   const settings = readTable(fields, options, 'gracefulShutdown.');
-  refuseUnknown({ clock: true }, environment, 'gracefulShutdown.');
-  const { clock = systemClock } = environment;
+  const { clock = systemClock } = readTable({ clock: clockField }, environment, 'gracefulShutdown.');
   const controller = new AbortController();
   let ending: Promise<number> | undefined;
   let running = 0;

@@ -301,7 +301,11 @@ function assertScope(
   scope: unknown,
 ): asserts scope is 'public' | ((exchange: Exchange) => string | undefined) {
   if (scope === 'public' || typeof scope === 'function') return;
-  throw new OptionsError('idempotency.scope', scope, 'a function that tells whose key it is, or "public"');
+  throw new OptionsError(
+    'idempotency.scope',
+    scope,
+    'a function that gives the owner of the key, or "public"',
+  );
 }
 
 function assertReplayable(name: string): string {
