@@ -30,7 +30,7 @@ function brokenSettle(
   }));
 }
 
-/** The lease of whoever has the event now. */
+/** The current lease of the event. */
 function stolen(storage: MemoryStorage, { topic, id, token }: Lease): Lease {
   return { topic, id, token: storage.topics.get(topic)?.rows.get(id)?.lease?.token ?? token };
 }

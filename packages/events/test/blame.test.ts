@@ -39,7 +39,7 @@ describe('a poison event', () => {
     const { service, calls, pass, start, publish, charges, parked, triage } = await outageStage();
     const isPoison = (id: string) => id === idOf(0);
     service.isDown = true;
-    // Another caller has opened the breaker: nothing has been paid for.
+    // Another caller has opened the breaker: no attempt has been counted.
     const orders = await start({ concurrency: 1, isPoison, policy: { attempts: 3 } });
     await orders.openBreaker();
     await publish(1);
@@ -51,12 +51,12 @@ describe('a poison event', () => {
     await publish(5, 0, 1);
     await pass('5m');
     expect(await parked()).toEqual({ [idOf(0)]: exhausted });
-    // Two more, and the last of the free ones.
+    // Two more, and the last probe that was not counted at first.
     expect(calls.slice(before).filter(isPoison).length).toBe(2);
     expect((await triage.get(idOf(0)))!.diagnosis.story.length).toBe(3);
   });
 
-  test('that was found out while others succeeded is parked after its attempts, although it is alone then', async () => {
+  test('that failed while others succeeded is parked after its attempts, even if it is the only event then', async () => {
     const { calls, done, pass, start, publish, parked } = await outageStage();
     const isPoison = (id: string) => id === idOf(0);
     await start({ isPoison, concurrency: 1 });
@@ -67,7 +67,7 @@ describe('a poison event', () => {
     expect(done.length).toBe(9);
   });
 
-  test('that is alone is parked soon after another event has succeeded', async () => {
+  test('that is the only event is parked soon after another event has succeeded', async () => {
     const { pass, start, publish, parked } = await outageStage();
     await start({ isPoison: (id) => id === idOf(0) });
     await publish(1);
@@ -106,7 +106,7 @@ describe('a poison event', () => {
     expect(breaker()).toBe('closed');
   });
 
-  test('lets its key go when holdFor is over, although nobody knows whose fault it is', async () => {
+  test('releases its key when holdFor is over, even if it may be an outage', async () => {
     const { done, pass, start, publish, parked } = await outageStage();
     await start({ isPoison: (id) => id === idOf(0), holdFor: '10m', policy: { attempts: 20 } });
     await publish(8, 1);
@@ -176,7 +176,7 @@ describe('probes', () => {
     }
   });
 
-  test('that fail are told of, with the error', async () => {
+  test('that fail are reported, with the error', async () => {
     const { service, pass, start, publish } = await outageStage();
     const told: EventNotice[] = [];
     onTestFinished(subscribeEvents((notice) => told.push(notice)));

@@ -3,18 +3,18 @@ import { policy } from 'holdfast';
 import { seededRandom } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
 import { service, titled } from '../../../scripts/services/service.ts';
-import { type Ground, postgresGround, sqliteGround } from './grounds.ts';
+import { postgresStore, type SharedStore, sqliteStore } from './shared-stores.ts';
 import { act, down } from './stage.ts';
 
 const postgres = await service('postgres');
 const waiting = { timeout: 30_000, interval: 10 };
 
-function engines(name: string, isMissing: boolean, ground: () => Promise<Ground>): void {
+function engines(name: string, isMissing: boolean, createStore: () => Promise<SharedStore>): void {
   describe.skipIf(isMissing)(name, () => {
     test('two processes, failing handlers, a stop in the middle: nothing lost, effects once, order kept', {
       timeout: 60_000,
     }, async () => {
-      const { open, write, effects } = await ground();
+      const { open, write, effects } = await createStore();
       const first = await open();
       const total = 2000;
       const draft = (index: number) => ({ id: `e${index}`, key: `k${index % 40}`, payload: index });
@@ -65,7 +65,7 @@ function engines(name: string, isMissing: boolean, ground: () => Promise<Ground>
     });
 
     test('what is published is handled at once, without waiting for a poll', async () => {
-      const engine = await (await ground()).open();
+      const engine = await (await createStore()).open();
       const handled: unknown[] = [];
       const made = consumer({
         engine,
@@ -84,7 +84,7 @@ function engines(name: string, isMissing: boolean, ground: () => Promise<Ground>
     });
 
     test('a replay is heard of when its events succeed', async () => {
-      const engine = await (await ground()).open();
+      const engine = await (await createStore()).open();
       let isFixed = false;
       const made = consumer({
         engine,
@@ -112,7 +112,7 @@ function engines(name: string, isMissing: boolean, ground: () => Promise<Ground>
     test('an outage of many probes costs no event anything, and keeps the order of keys', {
       timeout: 60_000,
     }, async () => {
-      const { open, write, effects } = await ground();
+      const { open, write, effects } = await createStore();
       const engine = await open();
       const name = `payment of ${engine.name} ${process.pid}`;
       const payment = policy({ name, attempts: 1, retryOn: 'any', breaker: { openFor: ['10ms', '20ms'] } });
@@ -157,7 +157,7 @@ function engines(name: string, isMissing: boolean, ground: () => Promise<Ground>
     });
 
     test('lets go of the thread, however much there is to do', async () => {
-      const engine = await (await ground()).open();
+      const engine = await (await createStore()).open();
       const orders = producer({ engine, topic: 'orders' });
       for (let batch = 0; batch < 10; batch++) {
         await orders.publishAll(Array.from({ length: 1000 }, () => ({ payload: 1 })));
@@ -175,7 +175,7 @@ function engines(name: string, isMissing: boolean, ground: () => Promise<Ground>
   });
 }
 
-engines('on SQLite', false, sqliteGround);
+engines('on SQLite', false, sqliteStore);
 engines(titled('on PostgreSQL', postgres), postgres.missing !== undefined, () =>
-  postgresGround(postgres.missing === undefined ? postgres.url : ''),
+  postgresStore(postgres.missing === undefined ? postgres.url : ''),
 );

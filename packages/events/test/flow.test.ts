@@ -71,7 +71,7 @@ describe('concurrency', () => {
     expect(orders.state().running).toBe(7);
   });
 
-  test('large events are in hand a few at a time, and none waits for a poll', async () => {
+  test('large events are leased a few at a time, and none waits for a poll', async () => {
     const { clock, open, publish, handled } = stage();
     let inHand = 0;
     let most = 0;
@@ -214,7 +214,7 @@ describe('leases', () => {
     expect([handled, await left()]).toEqual([['a'], []]);
   });
 
-  test('one that is lost aborts the signal, and its late answer changes nothing', async () => {
+  test('a lost lease aborts the signal, and its late result changes nothing', async () => {
     const { clock, storage, open, publish, left } = stage();
     const reasons: unknown[] = [];
     const orders = await open({
@@ -229,7 +229,7 @@ describe('leases', () => {
     });
     await publish({ id: 'a' });
     await clock.advance('100ms');
-    // Another process comes to think that this one is dead.
+    // Another process takes this one for dead.
     const row = storage.topics.get('orders')!.rows.get('a')!;
     row.lease = undefined;
     row.suspect = true;
@@ -276,7 +276,7 @@ test('what waits behind an event whose lease was lost is given back, not run in 
 });
 
 describe('suspects', () => {
-  test('are left to others for a while when somebody takes long, and the rest flows', async () => {
+  test('are left to other processes when a handler takes long, and other events are handled', async () => {
     const { clock, storage, open, publish, handled } = stage();
     await open({
       concurrency: 2,
@@ -380,7 +380,7 @@ describe('stop', () => {
     expect(other.state().status).toBe('stopped');
   });
 
-  test('is nothing much for one that never started', async () => {
+  test('resolves at once for a consumer that never started', async () => {
     const { engine, clock } = stage();
     const orders = consumer({ engine, topic: 'orders', clock, handler: () => {} });
     await orders.stop();
@@ -556,7 +556,7 @@ describe('a handler', () => {
     ]);
   });
 
-  test('is told by its signal when its time is over', async () => {
+  test('gets an aborted signal when its time is over', async () => {
     const { clock, open, publish, parked } = stage();
     await open({
       attemptTimeout: '2s',
@@ -627,7 +627,7 @@ describe('a store that fails', () => {
   });
 });
 
-test('tells of everything that happens, to those who listen', async () => {
+test('reports everything that happens to listeners', async () => {
   const { clock, open, publish } = stage();
   const types: string[] = [];
   onTestFinished(subscribeEvents(({ type }) => types.push(type)));
@@ -652,8 +652,8 @@ test('tells of everything that happens, to those who listen', async () => {
   ]);
 });
 
-describe('what a handler does to consumers is done in nobody’s name', () => {
-  test('one that rings a doorbell hands its patience, key and signal to no other event', async () => {
+describe('what a handler does to consumers does not inherit its context', () => {
+  test('a doorbell that it rings hands its patience, key and signal to no other event', async () => {
     const { clock, engine, broker, open, publish } = stage();
     await broker.declare('mails');
     const seen: unknown[] = [];
@@ -675,7 +675,7 @@ describe('what a handler does to consumers is done in nobody’s name', () => {
     await stopping;
   });
 
-  test('one that waits for the end of its own consumer is given back', async () => {
+  test('an event whose handler awaits the stop of its own consumer is returned', async () => {
     const { clock, open, publish, left } = stage();
     const orders: Consumer = await open({ grace: '1s', handler: () => orders.stop() as never });
     await publish({ id: 'a' });

@@ -203,7 +203,7 @@ describe('4. an event that took the process down is not run together with others
       expect([id, await whereIs(id)]).toEqual([id, 'done']);
   });
 
-  /** Leaves so many suspects behind: a process died with them in hand. */
+  /** Leaves suspects behind: a process died while it handled them. */
   async function suspects(count: number, { boot, publish, clock }: ReturnType<typeof world>): Promise<void> {
     await publish(...Array.from({ length: count }, (_, index) => ({ id: `suspect ${index}` })));
     const dying = boot({ concurrency: count, handler: () => new Promise<never>(() => {}) });
@@ -250,7 +250,7 @@ describe('4. an event that took the process down is not run together with others
     await orders.consumer.start();
     const begunAt = clock.now();
     for (let count = 0; orders.consumer.state().counters.succeeded < 140; count++) {
-      // Each of these rings at a consumer that has a suspect in hand.
+      // Each of these rings at a consumer that runs a suspect.
       if (count < 100) await publish({ id: `other ${count}` });
       await clock.advance(ms / 2);
     }
@@ -258,7 +258,7 @@ describe('4. an event that took the process down is not run together with others
     await orders.consumer.stop();
   });
 
-  test('also not with what other consumers of the process have in hand', async () => {
+  test('also not together with events of other consumers of the process', async () => {
     const { clock, boot, publish, storage } = world();
     const { broker } = memoryEngine({ clock, storage });
     await broker.declare('mails');

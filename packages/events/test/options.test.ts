@@ -94,7 +94,7 @@ test('a consumer that was stopped says so when it is started again', async () =>
   expect(never.state().status).toBe('stopped');
 });
 
-test('a producer, a rebuild, an answer and the controls refuse what they cannot use', async () => {
+test('a producer, a rebuild, a handler result and the controls refuse wrong values', async () => {
   expect(() => producer({ engine, topic: 'orders', schema: {} as never })).toThrow(
     'schema: expected a schema',
   );

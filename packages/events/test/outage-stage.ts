@@ -83,7 +83,7 @@ export interface StartOptions extends Partial<ConsumerOptions> {
   readonly handle?: (event: HandledEvent, pay: () => Promise<void>) => unknown;
 }
 
-/** Consumers of `orders` whose handlers call a payment service that can be away. */
+/** Consumers of `orders` whose handlers call a payment service that can be down. */
 export async function outageStage(store: Store = 'memory') {
   const { clock, open, pass } = await worlds[store]();
   const engine = await open();
@@ -138,7 +138,7 @@ export async function outageStage(store: Store = 'memory') {
     return Object.assign(made, { die: life.end, openBreaker });
   }
 
-  /** `keys`: so many, in turn; 0: the topic keeps no order. */
+  /** `keys`: the number of keys, used in turn; 0: the topic keeps no order. */
   async function publish(count: number, keys = 0, first = 0): Promise<void> {
     await broker.declare('orders', { ordering: keys > 0 ? 'key' : 'none' });
     const events = Array.from({ length: count }, (_, index) => ({
@@ -149,13 +149,13 @@ export async function outageStage(store: Store = 'memory') {
     await broker.publish('orders', events);
   }
 
-  /** What each waiting event has been charged: `attempts + snoozes`. */
+  /** What was counted for each waiting event: `attempts + snoozes`. */
   async function charges(): Promise<Record<string, string>> {
     const { items } = await broker.waiting('orders', { limit: 1000 });
     return Object.fromEntries(items.map(({ id, attempts, snoozes }) => [id, `${attempts} + ${snoozes}`]));
   }
 
-  /** Of each parked event, why. */
+  /** The stop reason of each parked event. */
   async function parked(): Promise<Record<string, string>> {
     const { items } = await triage.list({ topic: 'orders' }, { limit: 1000 });
     return Object.fromEntries(items.map(({ id, stop }) => [id, stop]));
@@ -187,7 +187,7 @@ export function idsFrom(first: number, count: number): string[] {
   return Array.from({ length: count }, (_, index) => idOf(first + index));
 }
 
-/** The engine as a process sees it that can be killed: from then on nothing it asks for is done, nor answered. */
+/** The engine as a process sees it that can be killed: from then on its calls do nothing and never settle. */
 function mortal(engine: AnyEngine) {
   let isOver = false;
   const never = () => new Promise<never>(() => {});

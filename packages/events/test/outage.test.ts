@@ -28,7 +28,7 @@ describe.each<Store>(['memory', 'sqlite'])('an outage, on %s', (store) => {
         const orders = await start({ concurrency });
         service.isDown = true;
         await publish(events, keys);
-        // Until the breaker has opened attempts are paid for as always.
+        // Until the breaker has opened, attempts are counted as always.
         await pass('20s');
         expect(orders.state().status).toBe('dependency_down');
         const before = await charges();

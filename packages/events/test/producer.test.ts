@@ -28,7 +28,7 @@ describe('a producer', () => {
     expect(await broker.declare('orders')).toMatchObject({ ordering: 'key' });
   });
 
-  test('makes an id for who has none, and so repeats a publish whose answer was lost', async () => {
+  test('makes an id for an event without one, and so repeats a publish whose answer was lost', async () => {
     const { engine, clock, broker, left } = stage();
     const publish = broker.publish.bind(broker);
     vi.spyOn(broker, 'publish').mockImplementationOnce(async (topic, events) => {
@@ -43,7 +43,7 @@ describe('a producer', () => {
     expect(await left()).toHaveLength(1);
   });
 
-  test('a schema that needs a promise is refused, and what it says later harms nobody', async () => {
+  test('an asynchronous schema is refused, and its later rejection is ignored', async () => {
     const { engine, clock } = stage();
     const unheard = vi.fn();
     process.on('unhandledRejection', unheard);
@@ -57,7 +57,7 @@ describe('a producer', () => {
     expect(unheard).not.toHaveBeenCalled();
   });
 
-  test('one whose time is over takes nobody with it who shares a write', async () => {
+  test('a publish whose patience is over does not fail others that share its write', async () => {
     const { engine, clock } = stage();
     const again = policy({ attempts: 2, retryOn: 'any' }, { clock });
     const orders = producer({ engine, topic: 'orders', clock, policy: again });
@@ -69,7 +69,7 @@ describe('a producer', () => {
     expect(answers[1]).toMatchObject({ status: 'fulfilled', value: { id: 'b' } });
   });
 
-  test('one that the engine cannot store fails alone', async () => {
+  test('an event that the engine cannot store fails alone', async () => {
     const { engine, clock, broker, left } = stage();
     const publish = broker.publish.bind(broker);
     vi.spyOn(broker, 'publish').mockImplementation(async (topic, events) => {
@@ -93,7 +93,7 @@ describe('a producer', () => {
     expect(await left()).toEqual(['a ready', 'd ready']);
   });
 
-  test('what is published in one turn shares a write, in order, and each gets its own answer', async () => {
+  test('events published in one tick share a write, in order, and each publish gets its own result', async () => {
     const { engine, clock, broker, left } = stage();
     const publish = vi.spyOn(broker, 'publish');
     const orders = producer({ engine, topic: 'orders', clock });
@@ -117,7 +117,7 @@ describe('a producer', () => {
     expect(await left()).toEqual(['a ready', 'b ready', 'c ready']);
   });
 
-  test('refuses what cannot be stored where it was published, and nobody else hears of it', async () => {
+  test('refuses an event that cannot be stored, without failing other publishes', async () => {
     const { engine, clock, left } = stage();
     const orders = producer({ engine, topic: 'orders', clock, schema: z.object({ total: z.number() }) });
     const results = await Promise.allSettled([
@@ -179,7 +179,7 @@ describe('a producer', () => {
     );
   });
 
-  test('hands the patience of the surrounding work on when it is to be inherited', async () => {
+  test('inherits the patience of the surrounding run if told so', async () => {
     const { engine, clock, broker } = stage();
     const orders = producer({ engine, topic: 'orders', clock, patience: 'inherit' });
     await withAmbient({ patienceEndsAt: clock.now() + 2000 }, () => orders.publish({ id: 'a', payload: 1 }));

@@ -62,7 +62,7 @@ describe('a replay', () => {
       stage: 'done',
       counts: { selected: 40, released: 40, succeeded: 40, failedAgain: 0 },
     });
-    // The canary takes a second, and a pause may save up no more than a second's worth.
+    // The canary takes a second, and after a pause at most a second of the rate is made up for.
     expect(clock.now() - from).toBeGreaterThan(3000);
     expect(progress).toEqual(expect.arrayContaining(['canary 3', 'releasing 3', 'done 40']));
     expect(await triage.count({ status: 'resolved', topic: 'orders' })).toBe(40);
@@ -94,7 +94,7 @@ describe('a replay', () => {
     expect((await triage.audit({ limit: 5 })).items[0]).toMatchObject({ what: 'replay_stopped', who: 'bo' });
   });
 
-  test('one that was left by a process that died goes on elsewhere, and releases none twice', async () => {
+  test('a replay of a process that died is resumed by another, and releases no event twice', async () => {
     const { bug, engine, replays, run, clock, handled } = await parkedOrders(50);
     bug.isFixed = true;
     handled.length = 0;
@@ -212,7 +212,7 @@ describe('maintenance', () => {
     await upkeep.stop();
   });
 
-  test('goes on with replays that nobody runs, and sweeps what has outlived its time', async () => {
+  test('resumes replays that no process runs, and removes expired entries', async () => {
     const { clock, engine, triage, replays, bug } = await parkedOrders(10, { keepParked: '1h' });
     bug.isFixed = true;
     const { id } = await replays.begin({ filter: { ids: ['e001', 'e002'] }, canary: 0 }, act);
@@ -254,7 +254,7 @@ describe('maintenance whose clock or store is wrong', () => {
     await upkeep.stop();
   });
 
-  test('makes the next round after one that failed, and stops, also where nobody asked to be told', async () => {
+  test('makes the next round after one that failed, and stops, also without onError', async () => {
     const { clock, engine } = await parkedOrders(0);
     const failures: unknown[] = [];
     const onFailure = (error: unknown) => failures.push(error);
@@ -318,7 +318,7 @@ describe('maintenance whose clock or store is wrong', () => {
 });
 
 describe('where the parking lot is a topic', () => {
-  test('parked events are brought into a triage, with their diagnosis, and replays are told to it', async () => {
+  test('parked events are copied into a triage, with their diagnosis, and replays are reported to it', async () => {
     const { clock, broker, engine } = stage();
     const elsewhere = memoryEngine({ clock });
     const diagnosis = {
@@ -427,7 +427,7 @@ describe('a rebuild', () => {
     expect(seen).toEqual(['a', 'b', 'c']);
   });
 
-  test('that was killed leaves no event out: the one that it had in hand is waited for', async () => {
+  test('that was killed leaves no event out: it waits for the one that was being handled', async () => {
     const { clock, engine, open, publish } = stage();
     await open({ keepSettled: '1d' });
     await publish({ id: 'a' }, { id: 'b' });

@@ -17,7 +17,7 @@ describe('an event is done', () => {
     expect(orders.state().counters).toMatchObject({ attempts: 2, succeeded: 2, dlqRate: 0 });
   });
 
-  test('whatever else an arrow function happens to return', async () => {
+  test('whatever other value an arrow function returns by accident', async () => {
     const { clock, open, publish, left } = stage();
     await open({ handler: (() => ({ kind: 'park', rows: 1 })) as never });
     await publish({ id: 'a' });
@@ -68,7 +68,7 @@ describe('an event is done', () => {
 });
 
 describe('an event is tried again', () => {
-  test('when what is thrown may pass, six times in all, then it is parked with its story', async () => {
+  test('when the error is transient, six times in all, then it is parked with its story', async () => {
     const { clock, open, publish, handled, parked, left } = stage();
     const orders = await open({
       handler: () => {
@@ -197,8 +197,8 @@ describe('an event is tried again', () => {
   });
 });
 
-describe('an event is put off', () => {
-  test('at no cost of an attempt', async () => {
+describe('an event is snoozed', () => {
+  test('without counting an attempt', async () => {
     const { clock, open, publish, left } = stage();
     const seen: number[][] = [];
     await open({
@@ -217,7 +217,7 @@ describe('an event is put off', () => {
     expect(await left()).toEqual([]);
   });
 
-  test('only so often: then it costs attempts, and ends', async () => {
+  test('at most snoozesMax times: then attempts are counted, and it is parked', async () => {
     const { clock, open, publish, parked, handled } = stage();
     await open({ snoozesMax: 3, policy: { attempts: 2 }, handler: () => snooze('1s') });
     await publish({ id: 'a' });
@@ -228,7 +228,7 @@ describe('an event is put off', () => {
 });
 
 describe('an event leaves', () => {
-  test('for the parking lot when nobody knows what was thrown', async () => {
+  test('for the parking lot when the error is unknown', async () => {
     const { clock, open, publish, parked } = stage();
     const cause = new Error('the cause');
     await open({
@@ -315,7 +315,7 @@ describe('an event leaves', () => {
   });
 });
 
-describe('an event that nobody waits for', () => {
+describe('an event whose patience is over', () => {
   test('is parked and not handled', async () => {
     const { clock, open, publish, parked, handled } = stage();
     await publish({ id: 'a', patienceMs: 1000 });
@@ -329,7 +329,7 @@ describe('an event that nobody waits for', () => {
     });
   });
 
-  test('is not tried again when the wait would be longer than the customer', async () => {
+  test('is not retried when the delay would be longer than the patience', async () => {
     const { clock, open, publish, parked, handled } = stage();
     await open({
       policy: { backoff: { base: '10s', jitter: 'none' } },
@@ -376,7 +376,7 @@ function throwing(error: Error, name: string): Error {
   return Object.defineProperty(error, name, { get: refuse });
 }
 
-test('a reroute to nowhere parks the event, and what is settled beside it is done', async () => {
+test('a reroute to an unknown topic parks the event, and settlements of the same batch succeed', async () => {
   const { clock, open, publish, parked, left } = stage();
   await open({ handler: ({ id }) => (id === 'a' ? reroute(undefined as never) : undefined) });
   await publish({ id: 'a' }, { id: 'b' });

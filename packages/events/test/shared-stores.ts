@@ -15,15 +15,15 @@ export interface Effect {
 }
 
 /** A store that several processes open, with a table of effects in it. */
-export interface Ground {
+export interface SharedStore {
   open(): Promise<AnyEngine>;
-  /** Inside a handler's `commit`. */
+  /** Writes an effect inside a handler's `commit`. */
   write(tx: unknown, effect: Effect): void | Promise<void>;
   /** In the order in which they were written. */
   effects(): Promise<readonly Effect[]>;
 }
 
-export async function sqliteGround(): Promise<Ground> {
+export async function sqliteStore(): Promise<SharedStore> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'holdfast-events-'));
   const open = opener(
     async () => (await openSqlite({ file: path.join(folder, 'events.db') })) as unknown as AnyEngine,
@@ -51,7 +51,7 @@ export async function sqliteGround(): Promise<Ground> {
 
 let schemas = 0;
 
-export async function postgresGround(url: string): Promise<Ground> {
+export async function postgresStore(url: string): Promise<SharedStore> {
   const schema = `events_${process.pid}_${++schemas}`;
   const open = opener(
     async () =>
@@ -68,7 +68,7 @@ export async function postgresGround(url: string): Promise<Ground> {
     const drop = `DROP SCHEMA ${schema} CASCADE; DROP SCHEMA ${schema}_gone CASCADE`;
     await inTransaction(last as unknown as AnyEngine, (tx) => (tx as PostgresTransaction).query(drop)).catch(
       () => {
-        // The note that this was done goes with the schema.
+        // The record of the migration is removed with the schema.
       },
     );
     await last.close();
@@ -105,7 +105,7 @@ function opener(make: () => Promise<AnyEngine>): (() => Promise<AnyEngine>) & { 
 
 let keys = 0;
 
-/** Any engine that shares its transaction runs what is given with a completion. */
+/** Runs `work` in a transaction of the engine, as the commit of a completion. */
 async function inTransaction<T>({ ledger }: AnyEngine, work: (tx: unknown) => T): Promise<Awaited<T>> {
   const claim = { scope: 'test', key: `${process.pid} ${++keys}`, fingerprint: '', leaseMs: 60_000 };
   const [begun] = await ledger.begin([claim]);
