@@ -85,7 +85,7 @@ describe('an event is tried again', () => {
       message: 'connection reset',
       stop: 'attempts_exhausted',
       finalAttempt: 6,
-      error: { code: 'ECONNRESET', stack: expect.stringContaining('answers.test.ts') },
+      error: { code: 'ECONNRESET', stack: expect.stringContaining('handler-results.test.ts') },
     });
     expect(diagnosis.story.map(({ attempt, verdict, because }) => [attempt, verdict, because])).toEqual([
       ...[1, 2, 3, 4, 5].map((attempt) => [attempt, 'retry', 'transient']),
