@@ -1,6 +1,6 @@
 /**
- * How long to wait before the next attempt. `attempt` counts those made, from 1; `previousMs` is the wait before
- * the last one (0 at first); `roll` is in [0, 1). `baseMinMs` raises the base: throttled work starts slower.
+ * The ms to wait before the next attempt. `attempt` is the number of attempts made; `previousMs` is the wait before the
+ * last one (0 at first); `roll` is in [0, 1). `baseMinMs` is a minimum for the base, for throttled work.
  */
 export type Delay = (attempt: number, previousMs: number, roll: number, baseMinMs: number) => number;
 
@@ -10,7 +10,7 @@ export interface BackoffSettings {
   /** The growth of `exponential`, and the exponent of `polynomial`. */
   readonly factor: number;
   readonly cap: number;
-  /** A number is a share of the delay to roll (1 = full); `plusMinus` moves it by up to so many ms either way. */
+  /** A number is the random share of the delay (1 = full). `plusMinus` moves the delay by up to that many ms either way. */
   readonly jitter: 'none' | 'full' | 'equal' | 'decorrelated' | number | { readonly plusMinus: number };
 }
 
@@ -35,7 +35,7 @@ function growth(strategy: BackoffSettings['strategy'], attempt: number, factor: 
   if (strategy === 'polynomial') return attempt ** factor;
   if (strategy === 'constant') return 1;
   let [last, next] = [1, 1];
-  // 1,476 steps reach Infinity: the cap takes over long before.
+  // The sequence reaches Infinity after 1,476 steps, which bounds the loop.
   for (let step = 1; step < attempt && next < Infinity; step++) [last, next] = [next, last + next];
   return last;
 }

@@ -2,11 +2,11 @@ import { asDelayMs, type Delay } from './backoff.ts';
 import type { Judgement } from './outcome.ts';
 import type { StopReason, Verdict } from './verdict.ts';
 
-/** What a policy says about trying again: the immutable half of the question. */
+/** The settings of a policy that a decision needs. They do not change. */
 export interface Rules {
   readonly attempts: number;
   readonly delay: Delay;
-  /** The longest server hint worth waiting for; a longer one ends the work. 0: hints are not followed. */
+  /** The longest server hint that is followed; a longer one ends the work. 0: hints are ignored. */
   readonly hintCapMs: number;
 }
 
@@ -16,29 +16,29 @@ export interface History {
   readonly attempt: number;
   readonly previousDelayMs: number;
   readonly patienceEndsAt: number;
-  /** False: only what was provably not processed may be sent again. */
+  /** False: an attempt is repeated only with proof that it was not processed. */
   readonly idempotent: boolean;
-  /** What forbids any repetition of this work, if something does. */
+  /** The reason why this work must not be repeated at all, if there is one. */
   readonly retryVeto: StopReason | undefined;
 }
 
-/** What is true at this moment: the half of the question that changes. */
+/** The state at the moment of the decision. */
 export interface Facts {
   readonly now: number;
-  /** A roll of the dice in [0, 1). */
+  /** A random number in [0, 1). */
   readonly roll: number;
   /** Tokens in the retry budget. */
   readonly tokens: number;
   /** How long an attempt usually takes; 0 while unknown. */
   readonly expectedAttemptMs: number;
-  /** When the next attempt would be admitted: `now` unless every breaker in question is open; Infinity: do not wait. */
+  /** When the next attempt would be admitted: `now` unless the breakers of all targets are open. Infinity: do not wait. */
   readonly admitsAt: number;
 }
 
-/** A throttled target wants more room than a failing one. */
+/** The smallest base of the backoff after a throttled attempt: the target needs more time than after a failure. */
 const throttledBaseMs = 1000;
 
-/** Chance adds at most this much to a server's hint. */
+/** The most jitter that is added to a server's hint. */
 const hintSpreadMaxMs = 60_000;
 
 export const done: Verdict = { kind: 'done' };
@@ -59,10 +59,10 @@ export function decide(rules: Rules, history: History, judged: Judgement, facts:
   const baseMinMs = judged.class === 'throttled' ? throttledBaseMs : 0;
   const backoffMs = rules.delay(history.attempt, history.previousDelayMs, facts.roll, baseMinMs);
   const leftMs = history.patienceEndsAt - facts.now - facts.expectedAttemptMs;
-  // A server's hint is a floor: chance may add up to as much again, never move it earlier. It adds at most half of what
-  // patience leaves, so that only the hint itself can be too long and the attempt after it has time.
-  const chanceMs = facts.roll * Math.max(0, Math.min(hintMs, hintSpreadMaxMs, (leftMs - hintMs) / 2));
-  const delayMs = Math.max(hintMs + chanceMs, asDelayMs(backoffMs), facts.admitsAt - facts.now);
+  // A server's hint is a minimum: jitter at most doubles it and never shortens it. Jitter takes at most half of the patience
+  // after the hint, so that it never makes the wait too long and leaves time for the attempt.
+  const jitterMs = facts.roll * Math.max(0, Math.min(hintMs, hintSpreadMaxMs, (leftMs - hintMs) / 2));
+  const delayMs = Math.max(hintMs + jitterMs, asDelayMs(backoffMs), facts.admitsAt - facts.now);
   if (facts.admitsAt === Infinity) return stop('breaker_open');
   if (delayMs >= leftMs) return stop('patience_too_short');
   if (facts.tokens < 1) return stop('budget_exhausted');

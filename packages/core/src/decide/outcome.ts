@@ -1,48 +1,48 @@
-/** What an attempt gave. */
+/** The result of an attempt. */
 export type Outcome =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly error: unknown };
 
 /**
- * What a classifier makes of an outcome.
+ * The classes of an outcome.
  *
  * - `ok` the work is done
- * - `transient` it may well succeed when tried again
- * - `throttled` the target asks for less: try again, later than after a plain failure
- * - `fatal` the target answered, and will answer the same again
- * - `ignored` says nothing about the target: the caller left
+ * - `transient` another attempt may succeed
+ * - `throttled` the target asks for fewer calls: try again, later than after a transient failure
+ * - `fatal` the target answered, and would give the same answer again
+ * - `ignored` the call was cancelled: the outcome is no evidence about the target
  */
 export type OutcomeClass = 'ok' | 'transient' | 'throttled' | 'fatal' | 'ignored';
 
-/** An outcome with what the classifier read from it. */
+/** The class of an outcome, with what the classifier read from it. */
 export interface Judgement {
   readonly class: OutcomeClass;
-  /** The server's own word on when to come back, in ms from now: a floor for the next delay. */
+  /** The server's hint on when to try again, in ms from now: a minimum for the next delay. */
   readonly retryAfterMs?: number | undefined;
-  /** The server's own word that it must not be repeated (`Holdfast: retry=never`, gRPC pushback). */
+  /** The server forbids a repetition (`Holdfast: retry=never`, gRPC pushback). */
   readonly retryNever?: boolean | undefined;
   /** True only with proof that the target did not process the attempt: repeating it is safe for any operation. */
   readonly unprocessed?: boolean | undefined;
-  /** The target may have too much to do, although it does not say when to come back: a plain 503. */
+  /** The target may be overloaded although it gives no hint: a plain 503. */
   readonly overload?: boolean | undefined;
-  /** No classifier knows the error: it is fatal only because nobody said otherwise. */
+  /** No classifier knows the error: it is fatal only by default. */
   readonly unknown?: boolean | undefined;
-  /** A hint that could not be read, verbatim, so that it is reported and not just dropped. */
+  /** A hint that could not be parsed, verbatim. It is reported as a notice. */
   readonly unreadableHint?: string | undefined;
 }
 
 /**
- * Reads an outcome, or declines with `undefined` so that the next classifier is asked.
- * `epochMs` is for hints that are dates; it is asked only when one is met.
+ * Classifies an outcome. `undefined` leaves it to the next classifier. `epochMs` is for hints that are dates; call it only
+ * for these.
  */
 export type Classifier = (outcome: Outcome, epochMs: () => number) => Judgement | OutcomeClass | undefined;
 
-/** A named classifier: what `retryOn: ['sql']` names. */
+/** A named classifier, as in `retryOn: ['sql']`. */
 export interface Pack<Name extends string = string> {
   readonly pack: Name;
-  /** True: every policy that has this pack asks it, unless `retryOnly` leaves it out. */
+  /** True: every policy that has this pack uses it, unless `retryOnly` leaves it out. */
   readonly byDefault?: boolean | undefined;
   readonly classify: Classifier;
-  /** True when it judges values, such as responses, as well as errors. */
+  /** True: it classifies returned values, such as responses, as well as errors. */
   readonly values?: boolean | undefined;
 }

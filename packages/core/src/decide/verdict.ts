@@ -28,7 +28,7 @@ export type StopReason = (typeof stopReasons)[number];
 /** What to do after an attempt, and why. */
 export type Verdict =
   | { readonly kind: 'done' }
-  /** Another attempt of the same work is still in flight: it may yet succeed. */
+  /** Another attempt of the same work is still in flight and may succeed. */
   | { readonly kind: 'race' }
   | {
       readonly kind: 'retry';

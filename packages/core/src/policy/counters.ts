@@ -1,6 +1,6 @@
 /**
- * What a policy has done so far, for a person to read at once. The four ways in which work ends tell most:
- * a rising `succeededAfterRetry` is a failing target that nobody has noticed yet.
+ * What a policy has done so far. The four outcomes matter most: a rising `succeededAfterRetry` shows that a target is
+ * failing while its callers still succeed.
  */
 export class Counters {
   operations = 0;
@@ -11,16 +11,16 @@ export class Counters {
   failedAfterRetry = 0;
   hedges = 0;
   timeouts = 0;
-  /** Calls that outlived their permit's lease. */
+  /** Calls that were still running when the lease of their permit ended. */
   zombies = 0;
-  /** Work that ended with a fallback's answer. */
+  /** Work that ended with the result of a fallback. */
   fallbacks = 0;
-  /** What ended work without success, by stop reason. */
+  /** Work that ended without success, by stop reason. */
   readonly stops: Record<string, number> = {};
-  /** What a policy in `observe` mode would have done, by verdict or stop reason. */
+  /** In mode `observe`: retries and stops that would have happened, by `retry` or stop reason. */
   readonly would: Record<string, number> = {};
 
-  /** Attempts for each piece of work: 1 adds no load, below 1 the policy has spared some. */
+  /** Attempts for each piece of work. 1: no added load. Below 1: the policy refused some calls. */
   get loadMultiplication(): number {
     return this.operations > 0 ? this.attempts / this.operations : 1;
   }

@@ -45,11 +45,11 @@ const define = /* @__PURE__ */ definePolicy([
   any,
 ]);
 
-/** The document of a whole policy. An interface, so that it is told by its name. */
+/** The document of a policy with all parts. An interface, so that editors show its name. */
 export interface PolicySpec extends NonNullable<Parameters<typeof define>[0]> {}
 
 /**
- * A policy with every part at hand, right by default: full jitter, a budget that successes pay for, a breaker, and an
- * attempt timeout that learns. The rest is off until the document asks for it.
+ * A policy with all parts. On by default: retries with full jitter, a budget that successes pay for, a breaker, and an
+ * attempt timeout that learns. The other parts are off until the document switches them on.
  */
 export const policy: (spec?: PolicySpec, environment?: Environment) => Policy<PolicySpec> = define;

@@ -12,7 +12,7 @@ import type { retry } from '../parts/retry.ts';
 import type { throttle } from '../parts/throttle.ts';
 import type { timeout } from '../parts/timeout.ts';
 
-/** What the parts of a policy were given. Undefined: it has no such part, or nothing switched it on; null: switched off. */
+/** The settings of the parts of a policy. Undefined: the policy has no such part, or it is off by default. Null: switched off. */
 export type PartSettings = Partial<
   SettingsOf<
     typeof retry.fields &

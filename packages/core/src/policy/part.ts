@@ -4,19 +4,19 @@ import type { SettingsOf, SpecOf, Table } from '../fields.ts';
 import type { Plan } from './plan.ts';
 
 /**
- * A part of a policy: the fields of the document that it reads, and what it puts into the plan. A policy made
- * of chosen parts carries only their code.
+ * A part of a policy: the fields of the document that it reads, and what it adds to the plan. A policy made of chosen parts
+ * contains only their code.
  */
 export interface Part<T extends Table = Table> {
   readonly key: string;
-  /** Its turn to be created, whatever the order of the list: −1 before the others, 1 after them. */
+  /** When it is created, whatever the order of the list. −1: before the other parts. 1: after them. */
   readonly order?: -1 | 1 | undefined;
   readonly fields: T;
-  /** `settings` has been validated field by field; what concerns several fields is checked here. */
+  /** Each field of `settings` has been validated. Conditions on several fields are checked here. */
   create(settings: SettingsOf<T>, plan: Plan, spec: SpecOf<T>): void;
 }
 
-/** The document that a policy of these parts takes. Of packs it knows the names. */
+/** The document of a policy with these parts. In `retryOn` it knows the names of the packs. */
 export type SpecOfParts<P extends readonly (Part | Pack)[]> = {
   name?: string | undefined;
 } & WithPacks<

@@ -13,7 +13,7 @@ import type { Work } from '../run/work.ts';
 import type { Clock, Random } from '../time/clock.ts';
 import type { Counters } from './counters.ts';
 
-/** A policy as the machines read it: numbers and functions, made once from a document. Only counters and targets change. */
+/** A compiled policy: numbers and functions, made once from a document. Only counters, targets and cached results change. */
 export interface Plan extends Rules, JudgingPlan, TargetPlan, RunningPlan, FastPaths {
   readonly name: string | undefined;
   readonly clock: Clock;
@@ -23,36 +23,36 @@ export interface Plan extends Rules, JudgingPlan, TargetPlan, RunningPlan, FastP
   attempts: number;
   delay: Rules['delay'];
   hintCapMs: number;
-  /** No retries and no hedges while it is on: one attempt for each piece of work. */
+  /** While it is on there are no retries and no hedges: one attempt for each piece of work. */
   readonly killSwitch: { isOn: boolean };
-  /** Each hands something over to the plan of the next document. */
+  /** Each passes the state of one part to the plan of the next document. */
   readonly carryOver: ((next: Plan) => void)[];
 }
 
-/** How outcomes are judged. */
+/** How outcomes are classified. */
 export interface JudgingPlan {
   /** The packs that this kind of policy knows by name. */
   readonly packs: readonly Pack[];
-  /** Judges every outcome that may be a failure. */
+  /** Classifies every outcome that may be a failure. */
   classify: Classifier;
-  /** Which values are judged as well as errors: 0 none, 1 objects, 2 all. Others are successes. */
+  /** Which returned values are classified: 0 none, 1 objects, 2 all. The others are successes. */
   judgesValues: 0 | 1 | 2;
 }
 
-/** What is kept for each target; absent where no part keeps anything. */
+/** The state of each target; undefined where no part keeps any. */
 export interface TargetPlan {
-  /** The budget of a run, which counts a first try with it; absent where no part limits retries. */
+  /** Returns the budget of a run and counts a first try there; undefined where no part limits retries. */
   budgetOf: ((work: Work, now: number) => RetryBudget | undefined) | undefined;
-  /** Finds or makes the state of a run's target. */
+  /** Finds or creates the state of a run's target. */
   targetOf: ((options: RunOptions | undefined, now: number) => Target) | undefined;
   targets: Targets<Target> | undefined;
-  /** All targets, for lists. */
+  /** All targets, including the pools and the target of runs that name none. */
   everyTarget: (() => Iterable<Target>) | undefined;
-  /** One of the run's `targets` that is not in `refused`; undefined: none of them admits. */
+  /** Chooses one of the run's `targets` that is not in `refused`. Undefined: none of them admits. */
   choose:
     | ((work: Work, now: number, refused: ReadonlySet<Target> | undefined) => Target | undefined)
     | undefined;
-  /** Each creates what one part keeps for a new target. */
+  /** Each creates the state of one part for a new target. */
   readonly createForTarget: ((target: Target, pooled: boolean) => void)[];
 }
 
@@ -60,39 +60,39 @@ export interface TargetPlan {
 export interface RunningPlan {
   /** Makes the state machine of one piece of work: with `guards` where a part guards attempts. */
   work: (options: RunOptions | undefined, now: number, patienceEndsAt: number) => Work;
-  /** Above 0: the time limit of every attempt. 0: what the target has learnt, or a share of the patience that is left. */
+  /** Above 0: the time limit of every attempt. 0: the limit that was learnt, or a share of the patience that is left. */
   attemptTimeoutMs: number;
   /** True: work waits for an open breaker if patience allows, instead of stopping. */
   waitsForBreaker: boolean;
-  /** How long an attempt may wait for the rate limiter. */
+  /** The longest wait of an attempt for the rate limiter. */
   limiterWaitMs: number;
   hedge: HedgeRules | undefined;
-  /** Absent while no part reports. */
+  /** Undefined where no part reports. */
   reporter: Reporter | undefined;
   /** Layers around the whole work, outermost first: fallback, cache, mode. */
   readonly layers: Layer[];
-  /** Runs through the layers; absent where there are none. */
+  /** Runs an operation through the layers; undefined where there are none. */
   runLayers: typeof runLayers | undefined;
-  /** Cached results by key, and calls in flight that will give one; absent without a cache. */
+  /** Cached results and calls in flight, by key; undefined without a cache. */
   results: Results | undefined;
-  /** Runs `fn` in an async context of no caller; absent where no attempt can follow one that is still in flight. */
+  /** Runs `fn` outside every caller's async context; undefined where no attempt can start while another is in flight. */
   runWithoutContext: ((fn: () => void) => void) | undefined;
 }
 
-/** Which short ways of `fast-path.ts` a run may take. */
+/** Which fast paths of `fast-path.ts` a run may take. */
 export interface FastPaths {
-  /** Runs through open guards without a state machine. Undefined as a result: take the long way. */
+  /** Runs without a state machine while all guards admit. Returns undefined where the state machine is needed. */
   fastPath:
     | (<T>(plan: Plan, operation: Operation<T>, options: RunOptions | undefined) => Promise<T> | undefined)
     | undefined;
-  /** Refuses without a state machine. Undefined as a result: take the long way. */
+  /** Refuses without a state machine. Returns undefined where the state machine is needed. */
   fastRefusal: ((plan: Plan, options: RunOptions | undefined) => Failure<never> | undefined) | undefined;
-  /** Counts a success on the way without guards, and passes the value on. */
+  /** Counts a success of a run without guards, and returns the value. */
   countSuccess: (value: unknown) => unknown;
   /** There are no guards: a run without options needs no state machine until it fails. */
   canSkipMachine: boolean;
-  /** A part must know when an attempt started. */
+  /** A part needs the start time of an attempt. */
   needsClock: boolean;
-  /** A part may let an attempt wait or race, so that there is no short way. */
+  /** A part may let an attempt wait or race, so that no fast path is possible. */
   needsMachine: boolean;
 }

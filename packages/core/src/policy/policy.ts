@@ -13,34 +13,34 @@ import { Counters } from './counters.ts';
 import type { Part, SpecOfParts } from './part.ts';
 import type { Plan } from './plan.ts';
 
-/** Where a policy gets its time and its chance from; the system's unless said. */
+/** The sources of time and randomness of a policy. Default: those of the system. */
 export interface Environment {
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
 }
 
-/** A policy that runs work. The document it was made from can be read back, changed and made again. */
+/** A policy that runs work. `spec` is the document it was made from. */
 export interface Policy<Spec = object> {
   readonly name: string | undefined;
   readonly spec: Spec;
   readonly counters: Counters;
   /** What the machines read: for `explain`, the simulator and the packages above. */
   readonly plan: Plan;
-  /** The parts it is made of, whose tables `explain`, `lint` and JSON Schema read. */
+  /** The parts of the policy. `explain`, `lint` and JSON Schema read their tables. */
   readonly parts: readonly Part[];
-  /** What those tables made of the document: defaults filled in, words and durations as numbers. */
+  /** The document read by these tables: with defaults, and with words and durations as numbers. */
   readonly settings: Readonly<Record<string, unknown>>;
-  /** Runs `operation`; throws what it threw last, untouched. */
+  /** Runs `operation`. Throws its last error, unchanged. */
   run<T>(operation: Operation<T>, options?: RunOptions): Promise<T>;
-  /** Runs `operation` and tells how it ended, with the story; never throws. */
+  /** Runs `operation` and returns how it ended, with the story. Rejects only for wrong options. */
   try<T>(operation: Operation<T>, options?: RunOptions): Promise<Ending<T>>;
-  /** `fn` with the same type, each call of it run under this policy. */
+  /** A function of the same type, each call of which runs under this policy. */
   wrap<A extends unknown[], T>(fn: (...args: A) => PromiseLike<T> | T): (...args: A) => Promise<T>;
-  /** A new policy with some fields said otherwise, and state of its own; with time and chance of its own too, if given. */
+  /** A new policy with some fields changed, and with its own state. `environment` replaces clock and random. */
   with(overrides: Spec, environment?: Environment): Policy<Spec>;
   /**
-   * Takes another document from now on. Breakers, budgets, permits and cached results live on, and work that has begun ends by the
-   * old one. A document that is refused changes nothing.
+   * Replaces the document. Breakers, budgets, permits and cached results are carried over, and work in progress ends under the
+   * old document. A document that is refused changes nothing.
    */
   update(spec: Spec): void;
   /** Switches all retries and hedges off, or on again: each piece of work is attempted once. */
@@ -48,8 +48,8 @@ export interface Policy<Spec = object> {
 }
 
 /**
- * Makes a kind of policy from chosen parts: `definePolicy([retry, breaker])(spec)`. Only what is named is in
- * the bundle, and only its fields are in the document.
+ * Makes a kind of policy from chosen parts: `definePolicy([retry, breaker])(spec)`. The bundle contains only these parts, and
+ * the document only their fields.
  */
 export function definePolicy<const P extends readonly (Part | Pack)[]>(
   chosen: P,
@@ -60,7 +60,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
   const packs = chosen.filter((each): each is Pack => 'pack' in each);
   const table: Table = Object.assign({}, ...parts.map(({ fields }) => fields));
 
-  function read(document: SpecOfParts<P>): Said {
+  function read(document: SpecOfParts<P>): Input {
     if (!isDocument(document)) throw new OptionsError('policy', document, 'an object');
     const { name, ...fields } = document as { name?: string } & object;
     if (name !== undefined && (typeof name !== 'string' || !name))
@@ -71,12 +71,12 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
   function make(
     spec = {} as SpecOfParts<P>,
     environment: Environment = {},
-    said = read(spec),
+    input = read(spec),
   ): Policy<SpecOfParts<P>> {
     const counters = new Counters();
     const killSwitch = { isOn: false };
 
-    function compile({ name, fields, settings }: Said): Pick<Policy, 'name' | 'plan' | 'settings'> {
+    function compile({ name, fields, settings }: Input): Pick<Policy, 'name' | 'plan' | 'settings'> {
       const plan = emptyPlan(name, packs, environment, counters, killSwitch);
       for (const part of parts) part.create(settings, plan, fields);
       plan.needsClock ||= plan.patienceMs < Infinity;
@@ -85,11 +85,11 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       return { name, plan, settings };
     }
 
-    // Its fields are replaced by `update`. No getters: the engine looks up every property of an object literal
-    // that has some in a hash table, and `run` with them.
+    // `update` replaces its fields. No getters: an object literal with getters is a hash table to the engine, which makes
+    // every property slower to read, `run` included.
     const made: Mutable<Policy<SpecOfParts<P>>> = {
       spec,
-      ...compile(said),
+      ...compile(input),
       parts,
       counters,
       run: undefined as never,
@@ -106,19 +106,19 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
         };
       },
       with(overrides, elsewhere) {
-        // What has been read once need not be read for each of ten thousand simulated clients.
+        // Without overrides the document need not be read again: the simulator does this for 10,000 clients.
         return make(
           merge(table, made.spec, overrides),
           { ...environment, ...elsewhere },
-          Object.keys(overrides).length ? undefined : said,
+          Object.keys(overrides).length ? undefined : input,
         );
       },
       update(document) {
         const { plan } = made;
-        // First, so that a document that is refused changes nothing.
-        const nextSaid = read(document);
-        const next = compile(nextSaid);
-        said = nextSaid;
+        // Both may throw, so they come first: a document that is refused changes nothing.
+        const nextInput = read(document);
+        const next = compile(nextInput);
+        input = nextInput;
         for (const give of plan.carryOver) give(next.plan);
         Object.assign(made, next, { spec: document });
       },
@@ -133,8 +133,8 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
   return make;
 }
 
-/** What a document says, and what the tables made of it. */
-interface Said {
+/** The fields of a document, and the settings that the tables read from them. */
+interface Input {
   readonly name: string | undefined;
   readonly fields: object;
   readonly settings: Readonly<Record<string, unknown>>;
@@ -149,7 +149,7 @@ function emptyPlan(
   counters: Counters,
   killSwitch: Plan['killSwitch'],
 ): Plan {
-  // Every field, in one order: plans of one shape keep the code that reads them fast.
+  // All fields, always in the same order: the engine's code is faster for objects of one shape.
   const plan: Plan = {
     name,
     packs,
@@ -193,7 +193,7 @@ function emptyPlan(
   return plan;
 }
 
-/** `overrides` on top of `spec`, group by group; what is not a group of the table is replaced as a whole. */
+/** `spec` with `overrides`. Groups of the table are merged field by field, everything else is replaced. */
 function merge<S extends object>(table: Table, spec: S, overrides: S): S {
   const merged = { ...spec } as Record<string, unknown>;
   for (const [key, value] of Object.entries(overrides)) {

@@ -3,7 +3,7 @@ import type { Counters } from './counters.ts';
 import { definePart } from './part.ts';
 import type { Plan } from './plan.ts';
 
-/** A policy as it stands, for a person or a console to read. Plain JSON. */
+/** The state of a policy, for people and the console. Plain JSON. */
 export interface PolicyState {
   readonly name: string;
   readonly counters: Readonly<Counters>;
@@ -12,42 +12,42 @@ export interface PolicyState {
 }
 
 export interface TargetState {
-  /** null: of the runs that name no target. */
+  /** null: the target of runs that name none. */
   readonly target: string | null;
   readonly inFlight: number;
   readonly queued?: number;
   readonly breaker?: BreakerState;
-  /** In ms from now; 0 while it admits; null: not before it is let go. */
+  /** When the breaker may admit, in ms from now; 0 while it admits. null: it is forced open. */
   readonly admitsInMs?: number | null;
-  /** Retries that the budget would pay for. */
+  /** Tokens in the retry budget. */
   readonly tokens?: number;
   readonly latencyMs?: { readonly p50: number; readonly p99: number };
 }
 
 const plans = /* @__PURE__ */ new Map<string, Plan>();
 
-/** Every policy with a name, with its live state. The latest of a name is the one that is listed. */
+/** The current state of every named policy. Of several with one name, the latest is listed. */
 export function policies(): PolicyState[] {
   return [...plans].map(([name, plan]) => stateOf(name, plan));
 }
 
-/** The breaker of a named policy, to be forced open or closed by a person; undefined when there is none. */
+/** A breaker of a named policy, so that it can be forced open or closed; undefined when there is none. */
 export function breakerOf(policy: string, target?: string) {
   const plan = plans.get(policy);
   const found = plan?.everyTarget && [...plan.everyTarget()].find(({ name }) => name === target);
   return found?.breaker;
 }
 
-/** All breakers of a named policy, of the runs that name no target and of each target; none when there is no such policy. */
+/** All breakers of a named policy; none when there is no such policy. */
 export function breakersOf(policy: string): Breaker[] {
   const targets = plans.get(policy)?.everyTarget?.() ?? [];
   return [...targets].flatMap(({ breaker }) => breaker ?? []);
 }
 
-/** Lists policies that have a name in `policies`. */
+/** Lists named policies in `policies`. */
 export const registry = /* @__PURE__ */ definePart({
   key: 'registry',
-  // A document that another part refuses must not be listed.
+  // Created last, so that a document that another part refuses is not listed.
   order: 1,
   fields: {},
   create(_settings, plan) {
@@ -55,7 +55,7 @@ export const registry = /* @__PURE__ */ definePart({
     if (name === undefined) return;
     plans.set(name, plan);
     plan.carryOver.push(() => {
-      // One that has been given another name, or none, is no longer listed under this one.
+      // After an `update` with another name, or none, the policy is no longer listed under this name.
       if (plans.get(name) === plan) plans.delete(name);
     });
   },

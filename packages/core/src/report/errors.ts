@@ -2,12 +2,12 @@ import { isObject } from '../classify/is-object.ts';
 import type { RunEnding } from './story.ts';
 
 /**
- * The root of every error that is Holdfast's own. Match on `code`: two copies of a package can be installed,
- * and `instanceof` knows only one of them.
+ * The base class of all errors that Holdfast creates. Match on `code`: two copies of a package can be installed, and
+ * `instanceof` recognises only one of them.
  */
 export class HoldfastError extends Error {
   declare readonly code: string;
-  /** Of the run that threw it; read with `storyOf`, as for any error, but ten times cheaper to keep here. */
+  /** The ending of the run that threw it, for `storyOf`. A private field is ten times cheaper than a WeakMap. */
   #ending: RunEnding | undefined;
 
   constructor(code: string, message: string, options?: ErrorOptions) {
@@ -15,7 +15,7 @@ export class HoldfastError extends Error {
     this.code = code;
   }
 
-  /** Not by `instanceof`, which asks for the prototype: what was thrown may be a proxy, and throw in its turn. */
+  /** Not `instanceof`, which reads the prototype: the error may be a proxy that throws. */
   static is(error: unknown): error is HoldfastError {
     return isObject(error) && #ending in error;
   }
@@ -47,12 +47,12 @@ export class OptionsError extends HoldfastError {
   }
 }
 
-/** A bad value as a person would write it, never longer than a line. */
+/** A value as text, at most 80 characters. */
 function show(value: unknown): string {
   try {
     return ((typeof value !== 'number' && JSON.stringify(value)) || String(value)).slice(0, 80);
   } catch {
-    return typeof value; // a cycle, or a toJSON that throws: its type is all that can be said
+    return typeof value; // a cycle, or a `toJSON` that throws
   }
 }
 
@@ -62,10 +62,10 @@ const refusals = {
   rate_limited: 'the rate limit is reached',
   throttled: 'the target has been refusing, so less is sent',
 };
-/** The stop reasons of what is refused here, before anything is called. */
+/** The stop reasons of calls that the policy refuses before the operation is called. */
 export type RefusalReason = keyof typeof refusals;
 
-/** Written out, because a refusal has to be cheap. */
+/** Written out instead of computed, because refusals must be cheap. */
 const codes: Record<RefusalReason, string> = {
   breaker_open: 'HOLDFAST_BREAKER_OPEN',
   bulkhead_full: 'HOLDFAST_BULKHEAD_FULL',
@@ -73,7 +73,7 @@ const codes: Record<RefusalReason, string> = {
   throttled: 'HOLDFAST_THROTTLED',
 };
 
-/** Nothing was called: a part of the policy refused. `reason` says which, `retryAfterMs` when it may be different, if that is known. */
+/** A part of the policy refused, and nothing was called. `reason` says which part; `retryAfterMs`, if known, when it may admit. */
 export class RefusedError extends HoldfastError {
   declare readonly reason: RefusalReason;
   declare readonly target: string | undefined;
@@ -89,7 +89,7 @@ export class RefusedError extends HoldfastError {
 }
 
 /**
- * Makes a refusal without capturing a stack: that would cost ten times the refusal, and point into this library.
+ * Creates a refusal without a stack trace, which would cost ten times as much and point into this library.
  */
 export function refusedQuickly(...args: ConstructorParameters<typeof RefusedError>): RefusedError {
   const host = Error as { stackTraceLimit?: number };
@@ -100,7 +100,7 @@ export function refusedQuickly(...args: ConstructorParameters<typeof RefusedErro
   return error;
 }
 
-/** A limit in time passed: of one attempt (`HOLDFAST_ATTEMPT_TIMEOUT`) or of the work (`HOLDFAST_PATIENCE_SPENT`). */
+/** A time limit passed: of one attempt (`HOLDFAST_ATTEMPT_TIMEOUT`) or of the work (`HOLDFAST_PATIENCE_SPENT`). */
 export class ExpiredError extends HoldfastError {
   declare readonly afterMs: number;
 

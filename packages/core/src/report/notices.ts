@@ -11,28 +11,28 @@ import type { Reporter } from './reporter.ts';
 interface Heading {
   readonly policy: string | undefined;
   readonly target: string | undefined;
-  /** On the scale of `Clock.now` of the policy that speaks. */
+  /** On the scale of `Clock.now` of the policy. */
   readonly at: number;
 }
 
 interface OfWork extends Heading {
-  /** The same for all notices of one piece of work, and of no other in this process. */
+  /** The number of the piece of work, unique in this process. */
   readonly work: number;
-  /** There where the policy only observes: this is what it would have done. */
+  /** Set in mode `observe`: the notice is about what the policy would have done. */
   readonly observed?: true;
 }
 
-/** Everything that happens, as it happens: one typed stream for telemetry, logs, the console and the simulator. */
+/** Everything that happens in policies, as one typed stream for telemetry, logs, the console and the simulator. */
 export type Notice =
-  /** Work begins, in the same tick as the call of `run`: what is active in the caller is active now. */
+  /** Work begins. Published in the same tick as the call of `run`, so that the caller's async context is active. */
   | (OfWork & { readonly type: 'start' })
-  /** An attempt is over. `last`: nothing follows it. */
+  /** An attempt ended. `last`: no other attempt follows. */
   | (OfWork & {
       readonly type: 'attempt';
       readonly attempt: number;
       readonly class: OutcomeClass;
       readonly tookMs: number;
-      /** What it threw, or the value that was judged; undefined for a plain success. */
+      /** The error, or the value that was classified; undefined for a success that needed no classification. */
       readonly outcome: unknown;
       readonly last: boolean;
     })
@@ -55,19 +55,19 @@ export type Notice =
   | (OfWork & { readonly type: 'refused'; readonly because: StopReason })
   /** A second attempt was started while the first was in flight. */
   | (OfWork & { readonly type: 'hedge'; readonly attempt: number })
-  /** A retry is withheld for want of tokens, the first for a while; or the first since then is paid for. */
+  /** The budget was exhausted for the first time in a while, or paid for the first retry since then. */
   | (OfWork & {
       readonly type: 'budget';
       readonly to: 'exhausted' | 'restored';
       readonly tokens: number;
     })
-  /** A fallback answered for work that failed. */
+  /** A fallback gave the result of work that failed. */
   | (Heading & { readonly type: 'fallback' })
-  /** The cache answered: instead of a call, or with what is stale instead of a failure. */
+  /** The cache gave the result: a fresh one instead of a call, or a stale one instead of a failure. */
   | (Heading & { readonly type: 'cache'; readonly stale: boolean })
-  /** A call has outlived the lease of its permit. */
+  /** A call was still running when the lease of its permit ended. */
   | (Heading & { readonly type: 'zombie'; readonly attempt: number })
-  /** A server sent a hint that could not be read. */
+  /** A server sent a hint that could not be parsed, or a classifier threw. */
   | (OfWork & { readonly type: 'unreadable_hint'; readonly attempt: number; readonly hint: string })
   | (Heading & {
       readonly type: 'breaker';
@@ -82,8 +82,8 @@ export type Listener = (notice: Notice) => void;
 export type Sent = OfWork & { readonly attempt: number };
 
 /**
- * Makes a call inside of something, such as a span that is active while it lasts. It must give what `call` gives, and
- * not throw on its own.
+ * Wraps the call of an operation, for example in a span that is active meanwhile. It must return the result of `call`, and
+ * must not throw itself.
  */
 export type Around = <T>(sent: Sent, call: () => T) => T;
 
@@ -96,8 +96,8 @@ const subscriptions = new Set<Subscription>();
 const channel = diagnosticsChannel('holdfast:notice');
 
 /**
- * Hears every notice of every policy that has the `notices` part, and is `around` each call of an operation if it wants.
- * Returns the way to stop.
+ * Calls `listener` with every notice of every policy that has the `notices` part, and `around` for each call of an
+ * operation. Returns a function that ends the subscription.
  */
 export function subscribe(listener: Listener, around?: Around): () => void {
   const subscription = { listener, around };
@@ -105,12 +105,12 @@ export function subscribe(listener: Listener, around?: Around): () => void {
   return () => subscriptions.delete(subscription);
 }
 
-/** Whether anybody hears. While nobody does, no notice is even made. */
+/** Whether there is a listener. Without one, no notice is created. */
 function isHeard(): boolean {
   return subscriptions.size > 0 || channel?.hasSubscribers === true;
 }
 
-/** Passes a notice on. A listener that throws must not harm the work it hears of: its error surfaces on its own. */
+/** Calls the listeners. An error of a listener must not affect the work: it is thrown in a microtask of its own. */
 function publish(notice: Notice): void {
   for (const { listener } of subscriptions) {
     try {
@@ -124,7 +124,7 @@ function publish(notice: Notice): void {
   if (channel?.hasSubscribers) channel.publish(notice);
 }
 
-/** Node's own stream for such things, reached without an import so that browsers need not know of it. */
+/** Node's `diagnostics_channel`, loaded without an import, so that the module loads in browsers. */
 function diagnosticsChannel(name: string): Channel | undefined {
   const host = globalThis as {
     process?: { getBuiltinModule?: (id: string) => { channel(name: string): Channel } };
@@ -137,7 +137,7 @@ interface Channel {
   publish(message: unknown): void;
 }
 
-/** Tells of everything that happens, to whoever `subscribe`s. */
+/** Publishes notices to the listeners of `subscribe` and to `diagnostics_channel`. */
 export const notices = definePart({
   key: 'notices',
   fields: {},
@@ -149,14 +149,14 @@ export const notices = definePart({
 const numbers = new WeakMap<Work, number>();
 let lastNumber = 0;
 
-/** When an attempt without guards was due: it does not keep that itself. */
+/** When an attempt without guards was due to start. Such attempts do not record it themselves. */
 function startOf({ log, startedAt }: Work, attempt: number): number {
   const before = log.findLast((each) => each.attempt < attempt)?.verdict;
   return before?.kind === 'retry' ? before.at : startedAt;
 }
 
-/** Budgets of which it was told that they are exhausted. */
-const withheld = new WeakSet<RetryBudget>();
+/** Budgets whose exhaustion was published and that have not paid for a retry since. */
+const exhausted = new WeakSet<RetryBudget>();
 
 function reporter(plan: Plan): Reporter {
   function heading(work: Work, now: number, attempt?: Attempt): OfWork {
@@ -168,13 +168,13 @@ function reporter(plan: Plan): Reporter {
     const of = { policy: plan.name, target: attempt?.target ?? work.target?.name, at: now, work: number };
     return work.options?.observed ? { ...of, observed: true } : of;
   }
-  /** Of many retries that are withheld one is told, and the first that is not. */
-  function tellBudget({ budget }: Work, from: OfWork, verdict: Verdict): void {
+  /** Publishes only the first of many refused retries, and the first retry that is paid for afterwards. */
+  function publishBudget({ budget }: Work, from: OfWork, verdict: Verdict): void {
     if (!budget) return;
-    const isWithheld = verdict.kind === 'give_up' && verdict.because === 'budget_exhausted';
-    const isPaid = verdict.kind === 'retry' && withheld.delete(budget);
-    if (!isPaid && (!isWithheld || withheld.has(budget))) return;
-    if (isWithheld) withheld.add(budget);
+    const isRefused = verdict.kind === 'give_up' && verdict.because === 'budget_exhausted';
+    const isPaid = verdict.kind === 'retry' && exhausted.delete(budget);
+    if (!isPaid && (!isRefused || exhausted.has(budget))) return;
+    if (isRefused) exhausted.add(budget);
     const tokens = budget.tokens(from.at);
     publish({ ...from, type: 'budget', to: isPaid ? 'restored' : 'exhausted', tokens });
   }
@@ -183,7 +183,7 @@ function reporter(plan: Plan): Reporter {
     isHeard,
     enter(work, attempt, call) {
       let inner = call;
-      // What is only observed was called by somebody else.
+      // In mode `observe` the real call is made outside of this run.
       if (work.options?.observed) return inner();
       for (const { around } of subscriptions) {
         if (!around) continue;
@@ -208,7 +208,7 @@ function reporter(plan: Plan): Reporter {
       if (judged.unreadableHint !== undefined) {
         publish({ ...from, type: 'unreadable_hint', attempt: number, hint: judged.unreadableHint });
       }
-      tellBudget(work, from, verdict);
+      publishBudget(work, from, verdict);
       if (verdict.kind !== 'retry') return;
       const { because, delayMs } = verdict;
       publish({ ...from, type: 'retry', attempt: number, because, delayMs, outcome });

@@ -4,7 +4,7 @@ import type { OutcomeClass } from '../decide/outcome.ts';
 import type { StopReason, Verdict } from '../decide/verdict.ts';
 import { HoldfastError } from './errors.ts';
 
-/** One attempt as its story tells it. */
+/** One attempt of a story. */
 export interface StoryAttempt {
   /** Counted from 1. */
   readonly attempt: number;
@@ -12,59 +12,59 @@ export interface StoryAttempt {
   /** Ms since the work began. */
   readonly endedAtMs: number;
   readonly class: OutcomeClass;
-  /** True where it is `fatal` only because no classifier knows the error. */
+  /** True: the class is `fatal` only because no classifier knows the error. */
   readonly unknown?: boolean | undefined;
-  /** The server's own word on when to come back, if it gave one: ms from then on. */
+  /** The server's hint on when to try again, in ms from the end of the attempt. */
   readonly retryAfterMs?: number | undefined;
-  /** What the attempt threw; for a value that was judged a failure, the value. */
+  /** The error, or the returned value that was classified as a failure. */
   readonly outcome: unknown;
   readonly verdict: Verdict;
 }
 
-/** The record of one piece of work: each attempt that failed, and what was decided after it. */
+/** The record of one piece of work: each failed attempt, and the decision after it. */
 export interface Story {
   readonly policy: string | undefined;
   /** Attempts made, successes included. */
   readonly attempts: number;
   readonly tookMs: number;
-  /** Why it ended; `undefined` when it succeeded. */
+  /** Why it ended without success; `undefined` when it succeeded. */
   readonly stop: StopReason | undefined;
   /**
-   * The attempts after which something had to be decided; a first try that succeeds leaves none. Of more than a hundred,
-   * the first and the latest.
+   * The attempts that needed a decision; a first attempt that succeeds is not listed. Of more than a hundred, only the first
+   * and the latest are kept.
    */
   readonly log: readonly StoryAttempt[];
   /** The story of the run inside this one that gave up on the same error. */
   readonly inner: Story | undefined;
 }
 
-/** How a run that gave up is remembered with its error. */
+/** What is stored with the error of a run that gave up. */
 export interface RunEnding {
   readonly story: Story;
-  /** When the run began, among all runs and attempts. */
+  /** From `nextSerial`, when the run began. */
   readonly serial: number;
 }
 
 const endings = /* @__PURE__ */ new WeakMap<object, RunEnding>();
-let moments = 0;
-/** Of the youngest run that gave up. */
-let youngest = 0;
+let lastSerial = 0;
+/** The highest serial of a run that gave up. */
+let lastEnded = 0;
 
-/** Numbers runs and attempts by when they began: so an outer run tells one inside its attempt from one beside it. */
+/** Numbers runs and attempts in the order in which they begin: a run inside an attempt has a higher number than the attempt. */
 export function nextSerial(): number {
-  return ++moments;
+  return ++lastSerial;
 }
 
-/** Notes that a run gave up on `error`; the newest story of an error object is the one that is kept. */
+/** Stores the ending of a run that gave up on `error`. It replaces an older ending of the same error. */
 export function recordEnding(error: unknown, ending: RunEnding): void {
-  youngest = Math.max(youngest, ending.serial);
+  lastEnded = Math.max(lastEnded, ending.serial);
   if (HoldfastError.is(error)) HoldfastError.setEnding(error, ending);
   else if (isObject(error)) endings.set(error, ending);
 }
 
 /**
- * The story of the latest run that threw this object. Best effort: an error that is thrown again by other
- * work has the story of its latest throw, and primitives have none.
+ * The story of the latest run that threw this error. An error that other work throws again has the story of its latest
+ * throw; primitives have none.
  */
 export function storyOf(error: unknown): Story | undefined {
   return isObject(error) ? endingOf(error)?.story : undefined;
@@ -76,10 +76,10 @@ function endingOf(error: object): RunEnding | undefined {
 
 /**
  * The story of a run that began after `since` and gave up on `error` or on one of its causes. Runs that share a promise fail
- * with one error, and are not inside each other.
+ * with the same error although none is inside the other: `since` excludes them.
  */
 export function endedInside(error: unknown, since: number): Story | undefined {
-  if (youngest <= since) return undefined;
+  if (lastEnded <= since) return undefined;
   for (const cause of causesOf(error)) {
     const ending = endingOf(cause);
     if (ending && ending.serial > since) return ending.story;
