@@ -130,7 +130,7 @@ export class ControlBoard implements Controls {
 
   #read(version: number) {
     if (this.#known?.version !== version) {
-      const controls = this.#all.all().map(toStanding);
+      const controls = this.#all.all().map(toActiveControl);
       this.#known = { version, controls, topicControls: new Map() };
     }
     return this.#known;
@@ -180,7 +180,7 @@ function shown(control: ActiveControl, aheadMs: number): ActiveControl {
   return control.until === undefined ? control : { ...control, until: toStoredMs(control.until + aheadMs) };
 }
 
-function toStanding(row: Record<string, unknown>): ActiveControl {
+function toActiveControl(row: Record<string, unknown>): ActiveControl {
   return {
     id: String(row.id),
     control: JSON.parse(String(row.control)),

@@ -53,8 +53,8 @@ export const replayChecks: readonly Check[] = [
 
   check('remembers a request without limits', [], async (stage) => {
     const { ids, filter } = await parkMany(stage, 2);
-    const limitless = { ...filter, from: -Infinity, to: Infinity };
-    const replay = await begin(stage, { filter: limitless, canary: 0, rate: Infinity });
+    const unlimited = { ...filter, from: -Infinity, to: Infinity };
+    const replay = await begin(stage, { filter: unlimited, canary: 0, rate: Infinity });
     const released = await run(stage, replay.id, async (events) => {
       await stage.triage.resolve(events.map(({ id }) => ({ id: id!, operation: replay.id })));
     });

@@ -43,7 +43,7 @@ export interface ConsumerState {
   /** Handled, and not yet answered by the store. */
   readonly settling: number;
   readonly suspects: number;
-  /** `null` unless the latest lease brought all due events. */
+  /** When the next waiting event is due. `null`: unknown, because more events are due now, or none waits. */
   readonly nextDueInMs: number | null;
   readonly dependsOn: readonly string[];
   readonly counters: Readonly<Record<(typeof counted)[number], number>> & {

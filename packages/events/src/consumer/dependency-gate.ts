@@ -21,7 +21,7 @@ export class DependencyGate {
     return this.names.length > 0;
   }
 
-  /** How many handlers may run: Infinity while breakers are closed, the number of probes while half-open, 0 while open. */
+  /** How many handlers may run: Infinity while each dependency has a closed breaker, otherwise the number of probes, or 0. */
   room(now: number): number {
     let room = Infinity;
     for (const name of this.names) room = Math.min(room, roomOf(name, now));

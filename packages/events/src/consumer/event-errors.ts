@@ -27,7 +27,7 @@ export class LeaseLostError extends HoldfastError {
   }
 }
 
-/** A rebuild cannot go on: its ledger is full, or does not know the state of an event. It can be resumed later. */
+/** A rebuild cannot go on, because its ledger is full. What it has done is stored, and it can be resumed. */
 export class RebuildError extends HoldfastError {
   constructor(id: string, kind: string | undefined) {
     super('HOLDFAST_REBUILD', `event ${id} cannot be rebuilt: its key in the ledger is ${kind}`);

@@ -69,7 +69,7 @@ export class Fetcher<T, Tx> implements Participant {
   /** False after a lease that brought less than its limit, until something rings. */
   #mayHaveWork = true;
   #leasing: Promise<void> | undefined;
-  /** How many keys the latest lease brought; an event without a key counts as one. */
+  /** How many lanes were queued after the latest lease. */
   #lanes = 0;
   /** The part of the longest possible run of one key that is requested, 0–1. It falls when many events are returned unstarted. */
   #runShare = 1;
