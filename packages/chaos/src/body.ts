@@ -1,21 +1,20 @@
-import type { Clock } from 'holdfast';
-import { pause } from './pause.ts';
+import { type Clock, sleep } from 'holdfast';
 
 export interface BodyFault {
   readonly clock: Clock;
   readonly signal: AbortSignal | null | undefined;
-  /** Infinity where it is not slowed. */
+  /** Infinity: not slowed down. */
   readonly bytesPerSecond: number;
-  /** How many bytes pass before it breaks; Infinity: all of them. */
+  /** Bytes that pass before the connection breaks; Infinity: all. */
   readonly bytesMax: number;
-  /** What the reader is told when it breaks. */
+  /** The error that the reader gets when it breaks. */
   broken(): Error;
 }
 
-/** A slow body comes in slices of a fiftieth of a second, so that it trickles rather than stutters. */
+/** A slow body comes in slices of 20 ms. */
 const slicesPerSecond = 50;
 
-/** The same body, slower or broken off. One that ends before `bytesMax` ends well. */
+/** The same body, slower or broken off after `bytesMax`. A shorter body ends normally. */
 export function faultyBody(
   body: ReadableStream<Uint8Array>,
   { clock, signal, bytesPerSecond, bytesMax, broken }: BodyFault,
@@ -30,26 +29,26 @@ export function faultyBody(
   return new ReadableStream({
     type: 'bytes',
     async pull(controller) {
-      // A cancelled stream may not be touched, and an aborted one is told by its signal.
+      // A cancelled stream must not be used any more; an abort is reported by its signal.
       try {
         while (held.length === 0) {
           const { done, value } = await reader.read();
           if (done) {
             controller.close();
-            // A reader that brought its own buffer is waiting for it.
+            // A reader with its own buffer waits for this answer.
             controller.byobRequest?.respond(0);
             return;
           }
           held = value as Uint8Array<ArrayBuffer>;
         }
         if (passed >= bytesMax) {
-          // Whether this succeeds is no concern of the reader's, who is told of the break.
+          // The result of this does not matter: the reader gets the error of the break.
           reader.cancel().catch(() => {});
           controller.error(broken());
           return;
         }
         const slice = held.subarray(0, Math.min(sliceMax, bytesMax - passed));
-        if (bytesPerSecond < Infinity) await pause(clock, (slice.length / bytesPerSecond) * 1000, leaving);
+        if (bytesPerSecond < Infinity) await sleep(clock, (slice.length / bytesPerSecond) * 1000, leaving);
         held = held.subarray(slice.length);
         passed += slice.length;
         controller.enqueue(slice.slice());

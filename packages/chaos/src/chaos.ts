@@ -6,26 +6,26 @@ import { type Fault, type Subject, strike } from './strike.ts';
 export interface ChaosOptions {
   /** The system's unless given. */
   readonly clock?: Clock | undefined;
-  /** Chance; made from the document's seed unless given. */
+  /** The random source; seeded by the document unless given. */
   readonly random?: Random | undefined;
 }
 
 export const chaosOptions: Readonly<Record<keyof ChaosOptions, true>> = { clock: true, random: true };
 
 export interface ChaosCounts {
-  /** Requests, events or exchanges that came by. */
+  /** The number of requests, events or exchanges. */
   readonly subjects: number;
-  /** Those of them that something happened to. */
+  /** The number of those that a fault has hit. */
   readonly struck: number;
   readonly byKind: Readonly<Partial<Record<FaultKind, number>>>;
 }
 
-/** The faults of one place, while it runs. */
+/** The running faults of one place. */
 export interface Chaos {
-  /** What `set` was given last. */
+  /** The document that `set` got last. */
   readonly spec: ChaosSpec;
   readonly counts: ChaosCounts;
-  /** Starts anew with these: time, numbers and chance too. Throws an `OptionsError`, and then changes nothing. */
+  /** Starts again with these faults: time, counts and random source, too. Throws an `OptionsError`, and then changes nothing. */
   set(spec: ChaosSpec): void;
   /** No faults from now on. */
   heal(): void;

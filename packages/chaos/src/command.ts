@@ -122,7 +122,7 @@ function readFlags(args: readonly string[]): Values {
   return values as Values;
 }
 
-/** Whose field is not a flag comes from the document. */
+/** An error about a field without a flag comes from the document. */
 function asFlag(error: UsageError | OptionsError): string {
   if (!(error instanceof OptionsError)) return error.message;
   return ['upstream', 'listen', 'control', 'token', 'spec'].includes(error.path)

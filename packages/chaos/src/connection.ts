@@ -4,7 +4,7 @@ import type { HostAndPort } from './address.ts';
 import { Lane } from './lane.ts';
 import type { Fault } from './strike.ts';
 
-/** Bytes as they came to the proxy, and as it passed them on. */
+/** Bytes that the proxy received, and bytes that it passed on. */
 export interface ByteCounts {
   fromClient: number;
   toUpstream: number;
@@ -17,7 +17,7 @@ export interface Surround {
   readonly clock: Clock;
   readonly upstream: HostAndPort;
   readonly bytes: ByteCounts;
-  /** What happens in the exchange that begins now. */
+  /** The fault of the exchange that begins now. */
   strike(isReused: boolean): Fault | undefined;
   onClose(connection: Connection): void;
 }
@@ -48,14 +48,14 @@ export class Connection {
     }
   }
 
-  /** Both sides are reset, and what was under way is lost. */
+  /** Resets both sides; pending bytes are lost. */
   cut(): void {
     this.#close();
     reset(this.#client);
     if (this.#upstream) reset(this.#upstream);
   }
 
-  /** No fault until the next exchange. Where bytes were swallowed there is no going on. */
+  /** No fault until the next exchange. A connection with dropped bytes cannot go on. */
   heal(): void {
     const isWhole = this.#request && !this.#request.hasSwallowed && !this.#response?.hasSwallowed;
     if (isWhole) this.#suffer(undefined);
@@ -84,7 +84,7 @@ export class Connection {
     this.#request = request;
     this.#response = response;
     this.#keep(upstream, () => {
-      // What the server sent before it broke is still on its way to the client.
+      // Bytes that the server sent before it broke are still passed to the client.
       if (!response.isHanging) response.afterwards(() => this.cut());
     });
     upstream.on('close', () => request.close());
@@ -109,7 +109,7 @@ export class Connection {
     this.#response?.push(chunk);
   }
 
-  /** A client that is kept hanging and leaves is gone; any other may still be waiting for its answer. */
+  /** A client of a hanging exchange that closes is gone; any other may still wait for its answer. */
   #onClientEnd(): void {
     const request = this.#request;
     if (!request || request.isHanging || this.#response?.isHanging) {
@@ -149,7 +149,7 @@ export class Connection {
     });
   }
 
-  /** The client sees an orderly end; the server sees its client vanish. */
+  /** The client sees a normal end; the server sees a reset. */
   #truncate(): void {
     this.#close();
     this.#client.end();

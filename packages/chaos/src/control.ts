@@ -11,7 +11,7 @@ import type { ChaosSpec } from './spec.ts';
 export interface ChaosControlOptions {
   /** A free port of loopback unless given. */
   readonly listen?: Address | undefined;
-  /** What every request must bring; needed on an address other than loopback. */
+  /** The token that every request must have; required on an address other than loopback. */
   readonly token?: string | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface ChaosControl {
 
 const bodyMaxBytes = 256 * 1024;
 
-/** An answer that is a refusal: one sentence. */
+/** A refused request: a status and one sentence. */
 class Refusal extends Error {
   readonly status: number;
   readonly headers: Record<string, string>;
@@ -46,7 +46,7 @@ const actions: Readonly<Record<string, Readonly<Record<string, Action>>>> = {
   '/heal': { POST: (proxy) => proxy.heal() },
 };
 
-/** Steers a proxy over HTTP. Every good answer is the proxy's state. */
+/** Controls a proxy over HTTP. Every successful answer is the state of the proxy. */
 export async function chaosControl(
   proxy: ChaosProxy,
   options: ChaosControlOptions = {},
@@ -60,7 +60,7 @@ export async function chaosControl(
   }
   const server = createServer(async (request, response) => {
     try {
-      checkCaller(request, token);
+      assertCaller(request, token);
       await actionFor(request)(proxy, request);
       answer(response, 200, proxy.state());
     } catch (error) {
@@ -70,7 +70,7 @@ export async function chaosControl(
       } else answer(response, 500, { error: `The request failed: ${(error as Error).message}.` });
     }
   });
-  // A caller has the time of a test, not a day.
+  // Slow requests must end within the time of a test.
   server.requestTimeout = 10_000;
   server.listen(port, host);
   await once(server, 'listening');
@@ -84,8 +84,8 @@ export async function chaosControl(
   };
 }
 
-/** A web page can send requests to loopback, under any name that its owner points there. */
-function checkCaller({ headers }: IncomingMessage, token: string | undefined): void {
+/** A web page can send requests to loopback under any host name: DNS rebinding. */
+function assertCaller({ headers }: IncomingMessage, token: string | undefined): void {
   if (headers.origin !== undefined) throw new Refusal(403, 'Web pages may not use this.');
   if (token === undefined) {
     const name = (headers.host ?? '').replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');
@@ -102,7 +102,7 @@ function checkCaller({ headers }: IncomingMessage, token: string | undefined): v
   }
 }
 
-/** Of equal length whatever was sent, so that comparing them says nothing about it. */
+/** A hash has the same length whatever was sent, so that the comparison reveals nothing. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
@@ -126,7 +126,7 @@ async function readJson(request: IncomingMessage): Promise<ChaosSpec> {
   let size = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     size += chunk.length;
-    // The rest is read and dropped: who is cut off while sending does not see the answer.
+    // The rest is read and dropped: a client that is cut off while it sends does not see the answer.
     if (size <= bodyMaxBytes) chunks.push(chunk);
   }
   if (size > bodyMaxBytes) throw new Refusal(413, `The document is larger than ${bodyMaxBytes} bytes.`);

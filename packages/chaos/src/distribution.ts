@@ -11,13 +11,13 @@ const distributions = {
   pareto: { min: required(duration()), alpha: number(1.5, 0.1), cap },
 };
 
-/** How long something takes: always the same, or drawn anew each time. */
+/** A time that is constant, or drawn for each use. */
 export type DelaySpec = Duration | VariantSpec<'distribution', typeof distributions>;
 export type DelaySettings = number | VariantSettings<'distribution', typeof distributions>;
 
 const drawn = variants('distribution', distributions);
 
-/** A tail without an end would outlast every test: what is drawn is cut at `cap`, an hour unless said. */
+/** Drawn times are cut at `cap`, an hour unless given: an endless tail would outlast every test. */
 export const delay: Field<DelaySpec, DelaySettings> = either(undefined, duration(), {
   ...drawn,
   read(value, path) {

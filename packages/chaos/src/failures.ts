@@ -1,12 +1,12 @@
 import { getSystemErrorMap } from 'node:util';
 
-/** Where a request was going, for what errors say about it. */
+/** The destination of a request, for error messages. */
 export interface Destination {
   readonly host: string;
   readonly port: number;
 }
 
-/** What the system was doing when it met each of these, as Node says it. */
+/** The system call that Node names in each of these errors. */
 const syscalls: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connect',
   ETIMEDOUT: 'connect',
@@ -26,7 +26,7 @@ const undici: Readonly<Record<string, readonly [name: string, message: string]>>
   UND_ERR_BODY_TIMEOUT: ['BodyTimeoutError', 'Body Timeout Error'],
 };
 
-/** `fetch` could not get an answer, for this reason. */
+/** The error of a `fetch` without an answer; `cause` is the reason. */
 export function fetchFailed(cause: Error): TypeError {
   return new TypeError('fetch failed', { cause });
 }
@@ -66,7 +66,7 @@ function named(name: string, message: string): Error {
 
 function socketOf(name: string, to: Destination | undefined): object {
   if (name !== 'SocketError') return {};
-  // Not zero: that would be proof that nothing was sent, and only a refusal is.
+  // Not 0: that would prove that nothing was sent, which is true only for a refused connection.
   return { socket: { remoteAddress: to?.host, remotePort: to?.port, bytesWritten: 1, bytesRead: 0 } };
 }
 

@@ -1,14 +1,14 @@
-import { type Clock, systemClock } from 'holdfast';
+import { type Clock, sleep, systemClock } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
 import { faultyBody } from './body.ts';
 import { type Chaos, type ChaosOptions, chaosOptions, RunningChaos } from './chaos.ts';
 import { type Destination, failure, fetchFailed, terminated } from './failures.ts';
-import { pause } from './pause.ts';
 import type { ChaosSpec, FaultSettings } from './spec.ts';
 import type { Fault } from './strike.ts';
+import { untilAborted } from './until-aborted.ts';
 
 export interface ChaosFetchOptions extends ChaosOptions {
-  /** What is called where no fault prevents it; the global one unless given. */
+  /** The `fetch` that is called if no fault prevents it; the global one unless given. */
   readonly fetch?: typeof globalThis.fetch | undefined;
 }
 
@@ -26,7 +26,7 @@ export function chaosFetch(spec: ChaosSpec, options: ChaosFetchOptions = {}): Ch
     const request = typeof input === 'object' && 'url' in input ? input : undefined;
     const url = URL.parse(request?.url ?? String(input));
     const signal = init?.signal === undefined ? request?.signal : init.signal;
-    // What is no request is not a subject: the real one says what is wrong with it.
+    // Invalid arguments are not a subject: the real `fetch` reports what is wrong.
     if (url === null || signal?.aborted) return fetch(input, init);
     const fault = chaos.strike({
       method: init?.method ?? request?.method ?? 'GET',
@@ -46,13 +46,13 @@ interface Sending {
 
 async function suffer(fault: Fault, sending: Sending, send: () => Promise<Response>): Promise<Response> {
   const { clock, signal } = sending;
-  if (fault.requestDelayMs > 0) await pause(clock, fault.requestDelayMs, signal);
+  if (fault.requestDelayMs > 0) await sleep(clock, fault.requestDelayMs, signal ?? undefined);
   const unsent = await instead('request', fault, sending);
   if (unsent) return unsent;
 
   const response = await send();
   try {
-    if (fault.responseDelayMs > 0) await pause(clock, fault.responseDelayMs, signal);
+    if (fault.responseDelayMs > 0) await sleep(clock, fault.responseDelayMs, signal ?? undefined);
     const lost = await instead('response', fault, sending);
     if (lost === undefined) return withFaultyBody(response, fault, sending);
     discard(response);
@@ -63,7 +63,7 @@ async function suffer(fault: Fault, sending: Sending, send: () => Promise<Respon
   }
 }
 
-/** What comes instead of sending, or instead of the answer that was given. */
+/** The fault that replaces the request, or the answer. */
 async function instead(
   direction: 'request' | 'response',
   { ending }: Fault,
@@ -80,14 +80,13 @@ async function instead(
   if (ending.direction !== direction && !(ending.direction === 'both' && isBefore)) return undefined;
   switch (ending.kind) {
     case 'hang':
-      await pause(clock, Infinity, signal);
-      return undefined;
+      return untilAborted(signal);
     case 'reset':
       if (ending.afterBytes > 0) return undefined;
-      // A connection that breaks before anything is written breaks while connecting, to Node.
+      // Node reports a connection that breaks before anything is written as an error of connecting.
       throw fetchFailed(failure('ECONNRESET', undefined, to, isBefore ? 'connect' : 'read'));
     case 'error':
-      // Once it is sent nothing may look like a connection that was never made: that would pass for proof.
+      // After the request is sent, the error must not look like a failed connect, which would prove that nothing was sent.
       throw fetchFailed(failure(ending.code, ending.message, to, isBefore ? undefined : 'read'));
     case 'status':
       return answer(ending, clock, url);
@@ -102,7 +101,7 @@ function answer(fault: FaultSettings<'status'>, clock: Clock, url: URL): Respons
   return resembling(response, { url: url.href, redirected: false, type: 'basic' });
 }
 
-/** Rounded up: a client that comes when it was told must not be early. */
+/** Rounded up: a client that waits for this time must not be early. */
 function retryAfter({ retryAfter = 0, retryAfterAs }: FaultSettings<'status'>, clock: Clock): string {
   if (retryAfterAs === 'seconds') return String(Math.ceil(retryAfter / 1000));
   return new Date(Math.ceil((clock.epochMs() + retryAfter) / 1000) * 1000).toUTCString();
@@ -124,7 +123,7 @@ function withFaultyBody(response: Response, fault: Fault, { clock, signal, url }
   return resembling(new Response(body, response), response);
 }
 
-/** A response that is made says nothing of where it came from; one that was fetched does. */
+/** A constructed Response has no `url` and `redirected`: they are copied from the fetched one. */
 function resembling(
   made: Response,
   { url, redirected, type }: Pick<Response, 'url' | 'redirected' | 'type'>,
@@ -138,7 +137,7 @@ function resembling(
   });
 }
 
-/** Gives the connection back; that this can fail too is no news. */
+/** Frees the connection; errors of this are ignored. */
 function discard(response: Response): void {
   response.body?.cancel().catch(() => {});
 }

@@ -1,13 +1,13 @@
-import { type Clock, systemClock } from 'holdfast';
+import { type Clock, sleep, systemClock } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
 import { type Chaos, type ChaosOptions, chaosOptions, RunningChaos } from './chaos.ts';
 import { failure } from './failures.ts';
-import { pause } from './pause.ts';
 import type { ChaosSpec, FaultSettings } from './spec.ts';
 import type { Fault, Subject } from './strike.ts';
+import { untilAborted } from './until-aborted.ts';
 
 export interface ChaosHandlerOptions<Args extends unknown[]> extends ChaosOptions {
-  /** What `match` looks at; nothing unless given. */
+  /** The subject that `match` reads; empty unless given. */
   readonly subject?: ((...args: Args) => Omit<Subject, 'number'>) | undefined;
 }
 
@@ -28,25 +28,25 @@ export function chaosHandler<Args extends unknown[], Result>(
   refuseUnknown(known, options);
   const { clock = systemClock, subject } = options;
   const chaos = new RunningChaos('handler', spec, options);
-  const line = new Line(clock);
+  const order = new CallOrder(clock);
 
   async function handle(...args: Args): Promise<Awaited<Result>> {
-    const place = line.join();
+    const place = order.join();
     const fault = chaos.strike(subject?.(...args) ?? {});
     try {
       return await (fault ? suffer(fault, place, args) : handler(...args));
     } finally {
-      line.leave(place);
+      order.leave(place);
     }
   }
 
   async function suffer(fault: Fault, place: number, args: Args): Promise<Awaited<Result>> {
     const signal = signalIn(args);
-    if (fault.requestDelayMs > 0) await pause(clock, fault.requestDelayMs, signal);
-    if (fault.reorder) await line.stepAside(place, fault.reorder, signal);
+    if (fault.requestDelayMs > 0) await sleep(clock, fault.requestDelayMs, signal);
+    if (fault.reorder) await order.stepAside(place, fault.reorder, signal);
     await endsEarly('request', fault, signal);
     const result = await call(fault.duplicate, () => handler(...args));
-    if (fault.responseDelayMs > 0) await pause(clock, fault.responseDelayMs, signal);
+    if (fault.responseDelayMs > 0) await sleep(clock, fault.responseDelayMs, signal);
     await endsEarly('response', fault, signal);
     return result;
   }
@@ -59,7 +59,7 @@ export function chaosHandler<Args extends unknown[], Result>(
     if (ending?.kind !== 'hang' && ending?.kind !== 'error') return;
     if (ending.direction !== direction && !(ending.direction === 'both' && direction === 'request')) return;
     if (ending.kind === 'error') throw failure(ending.code, ending.message);
-    await pause(clock, Infinity, signal);
+    await untilAborted(signal);
   }
 
   return Object.assign(handle, { chaos });
@@ -80,8 +80,8 @@ async function call<Result>(
   return (both[0] as PromiseFulfilledResult<Awaited<Result>>).value;
 }
 
-/** Those at work, in the order they came, so that one can be made to wait for later ones. */
-class Line {
+/** The order of calls in progress, so that one can be made to wait until `by` later ones have ended. */
+class CallOrder {
   readonly #clock: Clock;
   readonly #aside = new Set<{ readonly place: number; left: number; wake(): void }>();
   #last = 0;
@@ -105,12 +105,17 @@ class Line {
     { by, within }: FaultSettings<'reorder'>,
     signal: AbortSignal | undefined,
   ): Promise<void> {
-    const waiting = { place, left: by, wake: () => {} };
+    const overtaken = new AbortController();
+    const waiting = { place, left: by, wake: () => overtaken.abort() };
     this.#aside.add(waiting);
     try {
-      await pause(this.#clock, within, signal, (wake) => {
-        waiting.wake = wake;
-      });
+      await sleep(
+        this.#clock,
+        within,
+        signal ? AbortSignal.any([signal, overtaken.signal]) : overtaken.signal,
+      );
+    } catch (error) {
+      if (signal?.aborted || !overtaken.signal.aborted) throw error;
     } finally {
       this.#aside.delete(waiting);
     }

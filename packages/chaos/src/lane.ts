@@ -1,32 +1,32 @@
 import type { Socket } from 'node:net';
 import { Alarm, type Clock } from 'holdfast';
 
-/** What may be held back in one direction before its sender is made to wait. */
+/** Bytes that one direction may hold back before the sender must wait. */
 const heldMaxBytes = 1024 * 1024;
-/** Slow bytes come in slices of a fiftieth of a second, so that they trickle rather than stutter. */
+/** Slow bytes come in slices of 20 ms. */
 const slicesPerSecond = 50;
 
 /** What one direction does to the bytes of the current exchange. */
 export interface LaneFault {
   readonly delayMs: number;
   readonly bytesPerSecond: number;
-  /** Bytes go nowhere. */
+  /** Bytes are dropped. */
   readonly swallows: boolean;
-  /** How many bytes pass before it breaks; Infinity: all of them. */
+  /** Bytes that pass before the connection breaks; Infinity: all. */
   readonly bytesMax: number;
   /** How it breaks. */
   readonly onBreak: () => void;
 }
 
 interface Held {
-  /** Bytes to pass on; or what to do when it is their turn. */
+  /** Bytes to pass on, or a function to call in their place. */
   bytes: Buffer | (() => void);
   readonly dueAt: number;
 }
 
 const nothing = Buffer.alloc(0);
 
-/** One direction of a connection: what comes from one socket goes to the other, as the fault of the moment allows. */
+/** One direction of a connection: bytes go from one socket to the other, as the current fault allows. */
 export class Lane extends Alarm {
   readonly #clock: Clock;
   readonly #from: Socket;
@@ -36,12 +36,12 @@ export class Lane extends Alarm {
   #bytesLeft = Infinity;
   #held: Held[] = [];
   #heldBytes = 0;
-  /** When the slice at the head has taken its time; undefined while none has begun. */
+  /** When the first slice may pass; `undefined` while none is waiting. */
   #readyAt: number | undefined;
   #freeAt = 0;
   #isBlocked = false;
   #isClosed = false;
-  /** Whether bytes were lost here, so that what follows would make no sense. */
+  /** Bytes were dropped: whatever follows would make no sense to the receiver. */
   hasSwallowed = false;
 
   constructor(clock: Clock, from: Socket, to: Socket, onPassed: (bytes: number) => void) {
@@ -61,12 +61,12 @@ export class Lane extends Alarm {
     return this.#isClosed;
   }
 
-  /** Whether what comes goes nowhere. */
+  /** Whether incoming bytes are dropped. */
   get isHanging(): boolean {
     return this.hasSwallowed || this.#fault?.swallows === true;
   }
 
-  /** From the next byte on; what is held back already goes as it was meant to. */
+  /** From the next byte on; bytes that are held back already are not affected. */
   suffer(fault: LaneFault | undefined): void {
     this.#fault = fault;
     this.#bytesLeft = fault?.bytesMax ?? Infinity;
@@ -91,7 +91,7 @@ export class Lane extends Alarm {
     this.afterwards(onBreak);
   }
 
-  /** Does something when all that was pushed before has been passed on. */
+  /** Calls back when all bytes that were pushed before have been passed on. */
   afterwards(act: () => void): void {
     if (!this.#isClosed) this.#hold(act);
   }
@@ -102,7 +102,7 @@ export class Lane extends Alarm {
     this.#held = [];
     this.#heldBytes = 0;
     this.#clock.clear(this);
-    // Whatever else comes is read, so that its end is seen.
+    // Further bytes are read and dropped, so that the end of the stream is noticed.
     this.#from.resume();
   }
 
@@ -160,13 +160,13 @@ export class Lane extends Alarm {
     this.#isBlocked = !this.#to.write(bytes);
   }
 
-  /** A reset throws away what the socket has not sent yet, so it waits for that. */
+  /** A reset discards what the socket has not sent yet, so it waits until all is sent. */
   #afterWriting(act: () => void): void {
     if (this.#to.writableLength === 0 || this.#to.destroyed) act();
     else this.#to.write(nothing, act);
   }
 
-  /** Makes the sender wait while there is too much for the receiver, and lets it go on when there is not. */
+  /** Pauses the sender while too many bytes are held back, and resumes it afterwards. */
   #press(): void {
     if (this.#isClosed) return;
     const isFull = this.#isBlocked || this.#heldBytes >= heldMaxBytes;

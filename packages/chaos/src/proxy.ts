@@ -14,7 +14,7 @@ export interface ChaosProxyOptions {
   readonly upstream: Address;
   /** No faults unless given. */
   readonly spec?: ChaosSpec | undefined;
-  /** Stands in for the document's. */
+  /** Replaces the seed of the document. */
   readonly seed?: number | string | undefined;
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
@@ -28,7 +28,7 @@ const known: Readonly<Record<keyof ChaosProxyOptions, true>> = {
   ...chaosOptions,
 };
 
-/** What a proxy is and has done: plain data. */
+/** The state and the counts of a proxy: plain data. */
 export interface ChaosProxyState {
   readonly listen: string;
   readonly upstream: string;
@@ -38,7 +38,7 @@ export interface ChaosProxyState {
   readonly connections: { readonly accepted: number; readonly open: number };
   readonly bytes: Readonly<ByteCounts>;
   readonly exchanges: number;
-  /** Exchanges that something happened to. */
+  /** Exchanges that a fault has hit. */
   readonly struck: number;
   readonly faults: Readonly<Partial<Record<FaultKind, number>>>;
 }
@@ -61,7 +61,7 @@ export interface ChaosProxy extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** Stands in front of any TCP server. Rejects where it cannot listen. */
+/** A proxy in front of any TCP server. Rejects if it cannot listen. */
 export async function chaosProxy(options: ChaosProxyOptions): Promise<ChaosProxy> {
   refuseUnknown(known, options);
   const { listen = 0, upstream, spec = { faults: [] }, seed, clock = systemClock, random } = options;
@@ -72,7 +72,7 @@ export async function chaosProxy(options: ChaosProxyOptions): Promise<ChaosProxy
   return proxy;
 }
 
-/** How long to wait for a port that someone took while it was not listened on. */
+/** How long to wait before listening again, if another process has taken the port. */
 const listenAgainMs = 20;
 
 class RunningProxy extends Alarm implements ChaosProxy {
@@ -117,7 +117,7 @@ class RunningProxy extends Alarm implements ChaosProxy {
     };
   }
 
-  /** Listens once in any case: a port must be had before it can be refused. */
+  /** Listens once in any case: the port must be known before connections to it can be refused. */
   async start({ host, port }: HostAndPort): Promise<void> {
     this.#server.listen(port, host);
     await once(this.#server, 'listening');
@@ -127,7 +127,7 @@ class RunningProxy extends Alarm implements ChaosProxy {
       this.#accepted++;
       this.#connections.add(new Connection(this.#surround, client));
     });
-    // Listening again can fail; `#listen` sees to it.
+    // Listening again can fail; `#listen` repeats it.
     this.#server.on('error', () => {});
     await this.#reconsider();
   }
@@ -190,7 +190,7 @@ class RunningProxy extends Alarm implements ChaosProxy {
     void this.#reconsider();
   }
 
-  /** Listens or not, as the faults of this moment say, and comes back when they say something else. */
+  /** Starts or stops listening as the current faults demand, and sets an alarm for their next change. */
   #reconsider(): Promise<void> {
     this.#changing = this.#changing.then(async () => {
       if (this.#isClosed) return;

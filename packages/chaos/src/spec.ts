@@ -94,7 +94,7 @@ export interface ChaosSpec {
   faults: readonly FaultSpec[];
 }
 
-/** A document that was read: what `strike` decides by. */
+/** A document after reading, as `strike` needs it. */
 export interface ChaosPlan {
   readonly seed: number | string;
   readonly faults: readonly FaultSettings[];
@@ -123,13 +123,13 @@ export function readChaos(spec: ChaosSpec, place?: Place): ChaosPlan {
   const plan: SettingsOf<typeof table> = readTable(table, spec);
   if (plan.faults === undefined) throw new OptionsError('faults', undefined, table.faults.kind);
   plan.faults.forEach((fault, index) => {
-    checkTimes(fault, `faults[${index}]`);
-    if (place) checkPlace(fault, place, `faults[${index}]`);
+    assertTimes(fault, `faults[${index}]`);
+    if (place) assertPlace(fault, place, `faults[${index}]`);
   });
   return plan;
 }
 
-function checkTimes({ from, until, flap }: FaultSettings, path: string): void {
+function assertTimes({ from, until, flap }: FaultSettings, path: string): void {
   if (until !== undefined && until <= from) {
     throw new OptionsError(`${path}.until`, until, `a time after from, ${from} ms`);
   }
@@ -142,7 +142,7 @@ function checkTimes({ from, until, flap }: FaultSettings, path: string): void {
 }
 
 /** A fault that would silently do nothing makes a test pass for the wrong reason. */
-function checkPlace(fault: FaultSettings, place: Place, path: string): void {
+function assertPlace(fault: FaultSettings, place: Place, path: string): void {
   if (!doable[place].includes(fault.kind)) {
     throw new OptionsError(`${path}.kind`, fault.kind, `one of ${doable[place].join(', ')} for a ${place}`);
   }

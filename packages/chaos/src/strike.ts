@@ -2,7 +2,7 @@ import type { Random } from 'holdfast';
 import { quantile } from './distribution.ts';
 import type { ChaosPlan, FaultKind, FaultSettings } from './spec.ts';
 
-/** What may be struck: a request, an event, an exchange on a connection. */
+/** What a fault can hit: a request, an event, or an exchange on a connection. */
 export interface Subject {
   /** Counted from 1, in the order of arrival. */
   readonly number: number;
@@ -16,17 +16,17 @@ export interface Subject {
 
 type EndingKind = 'hang' | 'refuse' | 'reset' | 'truncate' | 'error' | 'status';
 
-/** What happens to one subject: all that struck it, put together. */
+/** All faults that hit one subject, combined. */
 export interface Fault {
-  /** Those that have an effect, in the order of the document. */
+  /** The faults that have an effect, in the order of the document. */
   readonly kinds: readonly FaultKind[];
   /** Milliseconds; 0 where there is no latency. */
   readonly requestDelayMs: number;
   readonly responseDelayMs: number;
-  /** Infinity where it is not slowed. */
+  /** Infinity: not slowed down. */
   readonly requestBytesPerSecond: number;
   readonly responseBytesPerSecond: number;
-  /** How it ends instead of well. */
+  /** How it fails; `undefined`: it does not. */
   readonly ending: FaultSettings<EndingKind> | undefined;
   readonly duplicate: FaultSettings<'duplicate'> | undefined;
   readonly reorder: FaultSettings<'reorder'> | undefined;
@@ -88,7 +88,7 @@ export function isInForce({ from, until = Infinity, flap }: FaultSettings, now: 
   return flap === undefined || (now - from) % (flap.up + flap.down) >= flap.up;
 }
 
-/** When `isInForce` next changes its answer; Infinity: never again. */
+/** When the result of `isInForce` changes next; Infinity: never. */
 export function nextChange(fault: FaultSettings, now: number): number {
   const { from, until = Infinity, flap } = fault;
   if (now < from) return from;
@@ -125,7 +125,7 @@ function resembles(pattern: string, value: string, ignoresCase: boolean): boolea
   const [head = '', ...rest] = pattern.split('*');
   if (rest.length === 0) return value === pattern;
   if (!value.startsWith(head)) return false;
-  // Each piece at its first place: a later one never helps those that follow it.
+  // Each piece at its first match: a later match never helps the pieces after it.
   const tail = rest.pop() as string;
   let at = head.length;
   for (const piece of rest) {

@@ -8,15 +8,15 @@ import {
   type Table,
 } from 'holdfast/fields';
 
-/** A field that has no default and must be said. */
+/** A required field. */
 export type Required<F> = F & { readonly required: true };
 export type Variants = Readonly<Record<string, Table>>;
 
-/** What a document may say: the tag, and the fields of that variant. */
+/** The input: the tag, and the fields of that variant. */
 export type VariantSpec<Tag extends string, V extends Variants> = {
   [K in keyof V]: { [T in Tag]: K } & SpecOf<V[K]> & Said<V[K]>;
 }[keyof V];
-/** The same as it is read. */
+/** The same after reading. */
 export type VariantSettings<Tag extends string, V extends Variants> = {
   [K in keyof V]: { readonly [T in Tag]: K } & SettingsOf<V[K]>;
 }[keyof V];
@@ -29,7 +29,7 @@ export function required<F extends Field>(field: F): Required<F> {
   return { ...field, required: true };
 }
 
-/** An object whose `tag` says which table its other fields follow. */
+/** An object whose `tag` selects the table of its other fields. */
 export function variants<Tag extends string, V extends Variants>(
   tag: Tag,
   tables: V,

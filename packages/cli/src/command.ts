@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import type { Terminal } from './terminal.ts';
 import { version } from './version.ts';
 
-/** A flag with a value, or, without `value`, one that is there or not. */
+/** A flag with a value; without `value`, a flag that is present or absent. */
 export interface Flag {
   readonly value?: string;
   /** It may be given several times: `Given.lists` has all of them. */
@@ -12,27 +12,27 @@ export interface Flag {
 
 /** A command is data and one function. It resolves to the exit code: 0 good, 1 bad news. */
 export interface Command {
-  /** What is typed: `dlq ls`. */
+  /** The words of the command: `dlq ls`. */
   readonly name: string;
   readonly summary: string;
-  /** What may stand beside the flags: `<id>`, `[id…]`; none unless given. */
+  /** The operands: `<id>`, `[id…]`; none unless given. */
   readonly operands?: string;
   readonly flags: Readonly<Record<string, Flag>>;
   run(given: Given, terminal: Terminal): Promise<number>;
 }
 
-/** What was typed. */
+/** The flags and operands of a call. */
 export interface Given {
   readonly operands: readonly string[];
   readonly flags: Readonly<Record<string, string | true | undefined>>;
-  /** Of flags that may be given several times. */
+  /** The values of flags that may be given several times. */
   readonly lists: Readonly<Record<string, readonly string[]>>;
 }
 
 /** A flag or a value that cannot be used: exit code 2. */
 export class UsageError extends Error {}
 
-/** The store, or a file, cannot be had: exit code 3. */
+/** The store, or a file, cannot be opened: exit code 3. */
 export class StoreUnavailable extends Error {}
 
 const everywhere: Record<string, Flag> = {
@@ -66,7 +66,7 @@ export async function runCommand(
   }
 }
 
-/** Refusals of ours mean that the question was wrong; anything else, that nobody could answer it. */
+/** An error of ours means wrong usage: exit code 2. Any other error: exit code 3. */
 function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return 2;
   const code = String((Object(error) as { code?: unknown }).code);

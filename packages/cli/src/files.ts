@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { StoreUnavailable } from './command.ts';
 
-/** The text of a file, without the mark of its encoding that some editors begin it with. */
+/** The text of a file, without a byte order mark. */
 export async function readText(file: string): Promise<string> {
   try {
     return (await readFile(file, 'utf8')).replace(/^\uFEFF/, '');

@@ -34,7 +34,7 @@ export function msOf(given: Given, name: string): number | undefined {
   }
 }
 
-/** A moment, epoch ms: a date, or so long ago (`2h`). */
+/** A time in epoch ms, from a date or from an age (`2h`). */
 export function momentOf(given: Given, name: string): number | undefined {
   const text = textOf(given, name);
   if (text === undefined) return undefined;
@@ -53,7 +53,7 @@ export function onlyOperand({ operands }: Given, what: string): string {
   return only;
 }
 
-/** Who does it, and why; `flag` says where the reason is. */
+/** The user and the reason, for the audit log; `flag` is the flag that has the reason. */
 export function actOf(
   given: Given,
   user: string,

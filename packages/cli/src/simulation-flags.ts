@@ -3,11 +3,11 @@ import {
   type Assertion,
   type Bound,
   holds,
+  missingPartIn,
   parseAssertion,
   parsePolicies,
   parseScenario,
   type Scenario,
-  strangerIn,
   underTest,
 } from '@holdfast/config';
 import { comparedIn, median, stormNames, stormPolicies, stormText } from '@holdfast/simulator';
@@ -31,7 +31,7 @@ export const outFlag: Record<string, Flag> = {
   out: { value: 'file.html', says: 'write a report that needs nothing else' },
 };
 
-/** A folder or an ending: somebody means a file, and no storm. */
+/** A folder or an extension means a file, and not a storm of the suite. */
 const fileLike = /[/\\]|\.[a-z]+$/i;
 
 /** A scenario by its file, or one of the suite by its name, as text. */
@@ -51,15 +51,15 @@ export async function scenarioText(given: Given): Promise<{ text: string; file: 
   return { text: await readText(name), file: name };
 }
 
-/** The policies that were asked for, and all that may be named. */
+/** The policies of the command line, and all policies that may be named. */
 export async function policiesOf(
   given: Given,
   scenario: Scenario,
 ): Promise<{ names: readonly string[]; policies: ReadonlyMap<string, PolicySpec> }> {
   const policies = new Map(stormPolicies());
-  const asked = given.lists.policy ?? [];
+  const named = given.lists.policy ?? [];
   const names: string[] = [];
-  for (const each of asked) {
+  for (const each of named) {
     if (/[./\\]/.test(each)) {
       for (const [name, spec] of parsePolicies(await readText(each), each)) {
         policies.set(name, spec);
@@ -76,8 +76,8 @@ export async function policiesOf(
   return { names: chosen.length > 0 ? [...new Set(chosen)] : ['holdfast'], policies };
 }
 
-/** The policies that a run will need, each with where it is named. */
-function namedIn({ clients, services, compare }: Scenario, asked: readonly string[]): [string, string][] {
+/** The policies that a run needs, each with the place that names it. */
+function namedIn({ clients, services, compare }: Scenario, named: readonly string[]): [string, string][] {
   const calls = Object.entries(services).flatMap(([name, { calls: its, routes }]) => [
     ...its.map(({ policy }): [string, string] => [`services.${name}.calls`, policy]),
     ...Object.entries(routes).flatMap(([key, route]) =>
@@ -90,7 +90,7 @@ function namedIn({ clients, services, compare }: Scenario, asked: readonly strin
       policy,
     ]),
     ...calls,
-    ...(asked.length > 0 ? [] : compare).map((name): [string, string] => ['compare', name]),
+    ...(named.length > 0 ? [] : compare).map((name): [string, string] => ['compare', name]),
   ];
 }
 
@@ -111,7 +111,7 @@ export function seedCount(given: Given, fallback: number): number {
 
 export function assertionsOf(given: Given): Assertion[] {
   return (given.lists.assert ?? []).map((text) => {
-    const assertion = asked(() => parseAssertion(text, '--assert'));
+    const assertion = asUsageError(() => parseAssertion(text, '--assert'));
     if (assertion.failing === undefined) return assertion;
     throw new UsageError(
       `--assert: "${text}" is a goal of "holdfast tune"; a scenario says itself how much of it is failing.`,
@@ -119,16 +119,16 @@ export function assertionsOf(given: Given): Assertion[] {
   });
 }
 
-/** What a bound is about must be there. */
-export function mustHave(scenario: Scenario, flag: string, bounds: readonly Bound[]): void {
+/** Throws if an assertion is about a part that the scenario does not have. */
+export function assertMeasurable(scenario: Scenario, flag: string, bounds: readonly Bound[]): void {
   for (const bound of bounds) {
-    const message = strangerIn(scenario, bound);
+    const message = missingPartIn(scenario, bound);
     if (message) throw new UsageError(`${flag}: ${message}.`);
   }
 }
 
-/** What was asked wrongly is told as such. */
-export function asked<R>(read: () => R): R {
+/** An `OptionsError` becomes a `UsageError`. */
+export function asUsageError<R>(read: () => R): R {
   try {
     return read();
   } catch (error) {
@@ -146,7 +146,7 @@ export function broken(assertion: Assertion, policy: string, figures: readonly n
   return `${policy}: expected ${assertion.text}, got ${measured} (${seeds}).`;
 }
 
-/** A bar that is drawn over itself while somebody looks. */
+/** A progress line, drawn only in an interactive terminal. */
 export function progress(
   terminal: Terminal,
   given: Given,

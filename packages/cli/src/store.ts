@@ -7,10 +7,10 @@ export const storeFlag: Record<'store', Flag> = {
   store: { value: 'file or URL', says: 'a SQLite file, or postgres://…; HOLDFAST_STORE unless given' },
 };
 
-/** What the commands need of an engine. */
+/** The parts of an engine that commands use. */
 export type OpenStore = Engine & { readonly broker: Broker; readonly triage: Triage };
 
-/** Opens the store that was named, and closes it whatever happens. */
+/** Opens the store, runs `work`, and closes the store in any case. */
 export async function withStore<T>(
   given: Given,
   terminal: Terminal,
@@ -24,7 +24,7 @@ export async function withStore<T>(
   }
 }
 
-/** What is not there is not made: a new store would answer every question with nothing. */
+/** A store that does not exist is not created: an empty one would answer every command with nothing. */
 async function openStore(where: string | undefined): Promise<OpenStore> {
   if (where === undefined || where === '') {
     throw new UsageError('which store? Say --store <file or postgres URL>, or set HOLDFAST_STORE.');

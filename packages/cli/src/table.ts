@@ -31,7 +31,7 @@ export function span(ms: number): string {
   return `${Math.floor(ms / unitMs)}${unit}`;
 }
 
-/** What a person reads of an error: its type, and its message where it has one. */
+/** An error in one line: its type, and its message if it has one. */
 export function errorLine(reason: string, message: string): string {
   return message ? `${reason}: ${message}` : reason;
 }

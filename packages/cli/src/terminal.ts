@@ -1,17 +1,17 @@
 import os from 'node:os';
 
-/** All that a command may touch of the world. */
+/** Everything outside the command that it reads or writes. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Somebody looks at it: lines may be drawn over, and times said in words. */
+  /** A person reads it: lines may be overwritten. */
   readonly isInteractive: boolean;
-  /** Who acts, for the audit log. */
+  /** The user, for the audit log. */
   readonly user: string;
   out(line: string): void;
   err(line: string): void;
-  /** Draws over the last line that was drawn. */
+  /** Overwrites the last drawn line. */
   draw(line: string): void;
-  /** Aborts when the process is asked to end. */
+  /** Aborts on SIGINT or SIGTERM. */
   readonly signal: AbortSignal;
 }
 
@@ -21,12 +21,12 @@ export function processTerminal(): Terminal {
     process.once(signal, () => ending.abort(new Error(`ended by ${signal}`)));
   }
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // A reader such as `head` that has seen enough is no error.
+    // A reader such as `head` may close the pipe early: that is not an error.
     if (error.code === 'EPIPE') process.exit(0);
     process.stderr.write(`holdfast: the answer cannot be printed: ${error.message}.\n`);
     process.exit(3);
   });
-  // Nobody is left to complain to.
+  // An error of standard error cannot be reported anywhere.
   process.stderr.on('error', () => {});
   const isInteractive = process.stdout.isTTY === true;
   return {
@@ -40,7 +40,7 @@ export function processTerminal(): Terminal {
   };
 }
 
-/** What strangers wrote into an event must not move a terminal's cursor, or do worse: it is shown and not obeyed. */
+/** Events may contain control characters that move the cursor or do worse: they are printed as escapes. */
 export function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   return text.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, (each) => {
@@ -48,9 +48,9 @@ export function printable(text: string): string {
   });
 }
 
-/** As much of a line as one row of a terminal has room for: of a second row the first would stay when it is drawn over. */
+/** The part of a line that fits into one row: only one row can be overwritten. */
 export function drawable(line: string, columns: number | undefined): string {
-  const room = (columns || 80) - 1; // some terminals do not say, or say 0
+  const room = (columns || 80) - 1; // some terminals have no width, or 0
   return line.length <= room ? line : `${line.slice(0, Math.max(0, room - 1))}…`;
 }
 
@@ -58,6 +58,6 @@ function userName(): string {
   try {
     return os.userInfo().username;
   } catch {
-    return 'somebody'; // a container may run under a number that has no name
+    return 'somebody'; // a container may run under a user id without a name
   }
 }

@@ -2,11 +2,11 @@ import { durationMs, OptionsError } from 'holdfast';
 import { readTable } from 'holdfast/fields';
 import { type Bound, boundFields, type Metric, metrics } from './scenario.ts';
 
-/** Something that must be true of a run. */
+/** A bound on a figure of a run. */
 export interface Assertion {
-  /** As it was written. */
+  /** The text as it was written. */
   readonly text: string;
-  /** What is measured, of which part of the run. */
+  /** What is measured, and in which part of the run. */
   readonly bound: Bound;
   readonly relation: Relation;
   /** In the unit of the metric: seconds, a share, a number. */
@@ -42,9 +42,9 @@ export function parseAssertion(text: string, path = 'assertion'): Assertion {
     throw new OptionsError(`${path}: the metric`, metric, `one of ${metrics.join(', ')}`);
   }
   const part: Record<string, unknown> = { metric };
-  for (const [, word = '', said = ''] of parts.matchAll(/(of|at|from|until|in)\s+(\S+)/g)) {
+  for (const [, word = '', argument = ''] of parts.matchAll(/(of|at|from|until|in)\s+(\S+)/g)) {
     part[partNames[word] as string] =
-      word === 'of' || word === 'at' ? said : momentMs(said, `${path}: ${word}`);
+      word === 'of' || word === 'at' ? argument : momentMs(argument, `${path}: ${word}`);
   }
   return {
     text: text.trim(),
@@ -55,7 +55,7 @@ export function parseAssertion(text: string, path = 'assertion'): Assertion {
   };
 }
 
-/** Whether a figure meets an assertion. What never happened, or cannot be said, meets none but a lower bound. */
+/** Whether a figure meets an assertion. Infinity (never) and NaN (unknown) meet only lower bounds. */
 export function holds({ relation, limit }: Assertion, figure: number): boolean {
   return isTrue[relation](Number.isNaN(figure) ? Infinity : figure, limit);
 }
@@ -68,8 +68,8 @@ const partNames: Record<string, string> = {
   in: 'step',
 };
 
-function momentMs(said: string, path: string): number {
-  return durationMs(/^[\d.]+$/.test(said) ? `${Number(said)}s` : said, path);
+function momentMs(text: string, path: string): number {
+  return durationMs(/^[\d.]+$/.test(text) ? `${Number(text)}s` : text, path);
 }
 
 function limitOf(metric: Metric, value: string, unit: string, path: string): number {

@@ -1,6 +1,6 @@
 import { HoldfastError } from 'holdfast';
 
-/** One mistake and where it stands. Lines and columns count from 1. */
+/** One mistake and its place. Lines and columns count from 1. */
 export interface Problem {
   readonly line: number;
   readonly column: number;
@@ -10,7 +10,7 @@ export interface Problem {
   readonly message: string;
 }
 
-/** A document that cannot be used, with all that was found wrong in it. */
+/** A document that cannot be used, with all of its mistakes. */
 export class ConfigError extends HoldfastError {
   declare readonly file: string;
   declare readonly problems: readonly Problem[];

@@ -13,12 +13,12 @@ import { ConfigError, type Problem } from './config-error.ts';
 /** Longer documents are not read. */
 const bytesMax = 1024 * 1024;
 const depthMax = 64;
-/** More are not told: nobody reads them, and a document could be nothing but mistakes. */
+/** The most mistakes that are reported. */
 const problemsMax = 100;
-/** They mean something to the language, or, the last, to other readers of YAML. */
+/** Keys with a meaning in JavaScript, or, the last, in other YAML readers. */
 const forbiddenKeys = new Set(['__proto__', 'constructor', 'prototype', '<<']);
 
-/** What a document says, and where each part of it stands. */
+/** The data of a document, and the place of each part. */
 export interface SourceDocument {
   readonly file: string;
   readonly data: unknown;
@@ -27,7 +27,7 @@ export interface SourceDocument {
 }
 
 interface Place {
-  /** Of the value; of the key, where a key is what is wrong. */
+  /** The place of the value, or of the key if the key is wrong. */
   readonly value: number;
   readonly key: number;
 }
@@ -47,7 +47,7 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
     lineCounter,
     schema: 'core',
     version: '1.2',
-    // Checked below: the parser compares each key with all before it, which takes minutes of a long map.
+    // Checked below: the parser compares each key with all keys before it, which takes minutes for a long map.
     uniqueKeys: false,
     merge: false,
     customTags: [],
@@ -62,7 +62,7 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
   };
   const [document, second] = Array.isArray(documents) ? documents : [];
   const mistakes = [...(document?.errors ?? []), ...(document?.warnings ?? [])];
-  // Where the parser ran out of stack, all else that it says follows from that.
+  // If the parser ran out of stack, its other errors follow from that.
   const tooDeep = mistakes.find(({ message }) => message.includes('call stack'));
   if (tooDeep) complain(tooDeep.pos[0], '', `nested deeper than ${depthMax}`);
   else for (const { pos, message } of mistakes) complain(pos[0], '', sentence(message));
@@ -104,7 +104,7 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
         complain(at, keyPath, 'this name is not allowed as a key');
         continue;
       }
-      // 1 and "1" are two keys of YAML, and one of an object.
+      // 1 and "1" are two keys in YAML, and the same key in an object.
       if (Object.hasOwn(object, name)) {
         complain(at, keyPath, 'this key stands here twice');
         continue;
@@ -120,10 +120,10 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
     data,
     problemAt(path, message) {
       let known = path;
-      // A field that is missing has no place of its own: that of what it is missing from will do.
+      // A missing field has no place: the place of its parent is used.
       while (known !== '' && !places.has(known)) known = known.replace(/(^|\.)[^.[]*$|\[\d+\]$/, '');
       const place = places.get(known);
-      // Where a word was expected, it may be the key that is wrong: a key is never far from its value.
+      // If a word was expected, the key may be wrong: its place is near that of its value.
       const offset = message.includes('expected one of') ? place?.key : place?.value;
       const { line, col } = lineCounter.linePos(offset ?? 0);
       return { line: Math.max(1, line), column: Math.max(1, col), path, message };
@@ -131,7 +131,7 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
   };
 }
 
-/** What makes a part of a document depend on who reads it, or on another part. */
+/** Tags, anchors and aliases: their meaning depends on the reader or on another part of the document. */
 function beyondData(node: Node): string | undefined {
   if (isAlias(node)) return 'aliases are not followed';
   if (node.anchor !== undefined) return 'anchors have no use here';

@@ -16,6 +16,6 @@ export {
   type TimeSettings,
   underTest,
 } from './scenario.ts';
-export { strangerIn } from './scenario-rules.ts';
+export { missingPartIn } from './scenario-rules.ts';
 export { mapOf, needed, parseTable } from './table.ts';
 export { type Schema, schemaOf } from './table-schema.ts';

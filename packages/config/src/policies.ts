@@ -18,7 +18,7 @@ export function parsePolicies(text: string, file?: string): ReadonlyMap<string, 
   const found = new Map<string, PolicySpec>();
   const take = (name: string, spec: unknown, path: string) => {
     try {
-      found.set(name, checkPolicy(spec, path || 'policy'));
+      found.set(name, readPolicySpec(spec, path || 'policy'));
     } catch (error) {
       problems.push(
         problemOf(source, error, error instanceof OptionsError && error.path === path ? '' : path),
@@ -43,15 +43,15 @@ export function parsePolicies(text: string, file?: string): ReadonlyMap<string, 
 }
 
 /** The document of one policy, checked; an empty one is the default. Throws an `OptionsError`. */
-export function checkPolicy(spec: unknown, path: string): PolicySpec {
-  const said = spec ?? {};
-  if (typeof said !== 'object' || Array.isArray(said)) throw new OptionsError(path, said, 'a policy');
-  const { name, ...fields } = said as PolicySpec;
+export function readPolicySpec(spec: unknown, path: string): PolicySpec {
+  const input = spec ?? {};
+  if (typeof input !== 'object' || Array.isArray(input)) throw new OptionsError(path, input, 'a policy');
+  const { name, ...fields } = input as PolicySpec;
   if (name !== undefined && (typeof name !== 'string' || name === ''))
     throw new OptionsError('name', name, 'a text');
-  // Without its name, or checking would list it among the policies in use.
+  // Without its name: otherwise the check would register the policy.
   policy(fields);
-  return said as PolicySpec;
+  return input as PolicySpec;
 }
 
 /** The JSON Schema of what `parsePolicies` takes. */

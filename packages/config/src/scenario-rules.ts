@@ -1,13 +1,13 @@
 import type { Bound, FaultSettings, Scenario } from './scenario.ts';
 
-/** What one field of a scenario has against another, at the path of one of them. */
+/** A conflict between fields of a scenario, at the path of one of them. */
 export interface BrokenRule {
   readonly path: string;
   /** One sentence: what was expected, what was found. */
   readonly message: string;
 }
 
-/** Every rule between fields that a scenario breaks: what a table of fields cannot say. */
+/** All conflicts between fields of a scenario, which a table of fields cannot express. */
 export function brokenRules(scenario: Scenario): BrokenRule[] {
   return [
     ...fewRules(scenario),
@@ -18,8 +18,8 @@ export function brokenRules(scenario: Scenario): BrokenRule[] {
   ];
 }
 
-/** What a bound speaks of and a scenario does not have, in a sentence; nothing where it has all of it. */
-export function strangerIn(
+/** A sentence about a part that an assertion names and the scenario does not have; `undefined` if it has all. */
+export function missingPartIn(
   { clients, services }: Pick<Scenario, 'clients' | 'services'>,
   { clients: whose, service, instance = 0 }: Pick<Bound, 'clients' | 'service' | 'instance'>,
 ): string | undefined {
@@ -99,7 +99,7 @@ function* faultRules({ services }: Scenario, path: string, fault: FaultSettings)
 
 function* boundRules(scenario: Scenario, list: 'expect' | 'damage'): Generator<BrokenRule> {
   for (const [index, bound] of scenario[list].entries()) {
-    const message = strangerIn(scenario, bound);
+    const message = missingPartIn(scenario, bound);
     if (message) yield { path: `${list}[${index}]`, message };
     const { atLeast, atMost, instance, service } = bound;
     if (atLeast === undefined && atMost === undefined)
@@ -115,7 +115,7 @@ function* forward(path: string, { from, until }: { from: number; until: number }
     yield { path: `${path}.until`, message: `expected at least its from of ${from} ms, got ${until} ms` };
 }
 
-/** A service by its name, which may be one that every object knows, such as toString. */
+/** A service by its name. Names such as toString must not find a member of Object. */
 function serviceOf(services: Scenario['services'], name: string): Scenario['services'][string] | undefined {
   return Object.hasOwn(services, name) ? services[name] : undefined;
 }
@@ -130,7 +130,7 @@ function tooFar(services: Scenario['services'], name: string, instance: number):
   return `there is no instance ${instance} of ${name}: they are counted from 0, and there ${instances === 1 ? 'is 1' : `are ${instances}`}`;
 }
 
-/** The names of those who call others: `api → db`, `api.search → db`. */
+/** The names of tiers that call others: `api → db`, `api.search → db`. */
 function tiersOf(services: Scenario['services']): string[] {
   return Object.entries(services).flatMap(([name, { calls, routes }]) => [
     ...calls.map(({ to }) => `${name} → ${to}`),

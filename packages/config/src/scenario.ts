@@ -18,7 +18,7 @@ import {
 import { jsonSchema } from 'holdfast/schema';
 import { ConfigError } from './config-error.ts';
 import { readDocument } from './document.ts';
-import { checkPolicy } from './policies.ts';
+import { readPolicySpec } from './policies.ts';
 import { brokenRules } from './scenario-rules.ts';
 import { checked, mapAt, mapOf, needed } from './table.ts';
 import { type Schema, schemaOf } from './table-schema.ts';
@@ -36,7 +36,7 @@ const policyField: Field<PolicySpec, PolicySpec> = {
 /** A policy inside a scenario: its own errors name the path from the top. */
 function nested(value: unknown, path: string): PolicySpec {
   try {
-    return checkPolicy(value, path);
+    return readPolicySpec(value, path);
   } catch (error) {
     if (!(error instanceof OptionsError) || error.path === path) throw error;
     throw new OptionsError(`${path}.${error.path}`, error.value, error.expected);
@@ -54,9 +54,9 @@ const amounts = {
   pareto: shape({
     least: needed(duration()),
     alpha: needed(number(undefined, 0.001)),
-    /** Longer ones are this long. */
+    /** Longer times are cut to this. */
     cap: duration('unlimited', unlimited),
-    /** Longer ones are not drawn at all. */
+    /** The distribution ends here: longer times are never drawn. */
     until: duration('unlimited', unlimited),
   }),
   uniform: shape({ from: duration('0ms'), to: needed(duration()) }),
@@ -64,7 +64,7 @@ const amounts = {
   normal: shape({ mean: needed(duration()), sd: needed(duration()) }),
   /** Measured times, drawn from with equal chance. */
   recorded: filled(list(duration())),
-  /** Added to whatever is drawn. */
+  /** Added to the drawn time. */
   plus: duration(),
 };
 
@@ -83,7 +83,7 @@ const time = ofOneKind(
   [...kinds, 'mix'],
 );
 
-/** Of two kinds nobody could say which is meant, and none takes no time at all. */
+/** Exactly one kind is required: two would be ambiguous, and none would take no time. */
 function ofOneKind<In, Out>(field: Field<In, Out>, names: readonly string[]): Field<In, Out> {
   return {
     ...field,
@@ -106,7 +106,7 @@ function ofOneKind<In, Out>(field: Field<In, Out>, names: readonly string[]): Fi
   };
 }
 
-/** A list of which something is drawn, so that it cannot be empty. */
+/** A list from which values are drawn: it cannot be empty. */
 function filled<In, Out>(field: Field<In, Out>): Field<In, Out> {
   return {
     ...field,
@@ -117,7 +117,7 @@ function filled<In, Out>(field: Field<In, Out>): Field<In, Out> {
   };
 }
 
-/** Shares of one whole; they may be rounded. */
+/** Shares that sum up to 1, except for rounding. */
 function wholeMix<In, Out extends readonly { readonly share: number }[]>(
   field: Field<In, Out>,
 ): Field<In, Out> {
@@ -138,9 +138,9 @@ const call = shape({
   /** The name of a policy; `under-test` is the one that is being compared. */
   policy: text(underTest),
   attemptTimeout: duration(),
-  /** What travels with the call: the patience that is left, and that somebody above already retries it. */
+  /** Passed on with the call: the remaining patience, and whether a caller above retries already. */
   tells: list(word(undefined, 'patience', 'ownership'), []),
-  /** So many of them. */
+  /** The number of calls. */
   times: count(1, 1),
 });
 
@@ -148,10 +148,10 @@ const route = shape({ time, calls: list(call, []) });
 
 const service = shape({
   instances: count(1, 1),
-  /** Of each instance: how many calls it works on at once. */
+  /** Calls that each instance works on at once. */
   workers: count('unlimited', 1, unlimited),
   time,
-  /** Each call in flight makes a call take so much longer. */
+  /** How much longer a call takes for each call in flight. */
   slowdown: duration('0ms'),
   queue: shape({
     max: count('unlimited', 0, unlimited),
@@ -159,7 +159,7 @@ const service = shape({
     order: word('fifo', 'fifo', 'lifo', 'codel'),
     target: duration('20ms'),
     interval: duration('100ms'),
-    /** Who has given up is thrown away when its turn comes. */
+    /** Calls whose caller has given up are dropped when their turn comes. */
     dropExpired: flag(false),
   }),
   /** Core's adaptive limit: calls above it are refused. */
@@ -167,28 +167,28 @@ const service = shape({
   rateLimit: shape({
     calls: needed(count(undefined, 1)),
     per: duration('1s', undefined, 1),
-    /** `window`: so many in each; `gcra`: core's, evenly, with the same burst. */
+    /** `window`: a number of calls in each window; `gcra`: core's, evenly, with the same burst. */
     kind: word('window', 'window', 'gcra'),
     tellsWhen: flag(true),
   }),
-  /** Refusals of a full queue say when to come back. */
+  /** A refusal of a full queue has a Retry-After. */
   retryAfter: duration(),
-  /** One way; both ways take one each. */
+  /** The time of one direction; a call takes both. */
   network: time,
-  /** A call whose caller has left is taken out of the queue. */
+  /** A cancelled call is removed from the queue. */
   cancels: flag(false),
-  /** Work that a refusal takes from the next call. */
+  /** Work that a refusal costs; the next call takes longer by it. */
   refusalCost: duration('0ms'),
   /** Calls that are made, one after the other, once its own time has passed. */
   calls: list(call, []),
-  /** They are made at the same time, and all are waited for. */
+  /** The calls are made at the same time; the answer waits for all. */
   together: flag(false),
-  /** A worker stays taken while it calls others. */
+  /** A worker stays busy while it calls other services. */
   holdsWorker: flag(true),
   routes: mapOf(route, {}),
   /** Capacity over time: from `at` on, work goes `factor` times as fast. */
   capacity: list(shape({ at: needed(duration()), factor: needed(number(undefined, 0.001)) }), []),
-  /** Who chooses an instance: the policy, chance, or fewest in flight of two. */
+  /** How an instance is chosen: by the policy, by chance, or the one of two with fewer calls in flight. */
   balance: word('policy', 'policy', 'random', 'leastOutstanding'),
   cache: shape({
     keys: needed(count(undefined, 1)),
@@ -197,9 +197,9 @@ const service = shape({
     /** Misses of one key at one time share one call. */
     coalesces: flag(false),
   }),
-  /** A row: an attempt reads it, comes back to write it, and fails if another has written it in between. */
+  /** A database row: an attempt reads it, then writes it, and fails if another attempt has written it in between. */
   conditionalWrite: flag(false),
-  /** What a real service was seen to do: an attempt gets the answer that was given nearest to its time. */
+  /** Recorded answers of a real service: an attempt gets the answer nearest to its time. */
   recording: filled(
     list(
       shape({
@@ -214,14 +214,14 @@ const service = shape({
 const clients = shape({
   to: needed(text()),
   route: text(),
-  /** How many there are; what one has learnt, the others do not know, unless state is shared. */
+  /** The number of clients. Each has policy state of its own, unless state is shared. */
   count: count(1, 1),
   state: word('shared', 'shared', 'each'),
   arrivals: needed(
     shape({
       poisson: rate(),
       constant: rate(),
-      /** Each client calls, thinks for so long, and calls again. */
+      /** Each client calls, waits for this time, and calls again. */
       think: time,
       /** All clients call at this time, once. */
       burst: duration(),
@@ -232,20 +232,20 @@ const clients = shape({
       until: duration(),
     }),
   ),
-  /** Each client makes so many calls. */
+  /** Calls that each client makes. */
   calls: count('unlimited', 1, unlimited),
   /** A client whose call fails makes no more: a script that throws. */
   quits: flag(false),
-  /** After a failure the same client calls again, so much later, until it has what it wants. */
+  /** After a failure the same client calls again after this time, until it succeeds. */
   repeat: time,
-  /** At most so often for one piece of work. */
+  /** The most repetitions of one piece of work. */
   repeatMax: count('unlimited', 0, unlimited),
   policy: text(underTest),
-  /** Of policies that have no limit of their own for an attempt. */
+  /** The attempt timeout of policies that have none. */
   attemptTimeout: duration(),
-  /** How long the customer waits; the policy knows. */
+  /** How long the customer waits; the policy knows it. */
   patience: duration(),
-  /** The customer leaves after so long, and tells nobody before. */
+  /** The customer cancels after this time; the policy does not know it before. */
   leavesAfter: duration(),
   priority: word('default', 'critical', 'default', 'sheddable'),
   /** The share of calls that fail at every attempt, after `poisonTime`. */
@@ -271,17 +271,17 @@ const fault = shape({
     ),
   ),
   service: needed(text()),
-  /** Counted from 0; all of them unless said. */
+  /** The number of the instance, from 0; all instances unless given. */
   instance: count(),
   from: needed(duration()),
   until: duration('unlimited', unlimited),
-  /** Of `errorRate` and `loss` (each way), the share; of `capacityFactor`, the factor. */
+  /** The share of `errorRate` and `loss` (each direction), or the factor of `capacityFactor`. */
   value: number(1, 0),
-  /** Of `errorRate`: what an attempt gets instead of an answer. */
+  /** For `errorRate`: the error that an attempt gets. */
   gives: word('500', '500', '503', '429', 'reset'),
-  /** Of `errorRate` with 503 or 429: the server says when to come back. */
+  /** For `errorRate` with 503 or 429: the Retry-After of the server. */
   retryAfter: duration(),
-  /** Of `extraLatency`. */
+  /** For `extraLatency`. */
   extra: duration('0ms'),
   /** Of `flap`: it refuses while it is down, and starts so. */
   up: duration('5s'),

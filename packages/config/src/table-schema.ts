@@ -4,7 +4,7 @@ import { isNeeded } from './table.ts';
 /** JSON Schema as plain data. */
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** The JSON Schema of documents that `parseTable` reads by this table. `special` answers for fields with a schema of their own. */
+/** The JSON Schema of documents that `parseTable` reads by this table. `special` returns the schema of fields that have their own. */
 export function schemaOf(
   table: Table,
   title: string,

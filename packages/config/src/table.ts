@@ -10,7 +10,7 @@ import {
 import { ConfigError, type Problem } from './config-error.ts';
 import { readDocument, type SourceDocument } from './document.ts';
 
-/** A map whose names are the author's own, each with the same kind of thing. */
+/** A map with names of the author's choice and values of one kind. */
 export function mapOf<F extends Field>(
   item: F,
   defaultValue?: Readonly<Record<string, InputOf<F>>>,
@@ -31,7 +31,7 @@ export function mapOf<F extends Field>(
   };
 }
 
-/** A field that must be there. */
+/** A field that is required. */
 export function needed<In, Out>(field: Field<In, Out>): Field<In, Out> {
   return {
     ...field,
@@ -40,7 +40,7 @@ export function needed<In, Out>(field: Field<In, Out>): Field<In, Out> {
   };
 }
 
-/** Stands for a field that is needed and was not said; an object, as any text may be what somebody says. */
+/** The value of a required field that is missing. An object, because any text could be a real value. */
 const missing: unknown = { toJSON: () => 'nothing' };
 
 export function isNeeded(field: Field): boolean {
@@ -60,7 +60,7 @@ export function mapAt({ data, file, problemAt }: SourceDocument): Record<string,
   throw new ConfigError(file, [problemAt('', 'a document is a map of fields')]);
 }
 
-/** What `read` gives; what it throws about a path is told with line and column. */
+/** The result of `read`. An `OptionsError` with a path becomes a `ConfigError` with line and column. */
 export function checked<R>(source: SourceDocument, read: () => R): R {
   try {
     return read();
@@ -69,7 +69,7 @@ export function checked<R>(source: SourceDocument, read: () => R): R {
   }
 }
 
-/** The place of an error about a path; any other error is not ours and goes on. `prefix` is where the path starts. */
+/** Turns an error with a path into a problem with a place; throws any other error again. `prefix` is put before the path. */
 export function problemOf(source: SourceDocument, error: unknown, prefix = ''): Problem {
   if (!(error instanceof OptionsError)) throw error;
   const path = prefix === '' ? error.path : `${prefix}.${error.path}`;

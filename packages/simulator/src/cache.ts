@@ -14,7 +14,7 @@ export class Cache {
   readonly #settings: CacheSettings;
   readonly #draw: () => number;
   readonly #filled: Uint8Array;
-  /** Who waits for the call of another, by key. */
+  /** By key: calls that wait for the same call. */
   readonly #waiting = new Map<number, Joined[]>();
 
   constructor(world: World, name: string, settings: CacheSettings) {
@@ -27,7 +27,7 @@ export class Cache {
     this.#filled.fill(0);
   }
 
-  /** Asks for a key: answered from here, by a call, or together with another that is under way. */
+  /** Reads a key: from the cache, by a call, or by joining a pending call. */
   call(caller: Caller, origin: Origin, client: number, poison: boolean): void {
     const key = this.#draw();
     if (this.#filled[key]) {

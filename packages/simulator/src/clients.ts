@@ -1,10 +1,10 @@
 import type { ClientsSettings } from '@holdfast/config';
-import { Alarm, type Random } from 'holdfast';
+import { Alarm, type Random, Timer } from 'holdfast';
 import type { Call, Caller, Origin } from './caller.ts';
 import { type Sampler, sampler } from './sampling.ts';
 import { StreamBank } from './stream-bank.ts';
 import type { CallerTally } from './tally.ts';
-import { CrowdAlarm } from './timeline.ts';
+import { SharedAlarm } from './timeline.ts';
 import type { World } from './world.ts';
 
 /** One class of clients: when they come, and what they do when they are answered. */
@@ -27,7 +27,7 @@ export function makeClients(world: World, parts: ClientsParts): Clients {
   return think !== undefined || burst !== undefined ? new Loops(world, parts) : new Stream(world, parts);
 }
 
-/** Clients that come whether or not others are answered: an open loop. */
+/** An open loop: arrivals do not depend on answers. */
 class Stream extends Alarm implements Clients, Origin {
   readonly #world: World;
   readonly #parts: ClientsParts;
@@ -57,17 +57,17 @@ class Stream extends Alarm implements Clients, Origin {
   ring(): void {
     const { nowUs } = this.#world.timeline;
     const { settings } = this.#parts;
-    // A change of the rate, and not an arrival.
+    // The alarm may be for a change of the rate, and not for an arrival.
     if (!this.#isChange) this.#call(settings.count > 1 ? Math.floor(this.#who() * settings.count) : 0);
     this.#next(nowUs);
   }
 
-  /** Here `client` counts how often its customer has come again. */
+  /** `client` is the number of reloads here. */
   ended({ caller, client: reloads }: Call, ok: boolean): void {
     const { tally, settings } = this.#parts;
     if (ok || !this.#repeat || reloads >= settings.repeatMax) return;
     const { timeline } = this.#world;
-    const again = new Again(() => {
+    const again = new Timer(timeline, () => {
       tally.reloads.add(timeline.nowUs);
       this.#callWith(caller, reloads + 1);
     });
@@ -76,10 +76,10 @@ class Stream extends Alarm implements Clients, Origin {
   }
 
   #isChange = false;
-  /** Of those whose time is written down. */
+  /** The number of listed arrivals so far. */
   #arrived = 0;
 
-  /** Chance has no memory, so where the rate changes the wait is drawn anew from there. */
+  /** A Poisson process has no memory: when the rate changes, the gap is drawn again from there. */
   #next(fromUs: number): void {
     const { arrivals } = this.#parts.settings;
     if (arrivals.at) {
@@ -109,21 +109,8 @@ class Stream extends Alarm implements Clients, Origin {
   }
 }
 
-class Again extends Alarm {
-  readonly #go: () => void;
-
-  constructor(go: () => void) {
-    super();
-    this.#go = go;
-  }
-
-  ring(): void {
-    this.#go();
-  }
-}
-
-/** Clients that wait for their answer before they come again: a closed loop. A million of them are a few arrays. */
-class Loops extends CrowdAlarm implements Clients, Origin {
+/** A closed loop: each client waits for its answer before it calls again. A million clients are a few arrays. */
+class Loops extends SharedAlarm implements Clients, Origin {
   readonly #parts: ClientsParts;
   readonly #timeline: World['timeline'];
   readonly #streams: StreamBank;
@@ -131,9 +118,9 @@ class Loops extends CrowdAlarm implements Clients, Origin {
   readonly #repeat: Sampler | undefined;
   readonly #poison: Random;
   readonly #untilUs: number;
-  /** How many calls each still makes; absent where they never end. */
+  /** Calls that each client still makes; `undefined`: no limit. */
   readonly #left: Float64Array | undefined;
-  /** How often each has come again for the work it is at; absent where it may do so for ever. */
+  /** Reloads of each client for its current work; `undefined`: no limit. */
   readonly #reloads: Int32Array | undefined;
 
   constructor(world: World, parts: ClientsParts) {
@@ -183,7 +170,7 @@ class Loops extends CrowdAlarm implements Clients, Origin {
       waitUs = this.#think();
       if (this.#reloads) this.#reloads[client] = 0;
     }
-    // Where nothing takes any time, time would stand still.
+    // At least 1 µs: otherwise virtual time would not advance.
     this.#timeline.setFor(this, client, Math.max(this.#timeline.nowUs + waitUs, startedUs + 1));
   }
 

@@ -1,4 +1,4 @@
-/** What several seeds gave. null: never, or nothing to measure. */
+/** Figures of several seeds; null: never, or nothing to measure. */
 export interface Spread {
   readonly median: number | null;
   readonly least: number | null;
@@ -18,7 +18,7 @@ const t95 = [
 ];
 const NORMAL = 1.96;
 
-/** The middle one; what cannot be said counts as never. */
+/** The median; NaN counts as never. */
 export function median(figures: readonly number[]): number {
   const sorted = figures.map((each) => (Number.isNaN(each) ? Infinity : each)).sort((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -52,7 +52,7 @@ function estimate(values: readonly (number | null)[]): Record<'mean' | 'low' | '
   if (known.length === 1) return { mean, low: mean, high: mean };
   const variance = known.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (known.length - 1);
   const error = (t95[known.length - 2] ?? NORMAL) * Math.sqrt(variance / known.length);
-  // Nothing that is drawn can be below nothing.
+  // No figure is below 0.
   return { mean, low: Math.max(0, mean - error), high: mean + error };
 }
 

@@ -1,6 +1,6 @@
-/** A bucket of the near wheel is so many µs wide; with a thousand clients or a million it holds a handful or some hundreds. */
+/** The width of a bucket of the near wheel in µs: with a thousand clients it has a few events, with a million some hundreds. */
 const BUCKET_US = 256;
-/** Of each wheel. A turn of the near one is a bucket of the far one: about a second, and about an hour. */
+/** Buckets of each wheel. A turn of the near wheel is a bucket of the far one: about a second, and about an hour. */
 const BUCKETS = 4096;
 const TURN_US = BUCKET_US * BUCKETS;
 const FAR_TURN_US = TURN_US * BUCKETS;
@@ -19,14 +19,14 @@ export class EventQueue {
   /** The heap: slots, four children each. */
   #near = new Int32Array(256);
   #nearSize = 0;
-  /** What is before this is in the heap. */
+  /** Events before this time are in the heap. */
   #nearUntil = 0;
-  /** Where the turn of each wheel began that is under way. */
+  /** When the current turn of each wheel began. */
   #turnFrom = 0;
   #farTurnFrom = 0;
   /** The first slot of each bucket: of the near wheel, of the far wheel, and beyond. */
   readonly #firsts = new Int32Array(2 * BUCKETS + 1).fill(NOWHERE);
-  /** A bit for each bucket that holds something. */
+  /** A bit for each bucket that is not empty. */
   readonly #occupied = new Int32Array((2 * BUCKETS) / 32);
   #order = 0;
   #free = NOWHERE;
@@ -35,7 +35,7 @@ export class EventQueue {
   /** By slot. */
   #times = new Float64Array(1024);
   #orders = new Float64Array(1024);
-  /** Of a free slot, the next free one. */
+  /** For a free slot: the next free slot. */
   #nexts = new Int32Array(1024);
   #previous = new Int32Array(1024);
   /** Its place in the heap, or the bucket it is in as −2 − bucket. */
@@ -47,7 +47,7 @@ export class EventQueue {
     return this.#times[this.#near[0]!]!;
   }
 
-  /** Adds an event, no earlier than the first that was taken last, and gives its slot. */
+  /** Adds an event, no earlier than the last one taken, and returns its slot. */
   add(at: number): number {
     let slot = this.#free;
     if (slot >= 0) this.#free = this.#nexts[slot]!;
@@ -62,7 +62,7 @@ export class EventQueue {
     return slot;
   }
 
-  /** Takes the first event out and gives its slot, which is free then. There must be one. */
+  /** Removes the first event and returns its slot, which is free then. The queue must not be empty. */
   takeFirst(): number {
     if (this.#nearSize === 0) this.#approach();
     const slot = this.#near[0]!;
@@ -124,7 +124,7 @@ export class EventQueue {
     }
   }
 
-  /** Fills the heap from the next bucket that holds something; false when nothing is left. */
+  /** Fills the heap from the next bucket that is not empty; false when all are empty. */
   #approach(): boolean {
     if (this.size === 0) return false;
     for (;;) {
@@ -147,7 +147,7 @@ export class EventQueue {
     }
   }
 
-  /** Only what never happens is left. */
+  /** Only events at Infinity are left. */
   #endOfTime(): true {
     this.#nearUntil = Number.MAX_VALUE;
     for (let slot = this.#firsts[BEYOND]!; slot >= 0; ) {
@@ -159,7 +159,7 @@ export class EventQueue {
     return true;
   }
 
-  /** Puts all that is in a bucket where it belongs now. */
+  /** Moves the events of a bucket to where they belong now. */
   #empty(bucket: number): void {
     let slot = this.#firsts[bucket]!;
     this.#firsts[bucket] = NOWHERE;

@@ -1,22 +1,9 @@
 import type { FaultSettings } from '@holdfast/config';
-import { Alarm } from 'holdfast';
+import { Timer } from 'holdfast';
 import type { Cache } from './cache.ts';
 import { broken, connectionReset, type Failure, overloaded, tooMany } from './failures.ts';
 import type { InjectedError, Instance, Service } from './service.ts';
 import type { World } from './world.ts';
-
-class Turn extends Alarm {
-  readonly #go: () => void;
-
-  constructor(go: () => void) {
-    super();
-    this.#go = go;
-  }
-
-  ring(): void {
-    this.#go();
-  }
-}
 
 /** Sets a fault's beginning and end on the timeline. */
 export function plantFault(
@@ -31,7 +18,7 @@ export function plantFault(
     only === undefined ? service.instances : service.instances.filter(({ index }) => index === only);
   const fromUs = from * 1000;
   const untilUs = Math.min(until * 1000, endUs);
-  const at = (us: number, go: () => void) => world.timeline.setUs(new Turn(go), us);
+  const at = (us: number, go: () => void) => world.timeline.setUs(new Timer(world.timeline, go), us);
   if (kind === 'flush') {
     at(fromUs, () => {
       for (const cache of caches) cache.flush();
@@ -67,7 +54,7 @@ function end(fault: FaultSettings, service: Service): void {
   renew(service);
 }
 
-/** What is wrong with a service and its instances, by all faults that are under way: two may overlap. */
+/** Applies all current faults to a service and its instances; two may overlap. */
 function renew(service: Service): void {
   const faults = [...service.faults];
   const worst = (kind: FaultSettings['kind'], its: readonly FaultSettings[]) =>
@@ -87,7 +74,7 @@ function renew(service: Service): void {
   });
 }
 
-/** Of the errors that an instance gives by chance, each kind with the largest share that a fault asks for. */
+/** The errors of an instance: of each kind the largest share that a fault demands. */
 function errorsOf(faults: readonly FaultSettings[]): InjectedError[] {
   const worst = new Map<string, FaultSettings>();
   for (const fault of faults.filter(({ kind }) => kind === 'errorRate')) {
@@ -119,6 +106,6 @@ export function plantCapacity(world: World, service: Service): void {
       });
       renew(service);
     };
-    world.timeline.setUs(new Turn(change), at * 1000);
+    world.timeline.setUs(new Timer(world.timeline, change), at * 1000);
   }
 }

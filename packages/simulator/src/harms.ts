@@ -27,7 +27,7 @@ measure: { from: 3s }
 
 const busy = 'workers: 10, time: { exponential: 100ms }';
 
-/** What people fear of a policy in a storm. */
+/** The harms that are tested. */
 const trials: readonly HarmTrial[] = [
   {
     harm: 'multiplies the load of an outage',
@@ -97,7 +97,7 @@ const trials: readonly HarmTrial[] = [
   },
 ];
 
-/** What each policy does in small storms that hurts somebody; nothing for a policy that is harmless there. */
+/** The harms that each policy does in small storms; empty for a harmless policy. */
 export async function harmsOf(policies: readonly PolicySpec[], pool: RunPool): Promise<string[][]> {
   const requests = policies.flatMap((spec) =>
     trials.map(({ scenario, bound }): RunRequest => {

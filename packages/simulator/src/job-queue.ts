@@ -6,7 +6,7 @@ export interface Queued {
   behind: Queued | undefined;
 }
 
-/** A queue by importance, each a ring that is closed by its own end. Anybody can leave it from anywhere. */
+/** A queue with a circular list for each priority: any call can be removed in constant time. */
 export class JobQueue<T extends Queued> {
   length = 0;
   readonly #ends: readonly Queued[] = [ring(), ring(), ring()];
@@ -28,18 +28,18 @@ export class JobQueue<T extends Queued> {
     this.length--;
   }
 
-  /** Of the most important, who came first or last. */
+  /** The first or the last of the highest priority. */
   next(newest: boolean): T | undefined {
     for (const end of this.#ends) if (end.ahead !== end) return (newest ? end.ahead : end.behind) as T;
     return undefined;
   }
 
-  /** Who came first of each importance. */
+  /** The oldest of each priority. */
   oldest(): (T | undefined)[] {
     return this.#ends.map((end) => (end.behind === end ? undefined : (end.behind as T)));
   }
 
-  /** The newest of the least important that is less important than `rank`. */
+  /** The newest call of the lowest priority that is below `rank`. */
   lessImportant(rank: number): T | undefined {
     const end = this.#ends.findLast((each, its) => its > rank && each.ahead !== each);
     return end?.ahead as T | undefined;

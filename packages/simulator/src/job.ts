@@ -21,13 +21,13 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
   declare phase: number;
   declare arrivedUs: number;
   declare startedUs: number;
-  /** How long its instance had stood still when it was started, or last put off. */
+  /** The stall time of its instance when it was started or last postponed. */
   declare stoodUs: number;
   /** Calls to others that it has made so far. */
   declare callsMade: number;
-  /** Of those that are made at the same time, how many have not ended. */
+  /** The number of parallel calls that have not ended. */
   declare callsOpen: number;
-  /** How it will fail, where that is known when it starts. */
+  /** The error that it will end with, if that is decided at the start. */
   declare fate: object | undefined;
   declare ok: boolean;
   declare given: unknown;
@@ -63,13 +63,13 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
     return this.phase === DELIVERED;
   }
 
-  /** When nobody waits for it any more, in ms: the limit of the attempt or the customer's patience. */
+  /** When its caller gives up, in ms: the attempt timeout or the patience of the customer. */
   get expiresAt(): number {
     const { attempt } = this;
     return 'endsAt' in attempt ? attempt.endsAt : attempt.patienceEndsAt;
   }
 
-  /** Nobody waits for it any more. */
+  /** Its caller has given up. */
   get isOrphan(): boolean {
     return this.call.isOver || (this.attempt as GuardedAttempt).abandoned === true;
   }

@@ -1,7 +1,7 @@
 import type { Series } from './series.ts';
 import type { CallerTally, ServiceTally } from './tally.ts';
 
-/** What became of the work of some callers, second by second. */
+/** The work of some callers, by the second. */
 export interface CallerSeries {
   readonly offered: readonly number[];
   readonly goodput: readonly number[];
@@ -9,16 +9,16 @@ export interface CallerSeries {
   readonly attempts: readonly number[];
   /** Attempts for each piece of work that began; null where none did. */
   readonly multiplication: readonly (number | null)[];
-  /** The share that succeeded of what began then; null where nothing did. */
+  /** The share of work begun in that second that succeeded; null if none began. */
   readonly success: readonly (number | null)[];
-  /** Of what was done then, in seconds; null where nothing was. */
+  /** Times of work that ended in that second, in seconds; null if none ended. */
   readonly p50: readonly (number | null)[];
   readonly p99: readonly (number | null)[];
   /** The share of breakers that are not closed. */
   readonly breakersOpen: readonly number[];
 }
 
-/** What one service went through, second by second. */
+/** One service, by the second. */
 export interface ServiceSeries {
   readonly received: readonly number[];
   readonly completed: readonly number[];
@@ -33,7 +33,7 @@ export function callerSeries(tallies: readonly CallerTally[], durationMs: number
   const offered = added((each) => each.begun);
   const attempts = added((each) => each.attempts);
   const latency = tallies.map((each) => each.latency.bySecond([0.5, 0.99], durationMs));
-  // Of several classes the slowest counts: an average of percentiles is no percentile.
+  // Of several classes the slowest counts: an average of percentiles is not a percentile.
   const slowest = (share: number) =>
     offered.map((_, second) => most(latency.map((each) => each[share]![second]!)));
   return {

@@ -3,7 +3,7 @@ import { broken, type Failure, rejected, tooMany } from './failures.ts';
 
 type Entry = NonNullable<ServiceSettings['recording']>[number];
 
-/** What a real service was seen to do, by time. It does not feel the load of those who ask it now. */
+/** Recorded answers of a real service, by time. They do not depend on the simulated load. */
 export class Recording {
   readonly #entries: readonly Entry[];
 
@@ -11,7 +11,7 @@ export class Recording {
     this.#entries = [...entries].sort((a, b) => a.at - b.at);
   }
 
-  /** The entry nearest to a time; of two as near, the earlier. */
+  /** The entry nearest to a time; of two equally near, the earlier. */
   at(ms: number): Entry {
     const entries = this.#entries;
     let low = 0;

@@ -4,7 +4,7 @@ import { type Notice, OptionsError } from 'holdfast';
 /** What was heard in production, as a scenario: the same arrivals, and a service that answers as it did then. */
 export interface Incident {
   readonly scenario: Scenario;
-  /** What the policy of that day made of it. */
+  /** The results of the policy that was in use. */
   readonly recorded: RecordedFigures;
 }
 
@@ -112,7 +112,7 @@ function json(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {
-    return undefined; // told by the caller, with its place
+    return undefined; // the caller reports it, with its line
   }
 }
 

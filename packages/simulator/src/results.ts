@@ -57,7 +57,7 @@ export interface ServiceFigures {
   readonly completed: number;
   readonly refused: number;
   readonly zombies: number;
-  /** The share of its work that was done for nobody. */
+  /** The share of its work whose caller had given up. */
   readonly wasted: number;
   readonly workedMs: number;
   readonly wastedMs: number;
@@ -106,7 +106,7 @@ export class Results {
       case 'offered':
         return begun() / seconds;
       case 'success':
-        // What never ended was not done.
+        // Work that never ended does not count as done.
         return sum((each) => each.won) / begun();
       case 'successes':
         return sum((each) => each.won, part.until ?? Infinity);
@@ -271,7 +271,7 @@ export class Results {
   #quantile(tallies: readonly CallerTally[], share: number, from: number, until: number): number {
     const [only] = tallies;
     if (tallies.length === 1) return seconds(only!.latency, share, from, until);
-    // Of several classes the slowest counts: an average of percentiles is no percentile.
+    // Of several classes the slowest counts: an average of percentiles is not a percentile.
     const known = tallies.map(({ latency }) => seconds(latency, share, from, until)).filter(isNumber);
     return known.length === 0 ? Number.NaN : Math.max(...known);
   }
@@ -282,9 +282,9 @@ export class Results {
     const rate = (start: number, end: number) =>
       tallies.reduce((sum, { succeeded }) => sum + succeeded.sum(start, end), 0) / (end - start);
     const normal = rate(from, troubleFrom);
-    // What never worked cannot work again.
+    // Without goodput before the trouble there is no recovery.
     if (!(normal > 0)) return Infinity;
-    // What was back for a moment only is not back.
+    // A short recovery does not count.
     const lastFrom = Math.max(troubleUntil, durationMs - RECOVERED_MS);
     if (this.#isStuck(tallies) && rate(lastFrom, durationMs) < STUCK * normal) return Infinity;
     for (let at = troubleUntil; at + RECOVERED_MS <= durationMs; at += 1000) {

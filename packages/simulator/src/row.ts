@@ -5,7 +5,7 @@ import type { Sampler } from './sampling.ts';
 import type { ServiceTally } from './tally.ts';
 import type { World } from './world.ts';
 
-/** One row with a version. A write succeeds if the row is as its writer has read it. */
+/** One row with a version. A write succeeds if the version is still the one that was read. */
 export class Row {
   version = 0;
   readonly world: World;

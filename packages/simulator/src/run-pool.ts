@@ -9,24 +9,24 @@ interface Job {
   settle(reply: Reply): void;
 }
 
-/** Threads that make runs. They are started when they are needed, and end with `close`. */
+/** Threads that make runs. They start when needed, and end with `close`. */
 export class RunPool {
   readonly #size: number;
   readonly #signal: AbortSignal | undefined;
   readonly #waiting: Job[] = [];
   readonly #all = new Set<Worker>();
   readonly #idle: Worker[] = [];
-  /** Of runs that threads are at. */
+  /** One for each current run: makes it fail. */
   readonly #fails = new Set<(error: Error) => void>();
 
-  /** When `signal` aborts, threads end in the middle of their runs, and those fail. */
+  /** When `signal` aborts, the threads end and their runs fail. */
   constructor(threads: number = os.availableParallelism(), signal?: AbortSignal) {
     this.#size = Math.max(1, threads);
     this.#signal = signal;
     signal?.addEventListener('abort', () => this.#abandon(signal.reason), { once: true });
   }
 
-  /** Answers in the order of the requests. `onAnswer` is told how many there are so far. */
+  /** Results in the order of the requests. `onAnswer` gets the number of results so far. */
   async run(requests: readonly RunRequest[], onAnswer?: (done: number) => void): Promise<RunAnswer[]> {
     this.#signal?.throwIfAborted();
     let done = 0;
@@ -78,7 +78,7 @@ export class RunPool {
   }
 
   #abandon(reason: Error): void {
-    // First of all, because a run that has failed is thought to have taken its thread with it.
+    // Closes first: the handling of a failed run assumes that its thread has ended.
     void this.close();
     for (const { settle } of this.#waiting.splice(0)) settle({ error: reason.message });
     for (const fail of this.#fails) fail(reason);

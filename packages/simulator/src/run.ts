@@ -13,7 +13,7 @@ export interface RunRequest {
   readonly durationMs?: number | undefined;
   /** What to measure. */
   readonly bounds?: readonly Bound[] | undefined;
-  /** Whether the whole report is wanted. */
+  /** Whether to return the whole report. */
   readonly report?: boolean | undefined;
 }
 
@@ -26,7 +26,7 @@ export interface RunAnswer {
   readonly report: RunReport | undefined;
 }
 
-/** Makes one run by whichever driver its policies need. */
+/** Makes one run, with the driver that its policies need. */
 export async function perform(request: RunRequest): Promise<RunAnswer> {
   const { scenario, bounds = [], report, ...options } = request;
   const results = needsPromises(request)

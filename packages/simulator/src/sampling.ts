@@ -10,7 +10,7 @@ export const none: Sampler = () => 0;
 type Amounts = Exclude<TimeSettings, number | undefined>;
 type Kind = Omit<Amounts, 'mix'>;
 
-/** How long something takes, by what a scenario says of it; nothing said is no time at all. */
+/** A sampler for a duration of a scenario; without one it takes no time. */
 export function sampler(time: TimeSettings | undefined, random: Random): Sampler {
   if (time === undefined) return none;
   if (typeof time === 'object' && isExponential(time)) {
@@ -21,7 +21,7 @@ export function sampler(time: TimeSettings | undefined, random: Random): Sampler
   return () => Math.max(0, Math.round(draw() * 1000));
 }
 
-/** The commonest kind, which is drawn without a detour. */
+/** The most frequent kind, drawn directly. */
 function isExponential(time: Amounts): time is Amounts & { exponential: number } {
   return time.exponential !== undefined && !time.plus && !time.mix?.length;
 }

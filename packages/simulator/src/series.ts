@@ -32,7 +32,7 @@ export class Series {
     return sum;
   }
 
-  /** The most in any stretch of `stretchMs` that begins at a multiple of it. */
+  /** The highest count in any interval of `stretchMs` that begins at a multiple of it. */
   most(fromMs: number, untilMs: number, stretchMs: number): number {
     const end = Math.min(untilMs, (this.#length * stepUs) / 1000);
     let most = 0;
@@ -48,7 +48,7 @@ export class Series {
   }
 }
 
-/** Measured times, each with when it ended: exact quantiles of any stretch. */
+/** Measured times with their end: exact quantiles of any interval. */
 export class Samples {
   length = 0;
   #ends = new Float64Array(1024);
@@ -86,7 +86,7 @@ export class Samples {
   bySecond(shares: readonly number[], untilMs: number): (number | null)[][] {
     const seconds = Math.ceil(untilMs / 1000);
     const found: (number | null)[][] = shares.map(() => new Array(seconds).fill(null));
-    // They stand in the order of ending, so that each second is a stretch of them.
+    // They are sorted by end, so that each second is a slice.
     for (let index = 0; index < this.length; ) {
       const second = Math.floor(this.#ends[index]! / 1e6);
       const from = index;

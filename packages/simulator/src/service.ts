@@ -31,9 +31,9 @@ export class Service {
   readonly network: Sampler;
   readonly recording: Recording | undefined;
   readonly #row: Row | undefined;
-  /** Those that are under way, but for stalls. */
+  /** The current faults, except stalls. */
   readonly faults = new Set<FaultSettings>();
-  /** Of messages, each way. */
+  /** The share of lost messages, in each direction. */
   loss = 0;
   readonly #chance: Random;
   readonly #byName = new Map<string, Instance>();
@@ -57,7 +57,7 @@ export class Service {
     this.#chance = world.random('chance', name);
   }
 
-  /** An attempt is sent: to the instance that was chosen for it, past a network that may lose it. */
+  /** Sends an attempt to its instance; the network may lose it. */
   send(job: Job): void {
     const { tally, world } = this;
     job.instance = this.#instanceFor(job);
@@ -80,7 +80,7 @@ export class Service {
     return this.loss > 0 && this.#chance() < this.loss;
   }
 
-  /** Whether something happens that has a chance of `share`. */
+  /** True with a probability of `share`. */
   happens(share: number): boolean {
     return share > 0 && (share >= 1 || this.#chance() < share);
   }
@@ -113,22 +113,22 @@ export class Instance {
   readonly name: string;
   readonly index: number;
   readonly service: Service;
-  /** Workers that are taken. */
+  /** Workers that are busy. */
   busy = 0;
   /** Calls in it: waiting or at work. */
   present = 0;
-  /** What is wrong with it. */
+  /** The current faults. */
   stalledUntilUs = 0;
-  /** How long it has stood still in all, what is to come of the present stall included. */
+  /** The total time of stalls, including the rest of the current one. */
   stoodUs = 0;
   isRefusing = false;
   isHanging = false;
-  /** What attempts get by chance instead of an answer. */
+  /** Errors that attempts get by chance. */
   errors: readonly InjectedError[] = [];
   extraUs = 0;
-  /** How fast it works when nothing is wrong; 1 is normal. */
+  /** The speed without faults; 1 is normal. */
   capacity = 1;
-  /** How fast it works. */
+  /** The current speed. */
   speed = 1;
   readonly #timeline: World['timeline'];
   readonly #queue = new JobQueue<Job>();
@@ -137,7 +137,7 @@ export class Instance {
   readonly #gcra: Gcra | undefined;
   #windowEndsUs = 0;
   #inWindow = 0;
-  /** Work that refusals have cost and nobody has paid for yet. */
+  /** Work of refusals that is not yet added to a call. */
   #debtUs = 0;
   #changedUs = 0;
 
@@ -162,7 +162,7 @@ export class Instance {
     return this.#queue.length;
   }
 
-  /** In plain sight, because the engine asks the runtime for a private getter each time it is read. */
+  /** Not private: V8 calls the runtime for each read of a private getter. */
   get nowUs(): number {
     return this.#timeline.nowUs;
   }
@@ -216,7 +216,7 @@ export class Instance {
     return `${this.name} has ${this.queued.toLocaleString('en')} calls in its queue after ${seconds} s, and more coming: give the queue a max, or the run a shorter duration.`;
   }
 
-  /** Somebody less important leaves the queue, if there is anybody. */
+  /** Removes a call of lower priority from the queue, if there is one. */
   #makeRoom(rank: number): boolean {
     const displaced = this.#queue.lessImportant(rank);
     if (!displaced) return false;
@@ -227,7 +227,7 @@ export class Instance {
     return true;
   }
 
-  /** Its caller has left, and said so. */
+  /** The caller has cancelled. */
   cancel(job: Job): void {
     if (!job.ahead) return;
     this.#queue.remove(job);
@@ -239,7 +239,7 @@ export class Instance {
   served(job: Job): void {
     const stoodUs = this.stoodUs - job.stoodUs;
     if (stoodUs > 0) {
-      // What stood still goes on where it was.
+      // After a stall, work goes on where it was.
       job.stoodUs = this.stoodUs;
       job.serve(stoodUs);
       return;
@@ -247,7 +247,7 @@ export class Instance {
     const { service } = this;
     const { poison, caller } = job.call;
     this.#account(job);
-    // Poison does its harm where the work is done, and not where it is only passed on.
+    // Poison fails where the work is done, and not in tiers that only pass it on.
     const isLast = service.routeOf(job).calls.length === 0;
     if (job.fate) this.#finish(job, false, job.fate);
     else if (isLast && (poison || service.happens(caller.failing))) this.#finish(job, false, broken());
@@ -262,7 +262,7 @@ export class Instance {
     else this.#finish(job, false, broken());
   }
 
-  /** Something has changed for the better: goes on with what waits. */
+  /** Capacity is free again: starts waiting calls. */
   wake(): void {
     this.#startNext();
   }
@@ -344,7 +344,7 @@ export class Instance {
     this.busy++;
     job.startedUs = nowUs;
     job.stoodUs = this.stoodUs;
-    // Where everybody is served at once there is nothing to learn, and half of the memory to save.
+    // Without a queue there is nothing to measure, and half of the memory is saved.
     if (settings.workers < Infinity) tally.waits.add(nowUs, nowUs - job.arrivedUs);
     job.serve(Math.round(timeUs));
   }

@@ -15,17 +15,17 @@ export interface SimulationOptions {
   readonly policy: string;
   /** Policies that scenarios may name, besides their own. */
   readonly policies?: ReadonlyMap<string, PolicySpec> | undefined;
-  /** The first of the scenario's unless said. */
+  /** The first seed of the scenario unless given. */
   readonly seed?: number | undefined;
-  /** Instead of the scenario's, in ms. */
+  /** Replaces the duration of the scenario, in ms. */
   readonly durationMs?: number | undefined;
-  /** A run ends with an error when so many calls wait in one queue, about a kilobyte each; two million unless said. */
+  /** A run ends with an error when more calls than this wait in one queue, about a kilobyte each; two million unless given. */
   readonly waitingMax?: number | undefined;
-  /** Makes a policy from its document; core's `policy` unless said. */
+  /** Makes a policy from its document; core's `policy` unless given. */
   readonly make?: ((spec: PolicySpec, environment: Environment) => Policy) | undefined;
 }
 
-/** Load has stopped: what is in flight has so long to end. */
+/** After the load has stopped, calls in flight have this time to end. */
 const drainMaxMs = 60_000;
 
 const defaultWaitingMax = 2_000_000;
@@ -50,7 +50,7 @@ export async function simulateAsync(scenario: Scenario, options: SimulationOptio
   return stage.results();
 }
 
-/** An error for each attempt that timed out is part of the policy's work; where it was made says nothing here. */
+/** Errors are created for each timed-out attempt: their stack traces cost time and mean nothing here. */
 function withoutStacks<R>(run: () => R): R {
   const before = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;
@@ -72,7 +72,7 @@ class Stage {
   readonly #clients = new Map<string, CallerTally>();
   readonly #tiers = new Map<string, CallerTally>();
   readonly #watch: Watch;
-  /** Of each document, the policy that was made of it first: others are as it is, with state of their own. */
+  /** By document: the first policy made from it. Others are copies with state of their own. */
   readonly #firstOf = new Map<PolicySpec, Policy>();
   #callers = 0;
 
@@ -153,7 +153,7 @@ class Stage {
     });
   }
 
-  /** One caller, as often as it is called. */
+  /** One caller for all `times` calls: they share its policy. */
   #callersOf(from: string, call: CallSettings): Caller[] {
     return new Array<Caller>(call.times).fill(this.#tier(from, call));
   }
@@ -184,12 +184,12 @@ class Stage {
   }
 
   #read(spec: PolicySpec, environment: Environment): Policy {
-    // Without its name: a simulated policy must not be listed among those in use.
+    // Without its name: a simulated policy must not be registered.
     const { name: _, ...fields } = spec;
     return (this.#options.make ?? policy)(fields, environment);
   }
 
-  /** A policy that says no limit for an attempt, or none, gets that of its caller where its patience is longer. */
+  /** A policy without an attempt timeout gets that of its caller, if its patience is longer. */
   #specOf(name: string, attemptTimeout: number | undefined): PolicySpec {
     const { policies, policy: tested } = this.#options;
     const wanted = name === underTest ? tested : name;

@@ -5,7 +5,7 @@ import type { Random } from 'holdfast';
  * many closures do not. The same generator as core's `seededRandom`.
  */
 export class StreamBank {
-  /** Whose numbers `draw` gives. */
+  /** The client whose numbers `draw` returns. */
   current = 0;
   readonly #state: Int32Array;
 

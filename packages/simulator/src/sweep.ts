@@ -44,13 +44,13 @@ const VALUES_MAX = 200;
 
 /** Reads `policy.attempts=1..6`, `policy.backoff.base=50ms,200ms,1s` or `clients.web.arrivals.poisson=100/s..500/s+100`. */
 export function parseAxis(text: string, path = 'axis'): SweepAxis {
-  const [, name, said] = /^([\w.[\]-]+)=(.+)$/.exec(text.trim()) ?? [];
-  if (name === undefined || said === undefined) {
+  const [, name, list] = /^([\w.[\]-]+)=(.+)$/.exec(text.trim()) ?? [];
+  if (name === undefined || list === undefined) {
     throw new OptionsError(path, text, 'a path and values, such as "policy.attempts=1..6"');
   }
-  const range = /^(-?[\d.]+?)([a-z/%]*)\.\.(-?[\d.]+)([a-z/%]*)(?:\+([\d.]+))?$/.exec(said);
-  const values = range ? rangeOf(range, said, path) : said.split(',').map((each) => readValue(each.trim()));
-  if (values.length > VALUES_MAX) throw new OptionsError(path, said, `at most ${VALUES_MAX} values`);
+  const range = /^(-?[\d.]+?)([a-z/%]*)\.\.(-?[\d.]+)([a-z/%]*)(?:\+([\d.]+))?$/.exec(list);
+  const values = range ? rangeOf(range, list, path) : list.split(',').map((each) => readValue(each.trim()));
+  if (values.length > VALUES_MAX) throw new OptionsError(path, list, `at most ${VALUES_MAX} values`);
   return { path: name, values };
 }
 
@@ -83,7 +83,7 @@ export async function sweep(
   };
 }
 
-/** The first so many seeds of a scenario; where it names fewer, others that follow from the first. */
+/** The first `count` seeds of a scenario; if it has fewer, further ones are multiples of 7919. */
 export function seedsOf({ seeds }: Scenario, count = seeds.length): number[] {
   return Array.from({ length: count }, (_, index) => seeds[index] ?? 7919 * (index + 1));
 }
@@ -135,19 +135,19 @@ function combinations<T>(lists: readonly (readonly T[])[]): T[][] {
 
 function rangeOf(
   [, from, unit, until, unitToo, step]: RegExpExecArray,
-  said: string,
+  text: string,
   path: string,
 ): (string | number)[] {
   const stride = step === undefined ? 1 : Number(step);
   if ((unit !== unitToo && unit !== '') || !(stride > 0) || !(Number(until) >= Number(from))) {
-    throw new OptionsError(path, said, 'a range such as "1..6" or "100ms..500ms+100"');
+    throw new OptionsError(path, text, 'a range such as "1..6" or "100ms..500ms+100"');
   }
   // Steps of 1, or of too much, would leave only the first value of it.
   if (Number(until) > Number(from) && Number(from) + stride > Number(until) + stride / 1e6)
     throw new OptionsError(
       path,
-      said,
-      `a step that fits into the range, such as "${said.split('+')[0]}+${stepOf(Number(from), Number(until))}"`,
+      text,
+      `a step that fits into the range, such as "${text.split('+')[0]}+${stepOf(Number(from), Number(until))}"`,
     );
   const values: (string | number)[] = [];
   for (

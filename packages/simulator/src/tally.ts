@@ -1,7 +1,7 @@
 import type { StopReason } from 'holdfast';
 import { Samples, Series } from './series.ts';
 
-/** What became of the work of one caller: a class of clients, or a tier that calls another. */
+/** Counts of the work of one caller: a class of clients, or a tier that calls another. */
 export class CallerTally {
   readonly begun = new Series();
   /** By when it ended. */
@@ -22,26 +22,26 @@ export class CallerTally {
   /** Poison is left out of these. */
   lostGood = 0;
   open = 0;
-  /** Customers who failed and began again. */
+  /** Customers that failed and called again. */
   readonly reloads = new Series();
   /** By the second: the share of breakers that admit nothing or little. */
   readonly breakersOpen: number[] = [];
 }
 
-/** What one service went through. */
+/** Counts of one service. */
 export class ServiceTally {
   readonly received = new Series();
   readonly completed = new Series();
   readonly refused = new Series();
-  /** Finished when nobody waited for it any more. */
+  /** Finished after the caller had given up. */
   readonly zombies = new Series();
   /** Of `received`; absent where there is only one. */
   readonly byInstance: readonly Series[] | undefined;
   readonly waits = new Samples();
   workedUs = 0;
-  /** Of that, for those who had given up. */
+  /** The part of it whose caller had given up. */
   wastedUs = 0;
-  /** Done once more for work that had been done before. */
+  /** The part of it that repeated finished work. */
   duplicates = 0;
   /** For Little's law: calls × time, counted both ways. */
   presentUs = 0;

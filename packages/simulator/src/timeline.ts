@@ -1,19 +1,19 @@
 import { Alarm, type Clock } from 'holdfast';
 import { EventQueue } from './event-queue.ts';
 
-/** What `epochMs` says at the start: the first day of 2026. */
+/** `epochMs` at the start: the first day of 2026. */
 const epochMs = 1_767_225_600_000;
 
-/** Integers below this are kept in place. */
+/** V8 stores integers below this without an allocation. */
 const SMALL_MAX = 2 ** 31;
 
-/** Something to be handed over once the event that caused it has been dealt with. */
+/** A result that is delivered after the current event. */
 export interface Delivery {
   deliver(): void;
 }
 
-/** An alarm of many: each of them may have set it. */
-export abstract class CrowdAlarm extends Alarm {
+/** One alarm for many entities: `ringFor` gets the entity. */
+export abstract class SharedAlarm extends Alarm {
   abstract ringFor(entity: number): void;
 
   ring(): void {}
@@ -29,14 +29,14 @@ export class Timeline implements Clock {
   readonly #queue = new EventQueue();
   /** By slot. */
   readonly #alarms: (Alarm | undefined)[] = [];
-  /** By slot: whom an alarm of many rings for. */
+  /** By slot: the entity of a shared alarm. */
   #entities = new Int32Array(1024);
   /** Reused from event to event; what is beyond `#deliveriesLeft` is old. */
   readonly #deliveries: Delivery[] = [];
   #deliveriesLeft = 0;
   readonly #isPromised: boolean;
 
-  /** `isPromised`: what is delivered settles promises, which wait for the end of the event by themselves. */
+  /** `isPromised`: deliveries settle promises, which wait for the end of the event by themselves. */
   constructor(isPromised: boolean) {
     this.#isPromised = isPromised;
   }
@@ -69,8 +69,8 @@ export class Timeline implements Clock {
     this.#alarms[slot] = alarm;
   }
 
-  /** Rings one alarm for one of many, who then need none of their own. It cannot be cleared. */
-  setFor(crowd: CrowdAlarm, entity: number, us: number): void {
+  /** Rings a shared alarm for one entity. It cannot be cleared. */
+  setFor(shared: SharedAlarm, entity: number, us: number): void {
     const slot = this.#queue.add(us > this.nowUs ? us : this.nowUs);
     if (slot >= this.#entities.length) {
       const longer = new Int32Array(2 * slot);
@@ -78,7 +78,7 @@ export class Timeline implements Clock {
       this.#entities = longer;
     }
     this.#entities[slot] = entity;
-    this.#alarms[slot] = crowd;
+    this.#alarms[slot] = shared;
   }
 
   clear(alarm: Alarm): void {
@@ -89,13 +89,13 @@ export class Timeline implements Clock {
     this.#queue.remove(slot);
   }
 
-  /** Hands something over when the present event is over, so that whatever that sets in motion meets a world in order. */
+  /** Delivers after the current event, when the state of the world is consistent. */
   deliver(delivery: Delivery): void {
     if (this.#isPromised) delivery.deliver();
     else this.#deliveries[this.#deliveriesLeft++] = delivery;
   }
 
-  /** Rings everything up to and including `untilUs`, while `goesOn` says so. */
+  /** Rings all alarms up to and including `untilUs`, while `goesOn` returns true. */
   run(untilUs: number, goesOn: () => boolean): void {
     for (;;) {
       const us = this.#queue.firstAt;
@@ -105,7 +105,7 @@ export class Timeline implements Clock {
     }
   }
 
-  /** The same for promises: all that an event set in motion has settled before the next. */
+  /** The same for promises: all promises of an event have settled before the next event. */
   runPromised(untilUs: number, goesOn: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       const step = () => {
@@ -129,7 +129,7 @@ export class Timeline implements Clock {
   }
 
   #ringFirst(us: number): void {
-    // As a small integer while it is one: it is kept in many objects, and a fraction kept there costs an allocation.
+    // As a small integer if possible: many objects store it, and a stored fraction costs an allocation.
     this.nowUs = us < SMALL_MAX ? us | 0 : us;
     this.events++;
     const slot = this.#queue.takeFirst();
@@ -138,7 +138,7 @@ export class Timeline implements Clock {
     if (alarm.index === slot) {
       alarm.index = -1;
       alarm.ring(this.nowUs / 1000);
-    } else (alarm as CrowdAlarm).ringFor(this.#entities[slot]!);
+    } else (alarm as SharedAlarm).ringFor(this.#entities[slot]!);
   }
 
   #carryOver(): void {

@@ -4,10 +4,10 @@ import type { CallerTally } from './tally.ts';
 import type { World } from './world.ts';
 
 const STEP_US = 1_000_000;
-/** Of many clients with breakers of their own, so many speak for all. */
+/** The most clients whose breakers are sampled. */
 const ASKED_MAX = 100;
 
-/** Looks around once a second: at how long queues are, and which breakers are open. It changes nothing. */
+/** Records the length of queues and the share of open breakers once a second. It changes nothing. */
 export class Watch extends Alarm {
   readonly #world: World;
   readonly #services: ReadonlyMap<string, Service>;

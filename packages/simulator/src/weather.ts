@@ -10,7 +10,7 @@ export interface WeatherCase {
   readonly id: string;
   readonly title: string;
   readonly scenario: Scenario;
-  /** What is asked of the default policy. */
+  /** The bounds on the default policy. */
   readonly bounds: readonly WeatherBound[];
   readonly policies: readonly string[];
 }
@@ -29,7 +29,7 @@ export interface WeatherBound {
 /** The default, one call without a policy, and what people write by hand. */
 const weatherPolicies = ['holdfast', 'bare', 'plain4'] as const;
 
-/** How one case went. */
+/** The result of one case. */
 export interface WeatherVerdict {
   readonly id: string;
   readonly title: string;
@@ -42,7 +42,7 @@ export interface WeatherFinding {
   readonly atLeast: number | null;
   readonly atMost: number | null;
   readonly met: boolean;
-  /** Of each policy, over all seeds; null: nothing to measure. */
+  /** By policy, over all seeds; null: nothing to measure. */
   readonly figures: Readonly<Record<string, number | null>>;
 }
 

@@ -19,7 +19,7 @@ export class World {
     this.#seed = seed;
   }
 
-  /** A stream for each purpose and entity: one more draw of one policy moves nobody's arrivals. */
+  /** A random stream for each purpose and entity: an extra draw of one policy does not change the arrivals. */
   random(...names: (string | number)[]): Random {
     return seededRandom(this.#seed, ...names);
   }

@@ -1,9 +1,9 @@
-import { Alarm, type Clock, systemClock } from 'holdfast';
+import { type Clock, systemClock, Timer } from 'holdfast';
 import { refuseUnknown } from 'holdfast/fields';
 import type { Labels, Metric } from './metrics.ts';
 import type { Family, Observation, Sample } from './observe.ts';
 
-/** As much of a consumer of `@holdfast/events` as is read. */
+/** The part of a consumer of `@holdfast/events` that is read. */
 export interface ConsumerLike {
   readonly name: string;
   readonly topic: string;
@@ -87,7 +87,7 @@ export const eventMetrics = {
 
 type Key = keyof typeof eventMetrics;
 
-/** Who scrapes waits some seconds for all of it: a store that hangs must not take the rest with it. */
+/** The timeout of a store. A scrape has some seconds in all: a store that hangs must not lose the rest. */
 const lagMs = 1000;
 
 /**
@@ -100,7 +100,7 @@ export function observeConsumers(
 ): Observation {
   refuseUnknown({ clock: true }, options);
   const { clock = systemClock } = options;
-  /** By topic: several consumers of one ask the store once. `undefined`: it did not answer. */
+  /** By topic: several consumers of a topic read the store once. `undefined`: it did not answer. */
   const lags = new Map<string, LagLike | undefined>();
   let watched: readonly ConsumerLike[] = consumers;
 
@@ -109,7 +109,7 @@ export function observeConsumers(
       const byTopic = new Map(watched.map((each) => [each.topic, each]));
       await Promise.all(
         [...byTopic].map(async ([topic, consumer]) => {
-          // What cannot be asked is shown as such, and hides nothing else.
+          // A store that fails is shown as away; other metrics are not affected.
           const asked = (async () => consumer.lag())();
           lags.set(topic, await within(clock, lagMs, asked).catch(() => undefined));
         }),
@@ -120,7 +120,7 @@ export function observeConsumers(
       const put = (key: Key, labels: Labels, value: number) => {
         const kept = samples.get(key) ?? new Map<string, Sample>();
         const identity = JSON.stringify(labels);
-        // Consumers of one name are told together; of a rate, the worst.
+        // Consumers of one name are combined: counts are summed, of rates the worst is shown.
         const before = kept.get(identity)?.value ?? 0;
         kept.set(identity, { labels, value: key === 'dlqRate' ? Math.max(before, value) : before + value });
         samples.set(key, kept);
@@ -137,7 +137,7 @@ export function observeConsumers(
   };
 }
 
-/** Several observations as one, for one endpoint. */
+/** Combines several observations for one endpoint. */
 export function together(...observations: readonly Observation[]): Observation {
   return {
     snapshot: () => joined(observations.flatMap((each) => each.snapshot())),
@@ -150,7 +150,7 @@ export function together(...observations: readonly Observation[]): Observation {
   };
 }
 
-/** Each family once, and in it each label set once: of what several have observed, the first tells. */
+/** Each family once, and each label set in it once: of duplicates the first counts. */
 function joined(families: readonly Family[]): Family[] {
   const byName = new Map<string, { family: Family; samples: Map<string, Sample> }>();
   for (const family of families) {
@@ -164,22 +164,13 @@ function joined(families: readonly Family[]): Family[] {
   return [...byName.values()].map(({ family, samples }) => ({ ...family, samples: [...samples.values()] }));
 }
 
-/** What `promise` gives, or `undefined` once so much time has passed. */
+/** The value of `promise`, or `undefined` after `ms`. */
 function within<T>(clock: Clock, ms: number, promise: Promise<T>): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
-    const late = new Late(() => resolve(undefined));
-    clock.set(late, clock.now() + ms);
-    promise.then(resolve, reject).finally(() => clock.clear(late));
+    const timeout = new Timer(clock, () => resolve(undefined));
+    timeout.setIn(ms);
+    promise.then(resolve, reject).finally(() => timeout.clear());
   });
-}
-
-class Late extends Alarm {
-  readonly ring: () => void;
-
-  constructor(ring: () => void) {
-    super();
-    this.ring = ring;
-  }
 }
 
 type Put = (key: Key, labels: Labels, value: number) => void;

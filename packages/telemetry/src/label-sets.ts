@@ -3,13 +3,13 @@ import { type Label, type Labels, type Metric, OTHER } from './metrics.ts';
 /** The labels whose values are not a closed list. */
 const open = new Set<Label>(['policy', 'target', 'error_type']);
 
-/** A name is in as many lines of an exposition as there are buckets and states: what a stranger may choose must be short. */
+/** The longest label value: it is repeated in a line for each bucket and state, and users may choose it. */
 const nameMax = 128;
 
-/** A label set that has a place, and what is kept there. */
+/** A label set and its value. */
 export interface LabelSet<T> {
   readonly labels: Labels;
-  /** It stands for others. */
+  /** It stands for `other` label sets. */
   readonly overflowed: boolean;
   readonly kept: T;
 }
@@ -22,7 +22,7 @@ export class LabelSets<T> {
   readonly #names: readonly Label[];
   readonly #max: number;
   readonly #make: (labels: Labels) => T;
-  /** A level for each label: names that come again and again are found without making a text of them. */
+  /** A tree with a level for each label: known names are found without building a string. */
   readonly #root: Level<T> = new Map();
   #size = 0;
 
@@ -32,7 +32,7 @@ export class LabelSets<T> {
     this.#make = make;
   }
 
-  /** The set itself while there is room, or the one that it is counted under. */
+  /** The label set itself while there is capacity; else the one that counts it as `other`. */
   place(given: Labels): LabelSet<T> {
     const known = this.#find(given);
     if (known) return known;
@@ -48,7 +48,7 @@ export class LabelSets<T> {
     return this.#find(coarsest) ?? this.#add(coarsest, true);
   }
 
-  /** In the order of their labels, whatever came first. */
+  /** Sorted by labels. */
   inOrder(): LabelSet<T>[] {
     return [...leaves(this.#root, this.#names.length)];
   }
@@ -72,7 +72,7 @@ export class LabelSets<T> {
     return set;
   }
 
-  /** With other names in the place of those that are open. */
+  /** The labels with `other` for open values. */
   #replace(labels: Labels, by: (label: Label, name: string | undefined) => string | undefined): Labels {
     return Object.fromEntries(
       this.#names.map((label) => [label, open.has(label) ? by(label, labels[label]) : labels[label]]),
@@ -80,7 +80,7 @@ export class LabelSets<T> {
   }
 }
 
-/** Halves of characters cannot be written: two names that differ in them would be one there, and one there twice. */
+/** Lone surrogates cannot be encoded: two names that differ only in them would be the same label, twice. */
 function writable(name: string): string {
   return name.slice(0, nameMax).replace(/\p{Surrogate}/gu, '\ufffd');
 }

@@ -18,11 +18,11 @@ export type Logger<Level extends string = string> = {
 
 export interface LogOptions<Level extends string = string> {
   readonly policies?: Policies | undefined;
-  /** The method of the logger that is called; `info` unless said. */
+  /** The method of the logger; `info` unless given. */
   readonly level?: Level | undefined;
-  /** Adds `error_message`. Messages may hold what users sent, so nobody gets them without asking. */
+  /** Adds `error_message`. Off unless given, because messages may contain what users sent. */
   readonly messages?: boolean | undefined;
-  /** Lines for each event, policy and reason within `window`; the others are counted. */
+  /** The most lines for each event, policy and reason within `window`; further ones are counted. */
   readonly linesMax?: number | undefined;
   readonly window?: Duration | undefined;
   readonly clock?: Clock | undefined;
@@ -37,25 +37,25 @@ const known: Readonly<Record<keyof LogOptions, true>> = {
   clock: true,
 };
 
-/** What a line holds besides what the logger adds. */
+/** The fields of a line. */
 export interface RetryLine {
   readonly event: 'retry' | 'gave_up' | 'breaker' | 'left_out';
   readonly policy?: string | undefined;
   readonly target?: string | undefined;
-  /** The attempt that has just failed; of work that was given up, how many there were. */
+  /** The attempt that has failed; for work that was given up, the number of attempts. */
   readonly attempt?: number | undefined;
   readonly reason: string;
   readonly next_delay_ms?: number | undefined;
   readonly error_type?: string | undefined;
   readonly error_message?: string | undefined;
-  /** Of a breaker. */
+  /** For a change of a breaker. */
   readonly from?: string | undefined;
   readonly to?: string | undefined;
-  /** Lines like this one that were not written since the last. */
+  /** The number of lines like this one that were left out since the last. */
   readonly left_out?: number | undefined;
 }
 
-/** Events, policies and reasons that have windows of their own; later ones share one. */
+/** The most combinations of event, policy and reason with a window of their own; further ones share one. */
 const windowsMax = 1000;
 
 const messages = {
@@ -65,7 +65,7 @@ const messages = {
   left_out: 'lines were left out',
 } satisfies Record<RetryLine['event'], string>;
 
-/** Writes a line for each retry, each end without success and each change of a breaker. Returns the way to stop. */
+/** Writes a line for each retry, each failed end and each change of a breaker. Returns a function that stops it. */
 export function logRetries<Level extends string = 'info'>(
   logger: Logger<NoInfer<Level>>,
   options: LogOptions<Level> = {},
@@ -85,7 +85,7 @@ export function logRetries<Level extends string = 'info'>(
     logger[level](line, messages[line.event]);
   }
 
-  /** Says what was left out in the windows that are over by then, and forgets them. */
+  /** Writes the number of left-out lines of ended windows, and removes those windows. */
   function close(by: number): void {
     soonestEndsAt = Infinity;
     for (const [key, each] of windows) {
@@ -116,7 +116,7 @@ export function logRetries<Level extends string = 'info'>(
     const now = clock.now();
     const key = JSON.stringify([line.event, line.policy, line.reason]);
     const before = windows.get(key);
-    // What was left out before is said in this line, so that nothing has to wake up only to say it.
+    // This line has the number of lines that were left out before: no timer is needed for it.
     const left_out = before && before.endsAt <= now && before.leftOut > 0 ? before.leftOut : undefined;
     if (before && before.endsAt <= now) windows.delete(key);
     if (soonestEndsAt <= now) close(now);

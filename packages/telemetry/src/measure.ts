@@ -5,7 +5,7 @@ import type { Labels, MetricKey } from './metrics.ts';
 /** Takes one measurement: 1 for a counter, seconds for a histogram. */
 export type Sink = (metric: MetricKey, labels: Labels, value: number) => void;
 
-/** The end of all work that no failure forbids to repeat: these are not suppressed retries. */
+/** Stop reasons that are not suppressed retries: nothing forbade another attempt. */
 const notSuppressed: ReadonlySet<string> = new Set(['not_retryable', 'cancelled', 'committed', 'poison']);
 
 const expiries: Record<string, string> = {
@@ -13,18 +13,18 @@ const expiries: Record<string, string> = {
   HOLDFAST_PATIENCE_SPENT: 'patience',
 };
 
-/** Makes measurements of notices. The one translation that Prometheus and OpenTelemetry share. */
+/** Turns notices into measurements, for Prometheus and OpenTelemetry. */
 export function measuring(sink: Sink): (notice: Notice) => void {
-  /** Attempts that were told of, for work whose beginning was heard. */
-  const told = new Map<number, number>();
+  /** By work whose start we have seen: the number of attempts. */
+  const attemptsSeen = new Map<number, number>();
 
   function ended(notice: Notice & { type: 'done' | 'gave_up' }): void {
     const { policy, target, attempts, tookMs, type } = notice;
     const outcome = outcomeOf(type, attempts);
     sink('operations', { policy, target, outcome }, 1);
     sink('operationTime', { policy, target, outcome }, tookMs / 1000);
-    const abandoned = attempts - (told.get(notice.work) ?? attempts);
-    told.delete(notice.work);
+    const abandoned = attempts - (attemptsSeen.get(notice.work) ?? attempts);
+    attemptsSeen.delete(notice.work);
     if (abandoned > 0) sink('attempts', { policy, target, class: 'abandoned' }, abandoned);
   }
 
@@ -37,12 +37,12 @@ export function measuring(sink: Sink): (notice: Notice) => void {
     const { policy, target } = notice;
     switch (notice.type) {
       case 'start':
-        told.set(notice.work, 0);
+        attemptsSeen.set(notice.work, 0);
         return;
       case 'attempt': {
         const { class: judged, outcome, tookMs, work } = notice;
-        const before = told.get(work);
-        if (before !== undefined) told.set(work, before + 1);
+        const before = attemptsSeen.get(work);
+        if (before !== undefined) attemptsSeen.set(work, before + 1);
         sink('attempts', { policy, target, class: judged }, 1);
         sink('attemptTime', { policy, target, class: judged }, tookMs / 1000);
         if (judged === 'ok' || judged === 'ignored') return;
@@ -63,7 +63,7 @@ export function measuring(sink: Sink): (notice: Notice) => void {
         sink('failures', { policy, target, reason }, 1);
         if (attempts > 0 && !notSuppressed.has(reason))
           sink('suppressedRetries', { policy, target, reason }, 1);
-        // With an attempt, it has been told of that already.
+        // If there was an attempt, its notice has counted it already.
         if (attempts === 0) expired(notice, notice.outcome);
         return;
       }
@@ -94,7 +94,7 @@ export function measuring(sink: Sink): (notice: Notice) => void {
   };
 }
 
-/** One of the four ways in which work ends. */
+/** One of the four outcomes of work. */
 export function outcomeOf(type: 'done' | 'gave_up', attempts: number): string {
   if (type === 'done') return attempts > 1 ? 'succeeded_after_retry' : 'succeeded';
   return attempts > 1 ? 'failed_after_retry' : 'failed';

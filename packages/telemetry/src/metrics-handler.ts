@@ -7,13 +7,13 @@ export interface MetricsHandler {
   (request: NodeRequest, response: NodeResponse): void;
 }
 
-/** As much of `IncomingMessage` as is read. */
+/** The part of `IncomingMessage` that is read. */
 export interface NodeRequest {
   readonly method?: string | undefined;
   readonly headers: { readonly accept?: string | undefined };
 }
 
-/** As much of `ServerResponse` as is used. */
+/** The part of `ServerResponse` that is used. */
 export interface NodeResponse {
   writeHead(status: number, headers: Record<string, string>): unknown;
   end(body?: string): unknown;
@@ -71,7 +71,7 @@ interface Answer {
 const always = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 const plain = { 'content-type': 'text/plain; charset=utf-8' };
 
-/** In a handler of `node:http` nobody else would catch it: a scrape must not end the process. */
+/** Nothing else catches an error in a handler of `node:http`: a scrape must not end the process. */
 function safely(...asked: Parameters<typeof answerTo>): Answer {
   try {
     return answerTo(...asked);
@@ -96,7 +96,7 @@ function answerTo(
   }
   const format = preferred(accept);
   const body = prometheus(observation, { format });
-  // Said here because nothing else would say it in the answer to a HEAD.
+  // Set here, because Node would not set it in the answer to a HEAD.
   const length = `${new TextEncoder().encode(body).length}`;
   const headers = {
     ...always,
@@ -107,13 +107,13 @@ function answerTo(
   return { status: 200, headers, body };
 }
 
-/** OpenMetrics only where it is asked for by name, and not less than plain text. */
+/** OpenMetrics only if `Accept` names it, with at least the weight of plain text. */
 function preferred(accept: string): ExpositionFormat {
   const openmetrics = weight(accept, 'application/openmetrics-text');
   return openmetrics > 0 && openmetrics >= weight(accept, 'text/plain') ? 'openmetrics' : 'text';
 }
 
-/** The greatest `q` that a media type has in an Accept header, 0 where it is not named. */
+/** The greatest `q` of a media type in an Accept header; 0 if it is not named. */
 function weight(accept: string, mediaType: string): number {
   const weights = accept
     .split(',')

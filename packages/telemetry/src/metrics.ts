@@ -165,10 +165,10 @@ export const metrics = {
 
 export const metricKeys = Object.keys(metrics) as readonly MetricKey[];
 
-/** In seconds: from a call in the same rack to the longest patience that people have. */
+/** Bounds in seconds: from a call in the same rack to the longest patience of users. */
 export const defaultBucketsSeconds: readonly number[] = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
 
-/** What a label is called when there are too many of them. */
+/** The value of a label when there are too many. */
 export const OTHER = 'other';

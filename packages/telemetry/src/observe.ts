@@ -9,19 +9,19 @@ import { type Policies, selectionOf } from './selection.ts';
 export interface ObserveOptions {
   /** Upper bounds of all histograms, rising. */
   readonly bucketsSeconds?: readonly number[] | undefined;
-  /** Distinct label sets of each metric; what comes after is counted under `other`. */
+  /** The most label sets of each metric; further ones are counted as `other`. */
   readonly labelSetsMax?: number | undefined;
 }
 
 const known: Readonly<Record<keyof ObserveOptions, true>> = { bucketsSeconds: true, labelSetsMax: true };
 
-/** What is being kept, of some policies or consumers. */
+/** The metrics of some policies or consumers. */
 export interface Observation {
-  /** Everything as it stands, gauges read now. Plain JSON, in a stable order. */
+  /** The current values; gauges are read now. Plain JSON, in a stable order. */
   snapshot(): readonly Family[];
-  /** Asks for what cannot be read at once; a scrape waits for it. */
+  /** Reads what takes time, such as a store; a scrape waits for it. */
   refresh?(): Promise<void>;
-  /** Ends the listening: counts stand still and gauges are gone. Core is free of cost again when nobody else hears. */
+  /** Stops listening: counts no longer change and gauges are gone. Without listeners notices cost nothing in core. */
   stop(): void;
 }
 
@@ -32,16 +32,16 @@ export interface Family extends Metric {
 
 export interface Sample {
   readonly labels: Labels;
-  /** Of a histogram: the sum of all that was measured. */
+  /** For a histogram: the sum of all measurements. */
   readonly value: number;
-  /** Of a histogram only: how many measurements, and how many of them up to each bound. */
+  /** For a histogram: the number of measurements, and the number up to each bound. */
   readonly count?: number;
   readonly buckets?: readonly { readonly le: number; readonly count: number }[];
 }
 
 export const defaultLabelSetsMax = 500;
 
-/** Keeps metrics of what policies do, from their notices. */
+/** Counts what policies do, from their notices. */
 export function observe(policies: Policies, options: ObserveOptions = {}): Observation {
   refuseUnknown(known, options);
   const selection = selectionOf(policies);
@@ -62,7 +62,7 @@ export function observe(policies: Policies, options: ObserveOptions = {}): Obser
 
   return {
     snapshot() {
-      // Places of their own each time: a target that core has forgotten is not shown for ever.
+      // New label sets each time: a target that core has forgotten disappears.
       const now = new Map(gaugeKeys.map((key) => [key, new Kept(metrics[key], labelSetsMax, bounds)]));
       for (const { metric, labels, value } of stopped ? [] : readings(selection)) {
         now.get(metric)!.measure(labels, value);
@@ -76,7 +76,7 @@ export function observe(policies: Policies, options: ObserveOptions = {}): Obser
   };
 }
 
-/** One metric as it stands. */
+/** The current values of one metric. */
 class Kept {
   readonly #metric: Metric;
   readonly #sets: LabelSets<Series>;
@@ -89,7 +89,7 @@ class Kept {
     this.#sets = new LabelSets(metric, labelSetsMax, () => ({ sum: 0, counts: new Array(counts).fill(0) }));
   }
 
-  /** Adds to what is there. True where the labels had to give way. */
+  /** Adds a measurement. True if the labels were replaced by `other`. */
   measure(labels: Labels, value: number): boolean {
     const { kept, overflowed } = this.#sets.place(labels);
     kept.sum += value;
@@ -117,7 +117,7 @@ class Kept {
 
 interface Series {
   sum: number;
-  /** By bucket, not cumulated; the last one is for what is above all bounds. */
+  /** By bucket, not cumulative; the last bucket is above all bounds. */
   readonly counts: number[];
 }
 

@@ -11,7 +11,7 @@ export const contentTypes: Record<ExpositionFormat, string> = {
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 };
 
-/** Everything that is observed, as Prometheus reads it. */
+/** All metrics in the format of Prometheus. */
 export function prometheus(
   observation: Pick<Observation, 'snapshot'>,
   options: { readonly format?: ExpositionFormat | undefined } = {},
@@ -27,7 +27,7 @@ export function prometheus(
 
 /** Where the two formats differ. */
 interface Dialect {
-  /** How a family is called, whose samples may be called otherwise. */
+  /** The name of a family; its samples may have other names. */
   familyName(family: Family): string;
   unit(family: Family): readonly string[];
   escapeHelp(text: string): string;
@@ -47,7 +47,7 @@ const dialects: Record<ExpositionFormat, Dialect> = {
     familyName: ({ name, type }) => (type === 'counter' ? name.replace(/_total$/, '') : name),
     unit: ({ name }) => (name.endsWith('_seconds') ? [`# UNIT ${name} seconds`] : []),
     escapeHelp: quoted,
-    // A bound is the same text whoever writes it, and there that is the text of a float.
+    // OpenMetrics demands that a bound is written as a float: `1.0`.
     bound: (le) => (Number.isInteger(le) ? `${le}.0` : `${le}`),
     end: ['# EOF'],
   },

@@ -2,7 +2,7 @@ import { policies } from 'holdfast';
 import type { Labels, MetricKey } from './metrics.ts';
 import type { Selection } from './selection.ts';
 
-/** One value that a gauge has now. */
+/** The current value of a gauge. */
 export interface Reading {
   readonly metric: MetricKey;
   readonly labels: Labels;
@@ -11,7 +11,7 @@ export interface Reading {
 
 const breakerStates = ['closed', 'open', 'half-open'] as const;
 
-/** What the listed policies look like at this moment. Policies without a name are not listed by core. */
+/** The current state of the selected policies. Core does not list policies without a name. */
 export function* readings(selection: Selection): Generator<Reading> {
   for (const { name: policy, killSwitch, targets } of policies()) {
     if (!selection(policy)) continue;

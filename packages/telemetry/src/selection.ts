@@ -1,9 +1,9 @@
 import { OptionsError } from 'holdfast';
 
-/** Which policies: all there are, or those that are listed, by name or as they are. */
+/** All policies, or a list of names or policies. */
 export type Policies = 'all' | readonly (string | { readonly name: string | undefined })[];
 
-/** Whether a policy of this name is meant. */
+/** Whether a policy of this name is selected. */
 export type Selection = (policy: string | undefined) => boolean;
 
 export function selectionOf(policies: Policies): Selection {

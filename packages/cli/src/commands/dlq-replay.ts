@@ -75,13 +75,13 @@ function wanted(given: Given): ParkedFilter {
 
 function request(given: Given): Partial<ReplayRequest> {
   const to = textOf(given, 'to');
-  const said = {
+  const fields = {
     rate: numberOf(given, 'rate'),
     canary: countOf(given, 'canary', 0),
     canaryMs: msOf(given, 'canary-for'),
     to,
   };
-  return Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined));
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 async function cancel(
@@ -116,7 +116,7 @@ async function follow(
     ),
   );
   let last = '';
-  const tell = (operation: ReplayOperation) => {
+  const print = (operation: ReplayOperation) => {
     const line = given.flags.json ? JSON.stringify(summary(operation)) : progress(operation);
     if (line === last) return;
     last = line;
@@ -124,20 +124,20 @@ async function follow(
     else terminal.out(line);
   };
   try {
-    const told = throttled(tell);
+    const printThrottled = throttled(print);
     const onProgress = (operation: ReplayOperation) => {
-      told(operation);
+      printThrottled(operation);
       silence.hear(operation);
     };
     const ended = await replays.run(id, { onProgress, signal: terminal.signal });
     await silence.looking;
-    tell(ended);
+    print(ended);
     if (terminal.isInteractive && !given.flags.json) terminal.out('');
     const { failedAgain } = ended.counts;
     if (ended.stage === 'stopped') terminal.err(`holdfast: replay ${id} was stopped: ${ended.stopped}.`);
     return ended.stage === 'done' && failedAgain === 0 ? 0 : 1;
   } catch (error) {
-    // Begun, and not over: whoever ended this, or whatever, its events wait for one of the two.
+    // The replay has begun and is not over: it must be resumed or cancelled.
     if (terminal.signal.aborted || last !== '')
       terminal.err(
         `\nholdfast: replay ${id} stays where it is; go on with --resume ${id}, or stop it with --cancel ${id}.`,
@@ -146,21 +146,21 @@ async function follow(
   }
 }
 
-/** After so long without an outcome it is worth a look why. */
+/** After this time without an outcome, the consumers are checked. */
 const silenceMs = 2000;
 
-/** Without a consumer a replay waits for ever: it is told, once. */
+/** Without a consumer a replay waits forever: the warning is printed once. */
 class Silence {
   readonly #engine: OpenStore;
-  readonly #tell: (topic: string) => void;
+  readonly #print: (topic: string) => void;
   #ended = -1;
   #since = 0;
   #isTold = false;
   looking: Promise<void> | undefined;
 
-  constructor(engine: OpenStore, tell: (topic: string) => void) {
+  constructor(engine: OpenStore, print: (topic: string) => void) {
     this.#engine = engine;
-    this.#tell = tell;
+    this.#print = print;
   }
 
   hear({ request, counts }: ReplayOperation): void {
@@ -170,7 +170,7 @@ class Silence {
     if (this.#isTold || this.looking || now - this.#since < silenceMs) return;
     this.#since = now;
     this.looking = this.#look(request)
-      .catch(() => {}) // the replay asks the same store, and says what is wrong with it
+      .catch(() => {}) // the replay uses the same store, and reports its errors
       .finally(() => {
         this.looking = undefined;
       });
@@ -183,23 +183,23 @@ class Silence {
       const { ready, leased, oldestReadyMs } = await broker.counts(topic);
       if (ready === 0 || leased > 0 || oldestReadyMs < silenceMs || this.#isTold) continue;
       this.#isTold = true;
-      this.#tell(topic);
+      this.#print(topic);
     }
   }
 }
 
-/** Steps of a replay may be many a second; people read a few. */
-function throttled(tell: (operation: ReplayOperation) => void): (operation: ReplayOperation) => void {
-  let toldPart = -1;
-  let toldStage = '';
+/** A replay may make many steps a second; only a few are printed. */
+function throttled(print: (operation: ReplayOperation) => void): (operation: ReplayOperation) => void {
+  let printedPart = -1;
+  let printedStage = '';
   return (operation) => {
     const { released, succeeded, failedAgain, selected } = operation.counts;
     const part =
       selected === 0 ? 0 : Math.floor((50 * (released + succeeded + failedAgain)) / (2 * selected));
-    if (part === toldPart && operation.stage === toldStage) return;
-    toldPart = part;
-    toldStage = operation.stage;
-    tell(operation);
+    if (part === printedPart && operation.stage === printedStage) return;
+    printedPart = part;
+    printedStage = operation.stage;
+    print(operation);
   };
 }
 

@@ -4,9 +4,9 @@ import type { Command, Given } from '../command.ts';
 import { readText } from '../files.ts';
 import { msOf, onlyOperand, textOf } from '../given-values.ts';
 
-/** A finding and where it stands. */
+/** A finding and its place. */
 interface Placed extends Pick<Problem, 'line' | 'column' | 'path'> {
-  /** The policy's name; null where the whole document is meant. */
+  /** The name of the policy; null for the whole document. */
   readonly policy: string | null;
   readonly severity: Finding['severity'];
   readonly rule: string;
@@ -78,7 +78,7 @@ function policyIn(data: unknown, path: string): string | null {
   if (path === '') return null;
   const { policies, name } = Object(data) as { policies?: unknown; name?: unknown };
   if (policies === undefined) return typeof name === 'string' && name !== '' ? name : 'default';
-  // A name may have dots, and be the beginning of another.
+  // A name may contain dots, and may be a prefix of another name.
   const around = Object.keys(Object(policies)).filter((each) => `${path}.`.startsWith(`policies.${each}.`));
   return around.sort((a, b) => b.length - a.length)[0] ?? null;
 }

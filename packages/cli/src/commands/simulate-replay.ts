@@ -11,8 +11,8 @@ import { readText, writeText } from '../files.ts';
 import { onlyOperand, textOf } from '../given-values.ts';
 import {
   assertionsOf,
+  assertMeasurable,
   broken,
-  mustHave,
   outFlag,
   policiesOf,
   policyFlag,
@@ -37,7 +37,7 @@ export const simulateReplay: Command = {
     const { scenario, recorded } = readIncident((await readText(file)).split('\n'), filter, file);
     const known = { ...scenario, compare: ['holdfast'] };
     const measure = assertions.map(({ bound }) => bound);
-    mustHave(scenario, '--assert', measure);
+    assertMeasurable(scenario, '--assert', measure);
     const { names, policies } = await policiesOf(given, known);
     await using pool = new RunPool(undefined, terminal.signal);
     const comparison = await comparePolicies(known, names, pool, {

@@ -4,8 +4,8 @@ import { type Command, UsageError } from '../command.ts';
 import { writeText } from '../files.ts';
 import { textOf } from '../given-values.ts';
 import {
-  asked,
-  mustHave,
+  assertMeasurable,
+  asUsageError,
   outFlag,
   policiesOf,
   policyFlag,
@@ -28,15 +28,17 @@ export const simulateSweep: Command = {
     ...outFlag,
   },
   async run(given, terminal) {
-    const axes = (given.lists.vary ?? []).map((text) => asked(() => parseAxis(text, '--vary')));
+    const axes = (given.lists.vary ?? []).map((text) => asUsageError(() => parseAxis(text, '--vary')));
     if (axes.length < 1 || axes.length > 2)
       throw new UsageError(`--vary is needed once or twice, got ${axes.length}.`);
-    const { bound } = asked(() => parseAssertion(`${textOf(given, 'metric') ?? 'goodput'} >= 0`, '--metric'));
+    const { bound } = asUsageError(() =>
+      parseAssertion(`${textOf(given, 'metric') ?? 'goodput'} >= 0`, '--metric'),
+    );
     const source = await scenarioText(given);
     const scenario = readScenario(source);
-    mustHave(scenario, '--metric', [bound]);
+    assertMeasurable(scenario, '--metric', [bound]);
     const { names, policies } = await policiesOf(given, scenario);
-    // Of several that a scenario compares, its own default is meant.
+    // If a scenario compares several policies, its own default is used.
     const policy =
       (given.lists.policy ?? []).length > 0 || !names.includes('holdfast') ? names[0]! : 'holdfast';
     const document = readDocument(source.text, source.file).data as Record<string, unknown>;

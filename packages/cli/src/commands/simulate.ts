@@ -4,8 +4,8 @@ import { writeText } from '../files.ts';
 import { textOf } from '../given-values.ts';
 import {
   assertionsOf,
+  assertMeasurable,
   broken,
-  mustHave,
   outFlag,
   policiesOf,
   policyFlag,
@@ -33,7 +33,7 @@ export const simulate: Command = {
     const { names, policies } = await policiesOf(given, scenario);
     const seeds = seedsOf(scenario, seedCount(given, Math.min(5, scenario.seeds.length)));
     const measure = assertions.map(({ bound }) => bound);
-    mustHave(scenario, '--assert', measure);
+    assertMeasurable(scenario, '--assert', measure);
     await using pool = new RunPool(undefined, terminal.signal);
     const onProgress = progress(terminal, given, 'runs');
     const comparison = await comparePolicies(scenario, names, pool, { policies, seeds, measure, onProgress });
@@ -44,7 +44,7 @@ export const simulate: Command = {
     if (given.flags.json) terminal.out(JSON.stringify({ ...comparison, broken: sentences }));
     else if (given.flags.csv) terminal.out(reportCsv(comparison).trimEnd());
     else terminal.out(reportText(comparison));
-    // After the figures: they took long, and a file that cannot be written must not lose them.
+    // After the figures are printed: a file that cannot be written must not lose them.
     if (out !== undefined) await writeText(out, reportHtml(comparison));
     if (out !== undefined && !given.flags.json && !given.flags.csv)
       terminal.out(`\nThe report is in ${out}.`);

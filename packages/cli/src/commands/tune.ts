@@ -14,7 +14,7 @@ import type { PolicySpec } from 'holdfast';
 import { type Command, type Given, UsageError } from '../command.ts';
 import { readText } from '../files.ts';
 import { numberOf, textOf } from '../given-values.ts';
-import { asked, progress, seedCount } from '../simulation-flags.ts';
+import { asUsageError, progress, seedCount } from '../simulation-flags.ts';
 import { table } from '../table.ts';
 
 const example = 'multiplication <= 1.2, success >= 99.5% at 5% failures, p99 <= 2s';
@@ -33,7 +33,7 @@ export const tunePolicy: Command = {
   async run(given, terminal) {
     const text = textOf(given, 'goal');
     if (text === undefined) throw new UsageError(`--goal is needed, such as "${example}".`);
-    const goal = asked(() => parseGoal(text, '--goal'));
+    const goal = asUsageError(() => parseGoal(text, '--goal'));
     const base = await startOf(given);
     const shares = [...new Set(goal.assertions.flatMap(({ failing }) => failing ?? []))];
     const own = await Promise.all(
@@ -83,7 +83,7 @@ export const tunePolicy: Command = {
         `\n${isReached ? 'It reaches the goal' : 'Nothing was found that reaches the goal; this is nearest'}, of ${trials} policies.\n`,
       );
       terminal.out(`In the storms it was tuned on:\n${evidenceTable(best.evidence)}\n`);
-      // A goal about one's own clients cannot be measured in storms that do not have them.
+      // A goal about certain clients cannot be measured in storms without them.
       if (after!.evidence.length > 0)
         terminal.out(
           `In storms it was not tuned on, with what it started from:\n${comparisonTable(before!, after!)}`,
@@ -106,14 +106,14 @@ async function startOf(given: Given): Promise<PolicySpec> {
 function evidenceTable(evidence: readonly Evidence[]): string {
   return table(
     ['STORM', 'GOT', '', 'ASKED'],
-    evidence.map(({ storm, figure, met, asked: goal }) => [storm, say(figure), met ? '✓' : '✗', goal]),
+    evidence.map(({ storm, figure, met, goal }) => [storm, say(figure), met ? '✓' : '✗', goal]),
   );
 }
 
 function comparisonTable(before: Score, after: Score): string {
   return table(
     ['STORM', 'BEFORE', 'TUNED', '', 'ASKED'],
-    after.evidence.map(({ storm, figure, met, asked: goal }, index) => [
+    after.evidence.map(({ storm, figure, met, goal }, index) => [
       storm,
       say(before.evidence[index]!.figure),
       say(figure),

@@ -2,9 +2,9 @@ import {
   type Assertion,
   type Bound,
   holds,
+  missingPartIn,
   parseAssertion,
   type Scenario,
-  strangerIn,
 } from '@holdfast/config';
 import { OptionsError } from 'holdfast';
 
@@ -20,19 +20,19 @@ export function parseGoal(text: string, path = 'goal'): Goal {
   };
 }
 
-/** The assertions that are about a storm, and speak of nobody whom it does not have. */
+/** The assertions that can be measured in a storm: it has the parts that they name. */
 export function goalsIn(goal: Goal, scenario: Scenario): readonly Assertion[] {
   return goal.assertions.filter(
-    (each) => isAbout(each, scenario) && strangerIn(scenario, each.bound) === undefined,
+    (each) => isAbout(each, scenario) && missingPartIn(scenario, each.bound) === undefined,
   );
 }
 
-/** What no storm could be measured by would count as reached. Throws an `OptionsError`. */
-export function mustBeMeasured({ assertions }: Goal, storms: readonly Scenario[]): void {
+/** An assertion that no storm can measure would count as reached: throws an `OptionsError`. */
+export function assertGoalMeasurable({ assertions }: Goal, storms: readonly Scenario[]): void {
   for (const assertion of assertions) {
     const strangers = storms
       .filter((storm) => isAbout(assertion, storm))
-      .map((storm) => strangerIn(storm, assertion.bound));
+      .map((storm) => missingPartIn(storm, assertion.bound));
     if (strangers.includes(undefined)) continue;
     throw new OptionsError(
       'goal',
@@ -42,12 +42,12 @@ export function mustBeMeasured({ assertions }: Goal, storms: readonly Scenario[]
   }
 }
 
-/** One that names a share of failures is about a service that fails so. */
+/** An assertion with a share of failures applies to storms with such a service only. */
 function isAbout({ failing }: Assertion, { id }: Scenario): boolean {
   return failing === undefined || id === `failing-${failing}`;
 }
 
-/** Who must be done in so long need not be waited for any longer: the patience that a goal suggests. */
+/** The patience that a goal implies: work that must be done within a time need not be waited for longer. */
 export function patienceFor({ assertions }: Goal): number | undefined {
   const limits = assertions
     .filter(({ bound, relation }) => /^p\d/.test(bound.metric) && relation.startsWith('<'))
@@ -55,15 +55,15 @@ export function patienceFor({ assertions }: Goal): number | undefined {
   return limits.length > 0 ? Math.min(...limits) : undefined;
 }
 
-/** What every storm is measured by, besides the goal: between policies that reach it, the kinder one is better. */
+/** Figures of every storm besides the goal: of policies that reach the goal, the one with less load is better. */
 export const kindness: readonly Bound[] = ['multiplication', 'success', 'p99'].map(
   (metric) => parseAssertion(`${metric} >= 0`).bound,
 );
 
-/** Far enough to lose: what never happens is so many times too late. */
+/** The distance of something that never happens. */
 const WORST = 10;
 
-/** A goal that is only just reached is missed in the next storm. */
+/** The margin: a goal that is only just reached would be missed in the next storm. */
 const MARGIN = 0.85;
 
 /**

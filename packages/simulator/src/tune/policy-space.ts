@@ -4,7 +4,7 @@ import { lint } from 'holdfast/lint';
 /** One thing about a policy that can be chosen. */
 interface Gene {
   readonly name: string;
-  /** From the mildest to the boldest, so that neighbours are alike. */
+  /** From the mildest to the boldest, so that neighbours are similar. */
   readonly choices: readonly PolicySpec[];
 }
 
@@ -27,7 +27,7 @@ const genes: readonly Gene[] = [
   { name: 'cap', choices: each(['2s', '5s', '10s', '30s'] as const, (cap) => ({ backoff: { cap } })) },
   {
     name: 'jitter',
-    // Without any it would do no harm in small storms, and all the harm in large ones.
+    // Without jitter it does no harm in small storms, and much in large ones.
     choices: each(['equal', 'full', 'decorrelated'] as const, (jitter) => ({ backoff: { jitter } })),
   },
   {

@@ -44,7 +44,7 @@ export function tuningStorms(): Scenario[] {
   ];
 }
 
-/** Of the same kind and none of them the same: what a tuned policy is judged by. */
+/** Other storms of the same kinds, by which a tuned policy is judged. */
 export function unseenStorms(): Scenario[] {
   const quick = 'workers: 30, time: { lognormal: { median: 80ms, sigma: 0.8, cap: 3s } }';
   return [

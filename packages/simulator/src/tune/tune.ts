@@ -5,7 +5,15 @@ import { median } from '../estimates.ts';
 import type { RunRequest } from '../run.ts';
 import type { RunPool } from '../run-pool.ts';
 import { seedsOf } from '../sweep.ts';
-import { type Goal, goalsIn, kindness, missedBy, mustBeMeasured, patienceFor, unkindness } from './goal.ts';
+import {
+  assertGoalMeasurable,
+  type Goal,
+  goalsIn,
+  kindness,
+  missedBy,
+  patienceFor,
+  unkindness,
+} from './goal.ts';
 import {
   crossed,
   type Genome,
@@ -18,17 +26,17 @@ import {
   unchanged,
 } from './policy-space.ts';
 
-/** How a policy did in the storms: lower is better, and 0 is the goal and nothing to wish for. */
+/** The result of a policy in the storms: lower is better, 0 reaches the goal. */
 export interface Score {
   readonly policy: PolicySpec;
   readonly loss: number;
   readonly evidence: readonly Evidence[];
 }
 
-/** What was asked of a storm and what was measured; null: never. */
+/** An assertion about a storm and the measured figure; null: never. */
 export interface Evidence {
   readonly storm: string;
-  readonly asked: string;
+  readonly goal: string;
   readonly figure: number | null;
   readonly met: boolean;
 }
@@ -48,11 +56,11 @@ export interface TuneOptions {
 }
 
 const TRIALS = 64;
-/** Tried side by side before the next are chosen. */
+/** Policies that are tried at the same time, before the next ones are chosen. */
 const BROOD = 8;
-/** Of the best, so many are tried again. */
+/** The number of best policies that are tried again with more seeds. */
 const FINALISTS = 4;
-/** Of those so far, so many have children. */
+/** The number of best policies from which new ones are made. */
 const PARENTS = 6;
 
 /**
@@ -93,11 +101,11 @@ export async function scorePolicies(
   { goal, storms, seeds = 1 }: Pick<TuneOptions, 'goal' | 'storms' | 'seeds'>,
   pool: RunPool,
 ): Promise<Score[]> {
-  const asked = storms.map((storm) => goalsIn(goal, storm));
+  const goalsOf = storms.map((storm) => goalsIn(goal, storm));
   const requests = policies.flatMap((policy) =>
     storms.flatMap((storm, index) =>
       seedsOf(storm, seeds).map((seed): RunRequest => {
-        const bounds = [...asked[index]!.map(({ bound }) => bound), ...kindness];
+        const bounds = [...goalsOf[index]!.map(({ bound }) => bound), ...kindness];
         return {
           scenario: { ...storm, policies: { ...storm.policies, tuned: policy } },
           policy: 'tuned',
@@ -117,7 +125,7 @@ export async function scorePolicies(
       const figures = Array.from({ length: runs[0]!.figures.length }, (_, at) =>
         median(runs.map((run) => run.figures[at]!)),
       );
-      const goals = asked[index]!;
+      const goals = goalsOf[index]!;
       loss += unkindness(figures.slice(goals.length));
       return goals.map((assertion, at) => {
         loss += missedBy(assertion, figures[at]!);
@@ -135,7 +143,7 @@ async function search(
   choose: (ranked: readonly Genome[]) => readonly Genome[],
 ): Promise<Score[]> {
   const { base, trials = TRIALS, onProgress } = options;
-  mustBeMeasured(options.goal, options.storms);
+  assertGoalMeasurable(options.goal, options.storms);
   const found = new Map<string, { readonly genome: Genome; readonly score: Score }>();
   const ranked = () => [...found.values()].sort((a, b) => a.score.loss - b.score.loss);
   for (let tried = 0; tried < trials; ) {
@@ -162,7 +170,7 @@ function children(parents: readonly Genome[], count: number, base: PolicySpec, r
 function evidenceOf({ id }: Scenario, assertion: Assertion, figure: number): Evidence {
   return {
     storm: id,
-    asked: assertion.text,
+    goal: assertion.text,
     figure: Number.isFinite(figure) ? figure : null,
     met: holds(assertion, figure),
   };

@@ -12,11 +12,11 @@ export interface OpenTelemetryOptions {
   readonly meter?: Meter | false | undefined;
   /** The global provider's unless given; false: no spans. */
   readonly tracer?: Tracer | false | undefined;
-  /** Distinct label sets of each metric; what comes after is counted under `other`. */
+  /** The most label sets of each metric; further ones are counted as `other`. */
   readonly labelSetsMax?: number | undefined;
-  /** Operations that have spans at a time; those beyond have none. */
+  /** The most operations with spans at a time; further ones have none. */
   readonly operationsMax?: number | undefined;
-  /** The one that the policies run on: it turns their times into dates. */
+  /** The clock of the policies: it turns their times into dates. */
   readonly clock?: Clock | undefined;
 }
 
@@ -29,7 +29,7 @@ const known: Readonly<Record<keyof OpenTelemetryOptions, true>> = {
   clock: true,
 };
 
-/** Tells OpenTelemetry what policies do, as metrics and as spans. Returns the way to stop. */
+/** Reports what policies do to OpenTelemetry, as metrics and spans. Returns a function that stops it. */
 export function observeWithOpenTelemetry(options: OpenTelemetryOptions = {}): () => void {
   refuseUnknown(known, options);
   const { clock = systemClock, operationsMax = 10_000 } = options;

@@ -13,7 +13,7 @@ import {
 import { readings } from '../readings.ts';
 import type { Selection } from '../selection.ts';
 
-/** Feeds the instruments of a meter from notices, and its gauges when they are collected. */
+/** Records notices in the instruments of a meter; gauges are read when they are collected. */
 export interface Instruments {
   measure(notice: Notice): void;
   stop(): void;
@@ -44,7 +44,7 @@ export function instruments(meter: Meter, selection: Selection, labelSetsMax: nu
     if (set.overflowed) taking.get('labelOverflows')!.take(1, { metric: metrics[metric].name });
   });
 
-  /** What falls on one label set is added up: an observation made later would replace it. */
+  /** Values of one label set are summed up: a later observation would replace an earlier one. */
   function read(result: BatchObservableResult): void {
     const places = new Map(
       [...gauges.keys()].map((key) => [key, new LabelSets(metrics[key], labelSetsMax, () => ({ sum: 0 }))]),
@@ -64,7 +64,7 @@ export function instruments(meter: Meter, selection: Selection, labelSetsMax: nu
   return { measure, stop: () => meter.removeBatchObservableCallback(read, observed) };
 }
 
-/** Such that an exporter to Prometheus, which adds the unit and `_total`, makes our own name of it again. */
+/** The name without unit and `_total`: an exporter to Prometheus adds both again. */
 function instrumentName({ name }: Metric): string {
   return name.replace(/^holdfast_/, 'holdfast.').replace(/_(total|seconds)$/, '');
 }

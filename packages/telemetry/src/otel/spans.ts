@@ -12,12 +12,12 @@ import type { Around, Clock, Notice, Sent } from 'holdfast';
 import { errorType } from '../error-type.ts';
 import { outcomeOf } from '../measure.ts';
 
-/** Makes spans of notices: one an operation, one an attempt. */
+/** Makes spans from notices: one for an operation, one for each attempt. */
 export interface Spans {
   hear(notice: Notice): void;
-  /** Makes a call inside the span of its attempt: what is traced in there belongs to it. */
+  /** Runs a call inside the span of its attempt: spans of the call become children of it. */
   readonly around: Around;
-  /** Ends what is open. */
+  /** Ends all open spans. */
   stop(): void;
 }
 
@@ -25,7 +25,7 @@ type OfWork = Extract<Notice, { readonly work: number }>;
 
 export function spans(tracer: Tracer, clock: Clock, operationsMax: number): Spans {
   const open = new Map<number, OperationSpan>();
-  /** Operations under way that have no span, because there were too many when they began. */
+  /** Operations in progress that have no span, because there were too many when they began. */
   let passedOver = 0;
 
   function begin(notice: OfWork, startedAt: number): OperationSpan {
@@ -48,7 +48,7 @@ export function spans(tracer: Tracer, clock: Clock, operationsMax: number): Span
         if (isEnd) passedOver--;
         return;
       }
-      // Work that was under way before anybody listened, or ended before it began, has no start.
+      // Work that began before we listened, or that was refused before it began, has no start.
       const operation = known ?? ('tookMs' in notice ? begin(notice, notice.at - notice.tookMs) : undefined);
       operation?.hear(notice);
       if (isEnd) open.delete(notice.work);
@@ -64,26 +64,26 @@ export function spans(tracer: Tracer, clock: Clock, operationsMax: number): Span
   };
 }
 
-/** The span of one piece of work, and what is known of its attempts. */
+/** The span of one piece of work, and the state of its attempts. */
 class OperationSpan {
   readonly #tracer: Tracer;
   readonly #span: Span;
   readonly #inside: Context;
   readonly #policy: string | undefined;
   readonly #epochOffsetMs: number;
-  /** When attempts that have not ended were sent, as far as notices tell. */
+  /** When the pending attempts were sent, as far as notices say. */
   readonly #sentAt = new Map<number, number>();
-  /** Of the attempts that have begun since somebody listens. */
+  /** Spans of attempts that have begun since we listen. */
   readonly #begun = new Map<number, Span>();
   #attempts: number;
-  /** The latest attempt that ended: it is told when it is known whether another follows. */
+  /** The latest ended attempt: its span is ended when it is known whether another attempt follows. */
   #held: HeldAttempt | undefined = undefined;
 
   constructor(tracer: Tracer, clock: Clock, notice: OfWork, startedAt: number) {
     const { policy, target } = notice;
     this.#tracer = tracer;
     this.#policy = policy;
-    // Taken once, so that the spans of one operation fit into each other whatever the wall clock does meanwhile.
+    // Read once, so that the spans of one operation are consistent even if the wall clock is set meanwhile.
     this.#epochOffsetMs = clock.epochMs() - clock.now();
     const around = context.active();
     this.#span = tracer.startSpan(
@@ -159,7 +159,7 @@ class OperationSpan {
 
   #ended(notice: OfWork & { type: 'done' | 'gave_up' }): void {
     const { attempts, at, target, type } = notice;
-    // Sent, and not told of: the caller left, or another attempt was faster.
+    // Sent, but no notice of its end: the run was cancelled, or another attempt was faster.
     const abandoned = [...this.#sentAt].filter(([attempt]) => attempt <= attempts);
     const isCutShort = type === 'gave_up' && abandoned.length > 0;
     this.#tellHeld(!isCutShort);
@@ -176,7 +176,7 @@ class OperationSpan {
       const { because, outcome: given } = notice;
       this.#span.setAttribute('holdfast.reason', because);
       this.#span.setAttribute('error.type', given === undefined ? because : errorType(given));
-      // Who leaves has not met an error.
+      // A cancelled run is not an error.
       if (because !== 'cancelled') this.#span.setStatus({ code: SpanStatusCode.ERROR });
     }
     this.#span.end(this.#time(at));
@@ -206,7 +206,7 @@ class OperationSpan {
     return this.#tracer.startSpan(`attempt ${attempt}`, { startTime, attributes: told }, this.#inside);
   }
 
-  /** In two numbers: a single one before the start of the process would be taken for a reading of its own clock. */
+  /** As two numbers: OpenTelemetry takes a single number before the start of the process for a monotonic time. */
   #time(at: number): HrTime {
     const microseconds = Math.round((at + this.#epochOffsetMs) * 1000);
     const seconds = Math.floor(microseconds / 1e6);
