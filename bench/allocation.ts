@@ -62,7 +62,7 @@ async function stretch(loop: Loop, times: number): Promise<{ bytes: number; coll
   const after = process.memoryUsage().heapUsed;
   const endedAt = performance.now();
 
-  // Collections are told of some turns of the event loop later.
+  // Garbage collections are reported some turns of the event loop later.
   for (let turn = 0; turn < 10; turn++) await breathe();
   observer.disconnect();
   return {

@@ -77,14 +77,14 @@ export async function timeCases(
   return results;
 }
 
-/** Everyone starts a round once in a while, and nobody always runs in the wake of the same neighbour. */
+/** The order rotates: each contestant starts a round now and then, and none always follows the same one. */
 export function orderOf<T>(contestants: readonly T[], round: number): T[] {
   const first = Math.floor(round / 2) % contestants.length;
   const rotated = [...contestants.slice(first), ...contestants.slice(0, first)];
   return round % 2 === 0 ? rotated : rotated.reverse();
 }
 
-/** Lets timers, closing handles and the like have their turn, so that they are nobody's cost. */
+/** Gives timers and closing handles a turn, so that they do not count for the next contestant. */
 export function breathe(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
@@ -117,7 +117,7 @@ async function calibrate(contestant: Contestant, wantedMs: number): Promise<void
   }
 }
 
-/** Processor time of the whole process, so that collecting the garbage and compiling count for those who cause them. */
+/** Processor time of the whole process, so that garbage collection and compilation count for their contestant. */
 async function take(loop: Loop, times: number): Promise<Taken> {
   await breathe();
   const cpuBefore = process.cpuUsage();

@@ -20,7 +20,7 @@ const FLOW_MAX_MS = 5_000;
 
 export interface ClockCounts {
   jumps: number;
-  /** Workers that were killed with events in hand: one just before a jump, one after it. */
+  /** Workers that were killed with leased events: one just before a jump, one after it. */
   kills: number;
   events: number;
   /** Not handled when there was time enough. */
@@ -146,7 +146,7 @@ async function publish(broker: Broker, counts: ClockCounts): Promise<void> {
   counts.events += half;
 }
 
-/** Waits until so many are handled: the others are in hand, or wait for a retry. */
+/** Waits until `count` events are handled: the others are leased, or wait for a retry. */
 async function handled(place: Place, count: number): Promise<void> {
   for (const until = performance.now() + FLOW_MAX_MS; performance.now() < until; await pause(10)) {
     if ((await effectsIn(place)).length >= count) return;

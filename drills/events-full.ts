@@ -80,7 +80,7 @@ async function fullServer(): Promise<Counts & Record<string, number>> {
       await pause(FULL_MS);
       await disk.free();
       const told = countCodes(refusals, [FULL.postgres, UNAVAILABLE]);
-      // As whoever looks after it would.
+      // As an operator would.
       const hasEnded = !isAlive(server);
       if (hasEnded) await server.start();
       must(await flows(log), 'events flow again when there is space');

@@ -12,7 +12,7 @@ import { CHANCE, KillPlan, NEVER, type Role } from './events/kill-plan.ts';
 import { type Effect, effectsIn, openPlace, type Place, prepareEffects } from './events/place.ts';
 
 const WORKERS = 3;
-/** Who does not come to its point in this time is killed wherever it is. */
+/** A process that does not reach its point in this time is killed where it is. */
 const POINT_MAX_MS = 4000;
 const CHANCE_MAX_MS = 400;
 /** A publisher lives longer, so that there is something to handle. */
@@ -121,14 +121,14 @@ export async function trial(
   }
 }
 
-/** Who ends by itself leaves behind what it compiled. */
+/** A process that ends by itself saves its compile cache. */
 async function warmUp(place: Place): Promise<void> {
   const worker = start('worker', [JSON.stringify(place), NEVER, '1']);
   await once(worker, 'message');
   await stopped(worker);
 }
 
-/** Has processes run and die until so many have died at their points; says how many at each. */
+/** Runs processes until `times` of them have died at their points; returns the number at each point. */
 async function killAll(place: Place, times: number, log: string): Promise<Record<string, number>> {
   const plan = new KillPlan(times);
   async function live(role: Role): Promise<void> {
@@ -182,7 +182,7 @@ function lifeMaxMs(point: string): number {
   return point === CHANCE ? Math.random() * CHANCE_MAX_MS : POINT_MAX_MS;
 }
 
-/** Nobody is killed any more: what is left is handled. */
+/** No process is killed any more: the remaining events are handled. */
 async function drain(place: Place, broker: Awaited<ReturnType<typeof openPlace>>['broker']): Promise<void> {
   const worker = start('worker', [JSON.stringify(place), NEVER, '1']);
   for (const until = performance.now() + DRAIN_MAX_MS; ; await pause(20)) {
@@ -193,7 +193,7 @@ async function drain(place: Place, broker: Awaited<ReturnType<typeof openPlace>>
   await stopped(worker);
 }
 
-/** Tells it to stop; who is killed on the way to its end did not have to be told. */
+/** Asks a process to stop; one that was killed meanwhile does not need it. */
 async function stopped(child: ChildProcess): Promise<void> {
   const gone = once(child, 'exit');
   if (child.connected) child.send('stop', () => {});

@@ -6,7 +6,7 @@ import { startUpstream } from './http/upstream.ts';
 
 export interface OutageSize {
   readonly clients: number;
-  /** Of each client. */
+  /** Figures of each client. */
   readonly everyMs: number;
   readonly calmMs: number;
   readonly downMs: number;

@@ -72,7 +72,7 @@ async function soak(origin: string, times: number) {
   const fetch = createFetch({ policy: shared });
   const agent = new Agent({ connections: CONCURRENCY });
   const dispatcher = agent.compose(retryInterceptor(shared));
-  // One signal for all: whoever forgets a listener on it is found.
+  // One signal for all calls: a listener that is never removed shows up.
   const caller = new AbortController();
   setMaxListeners(0, caller.signal);
   const heaps: number[] = [];

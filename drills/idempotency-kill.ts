@@ -15,7 +15,7 @@ const LEASE_MS = 300;
 /** How long a client asks again for one answer. */
 const PATIENCE_MS = 20_000;
 
-/** Where the service dies. `by chance`: whenever it happens to, up to so many ms after the request was sent. */
+/** Where the service dies. `by chance`: at a random time after the request was sent. */
 const deaths = [
   'before the effect',
   'in the transaction',
@@ -66,7 +66,7 @@ export async function kills(engine: KilledEngine, times: number): Promise<Record
       const gone = once(child, 'exit');
       const first = send(await port, order, death).catch(() => undefined);
       if (death === 'by chance') await pause(Math.random() * CHANCE_MS);
-      // Those who were told to die do it themselves; who did not get that far is helped.
+      // Processes with a point die there by themselves; one that did not get that far is killed.
       if (death === 'by chance') child.kill('SIGKILL');
       await Promise.race([gone, first.then(() => pause(100))]);
       child.kill('SIGKILL');

@@ -217,7 +217,7 @@ function tailAtScale(): string {
   ]);
 }
 
-/** Chance makes every second different: the mean of so many is drawn. */
+/** Single seconds are noisy: the mean of several is drawn. */
 const SMOOTHED_SECONDS = 4;
 
 function goodput(name: string, scenario: Scenario, policy: string): Curve {

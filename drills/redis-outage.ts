@@ -19,7 +19,7 @@ export interface RedisOutageSize {
 const full: RedisOutageSize = { perSecond: 200, calmMs: 2_000, awayMs: 3_000, backMs: 3_000 };
 const WAIT_MAX_MS = 60;
 
-/** Redis hangs, is killed, and comes back, under load: nobody waits long, and the limits hold again afterwards. */
+/** Redis hangs, is killed, and comes back, under load: no request waits long, and the limits hold again afterwards. */
 export async function drill({ times = 1 }: Partial<DrillOptions>): Promise<Record<string, number>> {
   let worst: Record<string, number> = {};
   for (let time = 0; time < times; time++) {
@@ -71,7 +71,7 @@ export async function outages(size: RedisOutageSize): Promise<Record<string, num
     pending.add(sending);
   }, 1000 / size.perSecond);
 
-  /** How many were refused for want of the ledger in so long. */
+  /** Requests that were refused in this time because the ledger was away. */
   async function refusedWithin(ms: number): Promise<number> {
     const before = keys.counts.failedClosed;
     await pause(ms);

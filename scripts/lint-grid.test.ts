@@ -2,7 +2,7 @@ import { RunPool } from '@holdfast/simulator';
 import { expect, test } from 'vitest';
 import { judge, policyGrid } from './lint-grid.ts';
 
-/** Every so many of the grid: the whole of it is in docs/lint-and-storms.md. */
+/** A sample of the grid: all of it is in docs/lint-and-storms.md. */
 const STRIDE = 61;
 
 test('what the linter lets pass does no harm in storms, and what does harm is warned of', async () => {

@@ -24,7 +24,7 @@ const child = spawn(process.execPath, [path.join(root, file), ...process.argv.sl
   cwd: root,
   stdio: 'inherit',
 });
-// It finishes what it has in hand before it ends, so it is waited for. Of Ctrl-C a terminal tells it, too.
+// The child finishes its events before it ends, so we wait for it. The terminal sends Ctrl-C to the child, too.
 process.on('SIGINT', () => {
   if (!process.stdin.isTTY) child.kill('SIGINT');
 });

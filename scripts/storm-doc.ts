@@ -99,7 +99,7 @@ function missesTable(storms: readonly Storm[]): string {
   return ['| storm | figure | better in the same storm | why |', '|---|---|---|---|', ...rows].join('\n');
 }
 
-/** Who meets a bound that the default misses, and who of them meets all. */
+/** Policies that meet a bound that the default misses, and those of them that meet all bounds. */
 function better({ trials }: Storm, miss: Finding): string {
   const met = trials.flatMap(({ policy, pass, findings }) => {
     const same = findings.find(({ what }) => what === miss.what);

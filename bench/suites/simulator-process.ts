@@ -1,7 +1,7 @@
 import { breathe } from '../harness.ts';
 import { contestants } from './simulator/contestants.ts';
 
-/** One contestant in a process of its own: plays a round whenever it is told to, and answers with what it took. */
+/** One contestant in a process of its own: runs a round on request, and answers with its time. */
 const [, , name = ''] = process.argv;
 const contestant = contestants[name];
 if (!contestant) throw new RangeError(`There is no contestant "${name}".`);

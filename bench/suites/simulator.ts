@@ -6,7 +6,7 @@ import type { Suite } from '../suite.ts';
 const processFile = path.join(import.meta.dirname, 'simulator-process.ts');
 
 const ROUNDS = 9;
-/** Rounds that are not counted: the compiler takes its time with code that spreads over so many small functions. */
+/** Warm-up rounds: the compiler needs some time for code of many small functions. */
 const WARM_UP_ROUNDS = 12;
 
 const cases = [

@@ -90,7 +90,7 @@ function elapsedUs(since: NodeJS.CpuUsage): number {
   return user + system;
 }
 
-/** What someone writes who needs a wait, with a listener of its own where it can be cancelled. */
+/** A wait as written by hand, with an abort listener of its own if it can be cancelled. */
 function sleep(signal: AbortSignal | undefined): Promise<unknown> {
   return new Promise<void>((resolve, reject) => {
     if (signal === undefined) {

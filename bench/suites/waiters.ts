@@ -4,7 +4,7 @@ import { orderOf } from '../harness.ts';
 import type { Suite } from '../suite.ts';
 import { inProcess } from '../worker.ts';
 
-/** Who can stop the waiting: nobody, one signal that all calls share, or a signal for each call. */
+/** What can cancel the wait: nothing, one signal that all calls share, or a signal for each call. */
 export type Cancelling = 'none' | 'shared' | 'own';
 
 /** Timers are counted in a process apart, because counting them costs time and bytes. */
@@ -21,9 +21,9 @@ export interface WaitersAnswer {
   readonly bytes: number;
   /** Processor time a waiter, like the next. */
   readonly startNs: number;
-  /** From the abort until every call has been rejected; NaN where nobody can cancel. */
+  /** From the abort until every call has rejected; NaN if calls cannot be cancelled. */
   readonly cancelNs: number;
-  /** Alive at once, at most; NaN where nobody counts them. */
+  /** The most timers at a time; NaN if they are not counted. */
   readonly timers: number;
 }
 

@@ -3,7 +3,7 @@ import { commit, consumer } from '@holdfast/events';
 import { transient } from 'holdfast';
 import { openPlace, type Place, writeEffect } from '../events/place.ts';
 
-/** Handles events until it is killed or told to stop, whatever its wall clock says. */
+/** Handles events until it is killed or asked to stop, whatever its wall clock shows. */
 const [json = '', lease = ''] = process.argv.slice(2);
 const place: Place = JSON.parse(json);
 const leaseMs = Number(lease);

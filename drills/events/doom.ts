@@ -11,7 +11,7 @@ export const workerPoints = [
 const operations = ['publish', 'lease', 'settle', 'extend'] as const;
 type Operation = (typeof operations)[number];
 
-/** A server commits about so long after it was asked. */
+/** A server commits about this long after the request. */
 const commitMaxMs = 3;
 
 /** Kills this process the nth time that it passes a point. */
@@ -60,7 +60,7 @@ export class UnderWay {
   }
 }
 
-/** One call in so many gets no answer; half of those have taken effect. */
+/** One call in this many gets no answer; half of those have taken effect. */
 const lostAnswers = 0.01;
 
 /** The engine as it is, on a way that is doomed at some point, and that loses answers. */

@@ -2,7 +2,7 @@ import type { NewEvent } from '@holdfast/contracts';
 
 const lanes = 20;
 
-/** The nth event of the drill: the same whoever publishes it, and however often. */
+/** The nth event of the drill: the same in every process and every repetition. */
 export function eventOf(number: number): NewEvent & { readonly id: string; readonly key: string } {
   return {
     id: `01990000-0000-7000-8000-${String(number).padStart(12, '0')}`,

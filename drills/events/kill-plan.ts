@@ -13,10 +13,10 @@ const places: readonly (readonly [Role, string])[] = [
 ];
 
 export const killPoints: readonly string[] = [...new Set(places.map(([, point]) => point))];
-/** So many deaths are one at each point, and by chance one of each role. */
+/** The number of deaths with one at each point, and one by chance for each role. */
 export const killPlaces: number = places.length;
 
-/** Who is to die where: as many at each point, whoever gets to it sooner. */
+/** Which process dies where: the same number at each point. */
 export class KillPlan {
   readonly hits: Record<string, number> = Object.fromEntries(killPoints.map((point) => [point, 0]));
   /** Deaths that are still to be aimed at. */
@@ -34,7 +34,7 @@ export class KillPlan {
     return this.#undied > 0;
   }
 
-  /** The point that is furthest behind; `undefined`: nobody of this role has to die any more. */
+  /** The point with the fewest deaths; `undefined`: no process of this role has to die any more. */
   next(role: Role): string | undefined {
     const [point, left] = [...this.#left[role]].toSorted(([, a], [, b]) => b - a)[0]!;
     if (left === 0) return undefined;
@@ -42,7 +42,7 @@ export class KillPlan {
     return point;
   }
 
-  /** Who did not come to its point in time died by chance: the point is aimed at again. */
+  /** A process that did not reach its point in time died by chance: the point is planned again. */
   died(role: Role, aimed: string, at: string): void {
     this.hits[at]! += 1;
     if (aimed === at) {

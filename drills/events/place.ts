@@ -31,7 +31,7 @@ export async function openPlace(
     : ((await openServer(place.address)) as Required<Engine>);
 }
 
-/** Who starts while the server is away tries again, as anyone would. */
+/** A process that starts while the server is away tries again. */
 async function openServer(url: string): Promise<PostgresEngine> {
   for (;;) {
     try {

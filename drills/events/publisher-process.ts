@@ -12,7 +12,7 @@ const underWay = new UnderWay(doom);
 const record = await openRecord(place.record);
 const engine = doomed(await openPlace(place, () => underWay.beforeCommit()), place, doom, underWay);
 const batchSize = 5;
-/** So many may wait; more would only make the end of the drill long. */
+/** The most waiting events; more would only make the end of the drill long. */
 const waitingMax = 200;
 
 let isOver = false;
@@ -34,7 +34,7 @@ for (let number = Number(first); !isOver; number += batchSize) {
 await engine.close();
 process.exit();
 
-/** Who cannot be asked is taken to have enough. */
+/** If the count cannot be read, the queue counts as full. */
 async function countWaiting(): Promise<number> {
   try {
     const { ready, behind } = await engine.broker.counts('drill');

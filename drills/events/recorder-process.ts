@@ -1,7 +1,7 @@
 import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 
-/** Keeps a record that nobody else can touch: lines that arrive on a socket, answered when they are on the disk. */
+/** Keeps a record outside of the killed processes: lines from a socket, answered when they are on the disk. */
 const [file = '', socketPath = ''] = process.argv.slice(2);
 const log = openSync(file, 'a');
 let unanswered: { socket: Socket; lines: string[] }[] = [];

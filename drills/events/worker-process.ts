@@ -5,7 +5,7 @@ import { Doom, doomed, UnderWay } from './doom.ts';
 import { openPlace, type Place, writeEffect } from './place.ts';
 import { openRecord } from './record.ts';
 
-/** Handles events until it is killed, at a point or by chance, or told to stop. */
+/** Handles events until it is killed, at a point or by chance, or asked to stop. */
 const [json = '', point = '', passes = '1'] = process.argv.slice(2);
 const place: Place = JSON.parse(json);
 const doom = new Doom(point, Number(passes));

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import type { ChaosSpec } from '@holdfast/chaos';
 
-/** What the process of the server is told. */
+/** Messages to the process of the server. */
 export type Order = { readonly do: 'spec'; readonly spec: ChaosSpec } | { readonly do: 'count' };
 
 /** What was executed there. */

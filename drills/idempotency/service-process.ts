@@ -9,7 +9,7 @@ import { guard, sendResponse } from '@holdfast/server/node';
 import { openSqlite } from '@holdfast/sqlite';
 import type { Place } from './place.ts';
 
-/** Takes orders, each of which is an effect, and dies where it is told to. */
+/** Takes orders, each of which is an effect, and dies at the requested point. */
 
 const { engine, address, effects, leaseMs } = JSON.parse(process.argv[2] ?? '') as Place;
 const isTransactional = engine !== 'redis';

@@ -5,7 +5,7 @@ import { type ClientsOrder, SLICE_MS, type Slice } from './clients.ts';
 
 const TICK_MS = 5;
 const TENANTS = 97;
-/** As a pool of connections has: who finds none waits for one, and its patience runs. */
+/** As in a pool of connections: a call without a free one waits, and its patience runs. */
 const CONNECTIONS_MAX = 512;
 /** What was not begun while this process had no turn is not made up for at once: that would be another load. */
 const ARREARS_MAX_MS = 20;
@@ -29,7 +29,7 @@ class Attempt {
     this.#end = end;
     this.#timer = setTimeout(() => {
       this.settle('timedOut');
-      // As clients do: who gives up hangs up.
+      // As clients do: giving up closes the connection.
       this.connection?.hangUp();
     }, timeoutMs);
   }
@@ -56,7 +56,7 @@ class Connection {
     this.#socket = net.connect({ port, host: '127.0.0.1', noDelay: true });
     this.#socket.setEncoding('latin1');
     this.#socket.on('data', (chunk: string) => this.#hear(chunk));
-    // What is lost is told by `close`.
+    // Lost requests are reported by `close`.
     this.#socket.on('error', () => {});
     this.#socket.on('close', () => {
       connections--;

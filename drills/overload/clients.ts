@@ -25,7 +25,7 @@ export interface Slice {
   criticalServed: number;
   refused: number;
   timedOut: number;
-  /** Of the attempts that were served. */
+  /** Latencies of served attempts. */
   readonly latenciesMs: number[];
 }
 

@@ -11,7 +11,7 @@ export interface Figures {
   readonly served: number;
 }
 
-/** Of what was begun between two seconds. */
+/** Figures of calls that began between two seconds. */
 export function figuresOf(slices: readonly Slice[], from: number, to: number): Figures {
   const some = slices
     .slice((from * 1000) / SLICE_MS, (to * 1000) / SLICE_MS)

@@ -26,7 +26,7 @@ function serve(): void {
     setTimeout(
       () => {
         busy--;
-        // A place that is no more, because the service can do less now, is free for nobody.
+        // A slot that no longer exists, because the capacity was reduced, is not given again.
         if (busy < slots) freeAt.push(endsAt);
         done();
         serve();
@@ -34,7 +34,7 @@ function serve(): void {
       Math.max(0, endsAt - now),
     );
   }
-  // Who found nothing to do has been waiting, not working ahead.
+  // An idle worker does not save up work.
   if (line.length === 0) freeAt = [];
 }
 

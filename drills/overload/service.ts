@@ -9,7 +9,7 @@ export interface ServiceOrder {
 
 export interface Service extends AsyncDisposable {
   readonly port: number;
-  /** Changes what it can do. Nobody is told. */
+  /** Changes its capacity without any notice. */
   change(perSecond: number): void;
 }
 

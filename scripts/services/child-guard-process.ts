@@ -15,10 +15,10 @@ const spec: GuardSpec = JSON.parse(process.argv[2] ?? '');
 const logFile = path.join(spec.folder, 'log');
 let server: ChildProcess | undefined;
 
-// Ours is a process group of its own, but who signals it by name should not get past the stopping either.
+// This is a process group of its own; a signal to it must stop the server, too.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, remove);
 
-// Nobody may be there to hear a report: then there is nobody to tell either.
+// The parent may be gone: then reports have no reader.
 process.stdout.on('error', () => {});
 
 let unread = '';

@@ -16,7 +16,7 @@ export type GuardReport = { readonly pid: number } | { readonly ended: string };
 
 /** A server that cannot outlive us. */
 export interface GuardedChild {
-  /** Of the server. */
+  /** The process id of the server. */
   readonly pid: number;
   /** `stop` is orderly, `kill` is a crash. Resolves when it has ended. */
   end(how: 'stop' | 'kill'): Promise<void>;

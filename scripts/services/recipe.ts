@@ -40,7 +40,7 @@ export interface SystemUser {
 export interface Plan {
   readonly url: string;
   readonly command: readonly [program: string, ...options: string[]];
-  /** Asks it to end in an orderly way, soon, whoever is connected. */
+  /** The signal for an orderly and quick end, with clients connected. */
   readonly stopSignal: NodeJS.Signals;
   isReady(): Promise<boolean>;
 }

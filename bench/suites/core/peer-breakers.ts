@@ -28,7 +28,7 @@ export function cockatielConsecutive(openMs: number): cockatiel.CircuitBreakerPo
   });
 }
 
-/** Without snapshots and percentiles, which nobody reads here. */
+/** Without snapshots and percentiles, which are not read here. */
 export function opossumOptions(openMs: number): Opossum.Options {
   return {
     timeout: false,

@@ -5,7 +5,7 @@ import { type Load, payload } from './through-consumer.ts';
 
 const name = 'bench';
 
-/** One worker that has a hundred in hand: more workers in a process are slower. Jobs are removed when they are done. */
+/** One worker with a concurrency of 100: more workers in a process are slower. Jobs are removed when they are done. */
 export async function bullmq(url: string, { events, batch }: Load): Promise<Contestant> {
   const { hostname: host, port } = new URL(url);
   const connection = { host, port: Number(port), maxRetriesPerRequest: null };

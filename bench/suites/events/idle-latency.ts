@@ -52,7 +52,7 @@ export class Ear {
   }
 }
 
-/** The latency that so many of a hundred stay below. */
+/** The latency percentile `share`. */
 export async function latencyAt(share: number, look: () => Promise<number>): Promise<number> {
   const all: number[] = [];
   for (let count = 0; count < looks; count++) {

@@ -24,7 +24,7 @@ async function open(url: string, name: string) {
     newId: timeOrderedId(systemClock, systemRandom),
     insert: `INSERT INTO ${name} (event_id, payload, run_at, state) SELECT id, body, now(), 0
       FROM unnest($1::text[], $2::text[]) AS g(id, body)`,
-    /** Behind one that is there, or that comes before it. */
+    /** A follower: an event of its key is stored already, or comes earlier in the batch. */
     insertByKey: `INSERT INTO ${name} (event_id, payload, run_at, lane, state) SELECT id, body, now(), lane,
         CASE WHEN row_number() OVER (PARTITION BY lane ORDER BY place) > 1 OR EXISTS (SELECT FROM ${name} m WHERE m.lane = g.lane)
           THEN 2 ELSE 0 END
@@ -44,7 +44,7 @@ interface Claimed {
   readonly lane: string | null;
 }
 
-/** Batched insert, claim, processed row and delete. By key, only the head can be claimed, and who leaves lets the next one in. */
+/** Batched insert, claim, processed row and delete. By key, only the head can be claimed, and its removal promotes the next one. */
 export async function bareQueue(
   url: string,
   name: string,
@@ -87,7 +87,7 @@ export async function bareQueue(
   };
 }
 
-/** Insert, then claim, each with its commit: what nobody can be faster than. */
+/** Insert, then claim, each with its commit: the lower bound of the latency. */
 export async function bareLatency(url: string, name: string, share: number): Promise<Contestant> {
   const { pool, newId, insert, claim, remove } = await open(url, name);
   return {

@@ -17,7 +17,7 @@ const delayed = 1_000_000;
 const rate = { unit: 'events/s', better: 'higher' } as const;
 const atLeast = [{ toFloorMin: 0.6 }];
 
-/** Servers of our own, for one case: an engine that someone else loads measures nothing. */
+/** A server for one case: other load on it would falsify the figures. */
 export function postgresCases(): EngineCases {
   const { missing } = catalog.postgres.find();
   return { cases: missing === undefined ? cases : [], missing };

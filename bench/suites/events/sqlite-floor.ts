@@ -97,7 +97,7 @@ export function bareQueue(file: string, { events, batch, fails }: Load): Contest
   };
 }
 
-/** The same with order by key: only the head of a key can be claimed, and who leaves lets the next one in. */
+/** The same with order by key: only the head of a key can be claimed, and its removal promotes the next one. */
 export function bareLanes(file: string, { events, batch, key }: Load): Contestant {
   const { database, newId, insert, claim, mark, remove, transact } = open(file, 'process');
   const claimBatch = claim(batch);
@@ -135,7 +135,7 @@ export function bareLanes(file: string, { events, batch, key }: Load): Contestan
   };
 }
 
-/** Insert, then claim, each with its commit: what nobody can be faster than. */
+/** Insert, then claim, each with its commit: the lower bound of the latency. */
 export function bareLatency(file: string, durability: 'process' | 'power', share: number): Contestant {
   const { database, newId, insert, claim, mark, remove, transact } = open(file, durability);
   const claimOne = claim(1);

@@ -24,7 +24,7 @@ export async function startContestant(job: ServerJob): Promise<Contestant> {
       `The server of ${job.contestant} in "${job.case}" ended with ${signal ?? `code ${code}`}.`,
     );
   });
-  // Who does not ask any more need not hear of it.
+  // A closed connection needs no answer.
   ended.catch(() => {});
   const ask = async <T>(question: ServerJob | 'cpu') => {
     const answer = once(child, 'message') as Promise<[T]>;

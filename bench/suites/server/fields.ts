@@ -18,7 +18,7 @@ import type { Burst } from './load.ts';
 /** Starts a server, and gives its port. */
 type Start = () => Promise<number>;
 
-/** Who meets whom: `floor`, `ours` and peers by name. */
+/** The pairs that are compared: `floor`, `ours` and peers by name. */
 export interface ServerField {
   readonly name: string;
   readonly kind: Burst['kind'];
