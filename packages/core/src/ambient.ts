@@ -12,20 +12,20 @@ export { type AmbientContext, ambientContext, withAmbient, withoutAmbient } from
 
 class AsyncLocalAmbientStore extends AsyncLocalStorage<AmbientContext | undefined> implements AmbientStore {
   ambient<T>({ patienceEndsAt, options }: Work, operation: Operation<T>): Operation<T> {
-    const asked: AmbientContext = options?.priority
+    const inherited: AmbientContext = options?.priority
       ? { patienceEndsAt, priority: options.priority }
       : { patienceEndsAt };
     return (context) => {
-      // The signal of the attempt, not of the customer: what is done for it ends with it.
+      // The signal of the attempt, not of the run: calls inside an attempt are aborted together with it.
       const { attempt, signal } = context;
-      return withAmbient({ ...asked, attempt, signal }, () => operation(context));
+      return withAmbient({ ...inherited, attempt, signal }, () => operation(context));
     };
   }
 }
 
 /**
- * Importing this module lets patience, ownership and the customer's signal ride along asynchronous calls. They
- * are written only at the edges (a server request, a consumed event, `run` with `ambient: true`)
- * and read everywhere: a write costs more than a whole call, a read next to nothing.
+ * Importing this module carries patience, priority, ownership and the signal through asynchronous calls. They are written
+ * only at the edges (a server request, a consumed event, `run` with `ambient: true`) and read by every run: a write costs
+ * more than a whole call, a read almost nothing.
  */
 setAmbientStore(new AsyncLocalAmbientStore());

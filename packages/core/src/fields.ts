@@ -3,31 +3,31 @@ import { type Duration, readDuration } from './policy/duration.ts';
 import { OptionsError } from './report/errors.ts';
 
 /**
- * One line of a part's table. Validation, JSON Schema, `explain` and the docs all read the same line, so that
- * they cannot disagree. `In` is what a document may say, `Out` what the part gets.
+ * One field of a part. Validation, JSON Schema, `explain` and the docs all read this definition, so that they cannot
+ * disagree. `In` is the type in the document, `Out` the type that the part gets.
  */
 export interface Field<In = unknown, Out = unknown> {
-  /** What it expects, as a person would say it. */
+  /** What it expects, as part of a sentence: `a whole number`. */
   readonly kind: string;
-  /** What an absent field means; undefined: the field stays absent. */
+  /** The value of an absent field. Undefined: the field stays absent. */
   readonly default?: In | undefined;
   readonly min?: number | undefined;
   readonly max?: number | undefined;
-  /** The words that may be said, or may be said instead of a number, with what each means. */
+  /** The words that are accepted, also instead of a number, with the value of each. */
   readonly words?: Readonly<Record<string, unknown>> | undefined;
-  /** Of a group, its fields. */
+  /** The fields of a group. */
   readonly fields?: Table;
-  /** Of a list, its item; of `either`, the alternatives. */
+  /** The item of a list, or the alternatives of `either`. */
   readonly of?: readonly Field[];
-  /** The value as the part gets it; undefined: this is not what the field expects. */
+  /** The value that the part gets. Undefined: `value` is not what the field expects. */
   read(value: unknown, path: string): Out | undefined;
 }
 
 export type Table = Readonly<Record<string, Field>>;
 
-/** What a document may say, by its table. */
+/** The document of a table. */
 export type SpecOf<T extends Table> = { -readonly [K in keyof T]?: InputOf<T[K]> | undefined };
-/** What a part gets, by its table. A group that is switched off is null. */
+/** The settings that a part gets from a table. A group that is switched off is null. */
 export type SettingsOf<T extends Table> = { readonly [K in keyof T]: OutputOf<T[K]> };
 export type InputOf<F> = F extends Field<infer In, infer _> ? In : never;
 export type OutputOf<F> = F extends Field<infer _, infer Out> ? Out : never;
@@ -57,7 +57,7 @@ function amount<In>(
   };
 }
 
-/** A duration in ms. `words` maps what may be said instead ('unlimited') to its number. */
+/** A duration in ms. `words` are accepted instead, each with its number: `{ unlimited: Infinity }`. */
 export function duration(defaultValue?: Duration, words?: undefined, min?: number): Field<Duration, number>;
 export function duration<const W extends Words>(
   defaultValue: Duration | NoInfer<keyof W> | undefined,
@@ -97,7 +97,7 @@ export function count(defaultValue?: unknown, min?: number, words?: Words): Fiel
   );
 }
 
-/** So many in so long: `'50/s'`, `'100/m'`. The part gets a rate in ms⁻¹. */
+/** A number per second, minute or hour: `'50/s'`, `'100/m'`. The part gets the number per ms. */
 export function rate(defaultValue?: Rate): Field<Rate, number> {
   const parse = (value: unknown) => {
     const [, times, unit] = /^([\d.]+)\/([smh])$/.exec(typeof value === 'string' ? value : '') ?? [];
@@ -117,12 +117,12 @@ export function word<const W extends string>(defaultValue: W | undefined, ...wor
   };
 }
 
-/** A function given on purpose: the only thing in a document that is not data. */
+/** A function: the only kind of value in a document that is not data. */
 export function callback<F>(): Field<F, F> {
   return { kind: 'a function', read: (value) => (typeof value === 'function' ? (value as F) : undefined) };
 }
 
-/** Fields of their own. */
+/** An object with fields of its own. */
 export function shape<T extends Table>(fields: T): Field<SpecOf<T>, SettingsOf<T>> {
   return {
     kind: 'an object',
@@ -131,7 +131,7 @@ export function shape<T extends Table>(fields: T): Field<SpecOf<T>, SettingsOf<T
   };
 }
 
-/** A part that can be switched: `true` asks for all its defaults, `false` is null, an object says some of its fields. */
+/** A part that can be switched. `true`: all defaults. `false`: off, the part gets null. An object: some of its fields. */
 export function group<T extends Table>(
   fields: T,
   defaultValue?: SpecOf<T> | boolean,
@@ -158,7 +158,7 @@ export function list<In, Out>(
   };
 }
 
-/** The first alternative that recognises the value. */
+/** Reads a value with the first alternative that accepts it. */
 export function either<F extends readonly Field[]>(
   defaultValue: InputOf<F[number]> | undefined,
   ...of: F
@@ -177,7 +177,7 @@ export function either<F extends readonly Field[]>(
   };
 }
 
-/** True or false, and no word that only looks like one of them: `'false'` would be true. */
+/** True or false, but no text: as a condition, `'false'` would be true. */
 export function flag(defaultValue?: boolean): Field<boolean, boolean> {
   return {
     kind: 'true or false',
@@ -186,7 +186,7 @@ export function flag(defaultValue?: boolean): Field<boolean, boolean> {
   };
 }
 
-/** A text that is not empty. */
+/** A string that is not empty. */
 export function text(defaultValue?: string): Field<string, string> {
   return {
     kind: 'a text',
@@ -195,17 +195,17 @@ export function text(defaultValue?: string): Field<string, string> {
   };
 }
 
-/** Whatever the user gives; it is passed on untouched. */
+/** Any value, passed on unchanged. */
 export function anything<T = unknown>(): Field<T, T> {
   return { kind: 'anything', read: (value) => value as T };
 }
 
-/** Whether something has fields to be read. */
+/** Whether a value is an object with fields. */
 export function isDocument(value: unknown): value is object {
   return isObject(value) && !Array.isArray(value);
 }
 
-/** A misspelt name would leave a default in force, and nobody would know. Throws an `OptionsError`. */
+/** Throws an `OptionsError` for a key that is not in `known`: a misspelt name would silently leave the default in force. */
 export function refuseUnknown(known: object, input: object, path = ''): void {
   for (const key of Object.keys(input)) {
     if (!Object.hasOwn(known, key)) {
@@ -214,7 +214,7 @@ export function refuseUnknown(known: object, input: object, path = ''): void {
   }
 }
 
-/** Reads a document by a table: defaults filled in, words and durations as numbers. Throws an `OptionsError`. */
+/** Reads a document by a table: adds defaults, and makes words and durations numbers. Throws an `OptionsError`. */
 export function readTable<T extends Table>(fields: T, input: object, path = ''): SettingsOf<T> {
   refuseUnknown(fields, input, path);
   const settings: Record<string, unknown> = {};
@@ -223,7 +223,7 @@ export function readTable<T extends Table>(fields: T, input: object, path = ''):
     const value: unknown = (input as Record<string, unknown>)[key] ?? field.default;
     settings[key] = value === undefined ? value : readField(field, value, path + key);
   }
-  // A copy, because an object that got many keys one by one is a hash table to the engine, and this is read all the time.
+  // A copy, because an object whose keys were added one by one is a hash table to the engine, and slow to read.
   return { ...settings } as SettingsOf<T>;
 }
 

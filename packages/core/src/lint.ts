@@ -11,7 +11,7 @@ import type { Policy } from './policy/policy.ts';
 
 export type { Flaw, LintCase, LintFacts, Rule, Severity, Subject } from './lint/rule.ts';
 
-/** Something that is bad about a policy. */
+/** A rule that a policy breaks. */
 export interface Finding extends Flaw {
   /** The rule's id: `no-jitter`. */
   readonly rule: string;
@@ -31,7 +31,7 @@ const knownFacts: Readonly<Record<keyof LintFacts, true>> = {
   durable: true,
 };
 
-/** Every rule, the worst first. */
+/** All rules, errors first, then warnings, then advice. */
 export const rules: readonly Rule[] = /* @__PURE__ */ bySeverity([
   ...timeRules,
   ...backoffRules,
@@ -41,8 +41,8 @@ export const rules: readonly Rule[] = /* @__PURE__ */ bySeverity([
 ]);
 
 /**
- * What is bad about a policy or a document, the worst first; the default policy is good. Facts about the work let it see
- * more. A document that `policy` would refuse is refused here, too.
+ * The rules that a policy or a document breaks, the most severe first; the default policy breaks none. Facts about the work
+ * let it check more. A document that `policy` would refuse is refused here, too.
  */
 export function lint(subject: Policy | PolicySpec, facts: LintFacts = {}): Finding[] {
   refuseUnknown(knownFacts, facts);
@@ -57,7 +57,7 @@ function isPolicy(subject: Policy | PolicySpec): subject is Policy {
   return 'plan' in subject;
 }
 
-/** Without a name, so that it does not take the place of a policy that is in use. */
+/** Without its name, so that it does not replace a policy in `policies()`. */
 function unnamed({ name: _, ...spec }: PolicySpec): Policy {
   return policy(spec);
 }

@@ -1,6 +1,6 @@
 /**
- * The machines that policies are made of, for those who drive them themselves: the simulator, the HTTP client, servers. Each is
- * synchronous, sets no timer and reads no clock: `now` is always given.
+ * The state machines of policies, for code that drives them directly: the simulator, the HTTP client, servers. Each is
+ * synchronous, sets no timer and reads no clock: `now` is a parameter.
  */
 
 export { type BackoffSettings, backoff, type Delay } from './decide/backoff.ts';

@@ -24,9 +24,8 @@ export interface JsonSchema {
 }
 
 /**
- * The JSON Schema of the documents that `definePolicy(chosen)` takes; of whole policies, unless said otherwise. It says
- * what a document can say, so a function has no place in it. What concerns several fields at once (a base above
- * its cap) is left to `policy`.
+ * The JSON Schema of the documents that `definePolicy(chosen)` takes; by default of `policy`. Functions are not part of JSON
+ * and are left out. Conditions on several fields (a base above its cap) are checked only by `policy`.
  */
 export function jsonSchema(chosen?: readonly (Part | Pack)[]): JsonSchema {
   const from = chosen ?? wholePolicy();
@@ -64,7 +63,7 @@ function objectOf(fields: Table, prefix: string, packs: readonly string[]): Json
   return { properties: Object.fromEntries(properties), additionalProperties: false };
 }
 
-/** What a field accepts, one schema for each kind of thing. */
+/** The schemas of the kinds of values that a field accepts. */
 function alternatives(field: Field, path: string, packs: readonly string[]): JsonSchema[] {
   const { kind, fields, of, words } = field;
   if (fields) {
@@ -73,7 +72,7 @@ function alternatives(field: Field, path: string, packs: readonly string[]): Jso
     return [{ type, ...objectOf(fields, `${path}.`, packs) }];
   }
   if (of && kind.startsWith('a list')) {
-    // The names of packs are the only thing that a document can say there.
+    // In JSON only the names of packs are possible here.
     const item =
       path === 'retryOn' || path === 'retryOnly'
         ? [{ enum: packs }]
@@ -97,7 +96,7 @@ function plain({ kind, min, max }: Field): JsonSchema[] {
 }
 
 const anyDuration = '^\\d+(\\.\\d+)?(ms|s|m|h|d)$';
-/** At least a millisecond. (No look-ahead: not every checker of schemas can.) */
+/** Above 0. (Without look-ahead, which not every validator supports.) */
 const positiveDuration = '^(\\d*[1-9]\\d*(\\.\\d+)?(ms|s|m|h|d)|0+\\.\\d*[1-9]\\d*(s|m|h|d))$';
 const aRate = '^(\\d*[1-9]\\d*(\\.\\d+)?|0+\\.\\d*[1-9]\\d*)/(s|m|h)$';
 

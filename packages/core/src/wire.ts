@@ -1,30 +1,30 @@
 import type { Priority } from './run/run-options.ts';
 
-/** What a request says of the work that it belongs to. */
+/** The fields of a request: about the work that it belongs to. */
 export interface RequestFields {
-  /** Ms the customer will still wait, from now. */
+  /** The patience that is left, in ms from now. */
   readonly patienceMs?: number | undefined;
   /** Which attempt of the caller this is, counted from 1. */
   readonly attempt?: number | undefined;
-  /** True: a layer upstream repeats this request, so whoever serves it must not repeat its own calls. */
+  /** True: a layer upstream retries this request, so that the server must not retry its own calls. */
   readonly owner?: boolean | undefined;
   readonly priority?: Priority | undefined;
 }
 
-/** What a response says about repeating its request. */
+/** The fields of a response: whether its request may be repeated. */
 export interface ResponseFields {
-  /** `safe`: it was not processed. `never`: it must not be repeated. */
+  /** `safe`: the request was not processed. `never`: it must not be repeated. */
   readonly retry?: Retry | undefined;
 }
 
 export type Retry = 'never' | 'safe' | 'unknown';
 
-/** Headers as `fetch` has them, or as `node:http` and undici do: by name in lower case. */
+/** A `Headers` object, or an object by names in lower case, as in `node:http` and undici. */
 export type HeaderSource =
   | { get(name: string): string | null | undefined }
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** A value of a structured field. A token is told from a string by its class. */
+/** A value of a structured field. `Token` distinguishes a token from a string. */
 export type BareItem = number | boolean | string | Token;
 
 /** A word without quotes. */
@@ -36,13 +36,13 @@ export class Token {
   }
 }
 
-/** No header of ours is longer; a longer one is not looked at. */
+/** Longer headers are not parsed; the `Holdfast` header is never longer. */
 export const fieldLengthMax = 256;
 
 const priorities: readonly string[] = ['critical', 'default', 'sheddable'];
 const retries: readonly string[] = ['never', 'safe', 'unknown'];
 
-/** Reads our header; where it gives no patience, that of gRPC or Envoy. What cannot be read is left out. */
+/** Reads the `Holdfast` header; if it has no patience, the timeout of gRPC or Envoy. Values that cannot be parsed are left out. */
 export function readRequest(headers: HeaderSource): RequestFields {
   const ours = parseDictionary(fieldOf(headers, 'holdfast'));
   const patience = ours?.get('patience');
@@ -56,10 +56,10 @@ export function readRequest(headers: HeaderSource): RequestFields {
   };
 }
 
-/** Writes our header; undefined when there is nothing to say. */
+/** The value of the `Holdfast` header; undefined when there is no field to write. */
 export function writeRequest({ patienceMs, attempt, owner, priority }: RequestFields): string | undefined {
   let text = '';
-  // A patience that is over is said as none left, and one without an end not at all.
+  // A patience that has ended is written as 0; an unlimited one is not written.
   if (patienceMs !== undefined && patienceMs < 1e15) text = `patience=${Math.max(0, Math.floor(patienceMs))}`;
   if (attempt !== undefined) text += `${text && ', '}attempt=${attempt}`;
   if (owner !== undefined) text += `${text && ', '}owner=${owner ? '?1' : '?0'}`;
@@ -68,8 +68,8 @@ export function writeRequest({ patienceMs, attempt, owner, priority }: RequestFi
 }
 
 export function readResponse(headers: HeaderSource): ResponseFields {
-  const said = parseDictionary(fieldOf(headers, 'holdfast'))?.get('retry');
-  return { retry: wordOf(said, retries) as Retry | undefined };
+  const retry = parseDictionary(fieldOf(headers, 'holdfast'))?.get('retry');
+  return { retry: wordOf(retry, retries) as Retry | undefined };
 }
 
 export function writeResponse({ retry }: ResponseFields): string | undefined {
@@ -91,8 +91,8 @@ const member = new RegExp(
 );
 
 /**
- * A structured-field dictionary (RFC 9651) of bare items; parameters are read over. Undefined when it is not one as a whole,
- * when it is longer than `fieldLengthMax`, or when a member is an inner list, which nobody here writes.
+ * A structured-field dictionary (RFC 9651) of bare items; parameters are skipped. Undefined when the text is not valid, is
+ * longer than `fieldLengthMax`, or contains an inner list, which `Holdfast` headers never do.
  */
 export function parseDictionary(text: string | undefined): Map<string, BareItem> | undefined {
   if (text === undefined || text.length > fieldLengthMax) return undefined;
@@ -105,7 +105,7 @@ export function parseDictionary(text: string | undefined): Map<string, BareItem>
     if (!match) return undefined;
     const [whole, name = '', value, comma] = match;
     at += whole.length;
-    // A comma promises another member.
+    // A comma must be followed by another member.
     if (comma && at === trimmed.length) return undefined;
     found.delete(name);
     found.set(name, value === undefined ? true : bareItem(value));
@@ -134,7 +134,7 @@ function readForeignPatience(headers: HeaderSource): number | undefined {
   const [, amount, unit = ''] = /^(\d{1,8})([HMSmun])$/.exec(fieldOf(headers, 'grpc-timeout') ?? '') ?? [];
   if (amount !== undefined) return Math.floor(Number(amount) * (unitsMs[unit] as number));
   const envoy = fieldOf(headers, 'x-envoy-expected-rq-timeout-ms') ?? '';
-  // Envoy says 0 where there is no limit.
+  // Envoy sends 0 where there is no timeout.
   return /^\d{1,15}$/.test(envoy) && Number(envoy) > 0 ? Number(envoy) : undefined;
 }
 
@@ -143,7 +143,7 @@ function fieldOf(headers: HeaderSource, name: string): string | undefined {
     typeof headers.get === 'function'
       ? headers.get(name)
       : (headers as Readonly<Record<string, string | readonly string[] | undefined>>)[name];
-  // Lines of the same name are one list.
+  // Several header lines of one name are one list.
   if (Array.isArray(value)) return value.join(', ');
   return typeof value === 'string' ? value : undefined;
 }

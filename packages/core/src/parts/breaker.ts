@@ -10,7 +10,7 @@ const AUTO = 0;
 /** A call is unusually slow above this multiple of the median, and above a second. */
 const UNUSUAL_FACTOR = 10;
 const UNUSUAL_MIN_MS = 1000;
-/** Below this many samples nothing is known about what is usual. */
+/** With fewer samples than this the median is not used, and no call is slow. */
 const SAMPLES_MIN = 100;
 
 function unusualMs(latency: Latency | undefined): number {
@@ -18,19 +18,19 @@ function unusualMs(latency: Latency | undefined): number {
   return Math.max(UNUSUAL_MIN_MS, UNUSUAL_FACTOR * latency.quantile(0.5));
 }
 
-/** Stops calling a target that is failing, and finds out with a few calls when it is well again. */
+/** Stops calling a target that is failing, and probes it with a few calls until it succeeds again. */
 export const breaker = definePart({
   key: 'breaker',
   fields: {
     breaker: group(
       {
-        /** How far back it looks: so long, or so many calls. */
+        /** The calls that are counted: those of a duration, or the last `calls`. */
         window: either('30s', duration(undefined, undefined, 1), shape({ calls: count(100, 1) })),
         minimum: count(20, 1),
         failureRatio: number(0.5, 0, 1),
-        /** Failures in a row that open it, whatever the ratio, and more of them in heavy traffic; 0: none do. */
+        /** Failures in a row that open it, whatever the ratio; heavy traffic needs more. 0: never. */
         consecutive: count(5, 0),
-        /** `auto` compares with what is usual for the target, where the attempt timeout learns that; elsewhere no call is slow. */
+        /** `auto` compares with the median of the target, which only `attemptTimeout: 'auto'` or a hedge measures. */
         slow: group({ over: duration('auto', { auto: AUTO }), ratio: number(0.8, 0, 1) }, true),
         /** The shortest and the longest time it stays open. */
         openFor: list(duration(undefined, undefined, 1), ['1s', '30s']),
@@ -54,9 +54,10 @@ export const breaker = definePart({
     };
     addGuards(plan);
     plan.needsClock ||= machine.slowOverMs < Infinity;
-    // Work that goes on until its patience ends is not ended by an open breaker, unless that is asked for.
-    const said = (spec.breaker as { whenOpen?: string } | undefined)?.whenOpen;
-    plan.waitsForBreaker = settings.whenOpen === 'wait' || (plan.attempts === Infinity && said === undefined);
+    // Work with unlimited attempts goes on until its patience ends: an open breaker ends it only with an explicit `stop`.
+    const whenOpen = (spec.breaker as { whenOpen?: string } | undefined)?.whenOpen;
+    plan.waitsForBreaker =
+      settings.whenOpen === 'wait' || (plan.attempts === Infinity && whenOpen === undefined);
     perTarget(plan, 'member', (target) => {
       target.breaker = new Breaker(machine, plan.random);
       if (slow?.over === AUTO) target.breaker.slowOver = () => unusualMs(target.latency);

@@ -3,7 +3,7 @@ import { RetryBudget } from '../machines/budget.ts';
 import { definePart } from '../policy/part.ts';
 import { perTarget } from './per-target.ts';
 
-/** How many retries a caller may add to its own traffic: a limit that holds for ten thousand small clients as it does for ten large ones. */
+/** Limits the retries that a caller adds to its own traffic. The limit is the same for 10,000 small clients and for 10 large ones. */
 export const budget = definePart({
   key: 'budget',
   fields: { budget: group({ ratio: number(0.1, 0, 1), window: duration('10s', undefined, 1) }, true) },

@@ -9,7 +9,7 @@ import type { Ending } from '../run/promise-driver.ts';
 import type { Operation, RunOptions, Wait } from '../run/run-options.ts';
 import { addLayer, failure, type Next } from './layer.ts';
 
-/** What is kept, by key: the one used least recently first. */
+/** Cached results and calls in flight, by key. Entries are ordered by use, the least recently used first. */
 export interface Results {
   readonly entries: Map<string, Entry>;
   readonly flights: Map<string, Promise<Ending<unknown>>>;
@@ -21,15 +21,15 @@ interface Entry {
 }
 
 /**
- * Remembers results by `cacheKey`: fresh ones spare the call, stale ones replace a failure, and calls for one key
- * at one time share one flight. Fallback values are outside of it and never cached.
+ * Caches results by `cacheKey`. A fresh result replaces the call, a stale one replaces a failure, and concurrent calls with
+ * one key share one flight. Results of fallbacks are never cached, because that layer is outside this one.
  */
 export const cache = definePart({
   key: 'cache',
   fields: {
     cache: group({
       fresh: duration('1s'),
-      /** For so long after it was fresh, a value is served rather than a failure. */
+      /** For this time after `fresh`, a result is served instead of a failure. */
       staleIfError: duration('0ms'),
       entriesMax: count(1000, 1),
     }),
@@ -39,7 +39,7 @@ export const cache = definePart({
     const { fresh, staleIfError, entriesMax } = settings;
     const { clock, name } = plan;
     plan.results = { entries: new Map(), flights: new Map() };
-    // A new document for a whole fleet must not send everybody to the origin at once.
+    // Cached results are kept: a new document for many processes must not make them all call the origin at once.
     plan.carryOver.push((next) => {
       if (next.results) next.results = plan.results;
     });
@@ -54,7 +54,7 @@ export const cache = definePart({
       return entry;
     }
 
-    function perTarget(key: string, value: unknown): void {
+    function store(key: string, value: unknown): void {
       const { entries } = plan.results!;
       entries.delete(key);
       entries.set(key, { value, since: clock.now() });
@@ -64,12 +64,12 @@ export const cache = definePart({
       }
     }
 
-    /** `leave` makes an ending for the one who starts it and throws when it is told of a wait. */
-    function fly<T>(
+    /** `cancelled` makes the ending of the caller that starts the flight, when its `onWait` throws. */
+    function startFlight<T>(
       key: string,
       options: RunOptions,
       next: Next<T>,
-      leave: (reason: unknown) => Ending<T>,
+      cancelled: (reason: unknown) => Ending<T>,
     ): Promise<Ending<T>> {
       const { flights } = plan.results!;
       return new Promise((resolve, reject) => {
@@ -77,15 +77,15 @@ export const cache = definePart({
           try {
             options.onWait?.(wait);
           } catch (error) {
-            resolve(leave(error));
+            resolve(cancelled(error));
           }
         };
-        // The flight is everybody's: neither the patience nor the leaving of the one who starts it may cut it short.
+        // Several callers share the flight: neither the patience nor the signal of the one that starts it may end it.
         const flight = withoutAmbient(() =>
           next({ ...options, signal: undefined, patience: undefined, onWait }),
         )
           .then((ending) => {
-            if (ending.ok) perTarget(key, ending.value);
+            if (ending.ok) store(key, ending.value);
             return ending;
           })
           .finally(() => flights.delete(key));
@@ -98,7 +98,7 @@ export const cache = definePart({
       order: 3,
       async around<T>(_operation: Operation<T>, options: RunOptions, next: Next<T>): Promise<Ending<T>> {
         const { cacheKey: key } = options;
-        // What is null is not said: it must not be a key that everybody shares.
+        // `null` means no key: never cache under it.
         if (key == null) return next(options);
         const limits = deadlineOf(plan, options);
         const { startedAt, signal } = limits;
@@ -110,19 +110,19 @@ export const cache = definePart({
           return { ok: true, value: entry?.value as T, story, from: 'cache' };
         };
         if (entry && startedAt < entry.since + fresh) return cached('fresh');
-        // Who has left already starts no flight.
+        // A cancelled run starts no flight.
         if (signal?.aborted) return next(options);
         const end = (stop: StopReason, reason: unknown): Ending<T> => {
           const tookMs = clock.now() - startedAt;
-          const isLeft = stop === 'cancelled';
-          const spent = isLeft
-            ? reason
-            : new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', tookMs, undefined);
-          return failure(spent, storyOf(name, stop, tookMs));
+          const error =
+            stop === 'cancelled'
+              ? reason
+              : new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', tookMs, undefined);
+          return failure(error, storyOf(name, stop, tookMs));
         };
         const flight =
           (plan.results!.flights.get(key) as Promise<Ending<T>> | undefined) ??
-          fly(key, options, next, (reason) => end('cancelled', reason));
+          startFlight(key, options, next, (reason) => end('cancelled', reason));
         const ending = await withDeadline(flight, clock, limits, end);
         if (ending.ok || ending.story.stop === 'cancelled') return ending;
         return entry && clock.now() < entry.since + fresh + staleIfError ? cached('stale') : ending;
@@ -131,7 +131,7 @@ export const cache = definePart({
   },
 });
 
-/** Of a run that called nothing itself. */
+/** The story of a run that called nothing itself. */
 function storyOf(policy: string | undefined, stop: StopReason | undefined, tookMs: number): Story {
   return { policy, attempts: 0, tookMs, stop, log: [], inner: undefined };
 }

@@ -7,15 +7,15 @@ import { rangeOf } from './range.ts';
 
 type Member = Target & Candidate;
 
-/** Chooses among the `targets` of a run, prefers another one for a retry, and sends outliers away for a while. */
+/** Chooses among the `targets` of a run, prefers another one for a retry, and ejects outliers for a while. */
 export const choice = /* @__PURE__ */ definePart({
   key: 'choice',
   fields: {
     choice: group(
       {
-        /** Failures in a row after which a target is sent away, if the others do better. */
+        /** Failures in a row after which a target is ejected, unless most of the others are failing too. */
         consecutive: count(5, 1),
-        /** How long it is sent away at first, and at most. */
+        /** How long the first ejection lasts, and the longest. */
         ejectFor: list(duration(undefined, undefined, 1), ['10s', '5m']),
       },
       true,

@@ -5,23 +5,23 @@ import type { Story } from '../report/story.ts';
 import { deadlineOf, withDeadline } from '../run/deadline.ts';
 import { addLayer, failure } from './layer.ts';
 
-/** What is given instead of a failure: a value, or a function of the failure that makes one or throws. */
+/** The result instead of a failure: a value, or a function of the failure that returns one or throws. */
 export type Fallback = unknown | ((failure: FailedWork) => unknown);
 
-/** `error` is what was thrown; `value`, where nothing was, is what was returned and judged a failure. */
+/** `error` is what was thrown; if nothing was thrown, `value` is the returned value that was classified as a failure. */
 export interface FailedWork {
   readonly error: unknown;
   readonly value: unknown;
   readonly story: Story;
-  /** Aborts when the caller leaves or patience ends: nobody wants the answer any more. */
+  /** Aborts when the run is cancelled or patience ends. */
   readonly signal: AbortSignal;
-  /** Ms that are left for an answer. */
+  /** Ms until patience ends. */
   readonly patienceLeft: number;
 }
 
 /**
- * Answers with something else when the work has failed: the first of the chain that does not throw. Functions have what
- * is left of patience; after that the caller gets the real failure.
+ * Gives another result when the work has failed: that of the first in the chain that does not throw. The functions have the
+ * patience that is left; after that the caller gets the real failure.
  */
 export const fallback = definePart({
   key: 'fallback',
@@ -29,16 +29,16 @@ export const fallback = definePart({
     fallback: group({
       /** One value or function, or a chain of them. */
       to: anything<Fallback>(),
-      /** Kept back from the customer's patience for the functions of the chain. */
+      /** The part of the patience that is reserved for the functions of the chain. */
       reserve: duration('0ms'),
     }),
   },
-  create({ fallback: settings }, plan, { fallback: said }) {
+  create({ fallback: settings }, plan, { fallback: input }) {
     if (!settings) return;
-    // From the document itself, where null is a value like any other.
-    const { to } = Object(said) as { to?: Fallback };
+    // Read from the document itself, because in the settings null would mean absent.
+    const { to } = Object(input) as { to?: Fallback };
     const chain: readonly Fallback[] = [to].flat();
-    // An empty list is meant as the answer, and would be a chain of none: it is said as [[]].
+    // An empty list would be an empty chain. An empty list as the result is written [[]].
     if (to === undefined || !chain.length)
       throw new OptionsError('fallback.to', to, 'a value, a function or a list of them');
     addLayer(plan, {
@@ -48,12 +48,12 @@ export const fallback = definePart({
         const { startedAt, endsAt } = limits;
         const patience = Math.max(0, endsAt - startedAt - settings.reserve);
         const failed = await next(settings.reserve > 0 ? { ...options, patience } : options);
-        // Whoever has left wants no answer at all.
+        // A cancelled run needs no result.
         if (failed.ok || failed.story.stop === 'cancelled') return failed;
-        const leaving = new AbortController();
-        const { signal } = leaving;
+        const controller = new AbortController();
+        const { signal } = controller;
         return withDeadline(answer(), plan.clock, limits, (stop, reason) => {
-          leaving.abort(reason);
+          controller.abort(reason);
           return stop === 'cancelled' ? failure(reason, { ...failed.story, stop }) : failed;
         });
 
@@ -70,7 +70,7 @@ export const fallback = definePart({
               }
               return { ok: true, value, story, from: 'fallback' };
             } catch {
-              // The next of the chain is asked; if none answers, the real failure is what the caller gets.
+              // Try the next of the chain; if all throw, the caller gets the real failure.
               if (signal.aborted) break;
             }
           }

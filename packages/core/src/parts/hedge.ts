@@ -9,30 +9,30 @@ import { addGuards, perTarget } from './per-target.ts';
 
 /** When a second attempt may be started beside the first. */
 export interface HedgeRules {
-  /** When, for an attempt that is sent at `now`; Infinity: not at all. */
+  /** When to hedge an attempt that is sent at `now`. Infinity: never. */
   at(work: Work, target: Target, now: number): number;
-  /** Asks the budgets at that moment, and spends. */
+  /** Takes a token from both budgets. False: one of them has none. */
   may(work: Work, now: number): boolean;
-  /** It was not sent after all. */
+  /** Gives the tokens back, because the hedge was not sent. */
   refund(work: Work): void;
 }
 
-/** Below this many samples a percentile says little, and nothing is hedged by one. */
+/** With fewer samples than this no attempt is hedged at a percentile. */
 const samplesMin = 100;
 
 /**
- * Starts a second attempt when the first is slow, takes what answers first and cancels the other. Only for work that
- * may be repeated, never more than `extraLoad` of the traffic, and each one also takes a token of the retry budget.
+ * Starts a second attempt when the first is slow, takes the first answer and cancels the other attempt. Only for work that
+ * may be repeated, and for at most `extraLoad` of the traffic; each hedge also takes a token of the retry budget.
  */
 export const hedge = definePart({
   key: 'hedge',
   fields: {
     hedge: group({
-      /** The share of extra calls one is ready to pay; the delay follows from it: 0.02 hedges at p98. */
+      /** The largest share of extra calls. By default the delay follows from it: 0.02 hedges at p98. */
       extraLoad: number(0.02, 0, 1),
-      /** Hedges at this percentile (0–1) of what attempts take, instead. */
+      /** Hedges at this percentile (0–1) of the durations instead. */
       percentile: number(undefined, 0, 1),
-      /** Hedges after so long, instead. */
+      /** Hedges after this time instead. */
       after: duration(),
     }),
   },

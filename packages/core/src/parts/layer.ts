@@ -3,15 +3,15 @@ import type { Story } from '../report/story.ts';
 import { attemptRun, type Ending, type Failure } from '../run/promise-driver.ts';
 import type { Operation, RunOptions } from '../run/run-options.ts';
 
-/** Runs what is inside a layer. Options given here replace the caller's. */
+/** Runs the next inner layer, or the work. `options` replace those of the caller. */
 export type Next<T> = (options: RunOptions) => Promise<Ending<T>>;
 
 /**
- * A layer of the operation ring: it stands around the whole work, its waits and retries included. Layers are
- * few and optional, so they speak in endings and not in steps; nothing of them is paid for where none is used.
+ * A layer of the operation ring: it is around the whole work, with its waits and retries. Layers are few and optional, so
+ * they are promises of endings instead of steps of the state machine; a policy without layers pays nothing for them.
  */
 export interface Layer {
-  /** Outermost first: mode 1, as what is only observed must not meet the others; fallback 2, cache 3. */
+  /** Outermost first. 1: mode, because observed work must not use the other layers. 2: fallback. 3: cache. */
   readonly order: 1 | 2 | 3;
   around<T>(operation: Operation<T>, options: RunOptions, next: Next<T>): Promise<Ending<T>>;
 }
@@ -22,23 +22,23 @@ export function runLayers<T>(
   operation: Operation<T>,
   options: RunOptions = {},
 ): Promise<Ending<T>> {
-  const enter = (depth: number, asked: RunOptions): Promise<Ending<T>> => {
+  const enter = (depth: number, current: RunOptions): Promise<Ending<T>> => {
     const layer = plan.layers[depth];
     return layer
-      ? layer.around(operation, asked, (changed) => enter(depth + 1, changed))
-      : attemptRun(plan, operation, asked);
+      ? layer.around(operation, current, (changed) => enter(depth + 1, changed))
+      : attemptRun(plan, operation, current);
   };
   return enter(0, options);
 }
 
-/** Adds a layer in its place: the order of the ring is fixed, whatever the order of the parts. */
+/** Adds a layer by its `order`, whatever the order of the parts. */
 export function addLayer(plan: Plan, layer: Layer): void {
   plan.layers.push(layer);
   plan.layers.sort((a, b) => a.order - b.order);
   plan.runLayers = runLayers;
 }
 
-/** The ending of a run that a layer cuts short. */
+/** The ending of a run that a layer ends early. */
 export function failure(error: unknown, story: Story): Failure<never> {
   return { ok: false, thrown: true, error, value: undefined, story };
 }

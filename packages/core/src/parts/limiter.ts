@@ -3,7 +3,7 @@ import { Gcra } from '../machines/gcra.ts';
 import { definePart } from '../policy/part.ts';
 import { addGuards, perTarget } from './per-target.ts';
 
-/** Caps how many attempts a target gets in a time. An attempt that comes too early waits for its turn, or is refused. */
+/** Limits the rate of attempts at a target. An attempt above the rate waits for its turn, or is refused. */
 export const limiter = definePart({
   key: 'limiter',
   fields: {

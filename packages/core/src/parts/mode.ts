@@ -10,17 +10,17 @@ import { sleep } from '../time/timer.ts';
 import { addLayer, failure } from './layer.ts';
 
 /**
- * How much a policy may do. `enforce` does it. `observe` changes nothing for anybody: every operation is called once,
- * while breakers, budgets and the rest learn from it and what they would have done is counted. `{ enforce: 0.1 }`
- * does it for a tenth of the work and observes the others.
+ * Whether a policy acts. `enforce`: it does. `observe`: every operation is called exactly once, breakers, budgets and the
+ * other parts learn from that call, and what they would have done is counted. `{ enforce: 0.1 }`: a tenth of the work is
+ * enforced and the rest observed.
  */
 export const mode = definePart({
   key: 'mode',
   fields: {
     mode: either('enforce', word('enforce', 'enforce', 'observe'), shape({ enforce: number(1, 0, 1) })),
   },
-  create({ mode: said }, plan) {
-    const share = typeof said === 'object' ? said.enforce : said === 'observe' ? 0 : 1;
+  create({ mode: setting }, plan) {
+    const share = typeof setting === 'object' ? setting.enforce : setting === 'observe' ? 0 : 1;
     if (share === 1) return;
     addLayer(plan, {
       order: 1,
@@ -31,9 +31,9 @@ export const mode = definePart({
 });
 
 /**
- * Calls `operation` once, whatever the policy says, and lets the policy run beside it on what that call gives. What a
- * retry would have given cannot be known: it is taken to give the same again and to take as long, so that an outage is
- * told exactly and a flicker too darkly.
+ * Calls `operation` once, and runs the policy beside it with the result of that call (the shadow run). The result of a retry
+ * cannot be known: it is assumed to be the same again, after the same time. So the counts are exact for outages, and
+ * pessimistic for short failures.
  */
 async function observe<T>(plan: Plan, operation: Operation<T>, options: RunOptions): Promise<Ending<T>> {
   const { clock, counters, name } = plan;
@@ -49,7 +49,7 @@ async function observe<T>(plan: Plan, operation: Operation<T>, options: RunOptio
     return real;
   }
 
-  /** The first attempt is the call itself; any other ends as that did, as long after its own start. */
+  /** The first attempt of the shadow run is the real call. Every other has the same result, after the same time. */
   async function replay({ target }: Context): Promise<T> {
     if (!real) return call(target);
     const startedAt = clock.now();
@@ -59,7 +59,7 @@ async function observe<T>(plan: Plan, operation: Operation<T>, options: RunOptio
   }
 
   const shadow = attemptRun(plan, replay, { ...options, ambient: false, onWait: undefined, observed: true });
-  // Refused or made to wait, the shadow has not called yet.
+  // If the shadow run was refused or has to wait, it has not made the call.
   const outcome = await (real ?? call(options.target ?? options.targets?.[0])).then(
     (value) => ({ ok: true as const, value }),
     (error: unknown) => ({ ok: false as const, error }),
@@ -73,7 +73,7 @@ async function observe<T>(plan: Plan, operation: Operation<T>, options: RunOptio
   return outcome.ok ? { ...outcome, story } : failure(outcome.error, { ...story, stop: 'observed' });
 }
 
-/** The context of a call that is only observed: what its caller said, and nothing of the policy's. */
+/** The context of an observed call: the caller's own deadline and signal, without the limits of the policy. */
 class Observed implements Context {
   readonly attempt = 1;
   readonly target: string | undefined;

@@ -8,10 +8,10 @@ import { runWithoutContext } from '../run/no-context.ts';
 import type { RunOptions } from '../run/run-options.ts';
 import { Work } from '../run/work.ts';
 
-/** Strangers can name targets, so there is a limit to how many are kept apart. */
+/** The most targets with state of their own. Names may come from requests, so that memory needs a bound. */
 const targetsMax = 1000;
 
-/** Puts guards around the attempts of a plan. One that may wait or race closes the short way through them. */
+/** Puts guards around the attempts of a plan. `hasFastPath: false`: the guard may let attempts wait or race. */
 export function addGuards(plan: Plan, hasFastPath = true): void {
   plan.work = (options, now, patienceEndsAt) => {
     const work = new Work(plan, options, now, patienceEndsAt);
@@ -25,8 +25,8 @@ export function addGuards(plan: Plan, hasFastPath = true): void {
 }
 
 /**
- * Lets a part keep a machine for each target. What belongs to a `member` is about one host or shard; what belongs to
- * a `pool` is about the caller, and interchangeable targets share it.
+ * Registers a machine that a part keeps for each target. State of a `member` is about one host or shard. State of a `pool` is
+ * about the caller, and the interchangeable `targets` of a run share it.
  */
 export function perTarget(plan: Plan, scope: 'member' | 'pool', create: (target: Target) => void): void {
   plan.createForTarget.push((target, isPool) => {
@@ -69,8 +69,8 @@ export function perTarget(plan: Plan, scope: 'member' | 'pool', create: (target:
 }
 
 /**
- * State outlives the document: what the old target has learnt, the new one starts with. From then on they share it, so
- * that what is still in flight under the old document is counted, paid for and limited together with the rest.
+ * Carries the state of a target over to the plan of a new document. Both plans share it from then on, so that attempts which
+ * are still in flight under the old document count for the same breakers, budgets and limits.
  */
 function carryOverTarget(next: Target, from: Target, now: number): void {
   const { breaker, limiter, throttle, budget, hedgeBudget, bulkhead, latency } = from;
@@ -86,7 +86,7 @@ function carryOverTarget(next: Target, from: Target, now: number): void {
     next.throttle.takeOver(throttle, now);
     from.throttle = next.throttle;
   }
-  // These must be the very same: work in flight holds on to them.
+  // These must be the same objects, because work in flight holds references to them.
   if (budget && next.budget) next.budget = budget.resize(now, next.budget.settings);
   if (hedgeBudget && next.hedgeBudget) {
     next.hedgeBudget = hedgeBudget.resize(now, next.hedgeBudget.settings);
@@ -96,14 +96,14 @@ function carryOverTarget(next: Target, from: Target, now: number): void {
     next.bulkhead = bulkhead;
   }
   next.health = from.health;
-  // A limit that learns reads the latencies it was made with.
+  // An `AutoTimeout` reads the `Latency` it was created with, so that both are carried over together.
   if (latency && next.latency && (from.autoTimeout || !next.autoTimeout)) {
     next.latency = latency;
     next.autoTimeout &&= from.autoTimeout;
   }
 }
 
-/** Nothing is lost by forgetting it; a budget made anew, for one, would have credit anew. */
+/** Whether a target can be removed without loss. A budget in use cannot: a new one would have start credit again. */
 function idle({ inFlight, breaker, bulkhead, budget }: Target, now: number): boolean {
   return (
     inFlight === 0 && !bulkhead?.inFlight && (breaker?.isClosed ?? true) && (budget?.isUnused(now) ?? true)

@@ -1,10 +1,10 @@
 import { OptionsError } from '../report/errors.ts';
 
-/** The shortest and the longest of something; where one is said, both. */
-export function rangeOf(path: string, said: readonly number[]): readonly [least: number, most: number] {
-  const [least, most = least] = said as readonly [number, number?];
-  if (said.length > 2 || !(most >= least)) {
-    throw new OptionsError(path, said, 'the shortest and the longest time, in this order');
+/** Reads `[least, most]`; a single value is both. */
+export function rangeOf(path: string, values: readonly number[]): readonly [least: number, most: number] {
+  const [least, most = least] = values as readonly [number, number?];
+  if (values.length > 2 || !(most >= least)) {
+    throw new OptionsError(path, values, 'the shortest and the longest time, in this order');
   }
   return [least, most];
 }

@@ -5,7 +5,7 @@ import { definePart } from '../policy/part.ts';
 import { OptionsError } from '../report/errors.ts';
 import { callUser } from '../run/call-user.ts';
 
-/** A backoff of one's own: ms to wait after attempt `attempt`; negative and not-a-number are no wait, Infinity is the end. */
+/** A custom backoff: the ms to wait after attempt `attempt`. Negative numbers and NaN: no wait. Infinity: no other attempt. */
 export type CustomBackoff = (wait: { attempt: number; previousMs: number; roll: number }) => number;
 
 const unlimited = { unlimited: Infinity };
@@ -23,10 +23,10 @@ const backoffFields = {
   ),
 };
 
-/** Trying again: how long in all, how often, how far apart, and after what. */
+/** Retries: the patience in all, the number of attempts, the waits between them, and which failures are retried. */
 export const retry = /* @__PURE__ */ definePart({
   key: 'retry',
-  // Others lean on what is settled here.
+  // Created first, because other parts read `attempts` and `patienceMs` of the plan.
   order: -1,
   fields: {
     patience: duration('10s', unlimited),
@@ -56,13 +56,13 @@ export const retry = /* @__PURE__ */ definePart({
   },
 });
 
-function delayOf(said: CustomBackoff | object | null): Delay {
-  if (!said) return () => 0;
-  if (typeof said === 'function') {
+function delayOf(choice: CustomBackoff | object | null): Delay {
+  if (!choice) return () => 0;
+  if (typeof choice === 'function') {
     return (attempt, previousMs, roll) =>
-      callUser(() => (said as CustomBackoff)({ attempt, previousMs, roll }), Infinity);
+      callUser(() => (choice as CustomBackoff)({ attempt, previousMs, roll }), Infinity);
   }
-  const settings = said as BackoffSettings;
+  const settings = choice as BackoffSettings;
   if (settings.base > settings.cap) {
     throw new OptionsError('backoff.base', settings.base, `at most the cap of ${settings.cap} ms`);
   }

@@ -3,7 +3,7 @@ import { Throttle } from '../machines/throttle.ts';
 import { definePart } from '../policy/part.ts';
 import { addGuards, perTarget } from './per-target.ts';
 
-/** Sends less to a target that accepts less: at most `k` times what it has been accepting, the rest is refused here. */
+/** Sends fewer requests to a target that accepts fewer: about `k` for each accepted one. The rest is refused here. */
 export const throttle = definePart({
   key: 'throttle',
   fields: { throttle: group({ k: number(2, 1), window: duration('30s', undefined, 1) }) },

@@ -9,9 +9,8 @@ const AUTO = 0;
 const SPLIT = -1;
 
 /**
- * How long one attempt may take. `auto` learns it from what attempts take, `split` shares what is left of patience
- * among the attempts that are left, `none` leaves only patience. When it is up the attempt's signal is aborted and
- * nobody waits for it any more.
+ * The time limit of one attempt. `auto` learns it from the durations of attempts, `split` is an equal share of the patience
+ * that is left, `none` leaves only patience. At the limit the signal of the attempt is aborted, and its result is ignored.
  */
 export const timeout = definePart({
   key: 'timeout',
