@@ -136,7 +136,7 @@ describe('a body that can be read once is sent once', () => {
     expect(server.seen[1]?.headers).toMatchObject({ 'content-type': 'text/seaweed', 'x-told': 'yes' });
   });
 
-  test('a caller who leaves while it is being read is not kept', async () => {
+  test('a caller that aborts while its body is read is not kept waiting', async () => {
     const server = await serve(200);
     const caller = new AbortController();
     const cancelled = Promise.withResolvers<unknown>();

@@ -340,7 +340,7 @@ describe('time', () => {
     expect(error).toMatchObject({ code: 'HOLDFAST_PATIENCE_SPENT' });
   });
 
-  test('a caller who leaves while it waits is heard at once', async () => {
+  test('a caller that aborts during a backoff ends it at once', async () => {
     const server = await serve(503);
     const caller = new AbortController();
     const onWait = vi.fn(() => queueMicrotask(() => caller.abort(new Error('left'))));
@@ -354,7 +354,7 @@ describe('time', () => {
     expect(server.seen).toHaveLength(1);
   });
 
-  test('a caller who leaves while it is sent is heard at once', async () => {
+  test('a caller that aborts during an attempt ends it at once', async () => {
     const server = await serve(() => {});
     const caller = new AbortController();
     const {
@@ -388,7 +388,7 @@ describe('time', () => {
     expect(server.seen).toHaveLength(2);
   });
 
-  test('a bulkhead lets so many through at once, the others wait their turn', async () => {
+  test('a bulkhead lets `concurrent` requests through at once, the others wait', async () => {
     let most = 0;
     let now = 0;
     const server = await serve((_request, response) => {
@@ -434,7 +434,7 @@ describe('ambientContext', () => {
     expect(counters.stops.not_owner).toBe(1);
   });
 
-  test('a customer who has gone ends it', async () => {
+  test('an abort of the inherited signal ends it', async () => {
     const server = await serve(() => {});
     const customer = new AbortController();
     const running = withAmbient({ signal: customer.signal }, () => setup().get(server.url));
@@ -446,7 +446,7 @@ describe('ambientContext', () => {
     );
   });
 
-  test('a customer who has gone ends the body, too; one whose work is done is not listened to', async () => {
+  test('an abort of the inherited signal ends the body, too; after the end it is not followed', async () => {
     const server = await serve(503, { body: 'hello' }, (_request, response) => {
       response.writeHead(200);
       response.write('some');
@@ -525,7 +525,7 @@ describe('others on the same dispatcher', () => {
     ]);
   });
 
-  test('an interceptor that takes the abort of its controller: who leaves while it waits is heard', async () => {
+  test('an interceptor that replaces the abort of its controller: an abort during a backoff still works', async () => {
     const server = await serve(503);
     const caller = new AbortController();
     const onWait = () => queueMicrotask(() => caller.abort(new Error('left')));

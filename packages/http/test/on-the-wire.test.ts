@@ -235,7 +235,7 @@ describe('inside other work', () => {
     await expect(running).rejects.toThrow('gone');
   });
 
-  test('a customer who has gone ends the call, and the body', async () => {
+  test('an abort of the inherited signal ends the call, and the body', async () => {
     const left = new AbortController();
     const server = await serve((_request, response) => {
       response.writeHead(200);

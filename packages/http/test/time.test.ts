@@ -55,7 +55,7 @@ describe.each(senders)('the attempt timeout, %s', (_name, options) => {
   });
 });
 
-describe.each(senders)('a caller who leaves, %s', (_name, options) => {
+describe.each(senders)('a caller that aborts, %s', (_name, options) => {
   test('while it waits: nothing more is sent', async () => {
     const server = await serve(503);
     const caller = new AbortController();
@@ -163,7 +163,7 @@ test('a request that was given up while it waited for a connection is never sent
   expect(server.seen.map(({ url }) => url)).toEqual(['/first', '/after']);
 });
 
-test('waits are told, with why and what is left', async () => {
+test('`onWait` gets the reason of a backoff and the patience that is left', async () => {
   const server = await serve(503, 200);
   const onWait = vi.fn();
   await setup({ onWait })(server.url);

@@ -30,7 +30,7 @@ function setup({ callsMax = 1, batchMax = 10 } = {}) {
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe('a batching store', () => {
-  test('sends together what was asked in one turn, or while a call was under way', async () => {
+  test('sends items together that were submitted in one turn, or during a pending call', async () => {
     const { calls, ask, settled, clock } = setup({ batchMax: 2 });
     const all = ['a', 'b'].map(ask);
     await turn();
@@ -51,7 +51,7 @@ describe('a batching store', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  test('waits for nobody longer than the timeout, and does not send what was given up', async () => {
+  test('lets no item wait longer than the timeout, and does not send one that timed out', async () => {
     const { calls, ask, settled, clock, store } = setup();
     const all = [ask('a')];
     await turn();
@@ -68,7 +68,7 @@ describe('a batching store', () => {
     expect(store.missed).toBe(2);
   });
 
-  test('waits not at all while a call is overdue, and hears of its answer', async () => {
+  test('fails items at once while a call is overdue, and passes its late result on', async () => {
     const { calls, late, ask, settled, clock } = setup();
     const first = ask('a');
     await turn();
@@ -100,7 +100,7 @@ describe('a batching store', () => {
     await second;
   });
 
-  test('leaves a store that refused alone for a moment, and remembers why', async () => {
+  test('counts a store as unavailable for 100 ms after an error, and keeps the error', async () => {
     const { calls, ask, settled, clock, store } = setup();
     const all = [ask('a'), ask('b')];
     await turn();

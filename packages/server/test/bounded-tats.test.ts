@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { BoundedTats } from '../src/rate-limit/bounded-tats.ts';
 import { LocalLimits } from '../src/rate-limit/local-limits.ts';
 
-/** After everything that nobody needs is gone. */
+/** After a garbage collection. */
 function heapUsed(): number {
   setFlagsFromString('--expose-gc');
   (runInNewContext('gc') as () => void)();
@@ -13,7 +13,7 @@ function heapUsed(): number {
 }
 
 describe('12. how many keys a limiter remembers', () => {
-  test('a million strangers take no more memory than was said', () => {
+  test('a million callers take no more memory than `keysMax` allows', () => {
     const limits = new LocalLimits([{ name: 'a', ratePerMs: 100 / 60_000, burst: 100 }], 100_000);
     const before = heapUsed();
     let most = 0;
@@ -30,7 +30,7 @@ describe('12. how many keys a limiter remembers', () => {
     expect(limits.size).toBeGreaterThan(0);
   });
 
-  test('a flood of others makes nobody forget a debt', () => {
+  test('a flood of other keys does not reset a used limit', () => {
     const limits = new LocalLimits([{ name: 'a', ratePerMs: 1 / 60_000, burst: 1 }], 100);
     expect(limits.take('debtor', 1, 0).waitMs).toBe(0);
     for (let stranger = 0; stranger < 100_000; stranger++)
@@ -38,7 +38,7 @@ describe('12. how many keys a limiter remembers', () => {
     expect(limits.take('debtor', 1, 101).waitMs).toBeGreaterThan(59_000);
   });
 
-  test('when every place is taken by a debtor, strangers share one', () => {
+  test('when all places are taken by used limits, new keys share one', () => {
     const limits = new LocalLimits([{ name: 'a', ratePerMs: 1 / 60_000, burst: 1 }], 10);
     let passed = 0;
     for (let stranger = 0; stranger < 1_000; stranger++) {
@@ -48,7 +48,7 @@ describe('12. how many keys a limiter remembers', () => {
     expect(limits.size).toBeLessThanOrEqual(11);
   });
 
-  test('never forgets who owes, never holds more than it may, on any story', () => {
+  test('never forgets a future TAT, and never holds more keys than allowed, on any history', () => {
     const step = fc.record({
       key: fc.integer({ min: 0, max: 40 }),
       owesMs: fc.integer({ min: 0, max: 50 }),

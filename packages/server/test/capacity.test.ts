@@ -25,7 +25,7 @@ async function crowd(parts: readonly Part[], serve = plain.serve) {
 }
 
 describe.each(frameworks)('a bulkhead on $name', ({ serve }) => {
-  test('lets so many in, keeps so many waiting, and refuses the rest politely', async () => {
+  test('admits `concurrent`, queues `queueMax`, and refuses the rest with Retry-After', async () => {
     const part = bulkhead({ concurrent: 1, queueMax: 1, queueTimeout: '10s' });
     await using it = await crowd([part], serve);
     const first = it.send('first');
@@ -47,7 +47,7 @@ describe.each(frameworks)('a bulkhead on $name', ({ serve }) => {
     await expect.poll(() => [part.inFlight, part.queued, part.refused]).toEqual([0, 0, 1]);
   });
 
-  test('forgets who has left, and who waits for longer than it would', async () => {
+  test('removes requests whose client has disconnected, or whose patience is over', async () => {
     const part = bulkhead({ concurrent: 1, queueMax: 2, queueTimeout: '10s' });
     await using it = await crowd([deadline(), part], serve);
     const first = it.send('first');
@@ -82,7 +82,7 @@ describe.each(frameworks)('shedding on $name', ({ serve }) => {
     await expect.poll(() => part.inFlight).toBe(0);
   });
 
-  test('looks at all who arrive in one turn of the loop, the most important first', async () => {
+  test('decides all requests of one turn of the event loop together, the most important first', async () => {
     const part = shed({ initial: 1, floor: 1, ceiling: 1, reserve: 0, queueMax: 0, inside }, calm);
     await using server = await serve([part], ({ url }) => reply(200, url));
     const request = (path: string, priority: string) =>
@@ -98,7 +98,7 @@ describe.each(frameworks)('shedding on $name', ({ serve }) => {
     socket.destroy();
   });
 
-  test('lets the critical overtake those who wait', async () => {
+  test('lets critical requests overtake those in the queue', async () => {
     const part = shed(
       { initial: 1, floor: 1, ceiling: 1, reserve: 0, queueMax: 2, queueTimeout: '10s', inside },
       calm,
@@ -188,7 +188,7 @@ describe('who is shed', () => {
     expect([waits('default', 10_050), waits('critical', 10_050)]).toEqual([0, 300]);
   });
 
-  test('less and less, once nobody has to be dropped', () => {
+  test('fewer and fewer tenants, once no request has to be dropped', () => {
     const { levels } = setup();
     for (let window = 1; window <= 30; window++) {
       levels.noteDrop();

@@ -71,7 +71,7 @@ test('a request that was pipelined is counted once by those who end gracefully',
 const openOf = (server: Server) =>
   new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count)));
 
-describe('a client that leaves in the middle of its body is nobody’s failure', () => {
+describe('a client that disconnects in the middle of its body is not a failure', () => {
   const keyed = () => idempotency({ ledger: memoryEngine().ledger, scope: 'public' });
 
   async function leave(port: number, hasArrived: Promise<unknown>) {

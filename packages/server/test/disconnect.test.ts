@@ -98,7 +98,7 @@ async function sendAndDisconnect(
 }
 
 describe.each(frameworks)('a client that disconnects from $name', ({ serve }) => {
-  test('while the ledger is asked has its handler not run, and its key is free again', async () => {
+  test('during the call of the ledger has its handler not run, and its key is free again', async () => {
     const { part, asked, answer } = slowLedger();
     let handled = 0;
     await using server = await serve([part], () => reply(200, `handled ${++handled}`));

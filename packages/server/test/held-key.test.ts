@@ -127,7 +127,7 @@ describe.each(frameworks)('phases on $name', ({ serve }) => {
 });
 
 describe('a request that runs already', () => {
-  test('can be waited for, and its answer is had', async () => {
+  test('can be waited for, and its response is replayed', async () => {
     const release = Promise.withResolvers<void>();
     let executed = 0;
     await using it = await setup({ wait: '5s', lease: '10s' }, async () => {
@@ -145,7 +145,7 @@ describe('a request that runs already', () => {
     expect(executed).toBe(1);
   });
 
-  test('is not waited for longer than was said', async () => {
+  test('is waited for no longer than `wait`', async () => {
     const release = Promise.withResolvers<void>();
     await using it = await setup({ wait: '80ms', lease: '10s' }, async () => {
       await release.promise;
@@ -159,7 +159,7 @@ describe('a request that runs already', () => {
 });
 
 describe('a ledger that is slow at the wrong time', () => {
-  test('gives a key back that was acquired when nobody waited any more', async () => {
+  test('frees a key that was acquired after the request had got a 503', async () => {
     const { ledger } = memoryEngine();
     const slow = Promise.withResolvers<void>();
     let begins = 0;
@@ -180,7 +180,7 @@ describe('a ledger that is slow at the wrong time', () => {
     await expect.poll(async () => (await it.post()).status).toBe(200);
   });
 
-  test('is told of the answer later, and the client is not kept waiting', async () => {
+  test('gets the response later, and the client does not wait for that', async () => {
     const { ledger } = memoryEngine();
     let completions = 0;
     await using it = await setup(

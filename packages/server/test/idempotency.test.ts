@@ -91,7 +91,7 @@ describe.each(frameworks)('idempotency on $name', ({ serve }) => {
     expect((await it.post(key)).headers.get('idempotent-replayed')).toBe('true');
   });
 
-  test('a longer answer, or a failure, is not executed again either', async () => {
+  test('a response that is too long, or a failure, is not executed again either', async () => {
     const answers = [reply(200, 'x'.repeat(mebibyte + 1)), reply(500, 'it broke')];
     let next = 0;
     await using it = await setup({}, () => answers[next++]!, serve);
@@ -105,7 +105,7 @@ describe.each(frameworks)('idempotency on $name', ({ serve }) => {
     expect(next).toBe(2);
   });
 
-  test('an empty answer is replayed as one', async () => {
+  test('an empty response is replayed as one', async () => {
     await using it = await setup({}, () => ({ status: 204, headers: {}, body: null }), serve);
     const key = { 'idempotency-key': 'k' };
     expect((await it.post(key)).headers.get('content-length')).toBe(null);
@@ -134,7 +134,7 @@ describe.each(frameworks)('idempotency on $name', ({ serve }) => {
   });
 });
 
-describe('an answer that nobody saw whole', () => {
+describe('a response that could not be recorded whole', () => {
   const post = (origin: string) =>
     fetch(origin, { method: 'POST', body: 'one book', headers: { 'idempotency-key': 'k' } });
   const once = () => idempotency({ ledger: memoryEngine().ledger, scope: 'public' });

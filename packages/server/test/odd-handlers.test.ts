@@ -34,7 +34,7 @@ const post = (
   signal: AbortSignal | null = null,
 ) => fetch(origin, { method: 'POST', body, headers: { 'idempotency-key': 'k', ...headers }, signal });
 
-describe('a handler whose answer is held back', () => {
+describe('a handler whose response is held', () => {
   test('hears of a header that cannot be sent', async () => {
     await using server = await serve(
       guard([keyed()], (_request, response) => {
@@ -380,7 +380,7 @@ test.each(frameworks)(
   },
 );
 
-test('who waits for a request that runs is forgotten when it leaves', async () => {
+test('a request that waits for another with its key is forgotten when its client disconnects', async () => {
   const { ledger } = memoryEngine();
   let asked = 0;
   const begin: typeof ledger.begin = (claims) => {

@@ -6,7 +6,7 @@ import { frameworks, plain, reply } from './frameworks.ts';
 const hello = () => reply(200, 'hello');
 
 describe.each(frameworks)('a limit on $name', ({ serve }) => {
-  test('lets so many pass, says how many are left, then refuses', async () => {
+  test('lets the burst pass, sends how many are left, then refuses', async () => {
     await using server = await serve([rateLimit({ limits: { rate: '2/m' } })], hello);
     const answers = [];
     for (let time = 0; time < 3; time++) answers.push(await fetch(server.origin));

@@ -38,7 +38,7 @@ describe('limits that several processes share', () => {
     expect(passed).toBe(10);
   });
 
-  test('refuse who does not listen without asking the store', async () => {
+  test('refuse clients that ignore Retry-After without a call of the store', async () => {
     const { take, asked, clock } = setup();
     for (let time = 0; time < 11; time++) await take();
     expect(asked()).toBe(11);

@@ -84,21 +84,21 @@ export class SharedLimits {
   }
 
   async #takeLease(key: string, size: number, now: number, forMs: number): Promise<Taken> {
-    const answer = await this.store.submit(this.#request(key, size));
-    if (answer && !answer.allowed && size > 1) {
+    const result = await this.store.submit(this.#request(key, size));
+    if (result && !result.allowed && size > 1) {
       // The limit has fewer tokens than the lease wanted: it may still have the one that is needed.
       this.#leases.delete(key);
       return this.#takeShared(key, 1, now);
     }
-    if (answer?.allowed) {
+    if (result?.allowed) {
       this.#remember(key, {
         tokens: size - 1,
         size,
         endsAt: now + forMs,
-        sharedTokens: answer.left[0]!.tokens,
+        sharedTokens: result.left[0]!.tokens,
       });
     }
-    return this.#toTaken(key, 1, now, answer);
+    return this.#toTaken(key, 1, now, result);
   }
 
   async #takeShared(key: string, cost: number, now: number): Promise<Taken> {
@@ -115,13 +115,13 @@ export class SharedLimits {
     }));
   }
 
-  #toTaken(key: string, cost: number, now: number, answer: RateAnswer | undefined): Taken {
-    if (!answer) return this.#withoutStore(key, cost, now);
-    const tokens = answer.left.map((left) => left.tokens);
-    if (answer.allowed) return { waitMs: 0, tokens, violated: [] };
-    if (cost === 1) this.#block(key, now, answer.waitMs);
+  #toTaken(key: string, cost: number, now: number, result: RateAnswer | undefined): Taken {
+    if (!result) return this.#withoutStore(key, cost, now);
+    const tokens = result.left.map((left) => left.tokens);
+    if (result.allowed) return { waitMs: 0, tokens, violated: [] };
+    if (cost === 1) this.#block(key, now, result.waitMs);
     const violated = this.#policies.filter((_, index) => tokens[index]! < cost).map(({ name }) => name);
-    return { waitMs: answer.waitMs, tokens, violated };
+    return { waitMs: result.waitMs, tokens, violated };
   }
 
   #block(key: string, now: number, waitMs: number): void {
