@@ -12,19 +12,19 @@ const limits: readonly { name: string; code: string; maxBytes: number; aimBytes:
   {
     name: 'retry alone',
     code: `import { definePolicy, retry } from 'holdfast'; export const p = definePolicy([retry]);`,
-    maxBytes: 8.2 * KILOBYTE,
+    maxBytes: 8.3 * KILOBYTE,
     aimBytes: 6 * KILOBYTE,
   },
   {
     name: 'retry, budget, network and http packs',
     code: `import { budget, definePolicy, http, network, retry } from 'holdfast'; export const p = definePolicy([retry, budget, network, http]);`,
-    maxBytes: 11.8 * KILOBYTE,
+    maxBytes: 11.9 * KILOBYTE,
     aimBytes: 9 * KILOBYTE,
   },
   {
     name: 'everything but explain and lint',
     code: `export * as holdfast from 'holdfast';`,
-    maxBytes: 25.4 * KILOBYTE,
+    maxBytes: 25.5 * KILOBYTE,
     aimBytes: 20 * KILOBYTE,
   },
 ];

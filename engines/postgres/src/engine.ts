@@ -10,7 +10,7 @@ import {
   timeOrderedId,
 } from '@holdfast/contracts';
 import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import { auditOf } from './audit.ts';
 import { postgresBroker } from './broker.ts';
 import { connectionsOf } from './connections.ts';
@@ -111,7 +111,7 @@ const nameBytesMax = 63;
 
 /** Connects and brings the schema up to date. Rejects with an error that names the reason if either is impossible. */
 export async function openPostgres(options: PostgresOptions): Promise<PostgresEngine> {
-  refuseUnknown(known, options);
+  assertKnownFields(known, options);
   const { schema = 'holdfast', clock = systemClock, random = systemRandom } = options;
   const { keepMarksMs = 60 * dayMs, keepParkedMs = 30 * dayMs, longTransactionMs = 60_000 } = options;
   const { onWarning = emitWarning, mustExist = false } = options;

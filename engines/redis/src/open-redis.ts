@@ -1,6 +1,6 @@
 import type { Engine, Ledger, RateLimits } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import { Redis } from 'ioredis';
 import { redisFeatures } from './features.ts';
 import { redisLedger } from './ledger.ts';
@@ -43,7 +43,7 @@ const reconnectMaxMs = 500;
 
 /** Idempotency keys, marks and rate limits in Redis 6.2 or later. It connects by itself, now and after an outage. */
 export function openRedis(options: RedisOptions): RedisEngine {
-  refuseUnknown(known, options);
+  assertKnownFields(known, options);
   const { prefix = 'holdfast:' } = options;
   const client = options.client ?? connect(options);
   return {

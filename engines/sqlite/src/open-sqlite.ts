@@ -8,7 +8,7 @@ import {
   type SizeLimits,
 } from '@holdfast/contracts';
 import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import { Appointments } from './appointments.ts';
 import { sqliteBroker } from './broker.ts';
 import { ControlBoard } from './controls.ts';
@@ -115,7 +115,7 @@ const cacheKib = 8 * 1024;
 
 /** Opens a file for events, keys, parked events and rate limits. Many processes may have it open. */
 export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> {
-  refuseUnknown(known, options);
+  assertKnownFields(known, options);
   const { file, durability = 'process', clock = systemClock, random = systemRandom } = options;
   const { keepMarksMs = 60 * dayMs, keepParkedMs = 30 * dayMs, keepAuditMs = 365 * dayMs } = options;
   const { monotonic = monotonicClockOf(clock) } = options;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIP } from 'node:net';
 import { OptionsError } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import { type Address, isLoopback, readAddress, showAddress } from './address.ts';
 import type { ChaosProxy } from './proxy.ts';
 import type { ChaosSpec } from './spec.ts';
@@ -51,7 +51,7 @@ export async function chaosControl(
   proxy: ChaosProxy,
   options: ChaosControlOptions = {},
 ): Promise<ChaosControl> {
-  refuseUnknown(known, options);
+  assertKnownFields(known, options);
   const { listen = 0, token } = options;
   const { host, port } = readAddress(listen, 'control');
   if (token === '') throw new OptionsError('token', token, 'a text that is not empty');

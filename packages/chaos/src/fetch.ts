@@ -1,5 +1,5 @@
 import { type Clock, sleep, systemClock } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import { faultyBody } from './body.ts';
 import { type Chaos, type ChaosOptions, chaosOptions, RunningChaos } from './chaos.ts';
 import { type Destination, failure, fetchFailed, terminated } from './failures.ts';
@@ -18,7 +18,7 @@ export type ChaosFetch = typeof globalThis.fetch & { readonly chaos: Chaos };
 
 /** A `fetch` that fails as the document says, with the errors that undici would throw. */
 export function chaosFetch(spec: ChaosSpec, options: ChaosFetchOptions = {}): ChaosFetch {
-  refuseUnknown(known, options);
+  assertKnownFields(known, options);
   const { clock = systemClock, fetch = (...args) => globalThis.fetch(...args) } = options;
   const chaos = new RunningChaos('fetch', spec, options);
 

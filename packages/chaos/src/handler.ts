@@ -1,5 +1,5 @@
 import { type Clock, sleep, systemClock } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import { type Chaos, type ChaosOptions, chaosOptions, RunningChaos } from './chaos.ts';
 import { failure } from './failures.ts';
 import type { ChaosSpec, FaultSettings } from './spec.ts';
@@ -25,7 +25,7 @@ export function chaosHandler<Args extends unknown[], Result>(
   handler: (...args: Args) => Result,
   options: ChaosHandlerOptions<Args> = {},
 ): ChaosHandler<Args, Result> {
-  refuseUnknown(known, options);
+  assertKnownFields(known, options);
   const { clock = systemClock, subject } = options;
   const chaos = new RunningChaos('handler', spec, options);
   const order = new CallOrder(clock);

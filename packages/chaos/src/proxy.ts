@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { Alarm, type Clock, type Random, systemClock } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import { type Address, type HostAndPort, readAddress, showAddress } from './address.ts';
 import { chaosOptions, RunningChaos } from './chaos.ts';
 import { type ByteCounts, Connection, type Surround } from './connection.ts';
@@ -63,7 +63,7 @@ export interface ChaosProxy extends AsyncDisposable {
 
 /** A proxy in front of any TCP server. Rejects if it cannot listen. */
 export async function chaosProxy(options: ChaosProxyOptions): Promise<ChaosProxy> {
-  refuseUnknown(known, options);
+  assertKnownFields(known, options);
   const { listen = 0, upstream, spec = { faults: [] }, seed, clock = systemClock, random } = options;
   const seeded = (given: ChaosSpec) => (seed === undefined ? given : { ...given, seed });
   const chaos = new RunningChaos('proxy', seeded(spec), { clock, random });

@@ -206,7 +206,7 @@ export function isDocument(value: unknown): value is object {
 }
 
 /** Throws an `OptionsError` for a key that is not in `known`: a misspelt name would silently leave the default in force. */
-export function refuseUnknown(known: object, input: object, path = ''): void {
+export function assertKnownFields(known: object, input: object, path = ''): void {
   for (const key of Object.keys(input)) {
     if (!Object.hasOwn(known, key)) {
       throw new OptionsError(path + key, input[key as never], `one of ${Object.keys(known).join(', ')}`);
@@ -216,7 +216,7 @@ export function refuseUnknown(known: object, input: object, path = ''): void {
 
 /** Reads a document by a table: adds defaults, and makes words and durations numbers. Throws an `OptionsError`. */
 export function readTable<T extends Table>(fields: T, input: object, path = ''): SettingsOf<T> {
-  refuseUnknown(fields, input, path);
+  assertKnownFields(fields, input, path);
   const settings: Record<string, unknown> = {};
   for (const key in fields) {
     const field = fields[key] as Field;

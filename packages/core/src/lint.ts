@@ -1,4 +1,4 @@
-import { refuseUnknown } from './fields.ts';
+import { assertKnownFields } from './fields.ts';
 import { backoffRules } from './lint/backoff-rules.ts';
 import { hedgeRules } from './lint/hedge-rules.ts';
 import { loadRules } from './lint/load-rules.ts';
@@ -45,7 +45,7 @@ export const rules: readonly Rule[] = /* @__PURE__ */ bySeverity([
  * let it check more. A document that `policy` would refuse is refused here, too.
  */
 export function lint(subject: Policy | PolicySpec, facts: LintFacts = {}): Finding[] {
-  refuseUnknown(knownFacts, facts);
+  assertKnownFields(knownFacts, facts);
   const { plan, settings } = isPolicy(subject) ? subject : unnamed(subject);
   return rules.flatMap(({ id, severity, sentence, fix, check }) => {
     const flaw = check({ plan, settings: settings as PartSettings, facts });

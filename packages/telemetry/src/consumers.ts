@@ -1,5 +1,5 @@
 import { type Clock, systemClock, Timer } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import type { Labels, Metric } from './metrics.ts';
 import type { Family, Observation, Sample } from './observe.ts';
 
@@ -98,7 +98,7 @@ export function observeConsumers(
   consumers: readonly ConsumerLike[],
   options: { readonly clock?: Clock | undefined } = {},
 ): Observation {
-  refuseUnknown({ clock: true }, options);
+  assertKnownFields({ clock: true }, options);
   const { clock = systemClock } = options;
   /** By topic: several consumers of a topic read the store once. `undefined`: it did not answer. */
   const lags = new Map<string, LagLike | undefined>();

@@ -7,7 +7,7 @@ import {
   subscribe,
   systemClock,
 } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import { errorType } from './error-type.ts';
 import { type Policies, selectionOf } from './selection.ts';
 
@@ -70,7 +70,7 @@ export function logRetries<Level extends string = 'info'>(
   logger: Logger<NoInfer<Level>>,
   options: LogOptions<Level> = {},
 ): () => void {
-  refuseUnknown(known, options);
+  assertKnownFields(known, options);
   const { level = 'info' as Level, clock = systemClock, linesMax = 10 } = options;
   const selection = selectionOf(options.policies ?? 'all');
   const windowMs = durationMs(options.window ?? '1m', 'window');

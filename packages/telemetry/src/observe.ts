@@ -1,5 +1,5 @@
 import { OptionsError, subscribe } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import { LabelSets } from './label-sets.ts';
 import { measuring, type Sink } from './measure.ts';
 import { defaultBucketsSeconds, type Labels, type Metric, metricKeys, metrics } from './metrics.ts';
@@ -43,7 +43,7 @@ export const defaultLabelSetsMax = 500;
 
 /** Counts what policies do, from their notices. */
 export function observe(policies: Policies, options: ObserveOptions = {}): Observation {
-  refuseUnknown(known, options);
+  assertKnownFields(known, options);
   const selection = selectionOf(policies);
   const bounds = checkedBounds(options.bucketsSeconds ?? defaultBucketsSeconds);
   const labelSetsMax = checkedMax(options.labelSetsMax ?? defaultLabelSetsMax);

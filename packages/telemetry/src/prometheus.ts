@@ -1,5 +1,5 @@
 import { OptionsError } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import type { Labels } from './metrics.ts';
 import type { Family, Observation, Sample } from './observe.ts';
 
@@ -16,7 +16,7 @@ export function prometheus(
   observation: Pick<Observation, 'snapshot'>,
   options: { readonly format?: ExpositionFormat | undefined } = {},
 ): string {
-  refuseUnknown({ format: true }, options);
+  assertKnownFields({ format: true }, options);
   const { format = 'text' } = options;
   if (!Object.hasOwn(contentTypes, format))
     throw new OptionsError('format', format, "'text' or 'openmetrics'");

@@ -1,5 +1,5 @@
 import { type Clock, type Random, systemClock, systemRandom } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import type { Engine } from '../engine.ts';
 import { type Features, missing } from '../features.ts';
 import { defaultSizeLimits, type SizeLimits } from '../size-limits.ts';
@@ -55,7 +55,7 @@ export const memoryFeatures: Features = {
 
 /** Keeps everything in memory. For tests, for the simulator, and as the shortest example of an engine. */
 export function memoryEngine(options: MemoryOptions = {}): MemoryEngine {
-  refuseUnknown(known, options);
+  assertKnownFields(known, options);
   const { clock = systemClock, random = systemRandom, storage = new MemoryStorage() } = options;
   const { limits = defaultSizeLimits, beforeWrite = () => {} } = options;
   const given = Object.entries(options).filter(([, value]) => value !== undefined);

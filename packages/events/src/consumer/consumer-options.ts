@@ -17,7 +17,7 @@ import {
   systemClock,
   systemRandom,
 } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import { assertFormat, type PayloadFormat } from '../publish/payload-format.ts';
 import { assertSchema, type StandardSchema } from '../publish/standard-schema.ts';
 import type { ConsumerPolicySpec } from './consumer-policy.ts';
@@ -124,7 +124,7 @@ export interface ConsumerSettings<T, Tx> {
 }
 
 export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSettings<T, Tx> {
-  refuseUnknown(known, options);
+  assertKnownFields(known, options);
   const { engine, topic, clock = systemClock, random = systemRandom } = options;
   const broker = options.broker ?? engine?.broker;
   const ledger = options.ledger ?? engine?.ledger;

@@ -1,5 +1,5 @@
 import type { Duration } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 
 export interface Stoppable {
   stop(options?: { readonly grace?: Duration }): Promise<void>;
@@ -18,7 +18,7 @@ const known = Object.fromEntries(['signals', 'grace', 'then'].map((name) => [nam
 
 /** Stops consumers when the process gets a signal to end. Returns a function that undoes it. A second signal ends the process. */
 export function drainOnSignals(consumers: readonly Stoppable[], options: DrainOptions = {}): () => void {
-  refuseUnknown(known, options);
+  assertKnownFields(known, options);
   const { signals = ['SIGTERM', 'SIGINT'], grace, then } = options;
   const undo = () => {
     for (const signal of signals) process.off(signal, drain);

@@ -9,7 +9,7 @@ import {
   systemClock,
   systemRandom,
 } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import { assertFormat, encode, type PayloadFormat } from './payload-format.ts';
 import { assertSchema, type StandardSchema, validated } from './standard-schema.ts';
 
@@ -86,7 +86,7 @@ export function eventFactory<T, Tx>(
   return {
     broker,
     toEvent(draft) {
-      refuseUnknown(draftFields, draft);
+      assertKnownFields(draftFields, draft);
       const { id = newId(), payload, delay, patience = options.patience, ...rest } = draft;
       const checked = schema && validated(schema, payload);
       if (checked instanceof Promise) {

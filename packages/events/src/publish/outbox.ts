@@ -1,5 +1,5 @@
 import type { Published } from '@holdfast/contracts';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import { type DraftOptions, draftOptions, type EventDraft, eventFactory } from './draft.ts';
 
 export interface Outbox<T = unknown, Tx = unknown> {
@@ -12,7 +12,7 @@ export interface Outbox<T = unknown, Tx = unknown> {
 
 /** Publishes in the same transaction as a change of your own data: that of a handler's `commit`, or any other of the store. */
 export function outbox<T = unknown, Tx = unknown>(options: DraftOptions<T, Tx>): Outbox<T, Tx> {
-  refuseUnknown(draftOptions, options);
+  assertKnownFields(draftOptions, options);
   const { broker, toEvent } = eventFactory(options);
   return { publish: (tx, ...drafts) => broker.publishWithin(tx, options.topic, drafts.map(toEvent)) };
 }

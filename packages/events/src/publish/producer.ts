@@ -1,6 +1,6 @@
 import { assertEvents, type NewEvent, type Ordering, type Published } from '@holdfast/contracts';
 import { type Policy, withoutAmbient } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import { type DraftOptions, draftOptions, type EventDraft, eventFactory } from './draft.ts';
 
 export interface ProducerOptions<T = unknown, Tx = unknown> extends DraftOptions<T, Tx> {
@@ -31,7 +31,7 @@ interface PendingPublish {
 
 /** Publishes events. Events that are published in one tick, or while another write is pending, share a write. */
 export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, Tx>): Producer<T> {
-  refuseUnknown(known, options);
+  assertKnownFields(known, options);
   const { topic, ordering, policy } = options;
   const { broker, toEvent } = eventFactory(options);
   let declared: Promise<unknown> | undefined;

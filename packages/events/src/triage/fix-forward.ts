@@ -7,7 +7,7 @@ import {
   type Triage,
 } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import { decode, type PayloadFormat } from '../publish/payload-format.ts';
 import { type StandardSchema, validated } from '../publish/standard-schema.ts';
 
@@ -28,7 +28,7 @@ export async function fixForward(
   act: Act,
   options: FixOptions = {},
 ): Promise<ReplayOperation> {
-  refuseUnknown(known, options);
+  assertKnownFields(known, options);
   const { schema, format = 'json', request } = options;
   if (edit.payload !== undefined) {
     const value = decode(format, edit.payload);

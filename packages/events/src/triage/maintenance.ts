@@ -9,7 +9,7 @@ import {
   type TriageRule,
 } from '@holdfast/contracts';
 import { type Clock, type Duration, durationMs, OptionsError, systemClock, Timer } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import { storePolicy } from '../consumer/consumer-policy.ts';
 import { type Replayer, replayer } from './replayer.ts';
 
@@ -70,7 +70,7 @@ const sweptMax = 10_000;
  * from the store. Run at least one for each store; several do no harm.
  */
 export function maintenance(options: MaintenanceOptions): Maintenance {
-  refuseUnknown(known, options);
+  assertKnownFields(known, options);
   const { engine, clock = systemClock, parkingsMax = 3, onNotify } = options;
   const { triage } = engine;
   if (!triage) throw new OptionsError('engine.triage', triage, 'an engine with a triage');

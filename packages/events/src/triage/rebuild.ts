@@ -10,7 +10,7 @@ import {
   systemRandom,
   Timer,
 } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import { LeaseLostError, RebuildError } from '../consumer/event-errors.ts';
 import { isHandlerResult } from '../consumer/handler-result.ts';
 import type { Handler } from '../consumer/task.ts';
@@ -75,7 +75,7 @@ const leaseMs = 60_000;
 export async function rebuild<T = unknown, Tx = unknown>(
   options: RebuildOptions<T, Tx>,
 ): Promise<RebuildProgress> {
-  refuseUnknown(known, options);
+  assertKnownFields(known, options);
   const { engine, topic, name, clock = systemClock, random = systemRandom } = options;
   const { broker, ledger } = engine;
   if (!broker || !ledger)

@@ -13,7 +13,7 @@ import {
   type Triage,
 } from '@holdfast/contracts';
 import { type Clock, OptionsError, sleep, systemClock } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 
 export interface ReplayerOptions {
   readonly engine?: Pick<Engine, 'triage' | 'broker'> | undefined;
@@ -55,7 +55,7 @@ const scannedMax = 1000;
 
 /** Runs replays. All their state is in the store: any process may continue where another was killed. */
 export function replayer(options: ReplayerOptions): Replayer {
-  refuseUnknown(known, options);
+  assertKnownFields(known, options);
   const { engine, clock = systemClock } = options;
   const triage = options.triage ?? engine?.triage;
   const broker = options.broker ?? engine?.broker;

@@ -1,6 +1,6 @@
 import { type Meter, metrics, type Tracer, trace } from '@opentelemetry/api';
 import { type Clock, OptionsError, subscribe, systemClock } from 'holdfast';
-import { refuseUnknown } from 'holdfast/fields';
+import { assertKnownFields } from 'holdfast/fields';
 import { checkedMax, defaultLabelSetsMax } from '../observe.ts';
 import { type Policies, selectionOf } from '../selection.ts';
 import { instruments } from './instruments.ts';
@@ -31,7 +31,7 @@ const known: Readonly<Record<keyof OpenTelemetryOptions, true>> = {
 
 /** Reports what policies do to OpenTelemetry, as metrics and spans. Returns a function that stops it. */
 export function observeWithOpenTelemetry(options: OpenTelemetryOptions = {}): () => void {
-  refuseUnknown(known, options);
+  assertKnownFields(known, options);
   const { clock = systemClock, operationsMax = 10_000 } = options;
   const labelSetsMax = checkedMax(options.labelSetsMax ?? defaultLabelSetsMax);
   if (!Number.isInteger(operationsMax) || operationsMax < 1) {
