@@ -17,7 +17,6 @@ import { KeyOrder } from './key-order.ts';
 import { leases } from './leases.ts';
 import { SqliteLedger } from './ledger.ts';
 import { Marks } from './marks.ts';
-import { type MonotonicClock, monotonicClockOf } from './monotonic-clock.ts';
 import { openDatabase } from './numbered-parameters.ts';
 import { ParkedSearch } from './parked-search.ts';
 import { ParkingLot } from './parking-lot.ts';
@@ -27,6 +26,7 @@ import { migrate, versionOf } from './schema.ts';
 import { Settlements } from './settlements.ts';
 import { SqliteError, toSqliteError } from './sqlite-errors.ts';
 import { Store } from './store.ts';
+import { type MonotonicClock, monotonicClockOf } from './store-clock.ts';
 import { topics } from './topics.ts';
 import { sqliteTriage } from './triage.ts';
 

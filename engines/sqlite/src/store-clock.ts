@@ -1,6 +1,17 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Clock } from 'holdfast';
-import type { MonotonicClock } from './monotonic-clock.ts';
+import { type Clock, systemClock, systemRandom } from 'holdfast';
+import { systemMonotonicClock } from './system-monotonic-clock.ts';
+
+/**
+ * A clock that nobody can set. Two clocks with the same `bootId` must agree on `now`: all processes of one machine use it
+ * to agree on the time.
+ */
+export interface MonotonicClock {
+  /** Identifies the restart of the machine since which `now` counts. */
+  readonly bootId: string;
+  /** Milliseconds with a fraction. The value never goes back. */
+  now(): number;
+}
 
 /** The current time: `now` by the store's clock, `wall` by the machine's; both epoch ms. */
 export interface Time {
@@ -79,6 +90,19 @@ export class StoreClock {
     const ageMs = monotonicMs - anchor.monotonicMs;
     return ageMs >= 0 && ageMs < renewMs;
   }
+}
+
+const clocksGiven = new WeakMap<Clock, MonotonicClock>();
+
+/**
+ * Returns the machine's monotonic clock for the system clock. Any other clock (a virtual clock in a test) means nothing to
+ * other processes, so it gets a boot id of its own: engines that share the clock in one process agree on the time.
+ */
+export function monotonicClockOf(clock: Clock): MonotonicClock {
+  if (clock === systemClock) return systemMonotonicClock();
+  const known = clocksGiven.get(clock) ?? { bootId: `given ${systemRandom()}`, now: () => clock.now() };
+  clocksGiven.set(clock, known);
+  return known;
 }
 
 /** Without an anchor of this boot: the wall clock, but never before the last stored time. */

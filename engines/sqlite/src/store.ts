@@ -2,10 +2,9 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { timeOrderedId } from '@holdfast/contracts';
 import { type Clock, HoldfastError, later, type Random, Timer } from 'holdfast';
 import { backoff } from 'holdfast/machines';
-import type { MonotonicClock } from './monotonic-clock.ts';
 import { Sequence } from './sequence.ts';
 import { isBusy, isFull, SqliteError, toSqliteError } from './sqlite-errors.ts';
-import { StoreClock, type Time } from './store-clock.ts';
+import { type MonotonicClock, StoreClock, type Time } from './store-clock.ts';
 
 export interface StoreSettings {
   readonly file: string;

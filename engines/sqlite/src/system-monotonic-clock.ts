@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import type { MonotonicClock } from './monotonic-clock.ts';
+import type { MonotonicClock } from './store-clock.ts';
 
 let known: MonotonicClock | undefined;
 
