@@ -78,7 +78,14 @@ test('a classifier that throws ends the retries, and somebody is told', async ()
 
 test('the options of a run are never changed', async () => {
   const made = policy({ fallback: { to: 1, reserve: '1s' }, cache: true });
-  const options: RunOptions = Object.freeze({ cacheKey: 'a', targets: Object.freeze(['a', 'b']) });
-  await made.run(() => 1, options);
-  await made.try(() => Promise.reject(permanent(new Error('no'))), options);
+  const options: RunOptions = { cacheKey: 'a', patience: '2s', targets: ['a', 'b'] };
+  const before = structuredClone(options);
+  const frozen = Object.freeze({ ...options, cacheKey: 'b', targets: Object.freeze(['a', 'b']) });
+  for (const each of [options, frozen]) {
+    expect(await made.try(() => Promise.reject(permanent(new Error('no'))), each)).toMatchObject({
+      value: 1,
+    });
+    expect(await made.run(() => 2, each)).toBe(2);
+  }
+  expect(options).toEqual(before);
 });
