@@ -1,7 +1,7 @@
 import { sayHints, sayNotRetried, sayRetried } from './explain/classes.ts';
 import { type DelayRow, delayTable } from './explain/delays.ts';
-import { notSaid, type Setting, saidSettings } from './explain/effective-settings.ts';
-import { sayMs } from './explain/format-duration.ts';
+import { effectiveSettings, notSet, type Setting } from './explain/effective-settings.ts';
+import { formatMs } from './explain/format-duration.ts';
 import { type WorstLoad, type WorstTime, worstLoad, worstTime } from './explain/limits.ts';
 import { attemptRing, operationRing, type Place } from './explain/rings.ts';
 import type { Table } from './fields.ts';
@@ -14,7 +14,7 @@ export type { Limit, WorstLoad, WorstTime } from './explain/limits.ts';
 export { stopSentences } from './explain/stop-sentences.ts';
 export { tellStory } from './explain/story-text.ts';
 
-/** A place in a ring with the settings that it has. */
+/** A place in a ring, with its settings. */
 export interface ExplainedPlace {
   readonly part: string;
   readonly on: boolean;
@@ -22,17 +22,17 @@ export interface ExplainedPlace {
   readonly settings: readonly Setting[];
 }
 
-/** What a policy does, as plain data; as a text, `String(explanation)`. */
+/** What a policy does, as plain data. `String(explanation)` is a text. */
 export interface Explanation {
   /** The name of the policy; null when it has none. */
   readonly policy: string | null;
-  /** What stands around the whole work, outermost first. The order is fixed. */
+  /** The parts around the whole work, outermost first. The order is fixed. */
   readonly operationRing: readonly ExplainedPlace[];
-  /** What stands around each attempt, outermost first. The order is fixed. */
+  /** The parts around each attempt, outermost first. The order is fixed. */
   readonly attemptRing: readonly ExplainedPlace[];
   /** Settings of parts that are in neither ring. */
   readonly others: readonly Setting[];
-  /** The waits after the first attempts; none where there is only one. */
+  /** The waits after the first attempts; empty for a policy with one attempt. */
   readonly delays: readonly DelayRow[];
   readonly time: WorstTime;
   readonly load: WorstLoad;
@@ -43,20 +43,20 @@ export interface Explanation {
 }
 
 export interface ExplainOptions {
-  /** Policies of durable layers that repeat the work this one is a part of, such as a consumer's, outermost first. */
+  /** Policies of outer layers that retry the same work, such as that of a consumer, outermost first. */
   readonly within?: readonly Policy[] | undefined;
 }
 
-/** Says what a policy does, from the tables and the code that do it. Nothing is called, and nothing changes. */
+/** Explains what a policy does, computed from its tables and its decision function. It calls no operation and changes nothing. */
 export function explain(policy: Policy, { within = [] }: ExplainOptions = {}): Explanation {
   const { plan, parts, spec } = policy;
   const settings = policy.settings as PartSettings;
   const isGuarded = plan.work(undefined, 0, Infinity).guards !== undefined;
   const fields: Table = Object.assign({}, ...parts.map((part) => part.fields));
-  const said = saidSettings(fields, spec);
+  const effective = effectiveSettings(fields, spec);
   const withSettings = ({ fields: of, ...place }: Place): ExplainedPlace => ({
     ...place,
-    settings: said.filter(({ path }) => of.includes(rootOf(path))),
+    settings: effective.filter(({ path }) => of.includes(rootOf(path))),
   });
 
   const operation = operationRing(plan, settings, isGuarded);
@@ -66,7 +66,7 @@ export function explain(policy: Policy, { within = [] }: ExplainOptions = {}): E
     policy: policy.name ?? null,
     operationRing: operation.map(withSettings),
     attemptRing: attempt.map(withSettings),
-    others: said.filter(({ path }) => !placed.includes(rootOf(path))),
+    others: effective.filter(({ path }) => !placed.includes(rootOf(path))),
     delays: delayTable(plan),
     time: worstTime(plan, isGuarded),
     load: worstLoad(plan, settings, within),
@@ -74,13 +74,13 @@ export function explain(policy: Policy, { within = [] }: ExplainOptions = {}): E
     notRetried: sayNotRetried(settings.neverOn ?? []),
     hints: sayHints(plan.hintCapMs),
   };
-  // Not enumerable: the explanation is data, and this is a way to read it.
+  // Not enumerable, so that the explanation is plain data.
   return Object.defineProperty(explanation, 'toString', {
     value: () => explainText(explanation),
   }) as Explanation;
 }
 
-/** An explanation as a text for people, also of one that has been through JSON. */
+/** An explanation as a text, also of one that was parsed from JSON. */
 export function explainText(explanation: Omit<Explanation, 'toString'>): string {
   const { policy, others, delays, time, load, retried, notRetried, hints } = explanation;
   return [
@@ -103,7 +103,7 @@ export function explainText(explanation: Omit<Explanation, 'toString'>): string 
     '',
     hints,
     '',
-    '* not said in the document: the default',
+    '* not in the document: the default',
   ].join('\n');
 }
 
@@ -112,13 +112,13 @@ function placeLines({ part, on, says, settings }: ExplainedPlace): string[] {
   return on && settings.length > 0 ? [line, `${' '.repeat(19)}${saySettings(settings)}`] : [line];
 }
 
-/** In one line, defaults with a star. */
+/** In one line; `*` marks defaults. */
 function saySettings(settings: readonly Setting[]): string {
   const roots = new Set(settings.map(({ path }) => rootOf(path)));
   return settings
-    .filter(({ value }) => value !== notSaid)
+    .filter(({ value }) => value !== notSet)
     .map(({ path, value, isDefault }) => {
-      // Where all settings are of one group, its name need not be said again and again.
+      // Settings of a single group are shown without the name of the group.
       const name = roots.size === 1 ? path.slice(path.indexOf('.') + 1) : path;
       return `${name} ${value}${isDefault ? '*' : ''}`;
     })
@@ -128,7 +128,7 @@ function saySettings(settings: readonly Setting[]): string {
 function delayLines(delays: readonly DelayRow[]): string[] {
   const rows = delays.map(({ afterAttempt, leastMs, typicalMs, mostMs, throttled }) => [
     String(afterAttempt),
-    ...[leastMs, typicalMs, mostMs, throttled.typicalMs, throttled.mostMs].map(sayMs),
+    ...[leastMs, typicalMs, mostMs, throttled.typicalMs, throttled.mostMs].map(formatMs),
   ]);
   const head = ['after attempt', 'least', 'typical', 'most', 'throttled: typical', 'most'];
   const widths = head.map((title, column) =>

@@ -165,10 +165,10 @@ describe('which packs are asked', () => {
     const { story } = await policy().try(() => Promise.reject(new Error('status 503')));
     expect(story.log[0]).toMatchObject({ class: 'fatal', unknown: true });
     expect(tellStory(story)).toContain(
-      'stopped: not_retryable — no pack knows this error, so it is not tried again: if it passes, mark it with `transient(error)`, give it a `status` or a `code`, or name a pack in `retryOn`',
+      'stopped: not_retryable — no pack knows this error, so it is not tried again: if it is temporary, mark it with `transient(error)`, give it a `status` or a `code`, or name a pack in `retryOn`',
     );
     const known = await policy().try(() => Promise.reject(Object.assign(new Error('gone'), { status: 410 })));
-    expect(tellStory(known.story)).toContain('trying again would give the same');
+    expect(tellStory(known.story)).toContain('another attempt would fail in the same way');
   });
 });
 

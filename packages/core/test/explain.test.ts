@@ -74,14 +74,14 @@ describe('the rings', () => {
     [{ attempts: 'unlimited', patience: '1m' }, 'retry', 'Any number of attempts'],
     [{ backoff: false }, 'retry', 'without waiting'],
     [{ backoff: () => 1 }, 'retry', 'from a function'],
-    [{ backoff: { strategy: 'constant', jitter: 'none' } }, 'retry', 'waits of 100 ms, not left to chance'],
+    [{ backoff: { strategy: 'constant', jitter: 'none' } }, 'retry', 'waits of 100 ms, without jitter'],
     [
       { backoff: { strategy: 'linear', jitter: 'equal' } },
       'retry',
       'growing (linear) up to 30 s, half of it',
     ],
     [{ backoff: { jitter: 'decorrelated' } }, 'retry', 'three times the one before'],
-    [{ backoff: { jitter: 0.25 } }, 'retry', '25 % of it left to chance'],
+    [{ backoff: { jitter: 0.25 } }, 'retry', '25 % of it jitter'],
     [{ backoff: { jitter: { plusMinus: '50ms' } } }, 'retry', 'give or take 50 ms'],
     [{ hedge: true }, 'hedge', 'slower than 98 % of them, for at most 2 % more calls'],
     [{ hedge: { percentile: 0.9 } }, 'hedge', 'slower than 90 % of them'],
@@ -370,7 +370,10 @@ describe('what is tried again', () => {
     ]);
     const own = { pack: 'own', classify: () => undefined };
     const { retried } = explain(policy({ retryOn: ['any', own, () => undefined], attemptTimeout: 'none' }));
-    expect(retried.slice(0, 2)).toEqual(['own: a pack of your own', 'what a function of your own says']);
+    expect(retried.slice(0, 2)).toEqual([
+      'own: a pack of your own',
+      'failures that a function of your own classifies',
+    ]);
     expect(retried[4]).toBe('any: every error that no other pack knows');
     expect(explain(policy({ attempts: 1 })).retried).toEqual([]);
   });
@@ -391,7 +394,7 @@ describe('what is tried again', () => {
   });
 
   test('a server is followed up to the cap, or not at all', () => {
-    expect(explain(policy()).hints).toContain('One above 5 min ends the work');
+    expect(explain(policy()).hints).toContain('A hint above 5 min ends the work');
     expect(explain(policy({ respectServer: false })).hints).toContain('not followed');
   });
 });
@@ -410,7 +413,7 @@ describe('as a text', () => {
     expect(text).toContain('patience 2s\n');
     expect(text).toContain('ratio 0.1*, window 10s*');
     expect(text).toContain('              2   0 ms   100 ms  200 ms');
-    expect(text).not.toContain('not said*');
+    expect(text).not.toContain('not set*');
   });
 
   test('it changes nothing', () => {

@@ -41,11 +41,11 @@ describe('a story in words', () => {
   test('says that a wait would have been too long', async () => {
     const lines = await tell({ patience: '50ms' }, down);
     expect(lines.at(-1)).toBe(
-      '  stopped: patience_too_short — the next wait would have ended after the customer gives up',
+      '  stopped: patience_too_short — patience would have ended before the next attempt',
     );
   });
 
-  test('says that a caller left during a wait', async () => {
+  test('says that a run was cancelled during a wait', async () => {
     const clock = virtualClock();
     const caller = new AbortController();
     const made = policy({ backoff: { base: '1s', jitter: 'none' } }, { clock });
@@ -58,7 +58,7 @@ describe('a story in words', () => {
         .slice(1),
     ).toEqual([
       '  attempt 1 failed 0 ms in: read ECONNRESET (transient); to be tried again 1 s later',
-      '  stopped: cancelled — the caller left',
+      '  stopped: cancelled — the caller cancelled it',
     ]);
   });
 

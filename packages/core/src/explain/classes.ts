@@ -1,8 +1,8 @@
 import { packsOf, type RetryOn } from '../classify/classifier.ts';
 import type { Plan } from '../policy/plan.ts';
-import { sayMs } from './format-duration.ts';
+import { formatMs } from './format-duration.ts';
 
-/** What each pack takes for a failure that passes. */
+/** The failures that each pack classifies as transient or throttled. */
 const packSentences: Readonly<Record<string, string>> = {
   network: 'connections that were refused, reset, lost or timed out, and names that were not found',
   http: 'statuses 408, 425, 429 and 5xx, but not 501 and 505 to 519',
@@ -20,7 +20,7 @@ export function sayRetried(
   isGuarded: boolean,
 ): string[] {
   const packs = packsOf(settings, plan.packs).map(({ pack: name }) => {
-    if (name === '') return 'what a function of your own says';
+    if (name === '') return 'failures that a function of your own classifies';
     const sentence = packSentences[name];
     return sentence ? `${name}: ${sentence}` : `${name}: a pack of your own`;
   });
@@ -28,21 +28,21 @@ export function sayRetried(
   return isGuarded ? [...packs, 'attempts that took too long', marked] : [...packs, marked];
 }
 
-/** Which are not. */
+/** Which failures are not tried again. */
 export function sayNotRetried(neverOn: readonly (abstract new (...args: never[]) => unknown)[]): string[] {
   return [
-    'what no pack knows',
+    'errors that no pack knows',
     'errors marked with `permanent`',
     ...neverOn.map(({ name }) => `${name || 'a class'} and its descendants`),
-    'what a server says must not be repeated',
+    'requests that the server forbids to repeat',
     'errors that a run inside this one has given up on',
-    'work whose caller has left',
-    'with `idempotent: false`: everything that may have been processed',
+    'work that was cancelled',
+    'with `idempotent: false`: attempts that may have been processed',
   ];
 }
 
-/** How a server that says when to come back is treated. */
+/** How the server's hints on when to try again are followed. */
 export function sayHints(hintCapMs: number): string {
-  if (hintCapMs === 0) return 'Hints of a server on when to come back are not followed.';
-  return `A hint of a server (Retry-After and its kin) is a floor: chance adds up to as much again, at most 60 s and half of the patience that is left, and never takes away. One above ${sayMs(hintCapMs)} ends the work, and so does one that is longer than the patience left.`;
+  if (hintCapMs === 0) return 'Hints of a server on when to try again are not followed.';
+  return `A hint of a server (Retry-After and similar headers) is a minimum: jitter adds up to as much again, at most 60 s and half of the patience that is left. A hint above ${formatMs(hintCapMs)} ends the work, and so does one that is longer than the patience left.`;
 }

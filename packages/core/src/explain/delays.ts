@@ -2,7 +2,7 @@ import { decide } from '../decide/decide.ts';
 import type { OutcomeClass } from '../decide/outcome.ts';
 import type { Plan } from '../policy/plan.ts';
 
-/** The waits after one attempt, in ms: with the smallest, the middle and the largest roll of the dice. */
+/** The waits after one attempt, in ms: with the smallest, the middle and the largest random number. */
 export interface Delays {
   readonly leastMs: number;
   readonly typicalMs: number;
@@ -18,7 +18,7 @@ export interface DelayRow extends Delays {
 
 export const LEAST = 0;
 export const TYPICAL = 0.5;
-/** A roll is below 1. */
+/** The largest random number below 1. */
 export const MOST = 1 - Number.EPSILON;
 
 /** Enough to see how waits grow. */
@@ -35,8 +35,8 @@ export function delayTable(plan: Plan): DelayRow[] {
 }
 
 /**
- * The waits after the first `rows` attempts when every roll is the same, asked of the real decision: nothing but the
- * number of attempts limits them. Infinity: there is no wait, the work ends.
+ * The waits after the first `rows` attempts when every random number is `roll`, computed with `decide`, without limits other
+ * than the number of attempts. Infinity: the work ends there.
  */
 export function waitsOf(plan: Plan, roll: number, rows: number, after: OutcomeClass = 'transient'): number[] {
   const waits: number[] = [];

@@ -1,27 +1,27 @@
 import type { Field, Table } from '../fields.ts';
 
-/** A field with the value that it has. */
+/** A field and its value. */
 export interface Setting {
   /** As in the document: `backoff.base`. */
   readonly path: string;
-  /** As a document would say it: `200ms`, `full`, `off`. */
+  /** As it would be written in a document: `200ms`, `full`, `off`. */
   readonly value: string;
-  /** The document says nothing of it. */
+  /** True: the field is not in the document. */
   readonly isDefault: boolean;
 }
 
-/** The value of a field that has no default. */
-export const notSaid = 'not said';
+/** The value of a field that is not in the document and has no default. */
+export const notSet = 'not set';
 
-/** Every field of `fields` with its value, groups that are on opened up. */
-export function saidSettings(fields: Table, spec: object): Setting[] {
+/** All fields with their values; groups that are switched on are listed field by field. */
+export function effectiveSettings(fields: Table, spec: object): Setting[] {
   return settingsIn(fields, spec, '', false);
 }
 
 function settingsIn(fields: Table, spec: object, prefix: string, allDefault: boolean): Setting[] {
   return Object.entries(fields).flatMap(([key, field]) => {
-    const said: unknown = (spec as Record<string, unknown>)[key] ?? undefined;
-    return settingsOf(field, said ?? field.default, prefix + key, allDefault || said === undefined);
+    const value: unknown = (spec as Record<string, unknown>)[key] ?? undefined;
+    return settingsOf(field, value ?? field.default, prefix + key, allDefault || value === undefined);
   });
 }
 
@@ -30,10 +30,10 @@ function settingsOf(field: Field, value: unknown, path: string, isDefault: boole
   if (of && !kind.startsWith('a list')) return settingsOf(recognising(of, value), value, path, isDefault);
   if (fields && value && value !== true) return settingsIn(fields, value, `${path}.`, isDefault);
   if (fields && value) return settingsIn(fields, {}, `${path}.`, true);
-  return [{ path, value: fields ? 'off' : say(value), isDefault }];
+  return [{ path, value: fields ? 'off' : format(value), isDefault }];
 }
 
-/** The alternative that takes the value. One that complains about something inside it has recognised it. */
+/** The alternative that accepts the value. An alternative that throws has accepted it, and found an error inside it. */
 function recognising(of: readonly Field[], value: unknown): Field {
   const found = of.find((each) => {
     try {
@@ -45,10 +45,10 @@ function recognising(of: readonly Field[], value: unknown): Field {
   return found ?? (of[0] as Field);
 }
 
-function say(value: unknown): string {
-  if (value === undefined) return notSaid;
+function format(value: unknown): string {
+  if (value === undefined) return notSet;
   if (typeof value === 'function') return value.name || 'a function';
-  if (Array.isArray(value)) return value.length > 0 ? value.map(say).join(', ') : 'none';
+  if (Array.isArray(value)) return value.length > 0 ? value.map(format).join(', ') : 'none';
   if (typeof value !== 'object' || value === null) return String(value);
   return 'pack' in value ? String(value.pack) : 'given';
 }

@@ -2,19 +2,19 @@ import type { PartSettings } from '../policy/part-settings.ts';
 import type { Plan } from '../policy/plan.ts';
 import type { Policy } from '../policy/policy.ts';
 import { MOST, TYPICAL, waitsOf } from './delays.ts';
-import { round, sayMs } from './format-duration.ts';
+import { formatMs, round } from './format-duration.ts';
 
 /** Which limit ends the work first. */
 export type Limit = 'patience' | 'attempts' | 'nothing';
 
 export interface WorstTime {
-  /** When every attempt takes as long as it may. null: for ever. */
+  /** The time when every attempt takes as long as it may. null: no limit. */
   readonly hangingMs: number | null;
   readonly hangingEndsBy: Limit;
-  /** When every attempt fails at once, so that only waits take time. null: for ever. */
+  /** The time when every attempt fails at once, so that only waits take time. null: no limit. */
   readonly failingMs: number | null;
   readonly failingEndsBy: Limit;
-  /** How many attempts are made then, with typical waits. null: any number. */
+  /** The number of attempts then, with typical waits. null: any number. */
   readonly failingAttempts: number | null;
   readonly says: readonly string[];
 }
@@ -29,17 +29,17 @@ export interface WorstLoad {
   readonly says: readonly string[];
 }
 
-/** Waits that are added up one by one; beyond them all are taken to be like the last. */
+/** Waits that are added up one by one; all further ones are assumed to equal the last. */
 const waitsMax = 1000;
 
 /**
- * The longest that work can take. Waiting for a limiter, a bulkhead or a breaker is within patience as well. Where no
- * part stands around the attempts (`isGuarded`), nobody ends one that hangs.
+ * The longest time that work can take. Waits for a limiter, a bulkhead or a breaker are within patience as well. Without
+ * guards around the attempts (`isGuarded: false`), nothing ends an attempt that hangs.
  */
 export function worstTime(plan: Plan, isGuarded: boolean): WorstTime {
   const { patienceMs, attempts, attemptTimeoutMs: timeoutMs } = plan;
   const waitsMs = sum(waitsOf(plan, MOST, waitsMax), attempts - 1);
-  // Where the limit of an attempt is taken from the patience that is left, all attempts together have no other.
+  // A limit of 0 is a share of the patience left: then only patience limits all attempts together.
   const attemptsMs = timeoutMs > 0 ? attempts * timeoutMs : Infinity;
   const failing = endOf(patienceMs, waitsMs);
   const hanging = endOf(isGuarded ? patienceMs : Infinity, waitsMs + attemptsMs);
@@ -57,16 +57,16 @@ export function worstTime(plan: Plan, isGuarded: boolean): WorstTime {
   };
 }
 
-/** How much a caller multiplies its own traffic when nothing succeeds; with what the layers around it add. */
+/** How much a caller multiplies its own traffic when nothing succeeds, with the retries of the layers around it. */
 export function worstLoad(plan: Plan, settings: PartSettings, within: readonly Policy[]): WorstLoad {
   const { calls, longRun, says } = ownLoad(plan, settings);
   if (within.length === 0) return { calls, longRun, callsInAll: calls, says };
   const factors = [...within.map(({ plan: each, settings: its }) => callsOf(each, its)), calls ?? Infinity];
   const product = factors.reduce((all, each) => all * each, 1);
   const names = within.map(({ name }) => name ?? 'a policy without a name').join(' and ');
-  const spoken = factors.map((each) => (each < Infinity ? each : 'any number')).join(' × ');
+  const formula = factors.map((each) => (each < Infinity ? each : 'any number')).join(' × ');
   const inAll =
-    product < Infinity ? `${spoken} = ${product} calls at most` : `${spoken}: any number of calls`;
+    product < Infinity ? `${formula} = ${product} calls at most` : `${formula}: any number of calls`;
   return {
     calls,
     longRun,
@@ -75,7 +75,7 @@ export function worstLoad(plan: Plan, settings: PartSettings, within: readonly P
   };
 }
 
-/** What a layer multiplies by when everything fails. */
+/** The calls of a layer for one piece of work when everything fails. */
 function callsOf({ attempts, killSwitch }: Plan, { mode }: PartSettings): number {
   return killSwitch.isOn || mode === 'observe' ? 1 : attempts;
 }
@@ -85,19 +85,19 @@ function ownLoad(plan: Plan, settings: PartSettings): Omit<WorstLoad, 'callsInAl
   const most = callsOf(plan, settings);
   if (most === 1) return { calls: 1, longRun: 1, says: ['Each piece of work is called once.'] };
   const calls = most < Infinity ? most : null;
-  const spoken = calls === null ? 'any number of calls' : `${calls} calls`;
+  const amount = calls === null ? 'any number of calls' : `${calls} calls`;
   if (!budget) {
     return {
       calls,
       longRun: calls,
-      says: [`In an outage each piece of work is ${spoken}: no budget limits them.`],
+      says: [`In an outage each piece of work is ${amount}: no budget limits them.`],
     };
   }
   const { ratio } = budget;
   const longRun = 1 + ratio;
   const successes = Math.round(100 * lonelyCaller(ratio));
   const says = [
-    `One piece of work is at most ${spoken}. In the long run the budget holds all work together to ${round(longRun)} calls for each.`,
+    `One piece of work is at most ${amount}. In the long run the budget holds all work together to ${round(longRun)} calls for each.`,
     `The budget always has room for one token: a caller with one call a minute, of which 5 % fail, succeeds in about ${successes} %.`,
   ];
   if (hedge) says.push(`Hedges are among these: at most ${round(100 * hedge.extraLoad)} % more calls.`);
@@ -105,9 +105,8 @@ function ownLoad(plan: Plan, settings: PartSettings): Omit<WorstLoad, 'callsInAl
 }
 
 /**
- * The share of successes of a caller with little traffic, when 5 % of calls fail by chance. The bucket has one token.
- * Until the next failure it is there; then 1 / ratio successes have to earn it again, and what fails meanwhile stays
- * failed.
+ * The share of successes of a caller with little traffic, when 5 % of calls fail by chance. The bucket holds one token. A
+ * failure spends it; 1 / ratio successes earn it again, and calls that fail until then are not retried.
  */
 export function lonelyCaller(ratio: number, failing = 0.05): number {
   if (ratio === 0) return 1 - failing;
@@ -129,11 +128,11 @@ function endOf(patienceMs: number, allMs: number): End {
 function sentence({ ms, by }: End, attempts: number): string {
   if (ms === null) return 'for ever; nothing ends it.';
   return by === 'patience'
-    ? `${sayMs(ms)}, when patience ends.`
-    : `at most ${sayMs(ms)}, when ${attempts === 1 ? 'the attempt is' : `${attempts} attempts are`} used up.`;
+    ? `${formatMs(ms)}, when patience ends.`
+    : `at most ${formatMs(ms)}, when ${attempts === 1 ? 'the attempt is' : `${attempts} attempts are`} used up.`;
 }
 
-/** The sum of `count` waits of which the first are known, and the others are like the last. One without end ends it all. */
+/** The sum of `count` waits; those after `known` equal the last of it. An infinite wait ends the work, and the sum. */
 function sum(known: readonly number[], count: number): number {
   const endless = known.indexOf(Infinity);
   const waits = endless < 0 ? known : known.slice(0, endless);
@@ -143,7 +142,7 @@ function sum(known: readonly number[], count: number): number {
   return Math.round(ms * 1000) / 1000;
 }
 
-/** How many attempts fit into patience when each fails at once and every wait is typical. */
+/** The attempts that fit into patience when each fails at once and every wait is typical. */
 function attemptsThatFit(plan: Plan): number {
   const waits = waitsOf(plan, TYPICAL, waitsMax);
   let elapsedMs = 0;

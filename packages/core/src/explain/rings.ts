@@ -1,13 +1,13 @@
 import type { PartSettings } from '../policy/part-settings.ts';
 import type { Plan } from '../policy/plan.ts';
-import { round, sayMs } from './format-duration.ts';
+import { formatMs, round } from './format-duration.ts';
 
-/** A place in one of the two rings, in the order in which work passes through them. */
+/** A part in one of the two rings. */
 export interface Place {
   readonly part: string;
   readonly on: boolean;
   readonly says: string;
-  /** The fields of the document that are about it. */
+  /** The fields of the document that configure it. */
   readonly fields: readonly string[];
 }
 
@@ -50,7 +50,7 @@ export function attemptRing(plan: Plan, settings: PartSettings, isGuarded: boole
 
 const retryFields = ['attempts', 'backoff', 'retryOn', 'retryOnly', 'neverOn', 'respectServer'];
 
-/** Makes places, and tells a part that is off from one that this kind of policy does not have. */
+/** Creates places. Their text distinguishes a part that is off from one that this kind of policy does not have. */
 function placer(settings: PartSettings) {
   return (part: string, on: unknown, says: string | null | undefined, fields = [part]): Place => {
     const off = (fields[0] ?? 'breaker') in settings ? 'off' : 'not a part of this policy';
@@ -59,8 +59,8 @@ function placer(settings: PartSettings) {
 }
 
 function sayPatience(patienceMs: number, isGuarded: boolean): string {
-  if (patienceMs === Infinity) return 'No limit, unless a run or what surrounds it sets one.';
-  const limit = `${sayMs(patienceMs)} for everything.`;
+  if (patienceMs === Infinity) return 'No limit, unless a run or its ambient context sets one.';
+  const limit = `${formatMs(patienceMs)} for everything.`;
   return isGuarded
     ? `${limit} Then whatever still runs is given up.`
     : `${limit} No wait goes past it; but nothing here ends an attempt that hangs.`;
@@ -70,13 +70,13 @@ function sayFallback(to: unknown, reserveMs: number): string {
   const chain = Array.isArray(to) ? to : [to];
   const what =
     chain.length > 1 ? `a chain of ${chain.length}` : typeof to === 'function' ? 'a function' : 'a value';
-  const reserve = reserveMs > 0 ? ` ${sayMs(reserveMs)} of patience are kept back for it.` : '';
+  const reserve = reserveMs > 0 ? ` ${formatMs(reserveMs)} of patience are kept back for it.` : '';
   return `A failure is answered by ${what}.${reserve}`;
 }
 
 function sayCache(freshMs: number, staleMs: number): string {
-  const stale = staleMs > 0 ? ` For ${sayMs(staleMs)} more it is served rather than a failure.` : '';
-  return `For runs with a cacheKey: a result spares the call for ${sayMs(freshMs)}.${stale}`;
+  const stale = staleMs > 0 ? ` For ${formatMs(staleMs)} more it is served instead of a failure.` : '';
+  return `For runs with a cacheKey: a result replaces the call for ${formatMs(freshMs)}.${stale}`;
 }
 
 function sayObserved(share: number): string {
@@ -103,21 +103,21 @@ function sayBackoff(backoff: PartSettings['backoff']): string {
   const growth = strategy === 'exponential' ? `growing ${round(factor)}-fold` : `growing (${strategy})`;
   const waits =
     jitter === 'decorrelated'
-      ? `with waits from ${sayMs(base)} to three times the one before, at most ${sayMs(cap)}`
+      ? `with waits from ${formatMs(base)} to three times the one before, at most ${formatMs(cap)}`
       : strategy === 'constant'
-        ? `with waits of ${sayMs(Math.min(base, cap))}`
-        : `with waits of ${sayMs(base)}, ${growth} up to ${sayMs(cap)}`;
+        ? `with waits of ${formatMs(Math.min(base, cap))}`
+        : `with waits of ${formatMs(base)}, ${growth} up to ${formatMs(cap)}`;
   return `${waits}, ${sayJitter(jitter)}.`;
 }
 
 function sayJitter(jitter: string | number | { readonly plusMinus: number }): string {
-  if (jitter === 'none' || jitter === 0) return 'not left to chance at all';
-  if (jitter === 'full' || jitter === 1) return 'all of it left to chance';
-  if (jitter === 'equal') return 'half of it left to chance';
-  if (jitter === 'decorrelated') return 'as chance has it';
+  if (jitter === 'none' || jitter === 0) return 'without jitter';
+  if (jitter === 'full' || jitter === 1) return 'with full jitter';
+  if (jitter === 'equal') return 'half of it jitter';
+  if (jitter === 'decorrelated') return 'chosen at random';
   return typeof jitter === 'object'
-    ? `give or take ${sayMs(jitter.plusMinus)}`
-    : `${round(100 * Number(jitter))} % of it left to chance`;
+    ? `give or take ${formatMs(jitter.plusMinus)}`
+    : `${round(100 * Number(jitter))} % of it jitter`;
 }
 
 function sayHedge(hedge: NonNullable<PartSettings['hedge']>, attempts: number): string {
@@ -125,7 +125,7 @@ function sayHedge(hedge: NonNullable<PartSettings['hedge']>, attempts: number): 
   const { after, percentile, extraLoad } = hedge;
   const when =
     after !== undefined
-      ? `after ${sayMs(after)}`
+      ? `after ${formatMs(after)}`
       : `when the first is slower than ${round(100 * (percentile ?? 1 - extraLoad))} % of them`;
   return `Starts a second attempt ${when}, for at most ${round(100 * extraLoad)} % more calls. Not for work that must not be repeated.`;
 }
@@ -144,26 +144,26 @@ function sayTarget({ targetOf, choose }: Plan, choice: PartSettings['choice']): 
 function sayBreaker(breaker: NonNullable<PartSettings['breaker']>, waits: boolean): string {
   const { window, minimum, failureRatio, consecutive, slow, openFor } = breaker;
   const [least, most = least] = openFor as readonly [number, number?];
-  const back = typeof window === 'number' ? sayMs(window) : `${window.calls} calls`;
+  const back = typeof window === 'number' ? formatMs(window) : `${window.calls} calls`;
   const ratio = `${round(100 * failureRatio)} % of at least ${minimum} calls failed in the last ${back}`;
   const inARow = consecutive > 0 ? `, or ${consecutive} in a row` : '';
   const isAuto = slow?.over === 0;
-  const over = isAuto ? '10 times what is usual, and a second' : sayMs(slow?.over ?? 0);
+  const over = isAuto ? '10 times what is usual, and a second' : formatMs(slow?.over ?? 0);
   const slowly = slow ? `, or ${round(100 * slow.ratio)} % took over ${over}` : '';
   const then = waits ? 'waits for it if patience allows' : 'refuses at once';
-  return `Opens when ${ratio}${inARow}${slowly}. Open for ${sayMs(least)} to ${sayMs(most)}, up to half less by chance, it ${then}.`;
+  return `Opens when ${ratio}${inARow}${slowly}. Open for ${formatMs(least)} to ${formatMs(most)}, up to half less by chance, it ${then}.`;
 }
 
 function sayProbes(probes: number): string {
-  return `Half-open, it lets ${probes} through at a time; so many successes in a row close it.`;
+  return `Half-open, it admits ${probes} at a time; ${probes} successes in a row close it.`;
 }
 
 function sayLimiter({ rate, burst, wait }: NonNullable<PartSettings['limiter']>): string {
   const late =
     wait > 0
-      ? `waits for its turn, at most ${wait < Infinity ? sayMs(wait) : 'as long as patience allows'}`
+      ? `waits for its turn, at most ${wait < Infinity ? formatMs(wait) : 'as long as patience allows'}`
       : 'is refused';
-  return `${round(rate * 1000)} attempts a second, ${burst} at once after a rest; one that comes too early ${late}.`;
+  return `${round(rate * 1000)} attempts a second, ${burst} at once after a pause; an attempt above the rate ${late}.`;
 }
 
 function sayBulkhead({ concurrent, queue }: NonNullable<PartSettings['bulkhead']>): string {
@@ -175,7 +175,7 @@ function sayTimeout(plan: Plan, { attemptTimeout }: PartSettings, isGuarded: boo
   if (!isGuarded) return 'off';
   if (attemptTimeout === undefined || attemptTimeout === Infinity)
     return 'Nothing but patience ends an attempt.';
-  if (attemptTimeout > 0) return `An attempt is given up after ${sayMs(attemptTimeout)}.`;
+  if (attemptTimeout > 0) return `An attempt is given up after ${formatMs(attemptTimeout)}.`;
   const share = 'an equal share of the patience that is left';
   const until = plan.patienceMs < Infinity ? share : 'no limit, as there is none to patience';
   return attemptTimeout < 0

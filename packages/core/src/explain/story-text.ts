@@ -1,42 +1,42 @@
 import type { Story, StoryAttempt } from '../report/story.ts';
-import { sayMs } from './format-duration.ts';
+import { formatMs } from './format-duration.ts';
 import { stopSentences } from './stop-sentences.ts';
 
-/** What an attempt gave is told in so many characters at most. */
+/** The longest text for an outcome, in characters. */
 const lengthMax = 100;
 
-/** A story as a text for people: after each attempt, why it was or was not tried again. Times are since the work began. */
+/** A story as a text: each attempt, and why it was or was not tried again. Times are since the work began. */
 export function tellStory(story: Story): string {
-  return tell(story).join('\n');
+  return linesOf(story).join('\n');
 }
 
-function tell(story: Story): string[] {
+function linesOf(story: Story): string[] {
   const { policy, attempts, tookMs, stop, log, inner } = story;
   const work = policy === undefined ? 'the work' : policy;
   const tries =
     attempts === 0 ? 'without an attempt' : attempts === 1 ? 'with 1 attempt' : `with ${attempts} attempts`;
-  const head = `${work} ${stop ? 'failed' : 'succeeded'} ${tries} in ${sayMs(tookMs)}`;
+  const head = `${work} ${stop ? 'failed' : 'succeeded'} ${tries} in ${formatMs(tookMs)}`;
   return [
     head,
-    ...log.map((each) => `  ${tellAttempt(each, attempts)}`),
-    ...(inner ? ['  inside that attempt:', ...tell(inner).map((line) => `    ${line}`)] : []),
+    ...log.map((each) => `  ${attemptLine(each, attempts)}`),
+    ...(inner ? ['  inside that attempt:', ...linesOf(inner).map((line) => `    ${line}`)] : []),
     `  ${ending(story)}`,
   ];
 }
 
-function tellAttempt(told: StoryAttempt, attempts: number): string {
-  const { attempt, target, endedAtMs, class: outcomeClass, outcome, verdict } = told;
+function attemptLine(entry: StoryAttempt, attempts: number): string {
+  const { attempt, target, endedAtMs, class: outcomeClass, outcome, verdict } = entry;
   const at = target === undefined ? '' : ` at ${target}`;
-  const said = `attempt ${attempt}${at} failed ${sayMs(endedAtMs)} in: ${describe(outcome)} (${outcomeClass})`;
-  if (verdict.kind === 'race') return `${said}; another attempt was still in flight`;
-  if (verdict.kind !== 'retry') return `${said}; not tried again`;
-  const wait = verdict.delayMs > 0 ? `${sayMs(verdict.delayMs)} later` : 'at once';
-  return attempts > attempt ? `${said}; tried again ${wait}` : `${said}; to be tried again ${wait}`;
+  const line = `attempt ${attempt}${at} failed ${formatMs(endedAtMs)} in: ${describe(outcome)} (${outcomeClass})`;
+  if (verdict.kind === 'race') return `${line}; another attempt was still in flight`;
+  if (verdict.kind !== 'retry') return `${line}; not tried again`;
+  const wait = verdict.delayMs > 0 ? `${formatMs(verdict.delayMs)} later` : 'at once';
+  return attempts > attempt ? `${line}; tried again ${wait}` : `${line}; to be tried again ${wait}`;
 }
 
-/** What to do about an error that nobody knows. */
+/** What to do about an error that no pack knows. */
 const unknownSentence =
-  'no pack knows this error, so it is not tried again: if it passes, mark it with `transient(error)`, give it a `status` or a `code`, or name a pack in `retryOn`';
+  'no pack knows this error, so it is not tried again: if it is temporary, mark it with `transient(error)`, give it a `status` or a `code`, or name a pack in `retryOn`';
 
 function ending({ stop, attempts, log }: Story): string {
   if (stop === 'not_retryable' && log.at(-1)?.unknown) return `stopped: ${stop} — ${unknownSentence}`;
@@ -62,6 +62,6 @@ function inWords(outcome: unknown): string {
     typeof code === 'string' && code ? code : message === undefined ? '' : String(name ?? 'Error');
   if (!called) return number === undefined ? 'a value that was judged a failure' : `status ${number}`;
   const text = String(message ?? '');
-  const told = text === '' ? called : text.includes(called) ? text : `${called}: ${text}`;
-  return number === undefined || text.includes(String(number)) ? told : `${told} (status ${number})`;
+  const words = text === '' ? called : text.includes(called) ? text : `${called}: ${text}`;
+  return number === undefined || text.includes(String(number)) ? words : `${words} (status ${number})`;
 }

@@ -3,12 +3,12 @@ import { defineRules, isUnsafe } from './rule.ts';
 
 const extraLoadMax = 0.1;
 
-/** A second attempt beside the first. */
+/** Rules about hedges. */
 export const hedgeRules = /* @__PURE__ */ defineRules(
   {
     id: 'hedge-unsafe',
     severity: 'error',
-    sentence: 'Two attempts at once of something that must not be done twice.',
+    sentence: 'Two attempts run at once for an operation that must not run twice.',
     fix: 'Do not hedge it: `hedge: false`; or send one idempotency key with both.',
     check({ settings: { hedge }, facts }) {
       return hedge && isUnsafe(facts) ? { path: 'hedge', found: 'two attempts can be in flight' } : undefined;
@@ -19,7 +19,7 @@ export const hedgeRules = /* @__PURE__ */ defineRules(
   {
     id: 'hedge-without-budget',
     severity: 'warning',
-    sentence: 'Hedges are then held by their own small budget only, and retries by none.',
+    sentence: 'Only their own small budget limits hedges, and nothing limits retries.',
     fix: 'Let successes pay for hedges as for retries: `budget: true`.',
     check({ settings: { hedge, budget } }) {
       if (!hedge || budget) return undefined;
@@ -31,7 +31,7 @@ export const hedgeRules = /* @__PURE__ */ defineRules(
   {
     id: 'hedge-load',
     severity: 'warning',
-    sentence: 'Hedging is for the slowest few; beyond them it costs more than it brings.',
+    sentence: 'Hedging is for the slowest few calls; for more of them it adds more load than it saves time.',
     fix: 'Spend less: `hedge: { extraLoad: 0.02 }`.',
     check({ settings: { hedge } }) {
       if (!hedge || hedge.extraLoad <= extraLoadMax) return undefined;

@@ -1,12 +1,12 @@
-import { round, sayMs } from '../explain/format-duration.ts';
+import { formatMs, round } from '../explain/format-duration.ts';
 import { defineRules } from './rule.ts';
 
 const ratioMax = 0.3;
 const kMin = 1.1;
-/** Worth more of the rate than this, a burst makes a limit by the minute nearly twice as high. */
+/** A burst of more than 30 s of the rate makes a limit per minute at least half as high again. */
 const burstMaxMs = 30_000;
 
-/** What a policy does to the servers when they are in trouble. */
+/** Rules about the load on servers that are failing. */
 export const loadRules = /* @__PURE__ */ defineRules(
   {
     id: 'no-budget',
@@ -37,7 +37,7 @@ export const loadRules = /* @__PURE__ */ defineRules(
   {
     id: 'no-breaker',
     severity: 'warning',
-    sentence: 'A target that is down is called on and on, and every caller waits for it to fail.',
+    sentence: 'A target that is down is called again and again, and every caller waits for the failure.',
     fix: 'Stop calling it for a while: `breaker: true`.',
     check({ plan, settings: { breaker } }) {
       if (plan.attempts === 1 || breaker) return undefined;
@@ -76,10 +76,10 @@ export const loadRules = /* @__PURE__ */ defineRules(
   {
     id: 'open-beyond-patience',
     severity: 'warning',
-    sentence: 'An attempt is to wait for the breaker, which stays open for longer than anybody waits.',
-    fix: 'Refuse at once, `breaker: { whenOpen: "stop" }`, or have more patience.',
+    sentence: 'An attempt waits for the breaker, which stays open for longer than patience.',
+    fix: 'Refuse at once, `breaker: { whenOpen: "stop" }`, or raise `patience`.',
     check({ plan, settings: { breaker } }) {
-      // Chance takes off half of it at most.
+      // Jitter takes off half of it at most.
       const leastMs = (breaker?.openFor[0] ?? 0) / 2;
       if (breaker?.whenOpen !== 'wait' || leastMs < plan.patienceMs) return undefined;
       return { path: 'breaker.whenOpen', found: 'no wait for the breaker can fit into patience' };
@@ -102,14 +102,14 @@ export const loadRules = /* @__PURE__ */ defineRules(
   {
     id: 'large-burst',
     severity: 'warning',
-    sentence: 'After a rest so much may pass at once that a quota by the minute is exceeded.',
-    fix: 'Say a burst that is a few seconds of the rate: `limiter: { burst: 10 }`.',
+    sentence: 'After a pause the burst is so large that it exceeds a quota per minute.',
+    fix: 'Set a burst of a few seconds of the rate: `limiter: { burst: 10 }`.',
     check({ settings: { limiter } }) {
       if (!limiter || limiter.burst / limiter.rate <= burstMaxMs) return undefined;
       const worthMs = limiter.burst / limiter.rate;
       return {
         path: 'limiter.burst',
-        found: `a burst of ${limiter.burst} is worth ${sayMs(worthMs)} of the rate`,
+        found: `a burst of ${limiter.burst} is worth ${formatMs(worthMs)} of the rate`,
       };
     },
     example: { spec: { limiter: { rate: '100/m' } } },
@@ -119,7 +119,7 @@ export const loadRules = /* @__PURE__ */ defineRules(
     id: 'observes-only',
     severity: 'advice',
     sentence: 'The policy counts what it would do, and does nothing.',
-    fix: 'When its figures are right, let it: `mode: { enforce: 0.1 }`, then `mode: "enforce"`.',
+    fix: 'When its counts look right, enforce it: `mode: { enforce: 0.1 }`, then `mode: "enforce"`.',
     check({ settings: { mode } }) {
       const isIdle = mode === 'observe' || (typeof mode === 'object' && mode.enforce === 0);
       return isIdle ? { path: 'mode', found: 'no work is protected' } : undefined;

@@ -2,16 +2,16 @@ import type { Outcome } from '../decide/outcome.ts';
 import type { Plan } from '../policy/plan.ts';
 import { defineRules, isUnsafe } from './rule.ts';
 
-/** Answers that stay as they are however often one asks. (408, 425 and 429 pass, and so may 409.) */
+/** Statuses that another attempt does not change. (408, 425 and 429 are temporary, and 409 may be.) */
 const finalStatuses = [400, 401, 403, 404, 405, 410, 422];
 
-/** What is tried again, and how often. */
+/** Rules about what is tried again, and how often. */
 export const retryRules = /* @__PURE__ */ defineRules(
   {
     id: 'unsafe-operation',
     severity: 'error',
-    sentence: 'An attempt that timed out may have been processed: the next one does it twice.',
-    fix: 'Send one idempotency key with all attempts, or say `idempotent: false` to each run.',
+    sentence: 'An attempt that timed out may have been processed: the next one would do it twice.',
+    fix: 'Send one idempotency key with all attempts, or set `idempotent: false` for each run.',
     check({ plan, facts }) {
       if (plan.attempts === 1 || !isUnsafe(facts)) return undefined;
       const what = facts.method ? `a ${facts.method.toUpperCase()}` : 'it';
@@ -23,8 +23,8 @@ export const retryRules = /* @__PURE__ */ defineRules(
   {
     id: 'retries-4xx',
     severity: 'error',
-    sentence: 'The server has said what is wrong with the request; it will say so again.',
-    fix: 'Let the `http` pack judge responses, and call only what passes transient.',
+    sentence: 'The server rejected the request as wrong; it will reject it again.',
+    fix: 'Let the `http` pack classify responses, and return `transient` only for temporary failures.',
     check({ plan }) {
       const retried = finalStatuses.filter((status) => isRetried(plan, status));
       if (plan.attempts === 1 || retried.length === 0) return undefined;
@@ -37,7 +37,7 @@ export const retryRules = /* @__PURE__ */ defineRules(
     id: 'retries-any',
     severity: 'warning',
     sentence: 'Mistakes in the program are retried like failures of the network, and are found later.',
-    fix: 'Name what passes: packs in `retryOn`, or errors marked with `transient`.',
+    fix: 'Name the temporary failures: packs in `retryOn`, or errors marked with `transient`.',
     check({ plan, settings: { retryOn = [], retryOnly } }) {
       const isAny = (each: unknown) => each === 'any' || (each as { pack?: string }).pack === 'any';
       if (plan.attempts === 1 || !(retryOnly ?? retryOn).some(isAny)) return undefined;
@@ -49,7 +49,7 @@ export const retryRules = /* @__PURE__ */ defineRules(
   {
     id: 'ignores-hints',
     severity: 'warning',
-    sentence: 'A server that says when to come back is asked again before that.',
+    sentence: 'A server that says when to try again is called before that time.',
     fix: 'Follow it: `respectServer: true`.',
     check({ plan }) {
       if (plan.attempts === 1 || plan.hintCapMs > 0) return undefined;
@@ -62,7 +62,7 @@ export const retryRules = /* @__PURE__ */ defineRules(
     id: 'attempts-unlimited',
     severity: 'advice',
     sentence: 'Only time and the budget limit how often a target is called for one piece of work.',
-    fix: 'Say a number that is never reached when all is well: `attempts: 10`.',
+    fix: 'Set a number that is never reached in normal operation: `attempts: 10`.',
     check({ plan }) {
       return plan.attempts < Infinity ? undefined : { path: 'attempts', found: 'attempts: unlimited' };
     },
@@ -71,7 +71,7 @@ export const retryRules = /* @__PURE__ */ defineRules(
   },
 );
 
-/** Asks the classifier itself, about an error and about a response. */
+/** Calls the classifier of the plan with an error and with a response of this status. */
 function isRetried(plan: Plan, status: number): boolean {
   const response = { status, statusCode: status, ok: false, headers: {} };
   const error = Object.assign(new Error(`status ${status}`), response, { response });

@@ -2,26 +2,26 @@ import type { PolicySpec } from '../policy/default-policy.ts';
 import type { PartSettings } from '../policy/part-settings.ts';
 import type { Plan } from '../policy/plan.ts';
 
-/** `error`: it will hurt somebody. `warning`: it will when things go wrong. `advice`: worth a look. */
+/** `error`: harmful in normal operation. `warning`: harmful when something fails. `advice`: worth a look. */
 export type Severity = 'error' | 'warning' | 'advice';
 
-/** What the document cannot say about the work it is for. */
+/** Facts about the work that are not in the document. */
 export interface LintFacts {
-  /** What all but one attempt in a thousand take, in ms. Not said: what the policy itself has measured. */
+  /** The p99.9 of the duration of an attempt, in ms. Default: what the policy has measured. */
   readonly p999Ms?: number | undefined;
-  /** What an attempt usually takes, in ms. Not said: what the policy itself has measured. */
+  /** The median duration of an attempt, in ms. Default: what the policy has measured. */
   readonly typicalMs?: number | undefined;
   /** Whether running the operation twice is as good as once, by its nature or by an idempotency key. */
   readonly idempotent?: boolean | undefined;
-  /** An HTTP method; POST and PATCH are taken not to be idempotent unless that is said. */
+  /** An HTTP method. POST and PATCH are not idempotent unless `idempotent` is true. */
   readonly method?: string | undefined;
-  /** Each run is told `idempotent: false`, so that only what was provably not processed is repeated. */
+  /** Each run has `idempotent: false`, so that an attempt is repeated only with proof that it was not processed. */
   readonly runsKnow?: boolean | undefined;
-  /** Waits are stored, as those of a consumer, so that a long one holds nothing up and survives the process. */
+  /** Waits are stored, as by a consumer of events: a long one blocks nothing and survives the process. */
   readonly durable?: boolean | undefined;
 }
 
-/** What rules look at. */
+/** What a rule checks. */
 export interface Subject {
   readonly settings: PartSettings;
   readonly plan: Plan;
@@ -42,7 +42,7 @@ export interface LintCase {
   readonly facts?: LintFacts;
 }
 
-/** One way in which a policy can be bad. */
+/** One mistake that a policy can contain. */
 export interface Rule {
   readonly id: string;
   readonly severity: Severity;
@@ -51,9 +51,9 @@ export interface Rule {
   /** What to do about it. */
   readonly fix: string;
   check(subject: Subject): Flaw | undefined;
-  /** A policy that has it. */
+  /** A policy that breaks the rule. */
   readonly example: LintCase;
-  /** The smallest change to the example after which it has it no longer. */
+  /** The smallest change of the example that satisfies the rule. */
   readonly fixedBy: Partial<LintCase>;
 }
 

@@ -1,22 +1,22 @@
 import { MOST, TYPICAL, waitsOf } from '../explain/delays.ts';
-import { sayMs } from '../explain/format-duration.ts';
+import { formatMs } from '../explain/format-duration.ts';
 import type { Plan } from '../policy/plan.ts';
 import { defineRules, type LintFacts } from './rule.ts';
 
-/** More attempts than this without a limit in time may well take for ever. */
+/** More attempts than this need a time limit. */
 const attemptsMax = 10;
-/** Longer than this, waits should be stored and not held in a process. */
+/** Work with a longer patience should be stored, not held in a process. */
 const inProcessMaxMs = 300_000;
-/** Below so many samples a p99.9 is one call's bad luck. */
+/** With fewer samples than this, a p99.9 is a single call. */
 const samplesMin = 1000;
 
-/** How long things take, and who waits for them. */
+/** Rules about time limits. */
 export const timeRules = /* @__PURE__ */ defineRules(
   {
     id: 'unbounded',
     severity: 'error',
-    sentence: 'Nothing limits how long the customer waits.',
-    fix: 'Say a patience: for how long is the answer still of use? `patience: "1m"`.',
+    sentence: 'Nothing limits how long the caller waits.',
+    fix: 'Set a patience: how long is the answer still useful? `patience: "1m"`.',
     check({ plan }) {
       if (plan.patienceMs < Infinity || plan.attempts <= attemptsMax) return undefined;
       return { path: 'patience', found: `${plan.attempts} attempts and no limit in time` };
@@ -27,7 +27,7 @@ export const timeRules = /* @__PURE__ */ defineRules(
   {
     id: 'no-timeout',
     severity: 'warning',
-    sentence: 'One attempt that hangs uses up all the time there is, and no other is made.',
+    sentence: 'One attempt that hangs uses up all the patience, and no other attempt is made.',
     fix: 'Limit attempts: `attemptTimeout: "auto"` learns it, within a patience that is not unlimited.',
     check({ plan, settings: { attemptTimeout = Infinity } }) {
       const path = 'attemptTimeout';
@@ -41,8 +41,8 @@ export const timeRules = /* @__PURE__ */ defineRules(
   {
     id: 'blind-to-slowness',
     severity: 'warning',
-    sentence: 'A target whose answers take ten times as long as usual is called as if it were well.',
-    fix: 'Let `attemptTimeout: "auto"` learn what is usual, or say what is slow: `breaker: { slow: { over: "5s" } }`.',
+    sentence: 'A target whose answers take ten times as long as usual is called as if it were healthy.',
+    fix: 'Let `attemptTimeout: "auto"` learn what is usual, or set what is slow: `breaker: { slow: { over: "5s" } }`.',
     check({ settings: { attemptTimeout = Infinity, breaker } }) {
       if (attemptTimeout < Infinity || !breaker || (breaker.slow && breaker.slow.over > 0)) return undefined;
       return { path: 'breaker.slow', found: 'nothing measures how long answers take' };
@@ -53,14 +53,14 @@ export const timeRules = /* @__PURE__ */ defineRules(
   {
     id: 'timeout-below-p999',
     severity: 'warning',
-    sentence: 'Attempts that would have succeeded are given up and made again: more load, and later answers.',
+    sentence: 'Attempts that would have succeeded time out and are repeated: more load, and later answers.',
     fix: 'Raise `attemptTimeout` above the p99.9, or let `auto` find it.',
     check({ plan, settings: { attemptTimeout = 0 }, facts }) {
       const p999Ms = facts.p999Ms ?? measured(plan, 0.999, samplesMin);
       if (attemptTimeout <= 0 || p999Ms === undefined || attemptTimeout >= p999Ms) return undefined;
       return {
         path: 'attemptTimeout',
-        found: `one attempt in a thousand takes longer than ${sayMs(p999Ms)}, and the limit is ${sayMs(attemptTimeout)}`,
+        found: `one attempt in a thousand takes longer than ${formatMs(p999Ms)}, and the limit is ${formatMs(attemptTimeout)}`,
       };
     },
     example: { spec: { attemptTimeout: '500ms' }, facts: { p999Ms: 900 } },
@@ -70,7 +70,7 @@ export const timeRules = /* @__PURE__ */ defineRules(
     id: 'attempts-exceed-patience',
     severity: 'warning',
     sentence: 'When attempts time out, the last of them are never made or get less time than they need.',
-    fix: 'Shorten `attemptTimeout`, make fewer attempts, or have more patience.',
+    fix: 'Shorten `attemptTimeout`, make fewer attempts, or raise `patience`.',
     check({ plan, settings: { attemptTimeout = 0 } }) {
       const { attempts, patienceMs } = plan;
       if (!(attemptTimeout > 0 && attemptTimeout < Infinity && attempts < Infinity)) return undefined;
@@ -78,7 +78,7 @@ export const timeRules = /* @__PURE__ */ defineRules(
       if (attempts * attemptTimeout + waitsMs <= patienceMs) return undefined;
       return {
         path: 'attemptTimeout',
-        found: `${attempts} attempts of ${sayMs(attemptTimeout)} with ${sayMs(waitsMs)} between them are more than the patience of ${sayMs(patienceMs)}`,
+        found: `${attempts} attempts of ${formatMs(attemptTimeout)} with ${formatMs(waitsMs)} between them are more than the patience of ${formatMs(patienceMs)}`,
       };
     },
     example: { spec: { patience: '10s', attemptTimeout: '5s' } },
@@ -87,14 +87,14 @@ export const timeRules = /* @__PURE__ */ defineRules(
   {
     id: 'base-above-patience',
     severity: 'warning',
-    sentence: 'The first wait can be longer than the customer will wait for everything.',
-    fix: 'Lower `backoff.base`, or have more patience.',
+    sentence: 'The first wait can be longer than the whole patience.',
+    fix: 'Lower `backoff.base`, or raise `patience`.',
     check({ plan }) {
       const [firstMs = 0] = waitsOf(plan, MOST, 1);
       if (firstMs <= plan.patienceMs) return undefined;
       return {
         path: 'backoff.base',
-        found: `the first wait can be ${sayMs(firstMs)}, and patience is ${sayMs(plan.patienceMs)}`,
+        found: `the first wait can be ${formatMs(firstMs)}, and patience is ${formatMs(plan.patienceMs)}`,
       };
     },
     example: { spec: { patience: '1s', backoff: { base: '3s' } } },
@@ -103,11 +103,12 @@ export const timeRules = /* @__PURE__ */ defineRules(
   {
     id: 'long-in-process',
     severity: 'advice',
-    sentence: 'Work that is retried for minutes is lost when the process ends, and its caller is long gone.',
-    fix: 'Hand it to something durable, such as a consumer of events, and keep retries in the process short.',
+    sentence:
+      'Work that is retried for minutes is lost when the process ends, and its caller has long given up.',
+    fix: 'Move it to something durable, such as a consumer of events, and keep retries in the process short.',
     check({ plan, facts }) {
       if (plan.patienceMs <= inProcessMaxMs || facts.durable) return undefined;
-      return { path: 'patience', found: `patience: ${sayMs(plan.patienceMs)}` };
+      return { path: 'patience', found: `patience: ${formatMs(plan.patienceMs)}` };
     },
     example: { spec: { patience: '1h' } },
     fixedBy: { spec: { patience: '1m' } },
@@ -115,7 +116,7 @@ export const timeRules = /* @__PURE__ */ defineRules(
   {
     id: 'queue-too-long',
     severity: 'warning',
-    sentence: 'Who is last in the queue of the bulkhead has lost patience before its turn comes.',
+    sentence: 'The patience of the last call in the queue of the bulkhead ends before its turn.',
     fix: 'Shorten `bulkhead.queue` to what can be served within patience.',
     check({ plan, settings: { bulkhead }, facts }) {
       const typicalMs = facts.typicalMs ?? measured(plan, 0.5, 1);
@@ -124,7 +125,7 @@ export const timeRules = /* @__PURE__ */ defineRules(
       if (waitMs <= plan.patienceMs) return undefined;
       return {
         path: 'bulkhead.queue',
-        found: `the last of ${bulkhead.queue} waits about ${sayMs(waitMs)}, and patience is ${sayMs(plan.patienceMs)}`,
+        found: `the last of ${bulkhead.queue} waits about ${formatMs(waitMs)}, and patience is ${formatMs(plan.patienceMs)}`,
       };
     },
     example: {
@@ -135,7 +136,7 @@ export const timeRules = /* @__PURE__ */ defineRules(
   },
 );
 
-/** What calls take according to the slowest target of a live policy; undefined where there are too few samples. */
+/** A quantile of the durations at the slowest target of a live policy; undefined with too few samples. */
 function measured(plan: Plan, quantile: number, samples: number): LintFacts['p999Ms'] {
   const known = [...(plan.everyTarget?.() ?? [])].flatMap(({ latency }) => latency ?? []);
   const figures = known.filter((each) => each.samples >= samples).map((each) => each.quantile(quantile));
