@@ -5,7 +5,7 @@ export interface TargetsSettings<T> {
   idle(target: T, now: number): boolean;
 }
 
-/** The name of the target that is shared by all names that found no room. */
+/** The name of the overflow target, which all new names share while `targetsMax` is reached. */
 export const OVERFLOW = '(overflow)';
 
 /** Targets that one search for an idle one looks at, so that a flood of new names has a constant cost for each. */
