@@ -10,30 +10,30 @@ type Headers = Parameters<Handler['onResponseStart']>[2];
 
 /** The response has not come yet. */
 const WAITING = 0;
-/** The response has come and is held: if no attempt follows, the caller gets it. */
+/** The response has come and is held. The caller gets it only if no further attempt is sent. */
 const HELD = 1;
-/** The caller gets the response. */
+/** The response is passed on to the caller. */
 const PASSED = 2;
-/** The response is thrown away. */
+/** The response is discarded. */
 const DROPPED = 3;
 
-/** undici's handler of one attempt. */
+/** Receives undici's callbacks for one attempt, and passes the response on, holds it or discards it. */
 export class AttemptHandler implements Dispatcher.DispatchHandler {
   declare readonly attempt: GuardedAttempt;
   declare private readonly request: InterceptedRequest;
   declare controller: Dispatcher.DispatchController | undefined;
-  /** The URLs of followed redirects, in a list that an interceptor below extends. */
+  /** The URLs of the redirects that were followed. undici's redirect interceptor appends to this list. */
   declare private history: readonly unknown[] | undefined;
   declare head: ResponseHead | undefined;
   declare isInFlight: boolean;
   declare private state: 0 | 1 | 2 | 3;
   declare private message: string | undefined;
-  /** Set for a response that is held or thrown away. */
+  /** Counts the bytes of a response that is held or discarded. */
   declare private ahead: ReadAhead | undefined;
   declare private kept: Buffer[] | undefined;
   declare private trailers: Headers | undefined;
   declare private error: Error | undefined;
-  /** Aborts a response that takes too long to drain. */
+  /** Aborts a discarded response whose rest takes too long to read. */
   declare private drainTimer: Timer | undefined;
 
   constructor(request: InterceptedRequest, attempt: GuardedAttempt) {
@@ -150,7 +150,7 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
     this.request.handler.onRequestSent?.();
   }
 
-  /** No attempt follows: the caller gets the response that was held. */
+  /** Passes the held response on to the caller. Called when no further attempt will be sent. */
   release(): void {
     const { status, headers } = this.head as ResponseHead & { headers: Headers };
     const { handler } = this.request;
@@ -164,14 +164,18 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
       if (isOpen) controller.resume();
       else if (!this.error) this.onResponseEnd(controller, this.trailers as Headers);
     } catch (error) {
-      // An error of the caller's handler aborts its request. Inside undici's callbacks undici does that; here it is done by us.
+      // undici aborts a request when its handler throws inside a callback. This code runs outside of a callback, so it
+      // aborts the request itself.
       if (isOpen) controller.abort(error as Error);
       else this.error ??= error as Error;
     }
     if (this.error) this.request.failed(this, this.error);
   }
 
-  /** The caller gets another response: the rest of a short one is drained, so that its connection can be used again. */
+  /**
+   * Discards the response, because the caller does not get it. The rest of a short response is read, so that its
+   * connection can be used again; a longer response is aborted.
+   */
   discard(): void {
     if (this.state === PASSED || this.state === DROPPED) return;
     this.state = DROPPED;
@@ -189,7 +193,7 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** The attempt timed out, or its hedge was faster. */
+  /** Aborts the attempt. Called when it has timed out, or when a parallel attempt (a hedge) was faster. */
   abort(): void {
     if (!this.isInFlight || this.state === DROPPED) return;
     this.state = DROPPED;

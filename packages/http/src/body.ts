@@ -1,19 +1,25 @@
 import { OptionsError } from 'holdfast';
 import { type AbortListener, offAbort, onAbort } from 'holdfast/machines';
 
-/** Bodies that can be sent again. All other objects are streams or iterators, which can be read once. */
+/**
+ * The classes of bodies that can be sent more than once. All other objects are streams or iterators, which can be read
+ * only once.
+ */
 const lasting = /^\[object (Blob|File|FormData|URLSearchParams|ArrayBuffer|SharedArrayBuffer)\]$/;
 
-/** Whether `body` can be sent again as it is. */
+/** Whether `body` can be sent more than once. */
 export function isReplayable(body: unknown): boolean {
   if (body === undefined || body === null || typeof body === 'string') return true;
   return ArrayBuffer.isView(body) || lasting.test(Object.prototype.toString.call(body));
 }
 
-/** Streams and iterators that body functions have made: each of them can be sent once. */
+/** Streams and iterators that functions of the user have returned as a body. Each can be sent only once. */
 const made = new WeakSet<object>();
 
-/** The body that `make` gives for one attempt. Throws where it gives a stream that an earlier attempt has got. */
+/**
+ * Calls `make`, which returns the body of one attempt. Throws if `make` returns a stream that an earlier attempt has
+ * already got.
+ */
 export function madeBy<T>(make: () => T): T {
   const body = make();
   const { getReader, pipe, next } = Object(body) as Record<'getReader' | 'pipe' | 'next', unknown>;
@@ -30,8 +36,8 @@ export function madeBy<T>(make: () => T): T {
 }
 
 /**
- * `whole`: all bytes of a stream of at most `bytesMax`. `rest`: a longer stream, from its start, which can be read once. Rejects
- * when `signal` aborts.
+ * Reads the first bytes of a stream. Returns `whole`, all bytes, if the stream has at most `bytesMax`. For a longer
+ * stream it returns `rest`, a stream of all bytes from the start, which can be read once. Rejects when `signal` aborts.
  */
 export async function firstBytes(
   stream: ReadableStream<Uint8Array>,
@@ -52,7 +58,7 @@ export async function firstBytes(
     while (length <= bytesMax) {
       signal?.throwIfAborted();
       const { done, value } = await reader.read();
-      // The read of a cancelled stream resolves as at its end.
+      // Reading a cancelled stream returns `done`, as if the stream had ended, so the signal is checked again.
       signal?.throwIfAborted();
       if (done) return { whole: joined(chunks, length) };
       chunks.push(value);

@@ -13,7 +13,7 @@ export type { Announce } from './holdfast-header.ts';
 export type { Idempotency, KeyedRequest } from './idempotency-key.ts';
 export type { Fetch, FetchInput } from './sender.ts';
 
-/** Makes a `fetch` that retries safely, with the `fetch` of the browser. */
+/** Makes a `fetch` that retries safely. It sends with the browser's own `fetch`. */
 export function createFetch(options: FetchOptions = {}): HoldfastFetch {
   const settings = readTable(fetchFields, options);
   const send = settings.fetch ?? ((input, init) => globalThis.fetch(input, init));

@@ -11,7 +11,7 @@ import {
 import { type Field, number } from 'holdfast/fields';
 import type { HeaderSource } from 'holdfast/wire';
 
-/** What is classified: a `Response`, or its status and headers. */
+/** The part of a response that is classified. A `Response` object has these fields, too. */
 export interface ResponseHead {
   readonly status: number;
   readonly headers: HeaderSource;
@@ -19,33 +19,38 @@ export interface ResponseHead {
 
 export const statusField: Field<number, number> = number(undefined, 100, 599);
 
-/** How a client classifies responses, before its policy does. */
+/** How a client classifies responses. These rules come before those of its policy. */
 export interface ClassifyOptions<R extends ResponseHead> {
-  /** The statuses that are retried, instead of the policy's. */
+  /** The statuses that are retried. They replace the list of the policy. */
   readonly statuses?: readonly number[] | undefined;
-  /** Called first; `undefined` leaves the decision to the other rules. */
+  /** Called before all other rules. If it returns `undefined`, the other rules decide. */
   readonly classify?: ((response: R) => Judgement | OutcomeClass | undefined) | undefined;
 }
 
-/** Errors of attempts of which no byte was sent. */
+/** Errors of attempts that failed before a byte was sent. The server has certainly not processed them. */
 const unsent = new WeakSet<object>();
 
-/** Errors of attempts that were sent. A refused connection among them proves nothing: it may be that of a redirect. */
+/**
+ * Errors of attempts that failed after a byte was sent. Even "connection refused" does not prove that the server did
+ * nothing, because it may come from the target of a redirect.
+ */
 const sent = new WeakSet<object>();
 
 /**
- * Notes about the attempt that failed with `error` whether a byte of it was sent, and whether a redirect was followed.
+ * Remembers, for the attempt that failed with `error`, whether the server may have processed it. `hasStarted`: a byte
+ * may have been sent.
  */
 export function noteFailed(error: unknown, hasStarted: boolean, wasRedirected: boolean): void {
   if (typeof error !== 'object' || error === null) return;
   if (!hasStarted) unsent.add(error);
-  // Only HTTP/2 can say of a sent request that it was not processed.
+  // Only HTTP/2 has an error which says that the server did not process a request that was sent.
   else if (wasRedirected || !isRefusedStream(error)) sent.add(error);
 }
 
 /**
- * A classifier that is called before the policy's own, for what only the sender of a request knows. `isKeyed`: the request has
- * an Idempotency-Key, so a 409 with a `Retry-After` means that an earlier attempt is still running.
+ * Returns a classifier that is called before the policy's own, because it uses what only the sender of a request knows.
+ * `isKeyed`: the request has an Idempotency-Key, so a 409 with a `Retry-After` means that an earlier attempt is still
+ * running.
  */
 export function responseClassifier<R extends ResponseHead>(
   { statuses, classify }: ClassifyOptions<R>,
@@ -76,13 +81,14 @@ export function responseClassifier<R extends ResponseHead>(
   }
 
   const classifierFor = (plan: Plan): Classifier => {
-    // Where no other rule looks at values, a status below 400 is a success.
+    // If no function and no status list of the user judges responses, a status below 400 is always a success.
     const trustsStatus = !classify && !listed && plan.judgesValues < 2;
     return (outcome, epochMs) => {
       if (outcome.ok) {
         if (trustsStatus && (outcome.value as R).status < 400) return 'ok';
         const judged = classifyHead(outcome, epochMs);
-        // After a redirect, proof of not being processed is about the redirected request, not about the first.
+        // After a redirect, "not processed" is true only for the redirected request. The server may have processed the
+        // first request.
         return wasRedirected(outcome.value) ? processed(judged ?? plan.classify(outcome, epochMs)) : judged;
       }
       const { error } = outcome;
@@ -97,7 +103,7 @@ export function responseClassifier<R extends ResponseHead>(
 
   let classifiedPlan: Plan | undefined;
   let classifier: Classifier;
-  // Made again for a new plan, because a policy can be updated.
+  // The classifier is made again when the plan changes, because a policy can be updated.
   return (plan) => {
     if (classifiedPlan !== plan) {
       classifiedPlan = plan;
@@ -107,54 +113,59 @@ export function responseClassifier<R extends ResponseHead>(
   };
 }
 
-/** Whether a redirect was followed on the way to this response. */
 function wasRedirected(head: unknown): boolean {
   return (head as { redirected?: boolean }).redirected === true;
 }
 
-/** The same judgement, without proof that the request was not processed. */
+/** Returns the same judgement, but marks the request as one that the server may have processed. */
 function processed(judged: Judgement | OutcomeClass | undefined): Judgement {
   return { ...asJudgement(judged ?? 'fatal'), unprocessed: false };
 }
 
-/** Code and message of an error and its causes, up to one whose getters throw. */
+/** Returns code and message of an error and of its causes. It stops at an error whose getters throw. */
 function detailsOf(error: unknown): { code: unknown; message: string }[] {
   const details: { code: unknown; message: string }[] = [];
   try {
     for (const { code, message } of causesOf(error)) details.push({ code, message: String(message) });
   } catch {
-    // The details that were read before are enough.
+    // A getter threw. The details that were read before it are enough.
   }
   return details;
 }
 
-/** The server refused the HTTP/2 stream before it processed the request. */
+/** Whether the server refused the HTTP/2 stream before it processed the request. */
 function isRefusedStream(error: unknown): boolean {
   return detailsOf(error).some(({ code, message }) =>
     /^ERR_HTTP2_GOAWAY|REFUSED_STREAM/.test(`${String(code)} ${message}`),
   );
 }
 
-/** The server closed an HTTP/2 stream without an error code: undici reports that as information. */
+/**
+ * Whether the server closed the HTTP/2 stream without an error code. undici reports this as an error with the code
+ * `UND_ERR_INFO`.
+ */
 function isClosedStream(error: unknown): boolean {
   const found = detailsOf(error).find(({ code }) => code === 'UND_ERR_INFO');
   return found?.message.startsWith('HTTP/2: stream') ?? false;
 }
 
-/** The judgement of a proxy's status that refused a tunnel: undici puts the status into the message of an abort error. */
+/**
+ * Classifies the status with which a proxy refused to open a tunnel. undici reports this status only in the message of
+ * an abort error.
+ */
 function noTunnel(error: unknown, epochMs: () => number): Judgement | OutcomeClass | undefined {
   const found = detailsOf(error).find(({ code }) => code === 'UND_ERR_ABORTED');
   const status = Number(/^Proxy response \(([45]\d\d)\)/.exec(found?.message ?? '')?.[1]);
   return status ? http.classify({ ok: true, value: { status, headers: {} } }, epochMs) : undefined;
 }
 
-/** Adds `Holdfast: retry=never` of the response, which overrides the meaning of its status. */
+/** Copies `Holdfast: retry=never` of the response into the judgement. It forbids a retry, whatever the status means. */
 function withRetryNever(judged: Judgement, outcome: Outcome, epochMs: () => number): Judgement {
   const { retryNever } = asJudgement(http.classify(outcome, epochMs) ?? 'ok');
   return { ...judged, retryNever };
 }
 
-/** `grpc-retry-pushback-ms`: the delay before a retry; a value that is not a number forbids retries. */
+/** Reads `grpc-retry-pushback-ms`, the delay before a retry. A value that is not a number forbids retries. */
 function grpcPushback(headers: HeaderSource): Judgement | undefined {
   const value =
     typeof headers.get === 'function' ? headers.get(pushbackName) : (headers as Fields)[pushbackName];

@@ -11,11 +11,11 @@ import { signalSender } from './signal-sender.ts';
 import { isUndici7Handler, overHttp1, wrapHandler } from './undici7-handler.ts';
 
 export interface ConnectionOptions {
-  /** For DNS, TCP and TLS together; 3 s by default. */
+  /** The timeout for DNS, TCP and TLS together; 3 s by default. */
   readonly connectTimeout?: Duration | undefined;
-  /** Between two chunks of a response's body; 60 s by default. */
+  /** The longest time between two chunks of a response's body; 60 s by default. */
   readonly idleTimeout?: Duration | undefined;
-  /** A dispatcher of undici, for proxies and certificates. It has its own timeouts. */
+  /** A dispatcher of undici, for example for a proxy or for certificates. It uses its own timeouts. */
   readonly dispatcher?: Dispatcher | undefined;
 }
 
@@ -29,7 +29,10 @@ export const connectionFields = {
   } satisfies Field<Dispatcher, Dispatcher>,
 };
 
-/** Sends through connections of our own with the global `fetch` of Node or that of undici; any other `fetch` has its own. */
+/**
+ * Makes the sender of attempts. Node's global `fetch` and undici's `fetch` send through connections that this module
+ * opens; any other `fetch` opens its own.
+ */
 export function senderOf(given: Fetch | undefined, options: ConnectionOptions): Sender {
   const isForeign = given !== undefined && given !== (undiciFetch as unknown) && given !== globalThis.fetch;
   const { dispatcher } = options;
@@ -46,11 +49,11 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
   const settings: Agent.Options = {
     connect: { timeout: durationMs(options.connectTimeout ?? '3s', 'connectTimeout') },
     bodyTimeout: durationMs(options.idleTimeout ?? '60s', 'idleTimeout'),
-    // Attempts have a timeout of their own.
+    // No timeout here, because each attempt already has one.
     headersTimeout: 0,
   };
   const agent = dispatcher ?? new Agent(settings);
-  // Read at each call, so that a test can replace it.
+  // The global `fetch` is read at each call, so that a test can replace it.
   const send: Fetch = given ?? ((input, init) => globalThis.fetch(input, init));
   const isGlobal = given !== (undiciFetch as unknown);
   const bySignal = signalSender(send);
@@ -68,7 +71,7 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
       if (isForeignContext) followed?.follow(context.signal, caller);
       const over = () => {
         followed?.unfollow();
-        // `close` waits for the body of the response.
+        // The connection stays open until the response's body has been read: `close` waits for that.
         if (fresh) void fresh.close();
       };
       return send(input, sent).then(
@@ -91,15 +94,15 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
 }
 
 /**
- * The dispatcher of one attempt. It aborts the request in flight when the attempt times out, and knows whether a byte was
- * sent. It costs less than a signal that `fetch` has to follow.
+ * The undici dispatcher of one attempt. It aborts the request when the attempt times out, and knows whether a byte was
+ * sent. This costs less than an AbortSignal that `fetch` listens to.
  */
 class AttemptDispatcher {
   declare readonly agent: Dispatcher;
   /** The value of the `Holdfast` header. */
   declare readonly holdfastHeader: string | undefined;
   declare origin: string | URL | undefined;
-  /** The handler of the request in flight: the first, or the one that a redirect led to. */
+  /** The handler of the request in flight. After a redirect it is the handler of the redirected request. */
   declare handler: AbortableHandler | undefined;
   declare wasRedirected: boolean;
   declare reason: Error | undefined;
@@ -119,7 +122,7 @@ class AttemptDispatcher {
     return this.wasRedirected || (this.handler !== undefined && this.handler.abort !== null);
   }
 
-  /** Called when the attempt timed out, was cancelled, or lost against its hedge. */
+  /** Called when the attempt timed out, was cancelled, or was slower than a parallel attempt (a hedge). */
   abort(reason: unknown): void {
     this.reason ??= reason instanceof Error ? reason : new Error(String(reason));
     const { handler } = this;
@@ -128,7 +131,7 @@ class AttemptDispatcher {
     else handler.onRequestStart = (controller) => controller.abort(this.reason as Error);
   }
 
-  /** Required by `AbortHandle`; `fetch` does not read it. */
+  /** Only the interface `AbortHandle` needs this getter; `fetch` does not read it. */
   get signal(): AbortSignal {
     const made = new AbortController();
     if (this.reason) made.abort(this.reason);
@@ -136,8 +139,8 @@ class AttemptDispatcher {
   }
 
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    // The headers are a plain object of this request: adding one through `fetch` costs ten times as much. After a redirect to
-    // another origin the header is not sent.
+    // The header is added here, to a plain object of this request, because adding it through `fetch` costs ten times as
+    // much. A redirect to another origin is sent without it.
     this.origin ??= options.origin;
     if (this.holdfastHeader !== undefined && options.origin === this.origin)
       (options.headers as Record<string, string>).holdfast = this.holdfastHeader;
@@ -150,9 +153,12 @@ class AttemptDispatcher {
 }
 
 /**
- * The signal that `fetch` gets instead of the caller's: Node 24 leaves a listener for each `fetch` on the signal it gets, until
- * garbage is collected. Until the head of the response core aborts an attempt through its `AttemptDispatcher`, so the caller's
- * signal is followed only from then on.
+ * Makes the signal that `fetch` gets instead of the caller's signal. Node 24 adds a listener to its signal in each
+ * `fetch`, and removes it only when garbage is collected, so a signal that is used for many calls would accumulate
+ * listeners.
+ *
+ * Before the response's headers arrive, core aborts an attempt through its `AttemptDispatcher`. So this class listens
+ * to the caller's signal only after that, while the body is read.
  */
 class FollowingController extends AbortController implements AbortListener {
   #signals: readonly AbortSignal[] = [];
@@ -169,7 +175,7 @@ class FollowingController extends AbortController implements AbortListener {
     for (const each of this.#signals) offAbort(each, this);
   }
 
-  /** Until the body has been read to its end, was cancelled, or broke off. */
+  /** Listens to `caller` until the body has been read to its end, was cancelled or failed. */
   followUntilRead(caller: AbortSignal, { body }: Response): void {
     if (!body) return;
     this.follow(caller);
@@ -186,14 +192,20 @@ interface AbortableHandler extends Dispatcher.DispatchHandler {
   abort: ((reason: Error) => void) | null;
 }
 
-/** The handler of `fetch` has `abort`, so it needs no wrapper, which would be called for each chunk. */
+/**
+ * Whether the handler can abort its request. The handler of `fetch` can, so it gets no wrapper, which would cost a call
+ * for each chunk.
+ */
 function isAbortable(handler: Dispatcher.DispatchHandler): handler is AbortableHandler {
   return (
     typeof handler.onRequestStart === 'function' && (handler as Partial<AbortableHandler>).abort === null
   );
 }
 
-/** An attempt of core's can abort its call through the connection instead of an AbortController. */
+/**
+ * Whether the context is an attempt of core. Such an attempt can abort its call through the connection, without an
+ * AbortController.
+ */
 function isOurs(context: Context): context is Context & Pick<Attempt, 'abortThrough'> {
   return 'abortThrough' in context;
 }

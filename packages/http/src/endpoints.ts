@@ -1,16 +1,19 @@
 import { OptionsError } from 'holdfast';
 
-/** Base URLs of equal servers. */
+/** Base URLs of servers that can all handle the same requests. */
 export interface Endpoints {
   /** The base URLs, without a slash at the end. */
   readonly targets: readonly string[];
-  /** `path`, relative or from the root, below `target`. */
+  /** Returns the URL of `path` below `target`, with or without a slash at the start of `path`. */
   resolve(target: string, path: string): string;
-  /** Throws where `path` leads out of one of them. */
+  /** Throws if `path` leads out of one of the base URLs, for example with `..`. */
   assertBelow(path: string): void;
 }
 
-/** A path without any of these cannot lead upwards. A URL parser removes tabs and line breaks, so `.\t.` leads upwards, too. */
+/**
+ * A path can lead upwards only with one of these; other paths are not checked further. A URL parser removes tabs and
+ * line breaks, so `.\t.` leads upwards, too.
+ */
 const climbing = /\.\.|%2e|[\t\n\r]/i;
 
 export function endpointsOf(bases: readonly string[]): Endpoints {
@@ -18,7 +21,7 @@ export function endpointsOf(bases: readonly string[]): Endpoints {
   const targets = bases.map((base, index) => {
     const url = URL.parse(base);
     if (!url || !/^https?:/.test(base) || /[?#]/.test(base) || url.username || url.password) {
-      // The message must not contain a password.
+      // The error message must not show a password.
       const shown = url?.password ? url.protocol : base;
       const wanted = 'an absolute http or https URL without a query and without credentials';
       throw new OptionsError(`endpoints[${index}]`, shown, wanted);

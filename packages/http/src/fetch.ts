@@ -43,41 +43,47 @@ import { requestTraits } from './request-traits.ts';
 import type { Fetch, FetchInput, Sender } from './sender.ts';
 import { UnreadResponse } from './unread-response.ts';
 
-/** The members of a policy that are used here: a policy with any parts will do. */
+/** The members of a policy that this package uses, so that policies of every type fit. */
 export type Runner = Pick<Policy, 'name' | 'plan' | 'counters' | 'run' | 'try' | 'kill'>;
 
 export interface FetchOptions {
-  /** A policy, or its document. Each origin has its own breaker, budget and latency. */
+  /** A policy, or the options for a new one. Each origin has its own breaker, retry budget and latency statistics. */
   readonly policy?: Runner | PolicySpec | undefined;
-  /** Base URLs of equal servers: a relative URL goes to one of them, and the next attempt prefers another. */
+  /**
+   * Base URLs of servers that can all handle the same requests. A relative URL goes to one of them, and a retry prefers
+   * another.
+   */
   readonly endpoints?: readonly string[] | undefined;
-  /** Where the `Idempotency-Key` of requests that are not safe to repeat comes from; `off` by default. */
+  /**
+   * Where the `Idempotency-Key` of requests such as POST comes from, which are not safe to repeat without one; `off` by
+   * default.
+   */
   readonly idempotency?: Idempotency | undefined;
-  /** The statuses that are retried, instead of the policy's. */
+  /** The statuses that are retried. They replace the list of the policy. */
   readonly statuses?: readonly number[] | undefined;
-  /** Called first for each response; `undefined` leaves the decision to the other rules. */
+  /** Called for each response before all other rules. If it returns `undefined`, the other rules decide. */
   readonly classify?: ((response: Response) => Judgement | OutcomeClass | undefined) | undefined;
-  /** Which origins get the `Holdfast` header: all, none, or a list. */
+  /** Which origins get the `Holdfast` request header: all, none, or a list. */
   readonly announce?: Announce | undefined;
-  /** At most this many bytes of a `Request`'s body are kept for another attempt; 0 by default, so that it is sent once. */
+  /** How many bytes of a `Request`'s body are kept for a retry. The default is 0: such a request is sent only once. */
   readonly bodyBufferMax?: number | undefined;
-  /** Called before each backoff. */
+  /** Called before each wait for a retry. */
   readonly onWait?: ((wait: Wait) => void) | undefined;
-  /** The `fetch` that sends; the global one by default. */
+  /** The `fetch` that sends the attempts; the global one by default. */
   readonly fetch?: Fetch | undefined;
 }
 
-/** Options of one call, beside those of `fetch`. */
+/** Options of one call, in addition to those of `fetch`. */
 export interface CallOptions {
   readonly patience?: Duration | undefined;
   readonly priority?: Priority | undefined;
   readonly idempotencyKey?: string | undefined;
-  /** Whether the request may be repeated without a key, whatever its method. */
+  /** Whether a retry is safe. It overrides what the method and the `Idempotency-Key` say. */
   readonly idempotent?: boolean | undefined;
   readonly onWait?: ((wait: Wait) => void) | undefined;
 }
 
-/** The `init` of `fetch`; its body may be a function that makes a new one for each attempt. */
+/** The `init` argument of `fetch`. Its body may also be a function that returns a new body for each attempt. */
 export interface HoldfastRequestInit extends Omit<RequestInit, 'body'> {
   body?: RequestInit['body'] | (() => RequestInit['body']);
   holdfast?: CallOptions | undefined;
@@ -103,7 +109,6 @@ export const fetchFields = {
   fetch: callback<Fetch>(),
 };
 
-/** A `fetch` that retries. */
 export interface HoldfastFetch {
   (input: FetchInput, init?: HoldfastRequestInit): Promise<Response>;
   readonly policy: Runner;
@@ -111,7 +116,7 @@ export interface HoldfastFetch {
   close(): Promise<void>;
 }
 
-/** The arguments of one call of `fetch`, as they were read. */
+/** The arguments of one call of `fetch`, after validation. */
 interface CallInput {
   readonly input: FetchInput;
   readonly init: HoldfastRequestInit | undefined;
@@ -121,35 +126,35 @@ interface CallInput {
   readonly headers: OutgoingHeaders;
   readonly body: Body | typeof ONCE;
   readonly options: SettingsOf<typeof callFields> | undefined;
-  /** Undefined where the call goes to endpoints, or has no URL that can be sent. */
+  /** Undefined if the call goes to `endpoints`, or if its URL cannot be sent. */
   readonly origin: string | undefined;
   readonly endpoints: Endpoints | undefined;
 }
 
-/** The state of one call, which its attempts share. */
+/** The state of one call of `fetch`. All its attempts share it. */
 interface Call {
   readonly input: FetchInput;
   readonly init: HoldfastRequestInit | undefined;
   readonly headers: OutgoingHeaders;
-  /** The key that was made for the call. */
+  /** The Idempotency-Key that this client adds, if any. */
   readonly key: string | undefined;
   readonly header: HoldfastHeader | undefined;
   readonly caller: AbortSignal | undefined;
-  /** Undefined: the URL of `input` is absolute. */
+  /** Undefined if the URL of `input` is absolute. */
   readonly endpoints: Endpoints | undefined;
   readonly body: Body;
   /** How many attempts were sent. */
   sent: number;
-  /** The latest attempt has got a response. */
+  /** Whether the latest attempt has got a response. If not, the next attempt uses a new connection. */
   gotResponse: boolean;
-  /** The caller has got its response or its error. */
+  /** Whether the caller has got a response or an error. */
   isOver: boolean;
-  /** The response of the latest attempt, until the next one begins. */
+  /** The response of the latest attempt, until the next attempt begins. */
   last: Response | undefined;
   unread: UnreadResponse | undefined;
 }
 
-/** Makes a `fetch` that sends through `sender`. `ownOrigin` is that of the web page, in a browser. */
+/** Makes a `fetch` that sends through `sender`. `ownOrigin` is the origin of the web page if this runs in a browser. */
 export function fetchOver(
   options: FetchOptions,
   sender: Sender,
@@ -171,19 +176,19 @@ export function fetchOver(
   function fetch(input: FetchInput, init?: HoldfastRequestInit): Promise<Response> {
     try {
       const request = isRequest(input) ? input : undefined;
-      // For `fetch`, a body of null means none: the body of the Request is sent.
+      // In `fetch`, a body of null counts as no body, so the body of the Request is sent.
       if (!request?.body || (init?.body ?? null) !== null) return start(input, init, init?.body);
       if (bodyBufferMax > 0 && !request.bodyUsed) return fetchBuffered(request, init);
       return start(input, init, ONCE);
     } catch (error) {
-      // A function of the user threw: the caller of `fetch` expects a promise.
+      // A function of the user threw, but the caller of `fetch` expects a promise.
       return Promise.reject(error);
     }
   }
 
   function start(input: FetchInput, init: HoldfastRequestInit | undefined, body: CallInput['body']) {
     const read = readCall(input, init, body);
-    // `fetch` itself throws the best error for a URL that cannot be sent, or knows what it is relative to.
+    // Without a policy: the plain `fetch` throws the best error for an invalid URL, and can resolve a relative one.
     if (!read.origin && !read.endpoints)
       return sender.send(input, read.init as RequestInit, noContext, undefined, undefined, false, unchanged);
     const { plan } = policy;
@@ -191,7 +196,7 @@ export function fetchOver(
     return run(call, plan, runOptions);
   }
 
-  /** Reads the arguments of `fetch`. Throws where an option is wrong, or a path leads out of the endpoints. */
+  /** Reads the arguments of `fetch`. Throws if an option is wrong, or if a path leads out of the endpoints. */
   function readCall(
     input: FetchInput,
     given: HoldfastRequestInit | undefined,
@@ -219,7 +224,7 @@ export function fetchOver(
     };
   }
 
-  /** Works out the key, whether the call may be repeated, and what its attempts announce. */
+  /** Decides which Idempotency-Key the call has, whether it may be retried, and which `Holdfast` header it sends. */
   function describe(read: CallInput, plan: Plan): { call: Call; runOptions: RunOptions } {
     const { input, init, request, method, url, headers, body, options: callOptions, origin } = read;
     const ambient = ambientContext();
@@ -305,10 +310,9 @@ export function fetchOver(
       : call.input;
     return sender.send(to, sent, context, caller, holdfastHeader, isFresh, (response) => {
       call.gotResponse = true;
-      // The response of a hedge that lost.
+      // If two attempts ran in parallel (a hedge), the earlier response is no longer needed.
       discardLast(call, plan);
       call.last = response;
-      // The caller has already got another response, or an error.
       if (call.isOver) discardLast(call, plan);
       return response;
     });
@@ -319,7 +323,7 @@ export function fetchOver(
 
 type Body = RequestInit['body'] | (() => RequestInit['body']);
 type SentInit = RequestInit & { duplex?: 'half' };
-/** Stands for the body of a Request, which can be read once. */
+/** Stands for the body of a Request, which can be read only once. */
 const ONCE = Symbol('once');
 
 const unchanged = (response: Response) => response;
@@ -366,13 +370,16 @@ function discardLast(call: Call, plan: Plan): void {
   unread.discard();
 }
 
-/** Aborts when the caller's signal or that of the ambient context does. A Request always has a signal of its own. */
+/**
+ * Returns a signal that aborts when the caller's signal or that of the ambient context aborts. A Request always has a
+ * signal.
+ */
 function callerSignalOf(
   init: HoldfastRequestInit | undefined,
   request: Request | undefined,
   ambient: AmbientContext | undefined,
 ): AbortSignal | undefined {
-  // For `fetch`, a signal of null means none, even if the Request has one.
+  // In `fetch`, a signal of null means no signal, even if the Request has one.
   const own = init?.signal === undefined ? request?.signal : (init.signal ?? undefined);
   const inherited = ambient?.signal;
   return own && inherited ? AbortSignal.any([own, inherited]) : (own ?? inherited);

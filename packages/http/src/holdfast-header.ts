@@ -1,7 +1,7 @@
 import { type AmbientContext, OptionsError, type Plan, type Priority } from 'holdfast';
 import { writeRequest } from 'holdfast/wire';
 
-/** Which servers get the `Holdfast` header: all, none, or a list of origins. */
+/** Which servers get the `Holdfast` request header: all, none, or a list of origins. */
 export type Announce = boolean | readonly string[];
 
 /** The fields of the `Holdfast` header that are the same for all attempts of one request. */
@@ -10,7 +10,10 @@ export interface HoldfastHeader {
   readonly priority: Priority | undefined;
 }
 
-/** `owner` is set where this client, or one above it, retries the request: then services below must not retry. */
+/**
+ * Makes the header's fields. `owner` is set if this client, or a client upstream of this service, retries the request:
+ * the services that receive the header must then not retry.
+ */
 export function holdfastHeaderOf(
   plan: Plan,
   mayRepeat: boolean,
@@ -29,7 +32,10 @@ export function writeHoldfastHeader(
   return writeRequest({ patienceMs, attempt, owner, priority }) as string;
 }
 
-/** Whether an origin gets the header. `ownOrigin`, that of a web page, always gets it. */
+/**
+ * Returns a function that tells whether an origin gets the header. `ownOrigin`, the origin of the web page, always gets
+ * it.
+ */
 export function announceFilter(
   announce: Announce,
   ownOrigin: string | undefined,

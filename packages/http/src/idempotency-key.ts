@@ -1,28 +1,28 @@
 import { type AmbientContext, fnv1a, OptionsError, type Random } from 'holdfast';
 import { type Field, text } from 'holdfast/fields';
 
-/** Methods that may be sent again by their definition (RFC 9110, 9.2.2, and the QUERY draft). */
+/** Methods that are idempotent by definition (RFC 9110, section 9.2.2, and the draft of QUERY). */
 const repeatable = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'QUERY', 'PUT', 'DELETE']);
 
 export function isRepeatable(method: string): boolean {
   return method === 'GET' || repeatable.has(method.toUpperCase());
 }
 
-/** The request that a key is made for. */
 export interface KeyedRequest {
   readonly method: string;
-  /** The URL; with several endpoints, the part that is the same for all of them. */
+  /** The URL. With several endpoints it is the part that is the same for all of them. */
   readonly url: string;
 }
 
 /**
- * Where the keys of requests that are not safe to repeat come from. `off`: there are none. `auto`: one is made for each
- * operation. `derive`: one is derived from the key of the ambient context. A function gives one. A key in the request's headers
- * always comes first.
+ * Where the Idempotency-Key of a request comes from, if its method is not idempotent. `off`: it gets no key. `auto`:
+ * each call gets a derived key or, without an ambient context that has a key, a random one. `derive`: the key is
+ * derived from the key of the ambient context (the event or request that is being handled). A function returns the key.
+ * A key in the caller's own headers is always used instead.
  */
 export type Idempotency = 'off' | 'auto' | 'derive' | ((request: KeyedRequest) => string | undefined);
 
-/** Makes the key of one operation; undefined: the operation has no key. */
+/** Makes the key of one call. If it returns undefined, the call has no key. */
 export type KeyMaker = (
   request: KeyedRequest,
   ambient: AmbientContext | undefined,
@@ -37,7 +37,7 @@ export function keyMaker(source: Idempotency = 'off'): KeyMaker | undefined {
   throw new OptionsError('idempotency', source, 'off, auto, derive or a function');
 }
 
-/** Only a text: a promise, for example, would become the same text for every request. An empty text is no key. */
+/** Accepts only a non-empty string. A promise, for example, would become the same string for every request. */
 export const keyField: Field<string, string> = { ...text(), kind: 'a text that is not empty' };
 
 function assertKey(key: string | undefined): string | undefined {
@@ -45,11 +45,12 @@ function assertKey(key: string | undefined): string | undefined {
   throw new OptionsError('idempotency', key, keyField.kind);
 }
 
-/** How often each method and URL was called inside one ambient context. */
+/** For each ambient context: how often each method and URL was called inside it. */
 const calls = new WeakMap<AmbientContext, Map<string, number>>();
 
 /**
- * When the same work runs again, its n-th call to the same method and URL gets the same key. Two calls never share a key.
+ * Derives a key from the key of the ambient context, the method, the URL, and how often these were called before. When
+ * the same work runs again, its n-th call gets the same key as before. Two different calls never get the same key.
  */
 function derive({ method, url }: KeyedRequest, ambient: AmbientContext | undefined): string | undefined {
   if (ambient?.idempotencyKey === undefined) return undefined;
@@ -64,13 +65,16 @@ function derive({ method, url }: KeyedRequest, ambient: AmbientContext | undefin
   return `${headerSafe(ambient.idempotencyKey)}.${call}.${count}`;
 }
 
-/** The key of an event can be any text; that of a request has at most 255 visible characters, without a comma. */
+/**
+ * Returns a key that fits into a header. The key of an event can be any text; a header's key has at most 255 visible
+ * characters, without a comma.
+ */
 function headerSafe(key: string): string {
   if (/^[!#-+\--[\]-~]{1,220}$/.test(key)) return key;
   return fingerprint(`1 ${key}`) + fingerprint(`2 ${key}`);
 }
 
-/** FNV-1a and a second 32-bit hash: they only have to tell the calls of one piece of work apart. */
+/** Hashes with FNV-1a and a second 32-bit hash. This is enough to distinguish the calls of one piece of work. */
 function fingerprint(text: string): string {
   let second = 0x1b873593;
   for (let index = 0; index < text.length; index++) {
@@ -79,7 +83,7 @@ function fingerprint(text: string): string {
   return hex(fnv1a(text)) + hex(second);
 }
 
-/** Version 4, from the given source of random numbers. */
+/** Makes a UUID of version 4 from the given source of random numbers. */
 function uuid(random: Random): string {
   const digits = [0, 0, 0, 0].map(() => hex(random() * 2 ** 32)).join('');
   const variant = '89ab'[Math.floor(random() * 4)] as string;

@@ -12,7 +12,7 @@ export type { Fetch, FetchInput } from './sender.ts';
 
 export interface FetchOptions extends AnyFetchOptions, ConnectionOptions {}
 
-/** With the `fetch` of undici, which has its own types. */
+/** Options with the `fetch` of undici, whose types differ from those of the global `fetch`. */
 export interface UndiciFetchOptions extends Omit<FetchOptions, 'fetch'> {
   readonly fetch: typeof undiciFetch;
 }

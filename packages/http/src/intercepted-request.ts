@@ -40,16 +40,16 @@ export interface InterceptorSettings {
   readonly makeKey: KeyMaker | undefined;
   /** Whether a request to `origin` gets the `Holdfast` header. */
   readonly announces: (origin: string, ambient: AmbientContext | undefined) => boolean;
-  /** A status below 400 is a success, whatever the headers are. */
+  /** Whether a status below 400 is always a success, because the options have no rule about responses. */
   readonly trustsStatus: boolean;
-  /** For requests without an Idempotency-Key, and with one. */
+  /** The first is for requests without an Idempotency-Key, the second for requests with one. */
   readonly classifiers: readonly [(plan: Plan) => Classifier, (plan: Plan) => Classifier];
   readonly onWait: ((wait: Wait) => void) | undefined;
 }
 
 /**
- * One request and its attempts. It performs the steps of the policy's machine in undici's callbacks, as the promise driver does
- * with promises. The caller gets it as its controller for all attempts.
+ * One request and all its attempts. The policy's state machine (`Work`) decides each next step, and undici's callbacks
+ * perform it, without promises. undici's caller uses this object as the controller of the request.
  */
 export class InterceptedRequest extends Alarm implements Driver, Dispatcher.DispatchController {
   declare readonly handler: Dispatcher.DispatchHandler;
@@ -59,23 +59,23 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   declare readonly plan: Plan;
   declare private readonly ambient: AmbientContext | undefined;
   declare private readonly origin: string;
-  /** The machine. It is made when the first attempt fails, or cannot take the fast path. */
+  /** The state machine. It is created only when the first attempt fails, or if the fast path cannot be used. */
   declare private machine: Work | undefined;
-  /** The attempt that was started on the fast path. */
+  /** The first attempt, if it was started without the state machine. */
   declare private first: GuardedAttempt | undefined;
   declare private header: HoldfastHeader | undefined;
   declare private key: string | undefined;
-  /** The latest attempt, and the one before it, whose hedge it may be. */
   declare private latest: AttemptHandler | undefined;
+  /** The attempt before `latest`. Both run in parallel if `latest` is a hedge. */
   declare private hedgeTwin: AttemptHandler | undefined;
-  /** The attempt whose response the caller gets. */
+  /** The attempt whose response the caller gets. From then on nothing can be retried. */
   declare private committed: AttemptHandler | undefined;
   declare private hasStarted: boolean;
   declare private abortListener: AbortListener | undefined;
   declare private isListening: boolean;
   declare private isOver: boolean;
   declare private cancelReason: Error | null;
-  /** The caller has paused before a response has come. */
+  /** The caller has called `pause` before a response has come. */
   declare private isPaused: boolean;
 
   constructor(
@@ -125,7 +125,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     }
   }
 
-  /** The fast path, when no guard refuses: the machine is made only when the first attempt fails. False: it was not taken. */
+  /** Starts the first attempt without the state machine. Returns false if it cannot, as when the breaker is open. */
   private beginFast(): boolean {
     const { plan } = this;
     const target = plan.fastPath && plan.targetOf?.({ target: this.origin }, 0);
@@ -182,7 +182,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   perform(step: Step): void {
     const work = this.work;
     if (step === SEND) this.send(work.current as GuardedAttempt);
-    // The attempt may have failed synchronously, or the caller may have cancelled meanwhile.
+    // `send` may have ended the request already: the attempt failed synchronously, or the caller cancelled it.
     if (this.isOver || step === DONE) return;
     if (step === STOP) {
       this.end();
@@ -198,14 +198,14 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     this.perform(step);
   }
 
-  /** Called when an attempt has a connection. The caller's handler is called for the first one. */
+  /** Called when an attempt has got a connection. Tells the caller's handler once, for the first attempt. */
   started(context: unknown): void {
     if (this.hasStarted) return;
     this.hasStarted = true;
     this.handler.onRequestStart?.(this, context);
   }
 
-  /** The end of the fast path: a good response to the first attempt. True: the caller gets it. */
+  /** Accepts a good response to the first attempt without the state machine. Returns true if the caller gets it. */
   tryAcceptFast(attemptHandler: AttemptHandler, status: number): boolean {
     const { plan, first } = this;
     if (!first || this.machine || status >= 400 || plan.judgesValues >= 2 || !this.settings.trustsStatus)
@@ -216,7 +216,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     return true;
   }
 
-  /** The head of a response has come. True: the caller gets it. */
+  /** Called when status and headers of a response have come. Returns true if the caller gets this response. */
   responded(attemptHandler: AttemptHandler, head: ResponseHead): boolean {
     const step = this.settled(attemptHandler, { ok: true, value: head });
     if (step === undefined) return false;
@@ -242,7 +242,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     this.cancel(reason);
   }
 
-  /** Not in `abort`, because other interceptors replace that method. */
+  /** Cancels the request. It is not part of `abort`, because other interceptors replace that method. */
   private cancel(reason: Error): void {
     if (this.cancelReason) return;
     this.cancelReason = reason ?? new DOMException('The request was aborted.', 'AbortError');
@@ -287,7 +287,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   private send(attempt: GuardedAttempt): void {
     const before = this.latest;
     const attemptHandler = new AttemptHandler(this, attempt);
-    // The response that was held is not needed: an attempt follows.
+    // A new attempt is sent, so a held response is no longer needed.
     if (before) this.discardSettled();
     if (this.isListening) this.unlisten();
     this.hedgeTwin = before;
@@ -303,7 +303,9 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     }
   }
 
-  /** The step after an attempt; undefined when the work no longer waits for it. */
+  /**
+   * Returns the next step after an attempt has ended; undefined if the state machine no longer waits for this attempt.
+   */
   private settled(attemptHandler: AttemptHandler, outcome: Outcome): Step | undefined {
     attemptHandler.isInFlight = false;
     const step = stepAfter(this.work, this, attemptHandler.attempt, outcome);
@@ -311,7 +313,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     return step;
   }
 
-  /** Aborts the attempts that the machine has abandoned. */
+  /** Aborts attempts that the state machine gave up, after a timeout for example. */
   private abortAbandoned(): void {
     if (this.latest?.attempt.abandoned) this.latest.abort();
     if (this.hedgeTwin?.attempt.abandoned) this.hedgeTwin.abort();
@@ -326,7 +328,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     if (machine?.stop) recordEnding(machine.result, { story: machine.story, serial: machine.serial });
   }
 
-  /** The work has stopped: the caller gets the response that is held, or an error. */
+  /** No further attempt is sent: passes the held response or an error on to the caller. */
   private end(): void {
     const work = this.work;
     this.finish();
@@ -350,13 +352,13 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     if (this.isListening) this.unlisten();
   }
 
-  /** The caller has got everything: the signal of the ambient context is no longer followed. */
+  /** Called when the caller has got the whole response: stops listening to the ambient context's signal. */
   bodyEnded(): void {
     const signal = this.ambient?.signal;
     if (signal && this.abortListener) offAbort(signal, this.abortListener);
   }
 
-  /** The body broke off after the caller got the head of the response: it cannot be retried. */
+  /** Called when the body failed after the caller had got status and headers: a retry is no longer possible. */
   private bodyFailed(error: Error): void {
     this.bodyEnded();
     const { plan, startedAt, story, serial } = this.work;
@@ -369,7 +371,6 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     this.handler.onResponseError?.(this, error);
   }
 
-  /** Discards held responses that the caller does not get. */
   private discardSettled(): void {
     for (const attemptHandler of [this.latest, this.hedgeTwin]) {
       if (attemptHandler && attemptHandler !== this.committed && !attemptHandler.isInFlight)
@@ -377,7 +378,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     }
   }
 
-  /** Follows the caller's signal while no attempt is in flight: undici does that only during an attempt. */
+  /** Listens to the caller's signal while no attempt is in flight. During an attempt undici listens to it. */
   private listen(): void {
     const { signal } = this.request as { signal?: AbortSignal };
     if (typeof signal?.addEventListener !== 'function') return;

@@ -15,11 +15,17 @@ import { withReusableHeaders } from './outgoing-request.ts';
 import { isUndici7Handler, overHttp1, wrapHandler } from './undici7-handler.ts';
 
 export interface InterceptorOptions extends ClassifyOptions<ResponseHead> {
-  /** Where the `Idempotency-Key` of requests that are not safe to repeat comes from; `off` by default. */
+  /**
+   * Where the `Idempotency-Key` of requests such as POST comes from, which are not safe to repeat without one; `off` by
+   * default.
+   */
   readonly idempotency?: Idempotency | undefined;
-  /** Which origins get the `Holdfast` header. By default all, but only for requests inside an ambient context. */
+  /**
+   * Which origins get the `Holdfast` request header. The default is all origins, but only for requests that are sent
+   * while an event or a request is being handled (inside an ambient context).
+   */
   readonly announce?: Announce | undefined;
-  /** Called before each backoff. */
+  /** Called before each wait for a retry. */
   readonly onWait?: ((wait: Wait) => void) | undefined;
 }
 
@@ -32,8 +38,8 @@ const fields = {
 };
 
 /**
- * Retries every request of a dispatcher: `agent.compose(retryInterceptor(policy))`. It drives the policy's machine in the
- * callbacks of undici, so that a success needs no promise, no signal and no copy.
+ * Makes an interceptor that retries the requests of a dispatcher: `agent.compose(retryInterceptor(policy))`. The
+ * policy's state machine runs inside undici's callbacks, so a success needs no promise, no AbortSignal and no copy.
  */
 export function retryInterceptor(
   given: Runner | PolicySpec = {},
@@ -67,13 +73,19 @@ export function retryInterceptor(
     };
 }
 
-/** By default only inside an ambient context, to pass on what is inherited: below other clients the header is noise. */
+/**
+ * Decides which requests get the `Holdfast` header. By default only requests inside an ambient context get it: they
+ * pass on its patience and priority. Other requests have nothing to pass on.
+ */
 function announceRule(announce: Announce | undefined): InterceptorSettings['announces'] {
   if (announce === undefined) return (_origin, ambient) => ambient !== undefined;
   return announceFilter(announce, undefined);
 }
 
-/** undici cannot pass on the value of a fallback or a cache, and with `mode: observe` no machine drives the request. */
+/**
+ * Throws for policies that an interceptor cannot run. It cannot return the value of a fallback or a cache as a
+ * response, and with `mode: observe` the policy does not control the request.
+ */
 function assertNoLayers({ plan }: Runner): void {
   if (plan.layers.length === 0) return;
   throw new OptionsError(

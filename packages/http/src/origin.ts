@@ -1,12 +1,12 @@
-/** Origins by the start of the URL, so that a URL is parsed once for each. */
+/** A cache of origins. The key is the start of the URL, up to its path, so that each start is parsed once. */
 const origins = new Map<string, string>();
 const originsMax = 1000;
-/** The latest lookup: most callers have one origin, and a comparison is cheaper than hashing a new string. */
+/** The latest lookup. Most callers use one origin, and comparing strings is cheaper than hashing a new string. */
 let lastUrl = '\0';
 let lastStart = '\0';
 let lastOrigin = '';
 
-/** The origin of an absolute http or https URL; undefined for all others. */
+/** Returns the origin of an absolute http or https URL; undefined for all other URLs. */
 export function originOf(url: string): string | undefined {
   if (url === lastUrl) return lastOrigin;
   const end = url.indexOf('/', 8);
@@ -21,7 +21,7 @@ export function originOf(url: string): string | undefined {
   }
   if (!/^https?:/i.test(url) || !URL.canParse(url)) return undefined;
   const { origin } = new URL(url);
-  // Cached only where the start ends with host and port: then all URLs with this start have the same origin.
+  // The start is cached only if it is scheme, host and port: then all URLs with this start have the same origin.
   if (/^https?:\/\/[\w.:-]+$/i.test(start)) {
     if (origins.size >= originsMax) origins.clear();
     origins.set(start, origin);

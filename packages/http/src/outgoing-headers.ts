@@ -1,4 +1,4 @@
-/** Headers as `fetch` and undici take them. */
+/** All forms of headers that `fetch` and undici accept. */
 export type OutgoingHeaders =
   | Iterable<readonly [string, string | readonly string[] | undefined]>
   | readonly string[]
@@ -6,14 +6,17 @@ export type OutgoingHeaders =
   | null
   | undefined;
 
-/** The pairs of an iterator, which can be read once; undefined for all other kinds of headers. */
+/**
+ * Reads an iterator, which can be read only once, into a list of pairs. Returns undefined for all other forms of
+ * headers.
+ */
 export function pairsOf(headers: OutgoingHeaders): [string, string][] | undefined {
   if (typeof (headers as Partial<Iterator<unknown>> | null | undefined)?.next !== 'function')
     return undefined;
   return [...(headers as Iterable<[string, string]>)];
 }
 
-/** The value of a header, whatever the case of its name. */
+/** Returns the value of a header. `name` is in lower case; the headers' names may be in any case. */
 export function headerIn(headers: OutgoingHeaders, name: string): string | undefined {
   if (!headers) return undefined;
   if (isFlat(headers)) {
@@ -37,7 +40,7 @@ export function headerIn(headers: OutgoingHeaders, name: string): string | undef
   return undefined;
 }
 
-/** A copy of `headers` with `more`, in a shape that `fetch` and undici take. */
+/** Returns a copy of `headers` to which `more` is added, in a form that `fetch` or undici accepts. */
 export function withHeaders(
   headers: OutgoingHeaders,
   more: Readonly<Record<string, string>>,
@@ -54,7 +57,10 @@ export function isPairs(headers: ReturnType<typeof withHeaders>): headers is [st
   return Array.isArray(headers) && Array.isArray(headers[0]);
 }
 
-/** A list of names and values in turn, as undici takes it; `fetch` takes pairs. */
+/**
+ * Whether the headers are one flat list, `[name, value, name, value]`, which undici accepts. `fetch` accepts a list of
+ * pairs.
+ */
 function isFlat(headers: NonNullable<OutgoingHeaders>): headers is readonly string[] {
   return Array.isArray(headers) && !Array.isArray(headers[0]);
 }

@@ -9,23 +9,23 @@ import { type RequestTraits, requestTraits } from './request-traits.ts';
 
 type Request = Dispatcher.DispatchOptions;
 
-/** The request with headers that can be read for each attempt: an iterator can be read once. */
+/** Returns the request with headers that every attempt can read. An iterator of headers could be read only once. */
 export function withReusableHeaders(request: Request): Request {
   const pairs = pairsOf(request.headers as OutgoingHeaders);
   return pairs ? { ...request, headers: pairs.flat() } : request;
 }
 
-/** The Idempotency-Key among the caller's headers. */
+/** Returns the Idempotency-Key that the caller has set in the headers. */
 export function callerKeyOf({ headers }: Request): string | undefined {
   return headerIn(headers as OutgoingHeaders, 'idempotency-key');
 }
 
-/** `key` is the one that was made for the request; a key of the caller's comes first. */
+/** `key` is the key that this client made. A key in the caller's headers is used instead of it. */
 export function traitsOf(request: Request, key: string | undefined): RequestTraits {
   return requestTraits(request.method, request.body, callerKeyOf(request) ?? key);
 }
 
-/** The `Holdfast` header to send; undefined where the caller has written one. */
+/** Returns the `Holdfast` header to send; undefined if the caller has already set one. */
 export function headerFor(
   request: Request,
   plan: Plan,
@@ -37,7 +37,7 @@ export function headerFor(
   return holdfastHeaderOf(plan, isIdempotent && isReplayable, ambient, undefined);
 }
 
-/** The request of one attempt; the caller's own object where there is nothing to add. */
+/** Returns the request of one attempt. It is the caller's own object if there is nothing to add. */
 export function attemptRequest(
   request: Request,
   key: string | undefined,
@@ -50,7 +50,7 @@ export function attemptRequest(
   if (key !== undefined) more['idempotency-key'] = key;
   if (header) more.holdfast = writeHoldfastHeader(header, attempt, patienceEndsAt - startedAt);
   const headers = withHeaders(request.headers as OutgoingHeaders, more);
-  // `fetch` takes pairs, undici a flat list.
+  // undici does not accept pairs of name and value, only a flat list.
   const made = { ...request, headers: isPairs(headers) ? headers.flat() : headers };
   if (hasBodyFactory) made.body = madeBy(request.body as unknown as () => Request['body']) ?? null;
   return made as Request;

@@ -1,13 +1,13 @@
 import { isReplayable } from './body.ts';
 import { isRepeatable } from './idempotency-key.ts';
 
-/** What decides whether a request may be sent more than once. */
+/** The properties that decide whether a request may be sent more than once. */
 export interface RequestTraits {
-  /** It has an Idempotency-Key, the caller's or one that was made for it. */
+  /** The request has an Idempotency-Key, from the caller or from this client. */
   readonly isKeyed: boolean;
-  /** Its method or its key allows it to be repeated. */
+  /** Processing the request twice is harmless, because of its method or its Idempotency-Key. */
   readonly isIdempotent: boolean;
-  /** Its body can be sent again, or is made by a function for each attempt. */
+  /** The body can be sent more than once, or a function makes a new body for each attempt. */
   readonly isReplayable: boolean;
 }
 

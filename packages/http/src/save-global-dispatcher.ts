@@ -1,6 +1,7 @@
 /**
- * When undici is first loaded, it replaces the dispatcher of the global `fetch`, which may be a proxy. This module is imported
- * before undici and saves that dispatcher; `global-dispatcher.ts` is imported after it, and restores it.
+ * Saves the dispatcher of the global `fetch`, which may be a proxy. undici replaces it when undici is loaded for the
+ * first time, so this module is imported before undici. `global-dispatcher.ts` is imported after undici and restores
+ * the saved dispatcher.
  */
 const legacy: unique symbol = Symbol.for('undici.globalDispatcher.1') as never;
 

@@ -3,11 +3,12 @@ import type { Context } from 'holdfast';
 export type FetchInput = Parameters<typeof globalThis.fetch>[0];
 export type Fetch = (input: FetchInput, init?: RequestInit) => Promise<Response>;
 
-/** How one attempt is sent. */
+/** Sends single attempts, over connections that `close` closes. */
 export interface Sender {
   /**
-   * Resolves with what `arrived` gives, which gets the response as soon as its head has come. The signal `caller` aborts the
-   * body as well; the attempt's own signal must not. `isFresh`: use a new connection.
+   * Sends one attempt. When status and headers of the response have come, it calls `arrived`, and resolves with its
+   * result. If the signal `caller` aborts later, it also aborts the body; the attempt's own signal must not do that.
+   * `isFresh`: use a new connection.
    */
   send(
     input: FetchInput,

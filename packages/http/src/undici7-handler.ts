@@ -1,17 +1,17 @@
 import './save-global-dispatcher.ts';
 import { type Dispatcher, Dispatcher1Wrapper } from 'undici';
 
-/** Whether the handler has the interface of undici 7 and before, which the `fetch` of Node uses. */
+/** Whether the handler has the old interface, of undici 7 and earlier. The built-in `fetch` of Node uses it. */
 export function isUndici7Handler(handler: Dispatcher.DispatchHandler): boolean {
   return typeof handler.onRequestStart !== 'function';
 }
 
-/** Adapts a handler to undici 8; one that has its interface is returned as it is. */
+/** Adapts a handler to the interface of undici 8. A handler that already has this interface is returned unchanged. */
 export const { wrapHandler } = Dispatcher1Wrapper as unknown as {
   wrapHandler(handler: object): Dispatcher.DispatchHandler;
 };
 
-/** Handlers of undici 7 cannot handle HTTP/2. */
+/** Returns the request without HTTP/2, which handlers of undici 7 do not support. */
 export function overHttp1(request: Dispatcher.DispatchOptions): Dispatcher.DispatchOptions {
   return { ...request, allowH2: false } as Dispatcher.DispatchOptions;
 }

@@ -2,9 +2,10 @@ import { type Clock, Timer } from 'holdfast';
 import { drainMax, drainMs, ReadAhead, readAheadMax } from './read-ahead.ts';
 
 /**
- * A response that will be retried. Until the next attempt begins the caller may still get it (a breaker can open meanwhile),
- * so up to 256 KiB are read ahead, and stay readable. When the next attempt begins, the rest of a response of at most 64 KiB
- * is drained; the connection of a longer one is closed.
+ * The failed response of an attempt that will be retried. Until the next attempt begins, the caller may still get this
+ * response (a breaker may open during the wait), so up to 256 KiB of it are read and kept. When the next attempt
+ * begins, the rest of a response of at most 64 KiB is read and discarded; the connection of a longer response is
+ * closed.
  */
 export class UnreadResponse {
   readonly #response: Response;
@@ -19,7 +20,10 @@ export class UnreadResponse {
     this.#drainTimer = new Timer(clock, () => this.#cancel());
   }
 
-  /** Reads a response of at most `bytesMax`, which frees its connection. */
+  /**
+   * Reads a copy of the response, unless its content-length is above `bytesMax`. Reading it to its end frees its
+   * connection.
+   */
   readAhead(bytesMax = readAheadMax): void {
     const { body, bodyUsed } = this.#response;
     if (!body || bodyUsed || this.#copy || this.#contentLength > bytesMax) return;
@@ -28,12 +32,12 @@ export class UnreadResponse {
     void this.#drain().finally(() => this.#drainTimer.clear());
   }
 
-  /** The caller gets this response. */
+  /** Call it when the caller gets this response. */
   release(): void {
     this.#ahead.release();
   }
 
-  /** The next attempt has begun: the caller will not get this response. */
+  /** Call it when the next attempt has begun, so that the caller will not get this response. */
   discard(): void {
     this.readAhead(drainMax);
     this.#ahead.release();
@@ -55,17 +59,18 @@ export class UnreadResponse {
         this.#ahead.add(value?.byteLength ?? 0);
       }
     } catch {
-      // A broken connection does not have to be freed.
+      // Reading failed, so the connection is closed and does not have to be freed.
       this.#isDrained = true;
     }
     this.#isReading = false;
     if (this.#isDrained) return;
-    // The response is too long. If it was discarded, it is cancelled; otherwise only the copy is, and the caller can read on.
+    // The response is too long to read. A discarded response is cancelled. Otherwise only the copy is cancelled, and
+    // the caller can still read the response.
     if (this.#drainTimer.isSet) this.#cancel();
     else this.#copy?.cancel().catch(ignore);
   }
 
-  /** Cancels response and copy: one alone would keep the connection open for the other. */
+  /** Cancels both the response and its copy. If only one were cancelled, the other would keep the connection open. */
   #cancel(): void {
     this.#copy?.cancel().catch(ignore);
     this.#response.body?.cancel().catch(ignore);
