@@ -1,7 +1,10 @@
 import type { Token } from './event-row.ts';
 import type { AnySettlement } from './settlement-batch.ts';
 
-/** Acknowledgements of one lease with the same marks: a few statements make all of them. */
+/**
+ * Acknowledgements of one lease that write the same idempotency marks, so that a few SQL statements can settle all of
+ * them.
+ */
 export interface AckGroup {
   readonly leaseId: number;
   readonly topic: string;
@@ -12,7 +15,10 @@ export interface AckGroup {
 
 const noMarks: readonly string[] = [];
 
-/** Acknowledgements without `commit` by lease and marks; `others` are the rest. If an event occurs twice, all are `others`. */
+/**
+ * Groups acknowledgements without a `commit` by lease and marks; `others` are the indexes of all other settlements. If
+ * one event occurs twice in a mixed batch, all settlements are `others`, so that they run in their order.
+ */
 export function sortOut(
   batch: readonly AnySettlement[],
   tokens: readonly (Token | undefined)[],

@@ -5,18 +5,18 @@ import type { Time } from './store-clock.ts';
 import { toStoredMs } from './stored-time.ts';
 import type { Topic, Topics } from './topics.ts';
 
-/** Appointments that one transaction makes due. */
+/** The number of events that one transaction makes due, so that it stays short. */
 const madeDueTogether = 1000;
 
-/** SQL for the time of the first appointment of a topic. */
+/** Returns SQL for the earliest time of day at which an event of the topic is due. */
 export function firstAppointment(topicId: string): string {
   return `(
     SELECT wall_due_at FROM holdfast_appointment WHERE topic = ${topicId} ORDER BY wall_due_at LIMIT 1)`;
 }
 
 /**
- * Events that were published with a time of day. They are never due by the store's clock; when the wall clock reaches their time,
- * they are made due.
+ * An appointment is an event that was published with a time of day. The store's own clock never makes it due: `catchUp`
+ * does, when the wall clock reaches that time.
  */
 export class Appointments {
   readonly #topics: Topics;
@@ -40,14 +40,15 @@ export class Appointments {
       LEFT JOIN holdfast_event event ON event.seq = appointment.seq
       WHERE wall_due_at <= ? ORDER BY wall_due_at LIMIT ? + 0`);
     this.#remove = store.prepare('DELETE FROM holdfast_appointment WHERE seq = ?');
-    // Only an event in the ready queue has a row here: a follower and one under quarantine have none.
+    // No row matches if the event is not in the ready queue: it waits for an earlier event of its key, or is under
+    // quarantine.
     this.#moveUp = store.prepare(`
       UPDATE holdfast_ready SET due_at = ?1 WHERE topic = ?2 AND due_at = ?3 AND seq = ?4
         AND queue = (SELECT ${queueOf} FROM holdfast_event event WHERE seq = ?4)`);
     this.#makeDue = store.prepare('UPDATE holdfast_event SET due_at = ? WHERE seq = ?');
   }
 
-  /** By the wall clock. Infinity: the topic has none. */
+  /** Returns the earliest appointment of the topic as wall time, or Infinity if the topic has none. */
   firstOf({ id }: Topic): number {
     return Number(this.#first.get(id)?.first_at ?? Infinity);
   }
@@ -61,7 +62,10 @@ export class Appointments {
     return this.#anyDue.get(wall) !== undefined;
   }
 
-  /** Within a transaction: makes at most `madeDueTogether` events due, the longest overdue first. */
+  /**
+   * Makes at most `madeDueTogether` events due whose time of day has come, the longest overdue first. Call it within a
+   * transaction.
+   */
   catchUp({ now, wall }: Time): void {
     for (const row of this.#due.all(wall, madeDueTogether)) {
       const [seq, topic] = [Number(row.seq), Number(row.topic)];
@@ -70,7 +74,10 @@ export class Appointments {
     }
   }
 
-  /** Within a transaction: an event that is due at `dueAt`, or at an appointment, is due at `newDueAt` instead. */
+  /**
+   * Changes the due time of an event from `dueAt` to `newDueAt`, and removes its appointment. Call it within a
+   * transaction.
+   */
   makeDue(topicId: number, seq: number, dueAt: number, newDueAt: number): void {
     this.#moveUp.run(newDueAt, topicId, dueAt, seq);
     this.#makeDue.run(newDueAt, seq);

@@ -10,7 +10,7 @@ import type { Settlements } from './settlements.ts';
 import type { Store } from './store.ts';
 import type { Topics } from './topics.ts';
 
-/** The most settlements of one transaction. */
+/** The largest number of settlements in one transaction. */
 const settledTogether = 1000;
 
 export interface BrokerParts {
@@ -27,7 +27,7 @@ export interface BrokerParts {
 export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
   const { store, limits, topics, board, bells, leases, settlements, inspection } = parts;
   const publisher = new Publisher(store.database, store.newId, store.sequence);
-  /** By connection; callers may publish on connections of their own. */
+  /** One publisher for each connection, because `publishWithin` accepts connections that the caller opened. */
   const publishers = new WeakMap<DatabaseSync, Publisher>([[store.database, publisher]]);
 
   return {
@@ -58,7 +58,7 @@ export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
       const own = publishers.get(tx) ?? new Publisher(tx, store.newId);
       publishers.set(tx, own);
       const published = own.publish(name, events, store.time());
-      // Commits of another connection are noticed like those of another process.
+      // The doorbell notices commits of another connection by polling, like commits of another process.
       if (tx === store.database) bells.ringAfterCommit(name);
       return published;
     },

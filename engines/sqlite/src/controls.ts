@@ -11,10 +11,10 @@ import { isHead, queueOf } from './ready-queue.ts';
 import type { Store } from './store.ts';
 import { toStoredMs } from './stored-time.ts';
 
-/** The controls of one topic, as a lease needs them. */
+/** The pauses and quarantines of one topic, in the form that a lease needs. */
 export interface TopicControls {
   readonly isPaused: boolean;
-  /** The id of the quarantine that holds an event with this tenant and key. */
+  /** Returns the id of the quarantine that holds an event with this tenant and key. */
   holder(tenant: string | null, key: string | null): string | undefined;
   readonly tenants: ReadonlyMap<string, string>;
   readonly keys: ReadonlyMap<string, string>;
@@ -22,14 +22,14 @@ export interface TopicControls {
 
 export interface ControlsState {
   readonly version: number;
-  /** A control has ended, or events of a lifted quarantine are to be put back. */
+  /** True if a control has expired, or if events of a lifted quarantine are not yet back in the ready queue. */
   readonly needsCatchUp: boolean;
 }
 
-/** Events that one transaction puts back after a quarantine. */
+/** The number of events that one transaction puts back into the ready queue after a quarantine. */
 const releasedTogether = 1000;
 
-/** Stores controls, and gives those of a topic. */
+/** Stores controls: pauses and quarantines that an operator has set. It also returns those of one topic. */
 export class ControlBoard implements Controls {
   readonly #store: Store;
   readonly #bells: Doorbells;
@@ -43,7 +43,7 @@ export class ControlBoard implements Controls {
   readonly #unheld;
   readonly #setReleasing;
   readonly #orphan;
-  /** Cached for the version at which they were read. */
+  /** The controls, cached with the version at which they were read. */
   #known:
     | { version: number; controls: ActiveControl[]; topicControls: Map<string, TopicControls> }
     | undefined;
@@ -108,7 +108,10 @@ export class ControlBoard implements Controls {
     return { version: Number(controls_version), needsCatchUp: hasEnded || is_releasing === 1 };
   }
 
-  /** Within a transaction: ends controls whose time is over, and puts back at most `releasedTogether` of their events. */
+  /**
+   * Removes expired controls, and puts at most `releasedTogether` events of ended quarantines back into the ready
+   * queue. Call it within a transaction.
+   */
   catchUp(now: number): void {
     this.#endOverdue(now);
     const orphan = this.#orphan.get()?.control as string | undefined;
@@ -120,7 +123,7 @@ export class ControlBoard implements Controls {
     this.#unheld.run(orphan, releasedTogether);
   }
 
-  /** The controls of a topic at that version. */
+  /** Returns the pauses and quarantines of a topic. Pass `version` if the caller has just read it. */
   controlsFor(topic: string, version: number = this.state(0).version): TopicControls {
     const { controls, topicControls } = this.#read(version);
     const found = topicControls.get(topic) ?? topicControlsOf(controls, topic);
@@ -175,7 +178,7 @@ function topicControlsOf(controls: readonly ActiveControl[], topic: string): Top
   };
 }
 
-/** `until` is stored in store time and shown in wall time. */
+/** Converts `until` from store time, in which it is stored, to wall time, which callers see. */
 function shown(control: ActiveControl, aheadMs: number): ActiveControl {
   return control.until === undefined ? control : { ...control, until: toStoredMs(control.until + aheadMs) };
 }

@@ -1,15 +1,17 @@
 import { Timer } from 'holdfast';
 import type { Store } from './store.ts';
 
-/** How often to check whether another process has written to the file. A check takes about three microseconds. */
+/**
+ * How often this process checks whether another process has written to the file. A check takes about 3 microseconds.
+ */
 const lookMs = 10;
 
-/** Calls listeners when an event of their topic may be due. Without listeners no timer runs. */
+/** Calls listeners when an event of their topic may be due. The timer runs only while there are listeners. */
 export class Doorbells {
   readonly #store: Store;
   readonly #bells = new Map<string, Set<() => void>>();
   readonly #dataVersion;
-  /** Topics to ring for after the commit of the current transaction. */
+  /** Topics whose listeners are called after the commit of the current transaction. */
   readonly #due = new Set<string>();
   readonly #timer: Timer;
   #seen = 0;
@@ -17,7 +19,8 @@ export class Doorbells {
   constructor(store: Store) {
     this.#store = store;
     this.#timer = new Timer(store.clock, () => this.#look());
-    // `data_version` changes with commits of other connections only: our own ring by themselves.
+    // `data_version` changes only with commits of other connections. For commits of this connection `ringAfterCommit`
+    // calls the listeners.
     this.#dataVersion = store.prepare('PRAGMA data_version');
     store.onRollback(() => this.#due.clear());
   }
@@ -61,7 +64,8 @@ export class Doorbells {
   }
 
   #ringTopic(topic: string): void {
-    // In a microtask: a listener may call the broker, and must find the event that rang it.
+    // A listener may call the broker and must then find the new event, so it is called in a microtask, after this
+    // commit has finished.
     for (const ring of this.#bells.get(topic) ?? []) queueMicrotask(ring);
   }
 

@@ -11,8 +11,9 @@ import type {
 import type { Time } from './store-clock.ts';
 
 /**
- * An event as a lease reads it, by position, with only the columns that most events need: reading them is a good part of the cost
- * of a lease. `tried` is 0 for an event without attempts, snoozes and deaths.
+ * The columns that a lease reads of an event, in the order of `EventRow`. Only columns that most events need are here,
+ * because reading columns is a large part of the cost of a lease. `tried` is 0 if the event has no attempts, snoozes or
+ * deaths.
  */
 export const eventColumns = `event.seq, event.id, event.payload, event.type, event.key, event.tenant, event.rest,
   event.first_seen_at, event.due_at, event.attempts + event.snoozes + event.deaths AS tried`;
@@ -30,10 +31,13 @@ export type EventRow = [
   tried: number,
 ];
 
-/** Positions in an `EventRow`. */
+/** The positions of columns in an `EventRow`. */
 export const at = { seq: 0, payload: 2, key: 4, tenant: 5, rest: 6, dueAt: 8, tried: 9 } as const;
 
-/** The attempts of an event, by position, after the columns of an `EventRow` or after its sequence. */
+/**
+ * The columns with the attempts of an event, in the order of `TrialRow`. A statement selects them after `eventColumns`,
+ * or after the sequence number alone.
+ */
 export const trialColumns = `event.order_key, event.attempts, event.snoozes, event.deaths, event.next_delay_ms,
   event.last_error, event.story`;
 
@@ -50,19 +54,19 @@ export type TrialRow = [
 const eventWidth = 10;
 const trialWidth = 7;
 
-/** The trial columns of a row that was read with them. */
+/** Returns the trial columns of a row, or `undefined` if the row was read without them. */
 export function trialsIn(row: EventRow): TrialRow | undefined {
   const values: unknown[] = row;
   return values.length === eventWidth + trialWidth ? (values.slice(eventWidth) as TrialRow) : undefined;
 }
 
-/** Fields that few events have. */
+/** Fields that few events have. They are stored together as JSON in the column `rest`. */
 interface Rest {
   readonly headers?: Headers;
   readonly correlationId?: string;
   readonly idempotencyKey?: string;
   readonly originTopic?: string;
-  /** By the store's clock. */
+  /** Epoch ms by the store's clock, not by the wall clock. */
   readonly expiresAt?: number;
   readonly replay?: string;
 }
@@ -95,7 +99,6 @@ export function restOf(event: NewEvent, now: number): string | null {
   return JSON.stringify(rest);
 }
 
-/** A token is the lease id and the sequence of the event. */
 function toToken(leaseId: number, seq: number): string {
   return `${leaseId}.${seq}`;
 }
@@ -105,7 +108,7 @@ export interface Token {
   readonly seq: number;
 }
 
-/** `undefined`: not a token of this engine. */
+/** Returns `undefined` if this engine cannot have made the token. */
 export function fromToken(token: string): Token | undefined {
   const dot = token.indexOf('.');
   if (dot < 0) return undefined;
@@ -114,7 +117,9 @@ export function fromToken(token: string): Token | undefined {
   return Number.isSafeInteger(leaseId) && Number.isSafeInteger(seq) ? { leaseId, seq } : undefined;
 }
 
-/** True for an event that was tried, or rerouted with its attempts in another topic. */
+/**
+ * True if the event was tried before, or was rerouted: a rerouted event has the story of its attempts in another topic.
+ */
 export function mayHaveTrials(row: EventRow): boolean {
   const rest = row[at.rest];
   return row[at.tried] > 0 || rest?.includes('"originTopic":') === true;
@@ -158,7 +163,10 @@ export function toDelivery(
   };
 }
 
-/** The same from a row with column names, outside of the hot path. `aheadMs`: how far wall time is ahead of store time. */
+/**
+ * Like `toDelivery`, for rows with column names and without lease fields. `aheadMs` is how far wall time is ahead of
+ * store time.
+ */
 export function toEnvelope(row: Row, topic: string, aheadMs: number): Envelope {
   const id = String(row.id);
   const rest: Rest = row.rest === null ? nothing : JSON.parse(String(row.rest));
@@ -196,7 +204,10 @@ function readTrials([, attempts, snoozes, deaths, nextDelayMs, lastError, story]
   };
 }
 
-/** In an outage many events have the same error: the latest one is cached, parsed and as text. */
+/**
+ * The error that was read or written last, parsed and as text. During an outage many events have the same error, so it
+ * is rarely parsed or written as JSON again.
+ */
 let latest: { readonly note: ErrorNote; readonly text: string } | undefined;
 
 function readError(text: string): ErrorNote {

@@ -4,7 +4,10 @@ import { queueOf } from './ready-queue.ts';
 import type { SettlementBatch, TouchedKeys } from './settlement-batch.ts';
 import type { Store } from './store.ts';
 
-/** Key order: at most one event of a key, its head, is in the ready queue. When the head is settled, the next one is promoted. */
+/**
+ * Keeps events of one key in order. Only the earliest stored event of a key (its head) may be in the ready queue; when
+ * the head is settled, the next event of the key is put there.
+ */
 export class KeyOrder {
   readonly #bells: Doorbells;
   readonly #promote: StatementSync;
@@ -13,8 +16,9 @@ export class KeyOrder {
 
   constructor(store: Store, bells: Doorbells) {
     this.#bells = bells;
-    // The next event of a freed key is its head now, unless it is leased or blocks the key. ?2 is [order_key, seq] of each freed
-    // event, and ?4 are the sequences of lease ?3, under which they were freed.
+    // Puts the next event of each freed key into the ready queue, unless that event is leased or blocks the key. ?2 is
+    // [order_key, seq] of each freed event. ?3 is the lease that settled them, and ?4 are the sequence numbers of all
+    // events of that lease.
     this.#promote = store.prepare(`
       INSERT OR IGNORE INTO holdfast_ready
       SELECT event.topic, ${queueOf}, event.due_at, event.seq
@@ -29,7 +33,10 @@ export class KeyOrder {
     this.#hold = store.prepare('UPDATE holdfast_event SET lease_id = ? WHERE seq = ?');
   }
 
-  /** At the end of a batch: leased followers are held before new heads are promoted. */
+  /**
+   * Restores key order after a batch of settlements. Later events of a key that are still leased are held back first,
+   * so that none of them is put into the ready queue.
+   */
   keepOrder(batch: SettlementBatch): void {
     for (const [leaseId, touched] of batch.requeued) this.#holdFollowers(leaseId, touched, batch);
     for (const [leaseId, touched] of batch.freed) this.promote(touched, leaseId, batch.lease(leaseId)!.seqs);
@@ -46,7 +53,10 @@ export class KeyOrder {
     if (Number(changes) > 0) this.#bells.ringAfterCommit(topic.name);
   }
 
-  /** A head is back in the ready queue: its followers that are still leased must not be leased again with it. */
+  /**
+   * Called for keys whose first event is back in the ready queue, or blocks its key. Later events of the key that are
+   * still leased get their `lease_id` set: they must not be leased a second time.
+   */
   #holdFollowers(leaseId: number, { topic, seqs }: TouchedKeys, batch: SettlementBatch): void {
     const { seqs: leased } = batch.lease(leaseId)!;
     if (leased.length === 0) return;

@@ -21,18 +21,18 @@ import { toStoredMs } from './stored-time.ts';
 import { type TopicSnapshot, topicSnapshots } from './topic-snapshot.ts';
 import type { Topic, Topics } from './topics.ts';
 
-/** The most events of one lease, so that a transaction stays short. */
+/** The largest number of events of one lease, so that a transaction stays short. */
 const leaseMax = 1000;
-/** Events that are read before their sizes are summed up. */
+/** The number of events that one statement reads before the sum of their sizes is checked. */
 const readTogether = 64;
-/** Expired leases that one transaction ends. */
+/** The number of expired leases that one transaction ends. */
 const endedTogether = 16;
-/** Events under quarantine that one lease takes out of the ready queue. */
+/** The number of events under quarantine that one lease call moves out of the ready queue. */
 const heldTogether = 1000;
 
 const untried: ReadonlyMap<number, TrialRow> = new Map();
 
-/** Gives, extends and ends leases. */
+/** Creates, extends and ends leases. */
 export function leases(
   store: Store,
   topics: Topics,
@@ -46,9 +46,10 @@ export function leases(
     CROSS JOIN holdfast_event event ON event.seq = ready.seq
     WHERE ready.topic = ? AND ready.queue = ? AND ready.due_at <= ? AND (ready.due_at, ready.seq) > (?, ?)
     ORDER BY ready.due_at, ready.seq LIMIT ? + 0`);
-  // First tries have no attempts to read, so fewer columns do.
+  // Events that were never tried have no attempts to read, so `readUntried` reads fewer columns.
   const [readUntried, readTried] = [dueOf(eventColumns), dueOf(`${eventColumns}, ${trialColumns}`)];
-  // The first follower that cannot run ends the run of its key: a later one must not overtake it.
+  // Reads the later events of a key. The first one that cannot run now has `ends_run` = 1: no event after it may be
+  // leased, because it would overtake that event.
   const followers = store.prepareRows(`
     SELECT ${eventColumns},
       event.lease_id IS NOT NULL OR event.blocking = 1 OR event.deaths > 0 OR event.due_at > ?5 AS ends_run
@@ -98,10 +99,15 @@ export function leases(
     'UPDATE holdfast_lease SET has_extended = 1, check_at = min(check_at, ?) WHERE id = ?',
   );
 
-  /** Topics whose last lease was full: the next one probably finds events, too. */
+  /**
+   * Topics whose last lease was full. The next lease probably finds events, too, so it does not first check whether
+   * there are any.
+   */
   const busy = new Set<string>();
 
-  /** Due events of one queue. Events under quarantine are moved to `holdfast_held` on the way. */
+  /**
+   * Reads the due events of one queue. Events under quarantine are moved to `holdfast_held` and left out of the result.
+   */
   function due(
     topic: Topic,
     topicControls: TopicControls,
@@ -130,7 +136,7 @@ export function leases(
     }
   }
 
-  /** Followers that may be leased together with their head. */
+  /** Returns the later events of the head's key that may be leased together with it. */
   function followersOf(
     head: EventRow,
     orderKey: string,
@@ -150,7 +156,7 @@ export function leases(
     return end < 0 ? rows : rows.slice(0, end);
   }
 
-  /** By sequence, for events that were tried before. */
+  /** Returns the attempts of events that were tried before, by sequence number. */
   function trialsOf(rows: readonly EventRow[]): ReadonlyMap<number, TrialRow> {
     const tried = rows.filter(mayHaveTrials);
     if (tried.length === 0) return untried;
@@ -167,7 +173,10 @@ export function leases(
     return found;
   }
 
-  /** Due first tries and retries. With `retriesShare` each gets its part of `limit` and what the other does not use. */
+  /**
+   * Reads due first tries and due retries. With `retriesShare` each kind gets its share of `limit`, and whatever the
+   * other kind does not use.
+   */
   function dueOfBoth(
     topic: Topic,
     topicControls: TopicControls,
@@ -176,7 +185,7 @@ export function leases(
     now: number,
   ) {
     const { retriesShare, bytesMax = Infinity } = request;
-    // A limit of 1 cannot be shared: the oldest event gets it.
+    // A limit of 1 cannot be shared, so the event that was due first gets it.
     if (retriesShare === undefined || limit === 1) {
       const first = due(topic, topicControls, firstTries, now, limit, bytesMax);
       return { first, again: due(topic, topicControls, retries, now, limit, bytesMax) };
@@ -200,7 +209,7 @@ export function leases(
     const retried = new Set(again);
     const heads = inOrder(first, again);
     const isRun = topic.ordering === 'key' && runMax > 1;
-    // A retry may no longer hold its key.
+    // The key whose order a retry keeps is among its trial columns: a retry may have given up its place in that order.
     const past = isRun ? trialsOf(heads) : untried;
     const chosen: EventRow[] = [];
     let hasFollowers = false;
@@ -222,7 +231,7 @@ export function leases(
         hasFollowers = true;
       }
     }
-    // Each queue is read from its front, so that one range is all there is to delete.
+    // The chosen events are the first ones of each queue, so one range delete removes them from it.
     for (const [which, last] of taken.entries()) {
       if (last) dequeue.run(topic.id, which, last[at.dueAt], last[at.seq]);
     }
@@ -266,7 +275,7 @@ export function leases(
     return { deliveries, suspects, nextDueInMs: next, controlsVersion: version };
   }
 
-  /** Within a transaction: events of expired leases become suspects. */
+  /** Ends some of the expired leases; their events become suspects. Call it within a transaction. */
   function endOverdue(now: number): void {
     for (const { id: leaseId, topic, ends_at, has_followers, seqs } of overdue.all(now, endedTogether)) {
       const all = JSON.stringify(decodeSeqs(String(seqs)));
@@ -280,7 +289,10 @@ export function leases(
     }
   }
 
-  /** Within a transaction: ends some of the leases, appointments and controls whose time has come. */
+  /**
+   * Handles some of the expired leases, the appointments that are due, and the expired pauses and quarantines. Call it
+   * within a transaction.
+   */
   function catchUp(time: Time): void {
     endOverdue(time.now);
     appointments.catchUp(time);
@@ -288,7 +300,10 @@ export function leases(
   }
 
   return {
-    /** Ends all leases, appointments and controls whose time has come: reads after it need not check them. */
+    /**
+     * Handles all expired leases, due appointments and expired controls. A read after this call need not check for
+     * them.
+     */
     async catchUp(): Promise<void> {
       const needsCatchUp = (now: number, wall: number) =>
         isOverdue.get(now) !== undefined || appointments.haveCome(wall) || board.state(now).needsCatchUp;
@@ -297,7 +312,7 @@ export function leases(
 
     async lease(name: string, request: LeaseRequest): Promise<Leased> {
       const { limit, suspects: wantsSuspect = false } = request;
-      // Most polls find nothing. A read takes no lock and wakes no other process.
+      // Most polls find no event. A read takes no write lock and does not wake other processes.
       if (!busy.has(name)) {
         const seen = store.look((now, wall) => snapshotOf(name, { now, wall }));
         const hasWork = wantsSuspect ? seen.suspects > 0 : seen.nextDueInMs === 0;
@@ -347,7 +362,10 @@ export function leases(
       });
     },
 
-    /** Within a transaction: `count` events of a lease are settled. */
+    /**
+     * Records that `count` events of a lease are settled, and deletes the lease after its last event. Call it within a
+     * transaction.
+     */
     settled(leaseId: number, count: number): void {
       if (endIfLast.run(leaseId, count).changes === 0) fewer.run(count, leaseId);
     },
@@ -356,12 +374,15 @@ export function leases(
 
 export type Leases = ReturnType<typeof leases>;
 
-/** Bytes, or the characters of a text. */
+/** The size of the payload: its bytes, or its characters if it is a text. */
 function sizeOf(row: EventRow): number {
   return row[at.payload].length;
 }
 
-/** Reads rows up to `bytesMax`, at least one. Rows are read `readTogether` at a time, which is faster than one by one. */
+/**
+ * Reads rows until the sum of their sizes reaches `bytesMax`, but at least one row. It reads `readTogether` rows at a
+ * time, which is faster than one by one.
+ */
 function inParts(
   limit: number,
   bytesMax: number,
@@ -380,7 +401,7 @@ function inParts(
   }
 }
 
-/** Oldest due first. */
+/** Merges first tries and retries in the order of their due times. */
 function inOrder(first: EventRow[], again: EventRow[]): EventRow[] {
   if (again.length === 0) return first;
   if (first.length === 0) return again;

@@ -17,10 +17,10 @@ import type { Store } from './store.ts';
 import { toStoredMs } from './stored-time.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** Expired keys that one claim removes when its scope is full. */
+/** The number of expired keys that a claim removes when its scope is full. */
 const clearedTogether = 100;
 
-/** Idempotency keys as rows. */
+/** Stores idempotency keys, one row for each key. */
 export class SqliteLedger implements Ledger<DatabaseSync> {
   readonly #store: Store;
   readonly #marks: Marks;
@@ -111,7 +111,7 @@ export class SqliteLedger implements Ledger<DatabaseSync> {
     return this.#store.look(() => this.#marks.have(marks));
   }
 
-  /** Within a transaction: removes at most `limit` expired keys. */
+  /** Removes at most `limit` expired keys. Call it within a transaction. */
   sweep(now: number, limit: number): number {
     const overdue = this.#overdue.all(now, limit);
     for (const { number } of overdue) this.#forget(Number(number));
@@ -178,7 +178,10 @@ export class SqliteLedger implements Ledger<DatabaseSync> {
     return row && Number(row.number);
   }
 
-  /** `holdfast_scope` has the number of keys, so that a claim need not count them. */
+  /**
+   * True if the scope has `liveMax` keys, even after expired keys were removed. `holdfast_scope` stores the number of
+   * keys of each scope, so that a claim need not count them.
+   */
   #isFull(scope: string, liveMax: number, now: number): boolean {
     const isFull = () => Number(this.#scope.get(scope)?.keys ?? 0) >= liveMax;
     return isFull() && (this.sweep(now, clearedTogether) === 0 || isFull());

@@ -2,18 +2,24 @@ import type { ProcessedMark } from '@holdfast/contracts';
 import type { Store } from './store.ts';
 import { toStoredMs } from './stored-time.ts';
 
-/** The first five digits of a time-ordered id change every three days: marks with the same digits are removed together. */
+/**
+ * Length of the id prefix that names a bucket. The first five digits of a time-ordered id change every three days, and
+ * marks with the same digits are removed together.
+ */
 const prefixLength = 5;
 const hourMs = 3_600_000;
 const seven = 0x37;
 const dash = 0x2d;
 
-/** Marks say that a handler is done with an event. They are unique, and removed a bucket at a time. */
+/**
+ * Stores marks. A mark records that a handler has processed an event, so that it is not processed twice. Marks of about
+ * three days form a bucket and are removed together.
+ */
 export class Marks {
   readonly #keepMs: number;
-  /** By name; cleared after a rollback, which may have undone their insert. */
+  /** The ids of handlers by name. Cleared after a rollback, which may have undone the insert of a handler. */
   readonly #handlers = new Map<string, number>();
-  /** By handler and prefix: when the bucket expires. */
+  /** The time at which each bucket expires, by handler and prefix. */
   readonly #buckets = new Map<string, number>();
   readonly #handler;
   readonly #addHandler;
@@ -59,7 +65,10 @@ export class Marks {
         SELECT handler, event_id FROM holdfast_odd_mark WHERE removed_at <= ? LIMIT ? + 0)`);
   }
 
-  /** One result for each mark; one statement if all are of one handler, as consumers ask. */
+  /**
+   * Returns for each mark whether it exists. One statement is enough if all marks are of one handler, which is how
+   * consumers ask.
+   */
   have(marks: readonly ProcessedMark[]): boolean[] {
     const [first] = marks;
     const isUniform = marks.every(
@@ -81,7 +90,7 @@ export class Marks {
     return find.get(id, eventId) !== undefined;
   }
 
-  /** Within a transaction. True if the mark is new. */
+  /** Writes a mark and returns true if it is new. Call it within a transaction. */
   write({ handler, eventId }: ProcessedMark, now: number): boolean {
     const id = this.#handlerId(handler);
     if (!isTimeOrdered(eventId)) {
@@ -91,7 +100,10 @@ export class Marks {
     return this.#put.run(id, eventId).changes === 1;
   }
 
-  /** The same for all of `seqs` under lease `leaseId`. False, and nothing written, if an id is not time-ordered. */
+  /**
+   * Writes marks for all events in `seqs` (JSON) that the lease `leaseId` still holds. Returns false and writes nothing
+   * if an id is not time-ordered.
+   */
   writeMany(
     handler: string,
     eventIds: readonly string[],
@@ -111,7 +123,7 @@ export class Marks {
     return true;
   }
 
-  /** Within a transaction: removes at most `limit` expired marks; returns how many. */
+  /** Removes at most `limit` expired marks and returns how many. Call it within a transaction. */
   sweep(now: number, limit: number): number {
     let swept = Number(this.#forgetOdd.run(now, limit).changes);
     while (swept < limit) {
@@ -125,7 +137,7 @@ export class Marks {
     return swept;
   }
 
-  /** After a rollback: the caches may have what is not in the file. */
+  /** Clears the caches. Call it after a rollback: they may contain rows that are no longer in the file. */
   forgetWritten(): void {
     this.#handlers.clear();
     this.#buckets.clear();
@@ -144,7 +156,10 @@ export class Marks {
     return Number(id);
   }
 
-  /** A bucket expires after its last mark. Its row is written about once an hour and not with every mark. */
+  /**
+   * Makes sure that the bucket is kept until its newest mark expires. Its row is written about once an hour and not
+   * with every mark.
+   */
   #keep(handler: number, prefix: string, now: number): void {
     const name = `${handler}/${prefix}`;
     const neededUntil = now + this.#keepMs;
@@ -155,7 +170,7 @@ export class Marks {
   }
 }
 
-/** True for a UUID of version 7; checks the characters that differ in other ids. */
+/** True for a UUID of version 7. Only the characters that distinguish it from other ids are checked. */
 function isTimeOrdered(id: string): boolean {
   return (
     id.length === 36 && id.charCodeAt(14) === seven && id.charCodeAt(8) === dash && id.charCodeAt(13) === dash

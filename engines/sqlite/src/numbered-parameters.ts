@@ -1,8 +1,8 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 
 /**
- * Opens a file. Node 22.19, and 24 before 24.7, cannot bind a numbered parameter that a statement uses twice: there a subclass of
- * `DatabaseSync` can.
+ * Opens a database file. Node.js 22.19, and 24 before 24.7, cannot bind a numbered parameter (`?1`) that a statement
+ * uses twice; there it returns a subclass of `DatabaseSync` that can.
  */
 export function openDatabase(file: string, options: { timeout: number }): DatabaseSync {
   bindsNumbers ??= canBindNumbers();
@@ -22,7 +22,7 @@ function canBindNumbers(): boolean {
   }
 }
 
-/** Turns each numbered parameter into a plain `?`, and repeats its value for each use. */
+/** Replaces each numbered parameter by a plain `?`, and repeats its value for each use. */
 export class NumberingDatabase extends DatabaseSync {
   override prepare(sql: string): StatementSync {
     if (!/\?\d/.test(sql)) return super.prepare(sql);
@@ -37,7 +37,10 @@ export class NumberingDatabase extends DatabaseSync {
   }
 }
 
-/** A bare `?` has the number after the largest before it, as in SQLite. Quoted texts and comments stay as they are. */
+/**
+ * Returns the text with plain `?`, and the parameter number of each. As in SQLite, a bare `?` gets the largest number
+ * so far plus one. Quoted texts and comments are not changed.
+ */
 function spreadOut(sql: string): { text: string; numbers: number[] } {
   const numbers: number[] = [];
   let largest = 0;

@@ -31,30 +31,35 @@ import { topics } from './topics.ts';
 import { sqliteTriage } from './triage.ts';
 
 export interface SqliteOptions {
-  /** Created if it does not exist. It may have other tables: ours begin with `holdfast_`. */
+  /**
+   * The path of the file, which is created if it does not exist. It may have other tables: ours begin with `holdfast_`.
+   */
   readonly file: string;
-  /** True: a file without a store is refused and left as it is, for tools that only read. */
+  /** If true, a file without our tables is rejected and left unchanged. For tools that only read. */
   readonly mustExist?: boolean | undefined;
-  /** What a committed write survives: `process`, a killed process; `power`, also a power cut. `process` unless given. */
+  /** What a committed write survives: `process` (the default), a killed process; `power`, also a power cut. */
   readonly durability?: 'process' | 'power' | undefined;
   readonly clock?: Clock | undefined;
   /**
-   * The clock of leases and delays. Unless given: the machine's own, which all processes share; with a `clock` of yours, its `now`.
-   * For tests in which several clocks stand for several processes.
+   * The clock that leases and delays count on. Default: the machine's monotonic clock, which all processes share, or
+   * the `now` of `clock` if that is given. For tests in which several clocks stand for several processes.
    */
   readonly monotonic?: MonotonicClock | undefined;
   readonly random?: Random | undefined;
-  /** Sizes of events and batches. A batch is one transaction: at most 1,000 events unless given. */
+  /** Maximum sizes of events and batches. A batch is one transaction, so its default is 1,000 events. */
   readonly limits?: Partial<SizeLimits> | undefined;
-  /** How long marks are kept: longer than the longest retry and the parking lot together. 60 days unless given. */
+  /**
+   * How long marks are kept; a mark records that a handler has processed an event. It must be longer than the longest
+   * retry and the retention of parked events together. Default: 60 days.
+   */
   readonly keepMarksMs?: number | undefined;
-  /** How long parked events are kept; 30 days unless given. */
+  /** How long parked events are kept. Default: 30 days. */
   readonly keepParkedMs?: number | undefined;
-  /** How long the audit log is kept; 365 days unless given. */
+  /** How long entries of the audit log are kept. Default: 365 days. */
   readonly keepAuditMs?: number | undefined;
-  /** How long another process may lock the file before a write is refused; 10 s unless given. */
+  /** How long another process may keep the file locked before a write is rejected. Default: 10 s. */
   readonly busyMaxMs?: number | undefined;
-  /** Called before each commit; an error that it throws prevents the commit. For tests of crashes. */
+  /** Called before each commit. If it throws, the transaction is rolled back. For tests of crashes. */
   readonly beforeWrite?: (() => void) | undefined;
 }
 
@@ -73,11 +78,11 @@ const known: Readonly<Record<keyof SqliteOptions, true>> = {
   beforeWrite: true,
 };
 
-/** Every contract, in one file. */
+/** An engine that stores everything in one file: events, idempotency keys, parked events and rate limits. */
 export interface SqliteEngine extends Required<Engine<DatabaseSync>> {
   /**
-   * Runs `work` in a transaction of the engine's connection, to write together with `publishWithin`. `work` is synchronous, like the
-   * transaction; an error that it throws rolls it back.
+   * Runs `work` in a transaction on the engine's connection, so that your own writes commit together with
+   * `publishWithin`. `work` must be synchronous; an error that it throws rolls its writes back.
    */
   transaction<T>(work: (database: DatabaseSync) => T): Promise<T>;
 }
@@ -102,18 +107,22 @@ export const sqliteFeatures: Features = {
 };
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** How long SQLite blocks the thread for the lock of another process; after that a timer tries again. */
+/** How long SQLite blocks the thread while another process holds the lock. After that, a timer tries again. */
 const busyTimeoutMs = 5;
-/** The same while the file is opened, when the process has nothing else to do with it. */
+/** The same timeout while the file is opened. It is long because the engine cannot do anything else before that. */
 const openTimeoutMs = 5000;
 
 /**
- * Small on purpose. A queue works on a few pages, the system caches the file, and SQLite walks over its whole cache at most commits:
- * whenever it has balanced a b-tree with pages of the free list (`pcache1Truncate`).
+ * The page cache is small on purpose: a queue uses few pages, and the operating system caches the file. A large cache
+ * costs time, because at most commits SQLite walks over all of it (`pcache1Truncate`, after a b-tree was balanced with
+ * pages of the free list).
  */
 const cacheKib = 8 * 1024;
 
-/** Opens a file for events, keys, parked events and rate limits. Many processes may have it open. */
+/**
+ * Opens a file as an engine for events, idempotency keys, parked events and rate limits. Many processes may open the
+ * same file.
+ */
 export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> {
   assertKnownFields(known, options);
   const { file, durability = 'process', clock = systemClock, random = systemRandom } = options;
@@ -186,7 +195,8 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
         (now, left) => marks.sweep(now, left),
         (now, left) => rateLimits.sweep(now, left),
         (now, left, wall) => lot.sweep(now, wall, left),
-        // Entries have wall time: an entry expires when it is old enough by both clocks.
+        // Audit entries have wall time. An entry is removed only when it is old enough by both the store's clock and
+        // the wall clock.
         (now, left, wall) => lot.sweepAudit(Math.min(now, wall) - keepAuditMs, left),
       ];
       return store.write((now, wall) => {
@@ -197,7 +207,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
     },
 
     async transaction(work) {
-      // A savepoint, because other jobs may share the transaction: an error rolls back `work` alone.
+      // Other jobs may share the transaction, so a savepoint is used: an error rolls back `work` alone.
       const outcome = await store.write(() => {
         store.database.exec('SAVEPOINT holdfast_work');
         try {
@@ -228,7 +238,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
 function connect(file: string, durability: 'process' | 'power', mustExist: boolean): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
-    // Opening would create it.
+    // This is checked first, because opening a missing file would create it.
     if (mustExist && !existsSync(file)) throw noStore();
     database = openDatabase(file, { timeout: openTimeoutMs });
     if (mustExist && versionOf(database) === undefined) throw noStore();

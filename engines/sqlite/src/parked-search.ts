@@ -5,7 +5,7 @@ import type { Store } from './store.ts';
 
 type Row = Record<string, unknown>;
 
-/** The position of a parked event: when it was parked, and its id. */
+/** The position of a parked event in the list: the time at which it was parked, and its id. */
 export type Place = readonly [parkedAt: number, id: string];
 
 interface Where {
@@ -13,24 +13,27 @@ interface Where {
   readonly values: readonly SQLInputValue[];
 }
 
-/** Rows that one statement reads before the event loop has a turn: a million rows are two hundred short steps. */
+/**
+ * The number of rows that one statement reads. Between two statements the event loop can run other work: a million rows
+ * are read in two hundred short steps.
+ */
 const readTogether = 5000;
 const isAscii = /^\p{ASCII}*$/u;
 const beginning: Place = [-Number.MAX_SAFE_INTEGER, ''];
 const end: Place = [Number.MAX_SAFE_INTEGER, ''];
 
-/** Finds parked events by a filter, in short steps however many there are. */
+/** Finds parked events by a filter. It reads in short steps, however many events are parked. */
 export class ParkedSearch {
   readonly #store: Store;
 
   constructor(store: Store) {
     this.#store = store;
-    // SQLite's own `lower` knows ASCII only.
+    // The built-in `lower` of SQLite converts only ASCII letters.
     const options = { deterministic: true };
     store.database.function('holdfast_lower', options, (text) => String(text).toLowerCase());
   }
 
-  /** The latest first, at most `limit` of them from `after` on. */
+  /** Returns at most `limit` events that were parked before the position `after`, the latest first. */
   async list(filter: ParkedFilter, columns: string, after: Place | undefined, limit: number): Promise<Row[]> {
     const found: Row[] = [];
     await this.#look(filter, after, (span) => {
@@ -51,7 +54,7 @@ export class ParkedSearch {
     return count;
   }
 
-  /** All groups, the largest first, without reason and message. */
+  /** Returns all groups of events with the same fingerprint, the largest first, without reason and message. */
   async groups(filter: ParkedFilter): Promise<Omit<ParkedGroup, 'reason' | 'message'>[]> {
     const groups = new Map<string, { count: number; firstAt: number; lastAt: number; topics: Set<string> }>();
     await this.#look(filter, undefined, (span) => {
@@ -76,8 +79,8 @@ export class ParkedSearch {
   }
 
   /**
-   * One step forward, the earliest first: up to `limit` rows that match, and where the step ended; `undefined`: at the end. Within a
-   * transaction of the caller.
+   * Reads one step of the list, the earliest first. Returns up to `limit` matching rows, and `to`, the position at
+   * which the next step starts; it is `undefined` after the last step. Call it within a transaction.
    */
   step(
     filter: ParkedFilter,
@@ -95,7 +98,7 @@ export class ParkedSearch {
     return { rows, to: last && rows.length === limit ? [Number(last.parked_at), String(last.id)] : to };
   }
 
-  /** Reads all rows that the filter may match, the latest first, until `look` returns false. */
+  /** Calls `look` with one part of the list after the other, the latest first, until `look` returns false. */
   async #look(filter: ParkedFilter, after: Place | undefined, look: (span: Where) => boolean): Promise<void> {
     const axis = axisOf(filter);
     const others = rest(filter);
@@ -113,7 +116,10 @@ export class ParkedSearch {
     }
   }
 
-  /** Where a statement has looked at enough; `undefined`: the end comes before that. */
+  /**
+   * Returns the position at which a statement should stop, `readTogether` rows after `start`. Returns `undefined` if
+   * fewer rows are left.
+   */
   #boundary(axis: Where, beyond: '<' | '>', start: Place, direction: '' | 'DESC'): Place | undefined {
     const row = this.#store
       .prepare(`
@@ -124,7 +130,7 @@ export class ParkedSearch {
   }
 }
 
-/** What an index is ordered by before the time of parking. */
+/** The conditions that an index of `holdfast_parked` can answer. */
 function axisOf({ status = 'parked', fingerprint, from, to }: ParkedFilter): Where {
   return all([
     ['status = ?', status],

@@ -11,14 +11,14 @@ import {
 import type { Store } from './store.ts';
 import { toStoredMs } from './stored-time.ts';
 
-/** Ids that an audit entry lists; its `count` has all. */
+/** An audit entry lists at most this many ids. Its `count` has the full number. */
 const subjectsMax = 100;
 
 type Row = Record<string, unknown>;
 
 const noHeaders = Object.freeze({});
 
-/** Parked events as rows. All methods run inside a transaction of the store. */
+/** Stores parked events: events whose processing has finally failed. Call all methods within a transaction. */
 export class ParkingLot {
   readonly #store: Store;
   readonly #keepMs: number;
@@ -63,13 +63,16 @@ export class ParkingLot {
         SELECT number FROM holdfast_audit WHERE at <= ? ORDER BY number LIMIT ? + 0)`);
   }
 
-  /** `aheadMs`: how far wall time is ahead of store time. */
+  /** `aheadMs` is how far wall time is ahead of store time. */
   find(id: string, aheadMs: number): ParkedEvent | undefined {
     const row = this.#find.get(id);
     return row && toParked(row, aheadMs);
   }
 
-  /** Parks an event, for the first time or because its replay failed. False: it is parked already. */
+  /**
+   * Parks an event for the first time, or again because its replay failed. Returns false if the event is already
+   * parked.
+   */
   park(event: NewlyParked, now: number, wall: number): boolean {
     const known = this.#find.get(event.id);
     const failedAgain = known !== undefined && known.operation !== null && known.operation === event.replay;
@@ -100,7 +103,9 @@ export class ParkingLot {
     return true;
   }
 
-  /** The replay of an event succeeded. */
+  /**
+   * Records that the replay of an event succeeded. Returns false if `operation` is not the replay that has the event.
+   */
   resolve(id: string, operation: string): boolean {
     const row = this.#find.get(id);
     if (row?.operation !== operation) return false;
@@ -114,7 +119,7 @@ export class ParkingLot {
     this.#audit.run(this.#store.newId(), wall, what, who, why, named, subjects.length);
   }
 
-  /** Removes at most `limit` expired events, and writes an audit entry. */
+  /** Removes at most `limit` events whose retention time is over, and writes an audit entry. */
   sweep(now: number, wall: number, limit: number): number {
     const removed = this.#overdue.all(now, limit).map(({ id }) => String(id));
     if (removed.length > 0) {
@@ -128,7 +133,10 @@ export class ParkingLot {
     return Number(this.#forgetAudit.run(before, limit).changes);
   }
 
-  /** If the outcome comes before the release is recorded, it counts as both. */
+  /**
+   * Counts the outcome of a replayed event. If the event was not yet recorded as released (its status is not
+   * `replaying`), it is counted as released, too.
+   */
   #count(row: Row, outcome: 'succeeded' | 'failedAgain'): void {
     const released = row.status === 'replaying' ? 0 : 1;
     const succeeded = outcome === 'succeeded' ? 1 : 0;

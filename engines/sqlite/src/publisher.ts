@@ -7,20 +7,23 @@ import type { Time } from './store-clock.ts';
 import { never, toStoredMs } from './stored-time.ts';
 import { seqsOf, type Topic, topicSql, toTopic } from './topics.ts';
 
-/** Rows that one INSERT stores: ten rows a statement cost a third less an event than one. */
+/** The number of rows of one INSERT. With ten rows in a statement, an event costs a third less than with one. */
 const rowsTogether = 10;
 
 const columns = 'seq, topic, id, payload, type, key, tenant, rest, first_seen_at, order_key, due_at'.split(
   ', ',
 );
 
-/** Columns that a replay keeps when it takes the place of a parked event: followers wait for that place. */
+/**
+ * Columns that do not change when a replay takes the place of a parked event. Later events of the key wait for that
+ * event, so its place in the order must stay.
+ */
 const keptInPlace = new Set(['seq', 'topic', 'id', 'key', 'order_key']);
 
 const insertInto = `INSERT OR IGNORE INTO holdfast_event (${columns}) VALUES `;
 const oneRow = `(${columns.map(() => '?')})`;
 
-/** Stores events, inside a transaction of its caller. One for each connection. */
+/** Stores new events through one connection. Call `publish` within a transaction. */
 export class Publisher {
   readonly #one: StatementSync;
   readonly #many: StatementSync;
@@ -79,7 +82,7 @@ export class Publisher {
     }));
   }
 
-  /** Returns the number of events that were not stored yet. */
+  /** Inserts the events that are not stored yet, and returns their number. */
   #insert(topic: Topic, events: readonly NewEvent[], ids: string[], first: number, time: Time): number {
     const values = this.#values;
     const width = columns.length;
@@ -99,12 +102,15 @@ export class Publisher {
     return inserted;
   }
 
-  /** The replay of a parked event that blocks its key takes its place. False: an event with this id is stored and not parked. */
+  /**
+   * If the parked event with this id blocks its key, the replayed event takes its place. Returns false if the stored
+   * event with this id does not block.
+   */
   #takePlace(topic: Topic, event: NewEvent, id: string, time: Time): boolean {
     const known = this.#known.get(id, topic.id);
     const seq = Number(known?.seq);
     if (known?.blocking !== 1) {
-      // The event belongs to this replay from now on, which counts its outcome.
+      // The stored event belongs to this replay from now on, so that the replay counts its outcome.
       if (event.past?.replay !== undefined) this.#adopt.run(event.past.replay, seq);
       return false;
     }
@@ -116,13 +122,13 @@ export class Publisher {
     return true;
   }
 
-  /** Stores the time of day at which a stored event is due, if that is in the future. */
+  /** Stores the time of day at which the event is due, if that is in the future. */
   #keepAppointment({ dueAt }: NewEvent, seq: number, { wall }: Time): void {
     if (dueAt !== undefined && dueAt > wall) this.#appoint.run(seq, toStoredMs(dueAt));
   }
 }
 
-/** In the order of `columns`. */
+/** Writes the values of an event into `values`, in the order of `columns`. */
 function fill(
   values: SQLInputValue[],
   at: number,

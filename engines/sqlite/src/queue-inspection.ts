@@ -22,7 +22,7 @@ import { seqsOf, type Topic, type Topics } from './topics.ts';
 
 type Row = Record<string, unknown>;
 
-/** What an operator sees of events that are not settled, and the two things to do about them: retry now, and unblock. */
+/** Shows an operator the events that are not settled, and lets the operator retry one now or unblock its key. */
 export function queueInspection(
   store: Store,
   topics: Topics,
@@ -113,7 +113,10 @@ export function queueInspection(
     }, 0);
   }
 
-  /** The latest lease of each sequence, and its owner. The lease is valid if its id is above the fence of the event. */
+  /**
+   * Returns the latest lease of each sequence number, with its owner. That lease is valid only if its id is above the
+   * event's `fence`.
+   */
   function leasesOf(topic: Topic): Map<number, { leaseId: number; owner: string }> {
     const found = new Map<number, { leaseId: number; owner: string }>();
     for (const { id: leaseId, owner, seqs } of leasesOfTopic.all(topic.id)) {
@@ -170,7 +173,7 @@ export function queueInspection(
       });
     },
 
-    /** Within a transaction. */
+    /** Makes a delayed event due now. Call it within a transaction. */
     retryNow(name: string, id: string, now: number): boolean {
       const topic = topics.open(name);
       const row = find.get(id, topic.id);
@@ -181,7 +184,10 @@ export function queueInspection(
       return true;
     },
 
-    /** Within a transaction. */
+    /**
+     * Lets the later events of a key run although its parked event blocks them: removes that event from the queue. Call
+     * it within a transaction.
+     */
     unblock(name: string, id: string): boolean {
       const topic = topics.open(name);
       const row = find.get(id, topic.id);

@@ -2,10 +2,10 @@ import type { RateAnswer, RateLimits, RateRequest } from '@holdfast/contracts';
 import { gcraTake, gcraWait } from 'holdfast/machines';
 import type { Store } from './store.ts';
 
-/** Keys that a sweep looks at for each one that it may remove. */
+/** A sweep reads this many keys for each key that it may remove. */
 const looksForEach = 10;
 
-/** One number a key. */
+/** GCRA rate limits. Each key has one stored number: the time at which its limit is full again. */
 export class SqliteRateLimits implements RateLimits {
   readonly #store: Store;
   readonly #tat;
@@ -13,7 +13,7 @@ export class SqliteRateLimits implements RateLimits {
   readonly #forget;
   readonly #lastOf;
   readonly #clear;
-  /** How far the sweep has looked; it starts again at the end. */
+  /** The last key that the sweep has read. After the last key of the table it starts again with the first. */
   #sweptTo = '';
 
   constructor(store: Store) {
@@ -39,7 +39,7 @@ export class SqliteRateLimits implements RateLimits {
     });
   }
 
-  /** Within a transaction: forgets at most so many limits that are full again. */
+  /** Removes at most `limit` keys whose limits are full again. Call it within a transaction. */
   sweep(now: number, limit: number): number {
     const last = this.#lastOf.get(this.#sweptTo, limit * looksForEach)?.last;
     const from = this.#sweptTo;
@@ -53,7 +53,7 @@ export class SqliteRateLimits implements RateLimits {
     const allowed = waitMs === 0;
     const left = takes.map((take) => {
       const { key, ratePerMs, burst, cost } = take;
-      // Read again: a request may name a key twice.
+      // The value is read again because one request may name the same key twice.
       let tat = this.#read(key);
       if (allowed && cost > 0) {
         tat = gcraTake(take, tat, now, cost);

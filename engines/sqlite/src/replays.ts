@@ -17,7 +17,7 @@ import type { ParkedSearch, Place } from './parked-search.ts';
 import { type ParkingLot, toParked } from './parking-lot.ts';
 import type { Store } from './store.ts';
 
-/** Replay operations as rows. */
+/** Stores replay operations, each of which publishes a selection of parked events again. */
 export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearch): Replays {
   const add = store.prepare(`
     INSERT INTO holdfast_operation (id, request, who, why, stage, version, started_at, memo, selects_to)
@@ -53,12 +53,15 @@ export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearc
     return row && toOperation(row, aheadMs);
   }
 
-  /** Within a transaction: one step of the selection. */
+  /**
+   * Assigns up to `limit` more parked events to the replay, in one step of its search. Call it within a transaction.
+   */
   function selectSome(id: string, limit: number): { count: number; isOver: boolean } {
     const row = find.get(id);
     if (row?.stage !== 'selecting' || row.selected_to === 'all') return { count: 0, isOver: true };
     const { filter: asked } = readRequest(row);
-    // Events that were parked before the replay began may have a later time of day, if the clock was set back.
+    // If the wall clock was set back, an event that was parked before the replay began may have a later time of day. So
+    // the limit is the latest time of parking at that moment, and not the time at which the replay began.
     const to = Math.min(asked.to ?? Infinity, Number(row.selects_to ?? row.started_at) + 1);
     const filter: ParkedFilter = { ...asked, status: 'parked', isFree: true, to };
     const after = row.selected_to === null ? undefined : (JSON.parse(String(row.selected_to)) as Place);
@@ -136,7 +139,7 @@ export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearc
         );
       }
       await store.write(() => {
-        // Events with an outcome meanwhile are counted already.
+        // Some of the events may have succeeded or failed since `publish`. Those are already counted as released.
         const { changes } = noteReplaying.run(id, JSON.stringify(rows.map(({ number }) => number)));
         noteReleased.run(Number(changes), id);
       });
@@ -149,7 +152,10 @@ function readRequest({ request }: Record<string, unknown>): ReplayRequest {
   return JSON.parse(String(request));
 }
 
-/** `paidUntil` and `canarySince` are wall time for the caller, and stored in store time so that they cannot jump. */
+/**
+ * Shifts `paidUntil` and `canarySince` between wall time, which callers see, and store time, which is stored because it
+ * cannot jump.
+ */
 function shifted(memo: ReplayState, byMs: number): ReplayState {
   return { ...memo, paidUntil: memo.paidUntil + byMs, canarySince: memo.canarySince + byMs };
 }

@@ -1,6 +1,7 @@
 /**
- * Sequences as text: the first, then the offset from it and the length of each run of neighbours. Events that are leased together
- * mostly are neighbours, so a thousand of them are a few characters.
+ * Encodes sequence numbers as text: the first number, then for each run of consecutive numbers its offset from the
+ * first and its length. Events of one lease mostly have consecutive numbers, so a thousand of them need a few
+ * characters.
  */
 export function encodeSeqs(seqs: readonly number[]): string {
   const sorted = seqs.toSorted((a, b) => a - b);

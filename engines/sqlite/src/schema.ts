@@ -2,8 +2,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import { SqliteError } from './sqlite-errors.ts';
 
 /**
- * The tables, one step a version: a released step is never changed, a new one is added. Every name starts with
- * `holdfast_`, so that the file may hold tables of its user, too.
+ * The SQL of each schema version. A released version is never changed; a change is a new version at the end. All names
+ * start with `holdfast_`, because the file may also hold tables of the application.
  */
 export const schemaSteps: readonly string[] = [
   `
@@ -256,7 +256,7 @@ export const schemaSteps: readonly string[] = [
   `,
 ];
 
-/** Brings the file to the version of this code, in one transaction: a crash on the way leaves it as it was. */
+/** Migrates the file to the version of this code in one transaction. A crash meanwhile leaves the file unchanged. */
 export function migrate(database: DatabaseSync, steps: readonly string[] = schemaSteps): void {
   if (versionOf(database) === steps.length) return;
   database.exec('BEGIN IMMEDIATE');
@@ -274,7 +274,7 @@ export function migrate(database: DatabaseSync, steps: readonly string[] = schem
   }
 }
 
-/** Undefined where there is no store in the file. */
+/** Returns the schema version of the file, or `undefined` if the file has no tables of this package. */
 export function versionOf(database: DatabaseSync): number | undefined {
   const table = database.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'holdfast_schema'`).get();
   const row = table && database.prepare('SELECT version FROM holdfast_schema').get();

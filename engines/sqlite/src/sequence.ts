@@ -1,17 +1,23 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 
-/** Numbers that a lone writer reserves: most transactions then need not write the row with the count. */
+/**
+ * How many numbers a process reserves in advance while no other process takes any. Most transactions then need not
+ * write the row with the count.
+ */
 const reserved = 4096;
 
 /**
- * Numbers that grow with every transaction of every process: they give events of a key their order. One for each connection, used
- * within a transaction.
+ * Returns numbers that grow with every transaction of every process; they order the events of a key. Each connection
+ * has its own `Sequence`, which is used only within a transaction.
  */
 export class Sequence {
   readonly #read: StatementSync;
   readonly #write: StatementSync;
   #next = 1;
-  /** The last number that is ours. If the row has the same, no other process has taken any since. */
+  /**
+   * The last number that this process has reserved. If the stored number is the same, no other process has taken any
+   * since.
+   */
   #last = 0;
 
   constructor(database: DatabaseSync) {
@@ -33,7 +39,7 @@ export class Sequence {
     return first;
   }
 
-  /** After a rollback: the numbers are no longer ours. */
+  /** Call this after a rollback: the reservation was undone, so another process may take these numbers. */
   forget(): void {
     this.#last = 0;
   }

@@ -9,13 +9,16 @@ export type AnySettlement = Settlement<DatabaseSync>;
 export interface LeaseRow {
   readonly topicId: number;
   readonly endsAt: number;
-  /** A heartbeat has extended the lease for some of its events only. */
+  /** True if a heartbeat has extended the lease for some of its events only. */
   readonly hasExtended: boolean;
-  /** Its sequences if it has followers; otherwise empty, because nothing reads them. */
+  /**
+   * The sequence numbers of the leased events if several events of one key are among them; otherwise empty, because
+   * nothing reads them.
+   */
   readonly seqs: readonly number[];
 }
 
-/** Keys of a topic, each with the earliest sequence that a settlement changed. */
+/** Keys of a topic whose events were settled, each with the earliest sequence number that a settlement changed. */
 export interface TouchedKeys {
   readonly topic: Topic;
   readonly seqs: Map<string, number>;
@@ -26,17 +29,20 @@ export const leaseRowSql =
 
 const noSeqs: readonly number[] = [];
 
-/** State that the settlements of one `settle` call share: rows are read once, and key order is restored once at the end. */
+/**
+ * The state that all settlements of one `settle` call share. Topics and leases are read only once, and key order is
+ * restored once at the end.
+ */
 export class SettlementBatch {
   readonly settlements: readonly AnySettlement[];
   readonly now: number;
-  /** Wall time, for times that people read. */
+  /** Wall time, for times that people read. `now` is the store's time. */
   readonly wall: number;
-  /** By lease: keys that an event no longer holds. */
+  /** For each lease id, the keys whose event was removed or gave up its place in the key's order. */
   readonly freed = new Map<number, TouchedKeys>();
-  /** By lease: keys whose event is back in the ready queue or blocks. */
+  /** For each lease id, the keys whose event is back in the ready queue, or is parked and blocks its key. */
   readonly requeued = new Map<number, TouchedKeys>();
-  /** By lease: the number of settled events. */
+  /** For each lease id, the number of settled events. */
   readonly settled = new Map<number, number>();
   readonly #known: Topics;
   readonly #leaseRow: StatementSync;

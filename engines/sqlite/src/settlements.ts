@@ -25,7 +25,7 @@ import type { Time } from './store-clock.ts';
 import { toStoredMs } from './stored-time.ts';
 import { seqsOf, type Topic, type Topics } from './topics.ts';
 
-/** What a settlement needs to know of a leased event. */
+/** The stored fields of a leased event that its settlement needs. */
 interface LeasedEvent {
   readonly seq: number;
   readonly leaseId: number;
@@ -51,7 +51,7 @@ export interface SettlementParts {
   readonly bells: Doorbells;
 }
 
-/** Settles leased events, inside a transaction of the store. */
+/** Settles leased events: acknowledges, retries, parks or reroutes them. Call `settle` within a transaction. */
 export class Settlements {
   readonly #store: Store;
   readonly #topics: Topics;
@@ -147,7 +147,10 @@ export class Settlements {
     return answers;
   }
 
-  /** Acknowledges all of the group, or none: false if one of them needs `#settleOne`. */
+  /**
+   * Acknowledges all events of the group and returns true. If that is not possible it changes nothing and returns
+   * false: `#settleOne` then handles each event.
+   */
   #ackTogether({ leaseId, topic: name, marks, indexes, seqs }: AckGroup, batch: SettlementBatch): boolean {
     const { settlements, now } = batch;
     const lease = batch.lease(leaseId);
@@ -176,7 +179,10 @@ export class Settlements {
     return true;
   }
 
-  /** A retry in a topic without order, in two statements. `undefined`: not such a retry. */
+  /**
+   * Settles a retry in a topic without key order with only two SQL statements. Returns `undefined` if the settlement is
+   * not of that kind.
+   */
   #retryPlainly(
     settlement: AnySettlement,
     { leaseId, seq }: Token,
@@ -223,7 +229,10 @@ export class Settlements {
     );
   }
 
-  /** Mark, then commit, then the new state. If `commit` throws, all three are rolled back. */
+  /**
+   * Writes the idempotency marks, calls the handler's `commit`, then stores the event's new state. If `commit` throws,
+   * all of this is rolled back. If a mark already exists, the event was processed before and `commit` is not called.
+   */
   #withCommit(
     event: LeasedEvent,
     marks: readonly string[],
@@ -253,11 +262,11 @@ export class Settlements {
     try {
       const answer = commit(database);
       if (!(answer instanceof Promise)) return undefined;
-      // It would write after this transaction, so it is refused, and its own outcome is ignored.
+      // The promise would write after this transaction has ended. So it is refused, and its own result is ignored.
       answer.catch(() => {});
       throw new OptionsError('commit', 'a promise', 'a function that is done when it returns');
     } catch (error) {
-      // A full disk is not an error of the handler: the settlement is repeated when there is space.
+      // A full disk is not an error of the handler: the settlement can be repeated when there is space.
       if (!database.isTransaction || isFull(error)) throw error;
       return commitFailed(error);
     }
@@ -359,14 +368,14 @@ export class Settlements {
       target.ordering === 'key' ? 1 : 0,
       batch.now,
     );
-    // The target has an event with this id already: that one stays, and this one goes.
+    // The target topic already has an event with this id. That event stays, and this one is deleted.
     if (isNew.changes === 0) this.#remove.run(seq);
     noteKey(batch.freed, leaseId, topic, orderKey, seq);
     this.#enqueue.run(moved);
     this.#bells.ringAfterCommit(target.name);
   }
 
-  /** Removes the event; the next one of its key can become the head. */
+  /** Deletes the event and records its key as freed, so that the next event of the key can be leased. */
   #removeAndFree({ seq, leaseId, topic, orderKey }: LeasedEvent, batch: SettlementBatch): void {
     this.#remove.run(seq);
     noteKey(batch.freed, leaseId, topic, orderKey, seq);

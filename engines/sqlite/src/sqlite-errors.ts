@@ -1,6 +1,6 @@
 import { HoldfastError } from 'holdfast';
 
-/** The file or the system refused a call. Nothing of it has been stored. */
+/** A call failed because of the file, its locks or the disk. Nothing of that call was stored. */
 export class SqliteError extends HoldfastError {
   constructor(
     code: 'BUSY' | 'FULL' | 'CLOSED' | 'SCHEMA_TOO_NEW' | 'NO_STORE' | 'FAILED',
@@ -11,7 +11,7 @@ export class SqliteError extends HoldfastError {
   }
 }
 
-/** The primary result codes of SQLite that are not reported as FAILED. */
+/** The result codes of SQLite for which this file has a specific error or message. */
 const busy = 5;
 const locked = 6;
 const ioError = 10;
@@ -27,7 +27,7 @@ export function isFull(error: unknown): boolean {
   return code === full || (code !== undefined && /no space|disk.*full/i.test((error as Error).message));
 }
 
-/** Errors of the driver become a `SqliteError`; others stay as they are. */
+/** Converts an error of the driver to a `SqliteError`; returns any other error unchanged. */
 export function toSqliteError(error: unknown, file: string): unknown {
   const code = resultCode(error);
   if (code === undefined) return error;
@@ -44,6 +44,6 @@ export function toSqliteError(error: unknown, file: string): unknown {
 
 function resultCode(error: unknown): number | undefined {
   const { code, errcode } = (error ?? {}) as { code?: unknown; errcode?: unknown };
-  // Extended codes carry the primary one in their last byte.
+  // The last byte of an extended result code is its primary result code.
   return code === 'ERR_SQLITE_ERROR' && typeof errcode === 'number' ? errcode & 0xff : undefined;
 }

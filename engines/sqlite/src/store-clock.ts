@@ -3,8 +3,8 @@ import { type Clock, systemClock, systemRandom } from 'holdfast';
 import { systemMonotonicClock } from './system-monotonic-clock.ts';
 
 /**
- * A clock that nobody can set. Two clocks with the same `bootId` must agree on `now`: all processes of one machine use it
- * to agree on the time.
+ * A clock that nobody can set. Two clocks with the same `bootId` must agree on `now`: all processes of one machine use
+ * it to agree on the time.
  */
 export interface MonotonicClock {
   /** Identifies the restart of the machine since which `now` counts. */
@@ -13,15 +13,15 @@ export interface MonotonicClock {
   now(): number;
 }
 
-/** The current time: `now` by the store's clock, `wall` by the machine's; both epoch ms. */
+/** The current time in epoch ms: `now` by the store's clock, `wall` by the machine's clock. */
 export interface Time {
   readonly now: number;
   readonly wall: number;
 }
 
 /**
- * Store time at one reading of the machine's monotonic clock, and how far it was behind wall time. Later store times follow from this
- * alone: all processes agree on them, whatever their wall clocks show.
+ * The store time at one reading of the machine's monotonic clock, and how far it was then behind wall time. Every later
+ * store time is computed from an anchor alone, so all processes agree on it even if their wall clocks differ.
  */
 interface Anchor {
   readonly bootId: string;
@@ -30,15 +30,19 @@ interface Anchor {
   readonly behindMs: number;
 }
 
-/** No process renews an anchor before this age: a younger one in memory is the one in the file, and need not be read again. */
+/**
+ * No process writes a new anchor before the old one has this age (ms). So a younger anchor in memory is still the one
+ * in the file, and need not be read again.
+ */
 const renewMs = 1000;
 
-/** Store time runs at most this much faster or slower than the monotonic clock, until it agrees with wall time. */
+/** Store time runs at most 10 % faster or slower than the monotonic clock, until it agrees with wall time. */
 const slewMax = 0.1;
 
 /**
- * The store's time: epoch milliseconds that cannot be set. It passes as the machine's monotonic clock does, approaches wall time by at
- * most a tenth of the time passed, and never goes back. Only after a restart of the machine does it follow the wall clock.
+ * The store's clock, in epoch milliseconds, which nobody can set. It runs like the machine's monotonic clock,
+ * approaches wall time by at most a tenth of the elapsed time, and never goes back. Only after a restart of the machine
+ * does it take over the wall time.
  */
 export class StoreClock {
   readonly #clock: Clock;
@@ -54,14 +58,14 @@ export class StoreClock {
     this.#write = database.prepare('INSERT OR REPLACE INTO holdfast_clock VALUES (1, ?, ?, ?, ?)');
   }
 
-  /** For reads. */
+  /** Returns the time without writing an anchor. */
   read(): Time {
     const monotonicMs = this.#monotonic.now();
     const wall = this.#clock.epochMs();
     return { now: Math.floor(this.#storeMs(monotonicMs, wall)), wall };
   }
 
-  /** Within a transaction that writes: renews the anchor once a second. */
+  /** Returns the time, and writes a new anchor once a second. Call it within a transaction that writes. */
   tick(): Time {
     const monotonicMs = this.#monotonic.now();
     const wall = this.#clock.epochMs();
@@ -74,7 +78,7 @@ export class StoreClock {
     return { now: Math.floor(storeMs), wall };
   }
 
-  /** After a rollback: the anchor may not be in the file. */
+  /** Forgets the anchor in memory. Call it after a rollback, because the anchor may not be in the file. */
   forget(): void {
     this.#anchor = undefined;
   }
@@ -95,8 +99,8 @@ export class StoreClock {
 const clocksGiven = new WeakMap<Clock, MonotonicClock>();
 
 /**
- * Returns the machine's monotonic clock for the system clock. Any other clock (a virtual clock in a test) means nothing to
- * other processes, so it gets a boot id of its own: engines that share the clock in one process agree on the time.
+ * Returns the machine's monotonic clock for the system clock. Any other clock (a virtual clock in a test) means nothing
+ * to other processes, so it gets a boot id of its own: engines that share the clock in one process agree on the time.
  */
 export function monotonicClockOf(clock: Clock): MonotonicClock {
   if (clock === systemClock) return systemMonotonicClock();
@@ -105,12 +109,15 @@ export function monotonicClockOf(clock: Clock): MonotonicClock {
   return known;
 }
 
-/** Without an anchor of this boot: the wall clock, but never before the last stored time. */
+/**
+ * Computes the store time from the anchor. Without an anchor of this boot it is the wall time, but never before the
+ * last stored time.
+ */
 function storeTimeAt(anchor: Anchor | undefined, bootId: string, monotonicMs: number, wall: number): number {
   if (!anchor) return wall;
   const sinceMs = monotonicMs - anchor.monotonicMs;
   if (anchor.bootId !== bootId || sinceMs < -renewMs) return Math.max(wall, anchor.storeMs);
-  // Below 0 if another process has renewed the anchor after this one read the clock.
+  // `sinceMs` is below 0 if another process has written the anchor after this process read the monotonic clock.
   const passedMs = Math.max(0, sinceMs);
   const slewMs = passedMs * slewMax;
   return anchor.storeMs + passedMs + Math.min(slewMs, Math.max(-slewMs, anchor.behindMs));

@@ -11,7 +11,7 @@ export interface StoreSettings {
   readonly clock: Clock;
   readonly monotonic: MonotonicClock;
   readonly random: Random;
-  /** How long another process may lock the file before writes are refused. */
+  /** How long another process may keep the file locked before writes are rejected. */
   readonly busyMaxMs: number;
   readonly beforeWrite: () => void;
 }
@@ -22,21 +22,27 @@ interface Job {
   readonly reject: (error: unknown) => void;
   answer: unknown;
   refusal: unknown;
-  /** A shared transaction failed: this job runs in a transaction of its own, which shows whether it was the cause. */
+  /**
+   * True after a shared transaction failed. The job then runs in its own transaction, which shows whether it caused the
+   * failure.
+   */
   isAlone: boolean;
-  /** The disk was full, and a checkpoint has freed space. */
+  /** True after the disk was full for this job. It is tried once more after a checkpoint, which may free space. */
   isSecondTry: boolean;
 }
 
-/** After this time a transaction takes no more jobs: the event loop has a turn before the next transaction. */
+/**
+ * After this time a transaction takes no more jobs, so that the event loop can run other work before the next
+ * transaction.
+ */
 const transactionMs = 4;
 
-/** The delay before the next attempt to lock the file: 1 to 20 ms, with jitter. */
+/** The delay before this process tries again to lock a file that another process has locked: 1 to 20 ms. */
 const busyDelay = backoff({ strategy: 'exponential', base: 1, factor: 2, cap: 20, jitter: 'equal' });
 
 /**
- * One connection and its one writer. All writes of one turn of the event loop share a transaction: a thousand publishers wait for
- * one commit, and a single one waits for no timer.
+ * One connection, and the only object that writes through it. All writes of one turn of the event loop share a
+ * transaction: a thousand publishers wait for one commit, and a single publisher waits for no timer.
  */
 export class Store {
   readonly database: DatabaseSync;
@@ -73,14 +79,14 @@ export class Store {
     this.#commit = database.prepare('COMMIT');
   }
 
-  /** For reads; `write` passes the time to its callback. */
+  /** Returns the current time outside of a write. `write` passes the time to its callback. */
   time(): Time {
     return this.look((now, wall) => ({ now, wall }));
   }
 
   /**
-   * Cached by its text. A limit is written as `? + 0`: for a bare parameter SQLite plans with its value, and so parses the statement
-   * again each time.
+   * Prepares a statement, or returns it from a cache. Write a limit as `? + 0`: SQLite plans a bare `LIMIT ?` for its
+   * value, and so compiles the statement again each time.
    */
   prepare(sql: string): StatementSync {
     const known = this.#statements.get(sql);
@@ -90,7 +96,10 @@ export class Store {
     return statement;
   }
 
-  /** The same, with rows as arrays: many columns are read twice as fast. */
+  /**
+   * Prepares a statement that returns rows as arrays, and does not cache it. Rows with many columns are read twice as
+   * fast as arrays.
+   */
   prepareRows(sql: string): StatementSync {
     const statement = this.database.prepare(sql);
     statement.setReturnArrays(true);
@@ -98,9 +107,9 @@ export class Store {
   }
 
   /**
-   * Runs `work` in a transaction, which other jobs may share, and resolves after the commit. A `HoldfastError` that it throws rejects
-   * this job alone, so `work` must not have written anything by then. Delays and leases count from `now`, the store's time; `wall` is
-   * the time of day, for what people read.
+   * Runs `work` in a transaction, which other jobs may share, and resolves after the commit. If `work` throws a
+   * `HoldfastError`, only this job rejects and the others commit, so `work` must throw it before it writes anything.
+   * Delays and leases count from `now`, the store's time; `wall` is the time of day, for times that people read.
    */
   write<T>(work: (now: number, wall: number) => T): Promise<T> {
     if (this.#isClosed) return Promise.reject(closed(this.#settings.file));
@@ -120,7 +129,7 @@ export class Store {
     });
   }
 
-  /** Reads with one statement. */
+  /** Runs a read that needs no transaction, such as a single statement. */
   look<T>(work: (now: number, wall: number) => T): T {
     if (this.#isClosed) throw closed(this.#settings.file);
     try {
@@ -131,7 +140,7 @@ export class Store {
     }
   }
 
-  /** Reads with several statements, all in one snapshot. */
+  /** Runs several reads in one transaction, so that all of them see the same state. */
   read<T>(work: (now: number, wall: number) => T): T {
     return this.look((now, wall) => {
       this.database.exec('BEGIN');
@@ -143,17 +152,17 @@ export class Store {
     });
   }
 
-  /** Calls back after the commit of the current transaction; not if it is rolled back. */
+  /** Calls `callback` after the commit of the current transaction, but not after a rollback. */
   afterCommit(callback: () => void): void {
     this.#afterCommit.push(callback);
   }
 
-  /** Calls back when a transaction was rolled back: caches of what it wrote are invalid. */
+  /** Calls `callback` after every rollback, so that caches of written values can be cleared. */
   onRollback(callback: () => void): void {
     this.#rollbacks.push(callback);
   }
 
-  /** Writes pending jobs, then closes. */
+  /** Commits the jobs in the queue, then closes the connection. Jobs that cannot be committed at once are rejected. */
   close(): void {
     if (this.#isClosed) return;
     if (this.#queue.length > 0) this.#flush();
@@ -175,7 +184,7 @@ export class Store {
       this.#finish(jobs);
     } catch (error) {
       this.#undo();
-      // One bad job must not fail the others.
+      // One bad job must not fail the others: each of them runs again in its own transaction.
       if (jobs.length > 1) for (const job of jobs) job.isAlone = true;
       else if (!this.#isWorthAnotherTry(jobs[0]!, error)) {
         this.#queue.shift()?.reject(toSqliteError(error, this.#settings.file));
@@ -184,7 +193,10 @@ export class Store {
     this.#schedule();
   }
 
-  /** A full disk is often full of our own write-ahead log: a checkpoint moves it into the file and frees its space. */
+  /**
+   * Returns true if the disk was full and a checkpoint may have freed space. Often our own write-ahead log fills the
+   * disk; a checkpoint moves it into the database file and truncates it.
+   */
   #isWorthAnotherTry(job: Job, error: unknown): boolean {
     if (job.isSecondTry || !isFull(error)) return false;
     job.isSecondTry = true;
@@ -202,7 +214,7 @@ export class Store {
     for (const job of this.#queue) {
       if (jobs.length > 0 && (job.isAlone || jobs[0]!.isAlone || this.clock.now() >= endsAt)) return;
       jobs.push(job);
-      // After the first job is in the list: it is rejected if the clock cannot be read or written.
+      // The clock is read only after the first job is in `jobs`: if that fails, this job is rejected.
       time ??= this.#time.tick();
       run(job, time);
     }
@@ -220,7 +232,7 @@ export class Store {
   }
 
   #undo(): void {
-    // SQLite has ended the transaction already after some errors.
+    // After some errors SQLite has already ended the transaction.
     if (this.database.isTransaction) this.database.exec('ROLLBACK');
     this.#afterCommit = [];
     for (const callback of this.#rollbacks) callback();
@@ -232,7 +244,10 @@ export class Store {
     later(() => this.#flush());
   }
 
-  /** False: another process is writing, and a timer is set for the next attempt. */
+  /**
+   * Begins a transaction. Returns false if that failed: it is tried again later if another process is writing, and
+   * otherwise all jobs are rejected.
+   */
   #tryBegin(): boolean {
     try {
       this.#begin.run();

@@ -1,7 +1,10 @@
-/** The due time of an event that waits for the wall clock and not for the store's clock. */
+/** The stored due time of an event that waits for a time of day: the store's own clock never reaches it. */
 export const never = Number.MAX_SAFE_INTEGER;
 
-/** A time as it is stored: whole milliseconds, rounded up so that it is never too early, at most `never`. */
+/**
+ * Converts a time to the stored form: whole milliseconds, rounded up so that nothing happens too early, and at most
+ * `never`.
+ */
 export function toStoredMs(ms: number): number {
   return Math.min(Math.ceil(ms), never);
 }

@@ -5,7 +5,10 @@ import type { MonotonicClock } from './store-clock.ts';
 
 let known: MonotonicClock | undefined;
 
-/** The machine's monotonic clock. `Clock.now` starts anew with each process; this one starts with the machine. */
+/**
+ * Returns the machine's monotonic clock. It counts from the start of the machine; `Clock.now` counts from the start of
+ * the process.
+ */
 export function systemMonotonicClock(): MonotonicClock {
   known ??= create();
   return known;
@@ -24,15 +27,19 @@ function create(): MonotonicClock {
 }
 
 /**
- * Windows has no boot id: there a restart is noticed if the clock shows less than before. If it shows more, the time in which the
- * machine was off is not counted.
+ * Returns an id that changes with each restart of the machine. Windows has none, so there the host name is used: a
+ * restart is noticed only if the clock then shows less than before. Otherwise the time in which the machine was off is
+ * not counted.
  */
 function readBootId(): string {
   const boot = tryRead('/proc/sys/kernel/random/boot_id') ?? trySysctl('kern.bootsessionuuid');
   return boot ?? `host ${hostname()}`;
 }
 
-/** A process in a time namespace sees a shifted clock. Linux says by how much: "monotonic 100000 0". */
+/**
+ * Returns how far this process's monotonic clock is shifted from the machine's. Linux shifts it in a time namespace,
+ * and shows the shift as "monotonic 100000 0" (seconds and nanoseconds).
+ */
 function readShiftMs(): number {
   const [, seconds = '0', nanoseconds = '0'] =
     /^monotonic\s+(-?\d+)\s+(\d+)/m.exec(tryRead('/proc/self/timens_offsets') ?? '') ?? [];
@@ -43,16 +50,16 @@ function tryRead(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8').trim();
   } catch {
-    return undefined; // not a system that has it
+    return undefined; // the system does not have this file
   }
 }
 
-/** Only macOS has its boot id there. */
+/** Reads a setting of macOS, which has its boot id there. Returns `undefined` on other systems. */
 function trySysctl(name: string): string | undefined {
   if (process.platform !== 'darwin') return undefined;
   try {
     return execFileSync('/usr/sbin/sysctl', ['-n', name], { encoding: 'utf8' }).trim() || undefined;
   } catch {
-    return undefined; // an older release, or a sandbox
+    return undefined; // an older macOS has no such setting, and a sandbox may forbid to read it
   }
 }

@@ -6,13 +6,13 @@ import type { Store } from './store.ts';
 import type { Time } from './store-clock.ts';
 import { type Topic, toTopic } from './topics.ts';
 
-/** A topic at one point in time. */
+/** What a lease needs to know of a topic, read at one point in time. */
 export interface TopicSnapshot {
   readonly topic: Topic;
   readonly topicControls: TopicControls;
-  /** The version of the controls. */
+  /** The number of the last change of any pause or quarantine. */
   readonly version: number;
-  /** The time of a lease, a control or an appointment has come, and this is not written yet. */
+  /** True if a lease or a control has expired or an appointment is due, and this is not yet written to the tables. */
   readonly needsCatchUp: boolean;
   readonly nextDueInMs: number | undefined;
   readonly suspects: number;
@@ -24,7 +24,7 @@ export function topicSnapshots(
 ): (name: string, time: Time) => TopicSnapshot {
   const firstDue = (which: number) => `(
     SELECT due_at FROM holdfast_ready WHERE topic = topic.id AND queue = ${which} ORDER BY due_at LIMIT 1)`;
-  // One statement: outside of a transaction each statement takes and releases a lock.
+  // One statement reads everything, because outside of a transaction each statement takes and releases a lock.
   const look = store.prepare(`
     SELECT topic.*, controls_version, controls_end_at, is_releasing,
       ${firstDue(firstTries)} AS first_due_at, ${firstDue(retries)} AS retry_due_at,

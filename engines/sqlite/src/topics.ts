@@ -6,18 +6,21 @@ export interface Topic extends TopicSettings {
   readonly name: string;
 }
 
-/** A sequence is the number of the topic times 2^40, plus a count: 52 bits, exact in a JavaScript number. */
+/**
+ * A sequence number is the id of its topic times 2^40, plus a count. It has 52 bits, so a JavaScript number holds it
+ * exactly.
+ */
 const countSpan = 2 ** 40;
 const topicsMax = 2 ** 12;
 
-/** The sequences that belong to a topic: `from` is below all of them, `to` is the last possible. */
+/** Returns the range of the sequence numbers of a topic: all are above `from`, and none is above `to`. */
 export function seqsOf({ id }: Pick<Topic, 'id'>): { readonly from: number; readonly to: number } {
   return { from: id * countSpan, to: (id + 1) * countSpan - 1 };
 }
 
 export const topicSql = 'SELECT id, name, ordering, keep_settled_ms FROM holdfast_topic WHERE name = ?';
 
-/** Read from the file each time: another process may have declared or changed a topic. */
+/** Reads and writes topics. Nothing is cached, because another process may declare or change a topic at any time. */
 export function topics(store: Store) {
   const byName = store.prepare(topicSql);
   const byId = store.prepare('SELECT name FROM holdfast_topic WHERE id = ?');
@@ -49,7 +52,7 @@ export function topics(store: Store) {
       return String(byId.get(id)?.name);
     },
 
-    /** Within a transaction. */
+    /** Creates a topic or changes its settings. Call it within a transaction. */
     declare(name: string, settings: Partial<TopicSettings>): TopicSettings {
       const known = find(name);
       const ordering = settings.ordering ?? known?.ordering ?? 'none';

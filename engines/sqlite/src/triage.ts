@@ -21,7 +21,7 @@ import { sqliteReplays } from './replays.ts';
 import type { Store } from './store.ts';
 import { toStoredMs } from './stored-time.ts';
 
-/** Parked events, and what operators do with them. */
+/** Lets operators read, edit, discard, restore and replay parked events. */
 export function sqliteTriage(
   store: Store,
   lot: ParkingLot,
@@ -46,7 +46,7 @@ export function sqliteTriage(
     'SELECT * FROM holdfast_audit WHERE number < ? ORDER BY number DESC LIMIT ? + 0',
   );
 
-  /** Changes events, writes the audit entry, and returns which were changed. */
+  /** Applies `isChanged` to each event, writes one audit entry for the changed ones, and returns which were changed. */
   function change(
     what: AuditEntry['what'],
     ids: readonly string[],
@@ -62,7 +62,7 @@ export function sqliteTriage(
     });
   }
 
-  /** Reason and message of the latest event of a group. */
+  /** Returns the reason and the message of the latest event of a group. */
   async function latestOf(filter: ParkedFilter, fingerprint: string) {
     const [row] = await search.list({ ...filter, fingerprint }, 'reason, message', undefined, 1);
     return { reason: String(row?.reason ?? ''), message: String(row?.message ?? '') };
