@@ -14,13 +14,16 @@ import { noTransaction } from './features.ts';
 import { type Item, type RedisClient, runBatch, scriptOf } from './script-runner.ts';
 import * as scripts from './scripts.ts';
 
-/** Keys that one call of the script removes: Redis executes nothing else meanwhile, so the call must be short. */
+/**
+ * The number of keys that one call of the script removes. Redis executes nothing else during a script, so the call must
+ * be short.
+ */
 const purgedTogether = 200;
 
 const dayMs = 24 * 60 * 60 * 1000;
 
 export interface RedisLedgerSettings {
-  /** Put before every key. */
+  /** The prefix of all Redis keys. */
   readonly prefix: string;
   readonly keepMarksMs: number;
 }
@@ -28,8 +31,9 @@ export interface RedisLedgerSettings {
 type BegunReply = [kind: Begun['kind'] | 'tombstone', detail?: number | string];
 
 /**
- * Keys as hashes, one script an operation. The token of a hold is made here: a claim that is sent again after a lost connection is
- * recognised as the holder. Keys of one scope share a slot with the set that counts them.
+ * Stores each idempotency key as a Redis hash; each method calls one Lua script. The token of a hold is made here and
+ * not in Redis: if the client sends a claim again after a lost connection, the script recognises it by its token. All
+ * keys of a scope, and the sorted set that counts them, are in the same cluster slot.
  */
 export function redisLedger(
   client: RedisClient,
@@ -126,7 +130,7 @@ function toBegun([kind, detail]: BegunReply, hold: Hold): Begun {
   return kind === 'tombstone' ? { kind: 'done', record: undefined } : { kind };
 }
 
-/** Braces would begin or end the hash tag, so they are escaped. */
+/** Escapes braces in a name, because they would begin or end the hash tag of the Redis key. */
 function tagged(name: string): string {
   return name.replace(/[{}%]/g, encodeURIComponent);
 }

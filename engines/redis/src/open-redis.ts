@@ -8,15 +8,15 @@ import { redisRateLimits } from './rate-limits.ts';
 import type { RedisClient } from './script-runner.ts';
 
 export interface RedisOptions {
-  /** `redis://localhost:6379/0`; or give a `client`. */
+  /** The address of the server, such as `redis://localhost:6379/0`. Not needed with a `client`. */
   readonly url?: string | undefined;
-  /** A client or a Cluster of ioredis. `close` does not close it. */
+  /** A `Redis` or `Cluster` object of ioredis that your application owns. `close` does not close it. */
   readonly client?: RedisClient | undefined;
-  /** Put before every key: `holdfast:` unless given. */
+  /** The prefix of all Redis keys. Default: `holdfast:`. */
   readonly prefix?: string | undefined;
-  /** How long marks are kept: they say that a handler is done with an event. 60 days unless given. */
+  /** How long marks are kept; a mark records that a handler has processed an event. Default: 60 days. */
   readonly keepMarksMs?: number | undefined;
-  /** Called when a connection is lost. The client reconnects by itself. */
+  /** Called when the connection is lost. The client reconnects by itself. */
   readonly onError?: ((error: Error) => void) | undefined;
 }
 
@@ -36,12 +36,15 @@ export interface RedisEngine extends Engine<never> {
 
 const keepMarksMs = 60 * 24 * 60 * 60 * 1000;
 
-/** A call is repeated on at most this many new connections; then it rejects. */
+/** A call is repeated on at most this many new connections; after that it rejects. */
 const reconnectsMax = 20;
 const reconnectMs = 50;
 const reconnectMaxMs = 500;
 
-/** Idempotency keys, marks and rate limits in Redis 6.2 or later. It connects by itself, now and after an outage. */
+/**
+ * Opens an engine for idempotency keys, marks and rate limits in Redis 6.2 or later. The client connects by itself,
+ * also after an outage.
+ */
 export function openRedis(options: RedisOptions): RedisEngine {
   assertKnownFields(known, options);
   const { prefix = 'holdfast:' } = options;
@@ -54,7 +57,7 @@ export function openRedis(options: RedisOptions): RedisEngine {
     ledger: redisLedger(client, { prefix, keepMarksMs: options.keepMarksMs ?? keepMarksMs }),
     rateLimits: redisRateLimits(client, { prefix }),
 
-    /** Redis removes expired keys by itself. */
+    /** There is nothing to do: Redis removes expired keys by itself. */
     async sweep() {
       return 0;
     },
@@ -73,7 +76,7 @@ function connect({ url, onError = () => {} }: RedisOptions): Redis {
     retryStrategy: (times) => Math.min(times * reconnectMs, reconnectMaxMs),
     connectTimeout: 1_000,
   });
-  // Calls reject by themselves. Without a listener ioredis would write to the console.
+  // A call that fails rejects by itself. Without a listener for `error`, ioredis would write to the console.
   client.on('error', onError);
   return client;
 }

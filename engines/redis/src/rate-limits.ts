@@ -4,7 +4,10 @@ import * as scripts from './scripts.ts';
 
 type TakeReply = [waitMs: string, ...fullInMs: string[]];
 
-/** One number a key, which expires when its limit is full again. In a cluster, keys of one request need one hash tag. */
+/**
+ * GCRA rate limits. Each key has one number in Redis, which expires when its limit is full again. In a cluster, all
+ * keys of a request must have the same hash tag.
+ */
 export function redisRateLimits(client: RedisClient, { prefix }: { readonly prefix: string }): RateLimits {
   const take = scriptOf(client, 'take', scripts.take);
   const nameOf = (key: string) => `${prefix}rate:${key}`;

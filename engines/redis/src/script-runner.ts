@@ -2,7 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 
 export type RedisClient = Redis | Cluster;
 
-/** Runs one script; Redis caches it after the first call. */
+/** Runs a Lua script. Redis caches the script after its first call. */
 export type Script = (keys: readonly string[], args: readonly (string | number)[]) => Promise<unknown[]>;
 
 type Command = (keyCount: number, ...rest: (string | number)[]) => Promise<unknown[]>;
@@ -14,13 +14,16 @@ export function scriptOf(client: RedisClient, name: string, lua: string): Script
   return (keys, args) => run(keys.length, ...keys, ...args);
 }
 
-/** One item of a batch: its keys share a slot; those of another item may be in another slot. */
+/** One item of a batch. In a cluster, all keys of an item are in one slot; other items may be in other slots. */
 export interface Item {
   readonly keys: readonly string[];
   readonly args: readonly (string | number)[];
 }
 
-/** The whole batch in one call; in a cluster one call an item, because items may be in different slots. */
+/**
+ * Runs a script for a whole batch in one call. In a cluster it makes one call for each item, because items may be in
+ * different slots. The script gets `common` once, before the arguments of the items.
+ */
 export async function runBatch<T>(
   client: RedisClient,
   script: Script,

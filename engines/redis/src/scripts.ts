@@ -1,4 +1,4 @@
-/** Atomic operations in Lua, by the clock of Redis: `now` is in ms with a fraction. */
+/** Lua scripts, which Redis executes atomically. All use the clock of Redis: `now` is epoch ms with a fraction. */
 
 const now = `
 local time = redis.call('TIME')
@@ -6,8 +6,10 @@ local now = time[1] * 1000 + time[2] / 1000
 `;
 
 /**
- * KEYS: for each claim its key and the set of its scope. Keys without `liveMax` are in a second set, which is not counted. ARGV: for
- * each claim fingerprint, token, lease, keep, liveMax ('' for none), and whether it may take over. An entry has f(ingerprint), t(oken), a(ttempt), l(ease end), d(one), r(ecord), c(ounted).
+ * Claims idempotency keys. KEYS: for each claim, its key and the sorted set of its scope; keys without `liveMax` go to
+ * a second set (`:uncounted`). ARGV: for each claim, the fingerprint, the token, the lease ms, the keep ms, `liveMax`
+ * ('' for none), and 1 if it may take over an expired lease. The hash of a key has f(ingerprint), t(oken), a(ttempt),
+ * l(ease end), d(one), r(ecord) and c(ounted).
  */
 export const begin: string = `${now}
 local answers = {}
@@ -57,7 +59,10 @@ local function held(key, token)
 end
 `;
 
-/** KEYS: as for begin. ARGV: for each hold token, keep, '1' or '2' for a tombstone, record. A repeated completion succeeds again. */
+/**
+ * Completes held keys. KEYS: as for `begin`. ARGV: for each hold, the token, the keep ms, '1' (or '2' if there is no
+ * record), and the record. A repeated completion succeeds again.
+ */
 export const complete: string = `${now}${held}
 local answers = {}
 for i = 1, #KEYS / 2 do
@@ -76,7 +81,7 @@ for i = 1, #KEYS / 2 do
 end
 return answers`;
 
-/** KEYS: as for begin. ARGV: the token of each. */
+/** Deletes held keys. KEYS: as for `begin`. ARGV: the token of each hold. */
 export const release: string = `${now}${held}
 local answers = {}
 for i = 1, #KEYS / 2 do
@@ -90,7 +95,7 @@ for i = 1, #KEYS / 2 do
 end
 return answers`;
 
-/** KEYS: as for begin. ARGV: the lease, then the token of each. */
+/** Extends the leases of held keys. KEYS: as for `begin`. ARGV: the lease ms, then the token of each hold. */
 export const extend: string = `${now}${held}
 local leaseMs = tonumber(ARGV[1])
 local answers = {}
@@ -111,8 +116,9 @@ end
 return answers`;
 
 /**
- * KEYS: the set of a scope. ARGV: the first of its keys, and how many. Returns the number of removed keys, the number of kept ones,
- * and the size of the set. Expired keys are still in the set.
+ * Deletes keys of a scope that nobody holds. KEYS: the sorted set of the scope. ARGV: the position in the set at which
+ * to start, and the number of keys to check. Returns the number of deleted keys, the number of kept keys, and the size
+ * of the set. Keys that Redis has already expired are still in the set, and are not counted as deleted.
  */
 export const purge: string = `${now}
 local from, count = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -127,7 +133,7 @@ for _, key in ipairs(redis.call('ZRANGE', KEYS[1], from, from + count - 1)) do
 end
 return {forgotten, kept, redis.call('ZCARD', KEYS[1])}`;
 
-/** KEYS: the marks. ARGV: how long they are kept. */
+/** Writes marks, and returns 1 for each new one. KEYS: the marks. ARGV: how long they are kept, in ms. */
 export const mark: string = `
 local answers = {}
 for i = 1, #KEYS do
@@ -136,8 +142,9 @@ end
 return answers`;
 
 /**
- * GCRA, as in holdfast/machines. KEYS: all keys, request after request. ARGV: for each request the number of its limits,
- * and for each limit rate a ms, burst and cost. Fractions are returned as text, because Redis would truncate them.
+ * Takes tokens from GCRA rate limits, as `holdfast/machines` does. KEYS: the keys of all requests, one request after
+ * the other. ARGV: for each request, the number of its limits; then for each limit its rate per ms, burst and cost.
+ * Returned fractions are texts, because Redis truncates numbers.
  */
 export const take: string = `${now}
 local answers = {}
