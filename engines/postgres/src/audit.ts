@@ -1,7 +1,7 @@
 import type { Act, AuditEntry } from '@holdfast/contracts';
 import type { Database, PostgresTransaction, Row } from './database.ts';
 
-/** Ids that an entry lists; its `count` has all. */
+/** An audit entry lists at most this many ids. Its `count` has the full number. */
 const subjectsMax = 100;
 
 const auditText = `INSERT INTO {schema}.audit (id, at, what, subjects, count, who, why)

@@ -43,7 +43,7 @@ const historyText = `SELECT seq, how, settled_at, ${envelopeColumns} FROM {schem
     AND first_seen_at >= coalesce($3, first_seen_at) AND first_seen_at < coalesce($4, first_seen_at + 1)
   ORDER BY seq LIMIT $5`;
 
-/** Events in PostgreSQL: each operation is one call of a function of the schema, and so one transaction. */
+/** Stores events in PostgreSQL. Most methods are one call of an SQL function, and so one transaction. */
 export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> {
   const { database, doorbell, limits, keepParkedMs, newId } = parts;
   const scanStarts = new ScanStart(database.clock);
@@ -81,10 +81,10 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
     async publishWithin(tx, topic, events) {
       const publication = publicationOf(topic, events, limits, newId);
       const rows = await database.rowsWithin(tx, publishText, publication.values).catch((error) => {
-        // The caller sees the error of the driver if the connection does not answer.
+        // If the connection does not answer, the caller gets the error of the driver.
         throw isUnanswered(error) ? error : toPostgresError(error);
       });
-      // PostgreSQL sends the notification when the transaction commits; this process receives it, too.
+      // PostgreSQL sends the notification when the transaction commits. This process receives it, too.
       if (rows[0]![1] === true) await tx.query('SELECT pg_notify($1, $2)', [parts.channel, topic]);
       return publishedOf(publication, rows);
     },
@@ -158,7 +158,7 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
     },
   };
 
-  /** The tokens of leases that were extended. */
+  /** Extends leases of one topic, and returns the tokens of those that were still valid. */
   async function extendOf(topic: string, leases: readonly Lease[], leaseMs: number): Promise<string[]> {
     const groups = groupLeases(leases);
     if (groups.seqs.length === 0) return [];
@@ -175,7 +175,10 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
   }
 }
 
-/** Rows begin with their cursor. `rows` has one more than `limit` if there is another page. */
+/**
+ * Makes a page from `rows`, whose first column is the cursor. `rows` has one row more than `limit` if there is another
+ * page.
+ */
 function pageOf<T>(rows: readonly Row[], limit: number, read: (row: Row) => T): Page<T> {
   const shown = rows.slice(0, limit);
   return { items: shown.map(read), cursor: rows.length > limit ? String(shown.at(-1)?.[0]) : undefined };
@@ -183,7 +186,7 @@ function pageOf<T>(rows: readonly Row[], limit: number, read: (row: Row) => T): 
 
 function among(ids: readonly string[], row: Row | undefined): boolean[] {
   const found = new Set(row?.[0] as string[]);
-  // If an id occurs twice, only the first is true.
+  // If an id occurs twice in `ids`, only its first result is true.
   return ids.map((id) => found.delete(id));
 }
 

@@ -1,16 +1,23 @@
-/** For texts from outside that must be stored whatever they contain: PostgreSQL accepts neither NUL nor lone surrogates. */
+/**
+ * Replaces NUL and lone surrogates, which PostgreSQL does not accept. For texts such as error messages, which must be
+ * stored whatever they contain.
+ */
 export function storableText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd');
 }
 
 /**
- * For texts that are only compared: unchanged, or as JSON if PostgreSQL could not store them. Different texts stay different.
+ * Returns the text, or its JSON if PostgreSQL could not store it. Different texts stay different, so the result can be
+ * compared but not shown.
  */
 export function comparableText(text: string): string {
   return /[\0\\\ud800-\udfff]/.test(text) ? JSON.stringify(text) : text;
 }
 
-/** JSON that PostgreSQL can parse: it stores some escapes that it later fails to read. */
+/**
+ * Returns JSON that PostgreSQL can parse. Without the replacement it would store some escapes that it later fails to
+ * read.
+ */
 export function storableJson(value: unknown): string {
   const text = JSON.stringify(value);
   if (!unreadable.test(text)) return text;

@@ -11,12 +11,12 @@ export interface ConnectionOptions {
   readonly answerWithinMs?: number | undefined;
 }
 
-/** Where connections come from, and their durability. */
+/** The connection pool of an engine, made from a URL or given by the caller. */
 export interface Connections {
   readonly pool: PostgresPool;
-  /** After `checkDurability`. */
+  /** What a commit survives. Call it after `checkDurability`. */
   durability(): 'process' | 'power';
-  /** Rejects when the connections of a given pool have another durability than the option says. */
+  /** Rejects if the connections of a given pool have another durability than the option `durability`. */
   checkDurability(database: Database): Promise<void>;
   openListener(): Promise<Listener>;
   close(): Promise<void>;
@@ -56,7 +56,8 @@ function ownConnections(
     options: `-c synchronous_commit=${durability === 'power' ? 'on' : 'off'}`,
   };
   const pool = new pg.Pool({ ...config, max: connectionsMax });
-  // The pool replaces a lost idle connection when one is needed; a query on a lost connection rejects by itself.
+  // The error is ignored: the pool replaces a lost idle connection when it needs one, and a query on a lost connection
+  // rejects by itself.
   pool.on('error', () => {});
   return {
     pool: pool as unknown as PostgresPool,
@@ -66,7 +67,7 @@ function ownConnections(
 
     async openListener() {
       const client = new pg.Client(config);
-      client.on('error', () => {}); // followed by `end`
+      client.on('error', () => {}); // ignored, because the event `end` follows
       await client.connect();
       return listenerOf(client, () => client.end());
     },
@@ -93,7 +94,7 @@ function connectionsOfPool(pool: PostgresPool, wanted: 'process' | 'power' | und
       return listenerOf(client as unknown as pg.Client, async () => client.release(true));
     },
 
-    close: async () => {}, // the owner of the pool ends it
+    close: async () => {}, // the application closes its own pool
   };
 }
 

@@ -23,7 +23,10 @@ const liftText = `WITH gone AS (DELETE FROM {schema}.control WHERE id = $1 RETUR
   freed AS (UPDATE {schema}.topic SET releasing = true FROM gone WHERE name = gone.topic)
   UPDATE {schema}.control_sheet SET version = version + 1 WHERE EXISTS (SELECT FROM gone) RETURNING (SELECT topic FROM gone)`;
 
-/** `wake` is called when a control has changed: events of the topic may be due. */
+/**
+ * Stores controls: pauses and quarantines that an operator has set. After a change it calls `wake`, because events of
+ * the topic may now be due.
+ */
 export function postgresControls(database: Database, wake: (topic: string) => void): Controls {
   return {
     async impose(control, act, forMs) {

@@ -3,19 +3,19 @@ import type { Clock } from 'holdfast';
 import pg from 'pg';
 import { explainNul, isCollision, isUnanswered, toPostgresError } from './postgres-errors.ts';
 
-/** The part of a `pg` client that we use, and what a handler's `commit` gets. */
+/** The methods of a `pg` client that we use. A handler's `commit` gets this object. */
 export interface PostgresTransaction {
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[]; rowCount: number | null }>;
 }
 
-/** The part of a `pg` pool that we use. */
+/** The methods of a `pg` pool that we use. */
 export interface PostgresPool {
   connect(): Promise<PostgresTransaction & PoolMember>;
   query(config: object): Promise<{ rows: unknown[]; rowCount: number | null }>;
 }
 
 interface PoolMember {
-  /** `true`: it is broken, and the pool must not use it again. */
+  /** Returns the connection to the pool. With `true` the pool closes it, because it is broken. */
   release(destroy?: boolean): void;
   on(event: 'error', listener: () => void): unknown;
   off(event: 'error', listener: () => void): unknown;
@@ -24,12 +24,15 @@ interface PoolMember {
 /** A row as an array, in the order of the columns. */
 export type Row = readonly unknown[];
 
-/** Attempts when two transactions collide. */
+/**
+ * How often a statement or transaction is tried if it collides with another one (a deadlock or a serialization
+ * failure).
+ */
 const triesMax = 5;
 
-/** Statements on a pool: prepared once a connection, with rows as arrays and our own type parsers. */
+/** Executes statements on a pool. They are prepared once for each connection, and return rows as arrays. */
 export class Database {
-  /** The schema, quoted. */
+  /** The name of the schema, quoted for SQL. */
   readonly schema: string;
   readonly clock: Clock;
   readonly #pool: PostgresPool;
@@ -41,7 +44,7 @@ export class Database {
     this.clock = clock;
   }
 
-  /** One statement, which is one transaction. `{schema}` stands for the schema. */
+  /** Executes one statement in its own transaction. `{schema}` in `text` is replaced by the name of the schema. */
   async rows(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
     const config = this.#config(text, values);
     for (let tries = 1; ; tries++) {
@@ -53,7 +56,7 @@ export class Database {
     }
   }
 
-  /** The same, inside a transaction. */
+  /** Executes one statement inside the transaction `tx`. */
   async rowsWithin(
     tx: PostgresTransaction,
     text: string,
@@ -80,7 +83,7 @@ export class Database {
     const client = await this.#pool.connect();
     let isBroken = false;
     const onError = () => {
-      isBroken = true; // the pending query rejects with it
+      isBroken = true; // the pending query rejects with the same error
     };
     client.on('error', onError);
     try {
@@ -102,7 +105,7 @@ export class Database {
     let statement = this.#statements.get(text);
     if (statement === undefined) {
       const full = text.replaceAll('{schema}', this.schema);
-      // Named by a hash of its text: engines that share a pool share its prepared statements.
+      // The name is a hash of the text, so that engines that share a pool also share its prepared statements.
       const name = `holdfast_${createHash('sha256').update(full).digest('base64url').slice(0, 32)}`;
       statement = { name, text: full };
       this.#statements.set(text, statement);
@@ -113,7 +116,10 @@ export class Database {
 
 const numbers = new Set([20, 21, 23, 700, 701, 1700]);
 
-/** Independent of the parsers that the application has set. 64-bit numbers are counts and times: they fit into a JavaScript number. */
+/**
+ * Our own type parsers, so that parsers which the application has set have no effect. 64-bit integers become numbers:
+ * they are counts and times, which a JavaScript number holds exactly.
+ */
 const types = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     return numbers.has(oid) ? Number : pg.types.getTypeParser(oid, format as 'text');

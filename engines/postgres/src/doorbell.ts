@@ -1,7 +1,6 @@
 import { Timer } from 'holdfast';
 import type { Database } from './database.ts';
 
-/** A connection that receives notifications until it is lost. */
 export interface Listener {
   onNotification(received: (topic: string) => void): void;
   onEnd(ended: () => void): void;
@@ -9,29 +8,39 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-/** The shortest time between two notifications of a topic: a consumer that wakes up reads everything that is due. */
+/**
+ * The shortest time (ms) between two notifications of a topic. Fewer are enough, because a consumer that wakes up reads
+ * everything that is due.
+ */
 const apartMs = 5;
 const retryMs = { first: 100, most: 5000 };
 
-/** The time after a notification, and whether another one is to be sent at its end. */
+/**
+ * The time of `apartMs` in which no other notification of the topic is sent. If `isPending`, one is sent when that time
+ * is over.
+ */
 interface Gap {
   readonly timer: Timer;
   isPending: boolean;
 }
 
-/** A notification that a crash of the server undoes had no listener left: it need not wait for the disk. */
+/**
+ * Sends a notification without waiting for the disk. A crash of the server may lose it, but then all listeners have
+ * lost their connections, too.
+ */
 const notifyText = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`;
 
 /**
- * Rings in this process at once, and in others by NOTIFY, but only when a consumer sleeps: a NOTIFY takes a lock that all commits of
- * the database share. It may fail to ring, so consumers also poll.
+ * Tells consumers that an event may be due. Consumers of this process are called at once. Those of other processes get
+ * a NOTIFY, and only if one of them sleeps, because NOTIFY takes a lock that all commits of the database share. A
+ * notification may get lost, so consumers also poll.
  */
 export class Doorbell {
   readonly #database: Database;
   readonly #channel: string;
   readonly #open: () => Promise<Listener>;
   readonly #rings = new Map<string, Set<() => void>>();
-  /** By topic: a notification was sent less than `apartMs` ago. */
+  /** For each topic, the running pause in which no other notification is sent. */
   readonly #recent = new Map<string, Gap>();
   readonly #retry: Timer;
   #listener: Listener | undefined;
@@ -56,13 +65,19 @@ export class Doorbell {
     return () => void rings.delete(ring);
   }
 
-  /** For consumers of this process. In a microtask: a listener may call the broker, and must find the event that rang it. */
+  /**
+   * Calls the consumers of this process. A consumer may call the broker and must then find the new event, so it is
+   * called in a microtask.
+   */
   ring(topic: string): void {
     for (const ring of this.#rings.get(topic) ?? [])
       queueMicrotask(() => this.#rings.get(topic)?.has(ring) && ring());
   }
 
-  /** For consumers of other processes; after `apartMs` if this process has a consumer, which mostly takes the event first. */
+  /**
+   * Notifies consumers of other processes. If this process has a consumer, that consumer mostly takes the event first,
+   * so the notification is sent only after `apartMs`.
+   */
   notify(topic: string): void {
     const recent = this.#recent.get(topic);
     if (recent) recent.isPending = true;
@@ -89,14 +104,14 @@ export class Doorbell {
     try {
       await this.#database.rows(notifyText, [this.#channel, topic]);
     } catch {
-      // It may fail to ring: consumers also poll.
+      // The notification may get lost, because consumers also poll.
     }
   }
 
   #startGap(topic: string): Gap {
     const timer = new Timer(this.#database.clock, () => {
       this.#recent.delete(topic);
-      // The consumer that the last notification woke may have read before this event was there.
+      // A consumer that the last notification woke may have read before this event was stored, so another one is sent.
       if (gap.isPending) this.#send(topic);
     });
     const gap: Gap = { timer, isPending: false };
@@ -114,10 +129,10 @@ export class Doorbell {
       listener.onEnd(() => this.#lost());
       await listener.listen(this.#channel);
       this.#waitMs = retryMs.first;
-      // Notifications may have been missed without a connection.
+      // Notifications may have been missed while there was no connection.
       for (const topic of this.#rings.keys()) this.ring(topic);
     } catch {
-      // The server cannot be reached, as every other call reports; consumers poll meanwhile.
+      // The server cannot be reached. Every other call reports that, and consumers poll until the connection is back.
       this.#lost();
     }
   }

@@ -26,36 +26,43 @@ import { postgresTriage } from './triage.ts';
 import { type PostgresWarning, vacuumWatch } from './vacuum-watch.ts';
 
 export interface PostgresOptions {
-  /** `postgres://user@host/database`; or `pool`. */
+  /** The address of the database, such as `postgres://user@host/database`. Give either `url` or `pool`. */
   readonly url?: string | undefined;
-  /** A pool of your own: its connections decide the durability, and it is not closed with the engine. */
+  /** A pool that your application owns. Its connections decide the durability, and `close` does not close it. */
   readonly pool?: PostgresPool | undefined;
-  /** Everything of ours lives in it; `holdfast` unless given. */
+  /** The schema for all our tables and functions. Default: `holdfast`. */
   readonly schema?: string | undefined;
-  /** True: a database without that schema is refused and left as it is, for tools that only read. */
+  /** If true, a database without that schema is rejected and left unchanged. For tools that only read. */
   readonly mustExist?: boolean | undefined;
   /**
-   * What an answer survives. `power`, unless given: anything (`synchronous_commit = on`). `process`: the death of any of your
-   * processes, but not a crash of the server, which may undo the last half second (`synchronous_commit = off`).
+   * What a committed write survives. `power` (the default): also a crash of the server or a power cut
+   * (`synchronous_commit = on`). `process`: a crash of your processes, but a crash of the server may undo the last half
+   * second (`synchronous_commit = off`).
    */
   readonly durability?: 'process' | 'power' | undefined;
-  /** Connections of the pool that is made for `url`; 10 unless given. One more listens where there is a doorbell. */
+  /**
+   * The largest number of connections in the pool that is made for `url`. Default: 10. If there are consumers, one more
+   * connection listens for notifications.
+   */
   readonly connectionsMax?: number | undefined;
   /**
-   * The timeout of a statement, also of those in a handler's `commit`; its connection is closed, because a broken network gives no
-   * error. 30 s unless given; a `pool` of your own has its `query_timeout`.
+   * The timeout of each statement, also of those in a handler's `commit`. After it the connection is closed, because a
+   * broken network gives no error. Default: 30 s. It has no effect on a `pool` of your own: set `query_timeout` there.
    */
   readonly answerWithinMs?: number | undefined;
   readonly limits?: Partial<SizeLimits> | undefined;
-  /** How long marks are kept: longer than the longest retry and the parking lot together; 60 days unless given. */
+  /**
+   * How long marks are kept; a mark records that a handler has processed an event. It must be longer than the longest
+   * retry and the retention of parked events together. Default: 60 days.
+   */
   readonly keepMarksMs?: number | undefined;
-  /** How long parked events are kept; 30 days unless given. */
+  /** How long parked events are kept. Default: 30 days. */
   readonly keepParkedMs?: number | undefined;
-  /** `sweep` warns of a transaction that is open for longer; a minute unless given. */
+  /** `sweep` warns of a transaction that has been open for longer than this. Default: one minute. */
   readonly longTransactionMs?: number | undefined;
-  /** Receives warnings for an operator; unless given, `process.emitWarning`. */
+  /** Receives warnings for an operator. Default: `process.emitWarning`. */
   readonly onWarning?: ((warning: PostgresWarning) => void) | undefined;
-  /** For ids and timers of this process; times of events are the server's. */
+  /** The clock for ids and timers of this process. The times of events come from the server's clock. */
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
 }
@@ -77,7 +84,7 @@ const known: Readonly<Record<keyof PostgresOptions, true>> = {
   random: true,
 };
 
-/** Every contract, in one database. */
+/** An engine that stores everything in one database: events, idempotency keys, parked events and rate limits. */
 export interface PostgresEngine extends Engine<PostgresTransaction> {
   readonly durability: 'process' | 'power';
   readonly broker: Broker<PostgresTransaction>;
@@ -106,10 +113,10 @@ export const postgresFeatures: Features = {
 };
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** The longest name that PostgreSQL does not cut. */
+/** The length (bytes) of the longest name that PostgreSQL does not truncate. */
 const nameBytesMax = 63;
 
-/** Connects and brings the schema up to date. Rejects with an error that names the reason if either is impossible. */
+/** Connects, and migrates the schema. If one of these fails, it rejects with an error that names the reason. */
 export async function openPostgres(options: PostgresOptions): Promise<PostgresEngine> {
   assertKnownFields(known, options);
   const { schema = 'holdfast', clock = systemClock, random = systemRandom } = options;

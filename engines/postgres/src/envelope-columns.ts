@@ -39,7 +39,10 @@ export function envelopeOf(row: Row, topic: string, from = 0): Envelope {
   };
 }
 
-/** `null` if there is nothing to store: missing fields, and those equal to the id, are left out. */
+/**
+ * Returns headers, correlation id and idempotency key as JSON. Missing fields, and fields equal to `id`, are left out;
+ * the result is `null` if nothing is left.
+ */
 export function extrasOf(
   { headers, correlationId, idempotencyKey }: Pick<NewEvent, 'headers' | 'correlationId' | 'idempotencyKey'>,
   id: string,
@@ -64,7 +67,6 @@ export function numberOf(value: unknown): number | undefined {
   return value === null ? undefined : (value as number);
 }
 
-/** JSON, where there is any. */
 export function jsonOf<T>(value: unknown): T | undefined {
   return value === null || value === undefined ? undefined : JSON.parse(value as string);
 }

@@ -1,16 +1,21 @@
 import type { Lease } from '@holdfast/contracts';
 
-/** Leases of one topic by lease group, as the functions of the schema take them. */
+/**
+ * Leases of one topic, as arguments of SQL functions such as `ack` and `extend`. Events that were leased together share
+ * a group and its token.
+ */
 export interface LeaseGroups {
   readonly tokens: readonly number[];
-  /** The number of events of each group. */
   readonly counts: readonly number[];
   readonly seqs: readonly number[];
-  /** The index in the batch of each of `seqs`. */
+  /** For each number in `seqs`, the index of its lease in the given batch. */
   readonly places: readonly number[];
 }
 
-/** An invalid token, and the second of two equal leases, are left out: their settlement is `lease_lost`. */
+/**
+ * Groups leases by token. Invalid tokens are left out, and so is the second of two equal leases: their settlement
+ * result stays `lease_lost`.
+ */
 export function groupLeases(leases: readonly Lease[], places: Iterable<number> = leases.keys()): LeaseGroups {
   const groups = new Map<number, Map<number, number>>();
   for (const place of places) {

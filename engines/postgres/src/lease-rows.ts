@@ -5,17 +5,20 @@ import { envelopeOf, numberOf } from './envelope-columns.ts';
 export const leaseText = `SELECT token, seq, id, body, bytes, bytes_are_text, type, key, tenant, extras, origin, replay,
   first_seen_at, expires_at, patience_left, trials FROM {schema}.lease($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
 
-/** Where the columns of an envelope begin. */
+/** The index of the first envelope column in a row of `leaseText`. */
 const envelopeFrom = 2;
 
-/** `scanStart`: the due time at which to begin to read the ready queue, epoch ms; 0: at its front. */
+/**
+ * Returns the parameters of `leaseText`. `scanStart` is the due time (epoch ms) at which it starts to read the ready
+ * queue; 0 is the front.
+ */
 export function leaseValues(topic: string, request: LeaseRequest, scanStart: number): unknown[] {
   const { owner, limit, leaseMs, runMax = 1, retriesShare = null, suspects = false, bytesMax } = request;
   const bytes = bytesMax === undefined ? null : Math.floor(bytesMax);
   return [topic, owner, limit, clampMs(leaseMs), runMax, retriesShare, suspects, scanStart, bytes];
 }
 
-/** The deliveries, and the due time of the first. */
+/** Reads the result of `leaseText`. The first row has counts and times as JSON; each other row is a delivery. */
 export function leasedOf(
   topic: string,
   [head, ...rows]: readonly Row[],

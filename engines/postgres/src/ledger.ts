@@ -22,7 +22,7 @@ const beginText =
 const held = `k.scope = g.scope AND k.key = g.key AND k.token = g.token AND NOT done AND lease_ends_at > {schema}.now_ms()`;
 const given = 'unnest($1::text[], $2::text[], $3::bigint[]) AS g(scope, key, token)';
 const releaseText = `DELETE FROM {schema}.ledger_key k USING ${given} WHERE ${held} RETURNING k.token`;
-/** A key is kept at least as long as it is held. */
+/** The key's retention is extended, too, so that it does not end before the lease. */
 const extendText = `UPDATE {schema}.ledger_key k SET lease_ends_at = until, removed_at = greatest(removed_at, until)
   FROM ${given}, (SELECT {schema}.now_ms() + ceil($4::double precision)::bigint) AS l(until) WHERE ${held} RETURNING k.token`;
 const purgeText = `DELETE FROM {schema}.ledger_key WHERE scope = $1 AND (done OR lease_ends_at <= {schema}.now_ms()) RETURNING 1`;
@@ -36,7 +36,7 @@ const completeText = `UPDATE {schema}.ledger_key k SET done = true, record = g.r
 const marked = 'unnest($1::text[], $2::text[]) WITH ORDINALITY AS m(handler, id, place)';
 const markText = `INSERT INTO {schema}.mark SELECT id, m.handler, {schema}.now_ms()
   FROM ${marked} ORDER BY id COLLATE "C", m.handler COLLATE "C" ON CONFLICT DO NOTHING RETURNING handler, event_id`;
-/** The bounds let PostgreSQL skip partitions. */
+/** The lower and upper bounds of `event_id` let PostgreSQL skip partitions. */
 const isMarkedText = `SELECT handler, event_id FROM {schema}.mark WHERE event_id = ANY ($1) AND handler = ANY ($2)
   AND event_id BETWEEN (SELECT min(id COLLATE "C") FROM unnest($1::text[]) AS i(id))
     AND (SELECT max(id COLLATE "C") FROM unnest($1::text[]) AS i(id))`;
@@ -52,7 +52,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
       await tx.query('SAVEPOINT holdfast_effect');
       try {
         const record = await commit!(tx);
-        // The row is locked: no other process can have taken the key over, even after the lease has ended.
+        // The row is locked, so no other process can have taken over the key, even if the lease has ended.
         await database.rowsWithin(tx, completeText, [
           ...completionColumns([{ ...completion, record }]),
           true,
@@ -70,7 +70,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
   ): Promise<SettlementResult[]> {
     if (completions.length === 0) return [];
     const completed = tokensOf(await database.rows(completeText, [...completionColumns(completions), false]));
-    // If a hold occurs twice, only the first is completed.
+    // If a hold occurs twice in the batch, only the first one is completed.
     return completions.map(({ hold }) => (completed.delete(tokenOf(hold)) ? TOOK : LEASE_LOST));
   }
 
@@ -103,7 +103,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
 
     async release(holds) {
       const released = tokensOf(await database.rows(releaseText, holdColumns(holds)));
-      // If a hold occurs twice, only the first is released.
+      // If a hold occurs twice in the batch, only the first one is released.
       return holds.map((hold) => released.delete(tokenOf(hold)));
     },
 
@@ -120,7 +120,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
     async mark(marks) {
       const rows = await database.rows(markText, markColumns(marks));
       const fresh = new Set(rows.map(([handler, id]) => `${handler}\0${id}`));
-      // If a mark occurs twice in a batch, only the first is new.
+      // If a mark occurs twice in the batch, only the first one is new.
       return marks.map(({ handler, eventId }) => fresh.delete(`${handler}\0${eventId}`));
     },
 
@@ -173,7 +173,7 @@ function recordOf(record: unknown, bytes: unknown): Payload | undefined {
   return payloadOf(record, flagged?.subarray(1), flagged?.[0] === textFlag);
 }
 
-/** `undefined`: not a token of ours, so it holds nothing. */
+/** Returns `undefined` if this engine cannot have made the token. */
 function tokenOf({ token }: Hold): number | undefined {
   const number = Number(token);
   return Number.isSafeInteger(number) && number > 0 ? number : undefined;

@@ -2,18 +2,24 @@ import pg from 'pg';
 import type { Database, Row } from './database.ts';
 import { lockSchema } from './migrate.ts';
 
-/** A time-ordered id begins with 48 bits of ms: its fifth hex digit changes every 2^28 ms. */
+/**
+ * A time-ordered id begins with its time: 48 bits of milliseconds, as 12 hex digits. So its fifth digit changes every
+ * 2^28 ms.
+ */
 const digitsMs = 2 ** 28;
-/** Two steps of the fifth digit, about six days. */
+/** The time range of a partition, about six days: two steps of the fifth digit. */
 const partitionMs = 2 * digitsMs;
-/** Partitions that are created in advance. */
+/** The number of future partitions that are created in advance. */
 const partitionsAhead = 5;
 
 const nowText = 'SELECT {schema}.now_ms()';
 const tablesText = `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
   WHERE i.inhparent = '{schema}.mark'::regclass AND c.relname <> 'mark_other'`;
 
-/** Marks of about six days share a partition: dropping it removes them and leaves nothing to vacuum. */
+/**
+ * Creates the partitions for marks; a mark records that a handler has processed an event. The marks of about six days
+ * share a partition: dropping it removes them all, and leaves nothing to vacuum.
+ */
 export async function createMarkPartitions(database: Database, schema: string): Promise<void> {
   const [[now]] = (await database.rows(nowText)) as [[number]];
   const current = Math.floor(now / partitionMs);
@@ -25,7 +31,7 @@ export async function createMarkPartitions(database: Database, schema: string): 
   await database.transaction(async (tx) => {
     await lockSchema(tx, schema);
     if (isComplete(wanted, await database.rowsWithin(tx, tablesText))) return;
-    // Short: writers of marks wait for this lock.
+    // The timeout is short because transactions that write marks wait for this lock.
     await tx.query(`SET LOCAL lock_timeout = '2s'`);
     const parent = `${pg.escapeIdentifier(schema)}.mark`;
     for (const startMs of wanted) {
@@ -36,7 +42,7 @@ export async function createMarkPartitions(database: Database, schema: string): 
   });
 }
 
-/** Drops partitions without a mark of the last `keepMs`; returns how many. */
+/** Drops partitions that contain no mark of the last `keepMs`, and returns how many. */
 export async function dropMarkPartitions(
   database: Database,
   schema: string,
@@ -48,7 +54,7 @@ export async function dropMarkPartitions(
     const name = found as string;
     if (startOf(name) + partitionMs + keepMs > now) continue;
     const table = `${pg.escapeIdentifier(schema)}.${name}`;
-    // An old event may have been marked recently, by a replay of a parked event.
+    // An event with an old id may have been processed recently, because it was parked and then replayed.
     const young = await database.rows(`SELECT FROM ${table} WHERE marked_at > $1 LIMIT 1`, [
       Math.floor(now - keepMs),
     ]);
@@ -75,7 +81,7 @@ function startOf(table: string): number {
   return Number.parseInt(table.slice('mark_'.length), 16) * digitsMs;
 }
 
-/** The first five digits of the ids of that time. */
+/** Returns the first five hex digits of ids from that time. */
 function prefixOf(ms: number): string {
   return (ms / digitsMs).toString(16).padStart(5, '0');
 }

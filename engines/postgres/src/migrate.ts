@@ -3,10 +3,13 @@ import type { Database, PostgresTransaction } from './database.ts';
 import { PostgresSchemaError } from './postgres-errors.ts';
 import { type Migration, migrations } from './schema/migrations.ts';
 
-/** Any number, the same in all processes. */
+/** The first key of the advisory lock. The number has no meaning, but all processes must use the same one. */
 const lockClass = 0x40fd;
 
-/** Brings the schema to the newest known version. If several processes start at once, one migrates and the others wait. */
+/**
+ * Migrates the schema to the newest version in `known`. If several processes start at once, one of them migrates and
+ * the others wait.
+ */
 export async function migrate(
   database: Database,
   name: string,
@@ -30,7 +33,7 @@ export async function migrate(
   });
 }
 
-/** Only one transaction may change the schema: the others wait until it ends. */
+/** Takes a lock until the end of the transaction, so that only one transaction at a time changes the schema. */
 export async function lockSchema(tx: PostgresTransaction, name: string): Promise<void> {
   await tx.query('SELECT pg_advisory_xact_lock($1, hashtext($2))', [lockClass, name]);
 }

@@ -14,7 +14,7 @@ import { payloadColumns, payloadOf } from './payload-columns.ts';
 import { columnOf } from './publish.ts';
 import { parkAgain } from './schema/park-again.ts';
 
-/** In the order in which `parkedOf` reads them. */
+/** The columns of a parked event, in the order in which `parkedOf` reads them. */
 export const parkedColumns = `${envelopeColumns}, topic, status, parked_at, parkings, removed_at, operation, reason, message, stop,
   final_attempt, error, story, original, edits, discarded`;
 
@@ -32,7 +32,7 @@ export const parkText = `INSERT INTO {schema}.parked (id, status, parked_at, par
     type, key, tenant, origin, replay, body, bytes, extras, reason, message, stop, final_attempt, fingerprint, error, story)
   ${parkAgain} RETURNING id`;
 
-/** The values of `parkText` after the first. */
+/** The parameters of `parkText` from $2 on. */
 export function parkValues(events: readonly NewlyParked[]): unknown[] {
   const payloads = events.map(({ payload }) => payloadColumns(payload));
   const of = <T>(read: (event: NewlyParked) => T | null | undefined) => columnOf(events.map(read));
@@ -107,7 +107,7 @@ export function summaryOf(row: Row): ParkedSummary {
   };
 }
 
-/** The content before the first edit, as it is stored beside the edited one. */
+/** Returns the payload and headers of an event as JSON, to keep the content from before its first edit. */
 export function originalText({ payload, headers }: NonNullable<ParkedEvent['original']>): string {
   const { body, bytes, bytesAreText } = payloadColumns(payload);
   return JSON.stringify({

@@ -1,17 +1,17 @@
 import { clampMs, type ParkedFilter, type ParkedStatus } from '@holdfast/contracts';
 
-/** A condition with its values, numbered from `$1` on. */
+/** An SQL condition, and the values of its parameters `$1`, `$2` and so on. */
 export interface ParkedQuery {
   readonly where: string;
   readonly values: readonly unknown[];
-  /** The number that the next value has. */
+  /** The number of the next free parameter. */
   readonly next: number;
 }
 
 const statuses: ReadonlySet<string> = new Set<ParkedStatus>(['parked', 'replaying', 'resolved', 'discarded']);
 const plain = ['topic', 'type', 'key', 'tenant', 'operation', 'reason', 'stop', 'fingerprint'] as const;
 
-/** The same meaning as `matches` of the contracts. */
+/** Converts a filter to SQL. It must select the same events as the function `matches` of `@holdfast/contracts`. */
 export function parkedQuery(filter: ParkedFilter): ParkedQuery {
   const conditions: string[] = [];
   const values: unknown[] = [];
@@ -20,7 +20,7 @@ export function parkedQuery(filter: ParkedFilter): ParkedQuery {
     conditions.push(condition.replaceAll('?', `$${values.length}`));
   };
   const { ids, from, to, text, status = 'parked' } = filter;
-  // A literal and not a parameter: the planner needs it to choose a partial index.
+  // The status is a literal and not a parameter, because the planner needs it to choose a partial index.
   conditions.push(statuses.has(status) ? `status = '${status}'` : 'false');
   for (const name of plain) if (filter[name] !== undefined) add(`${name} = ?`, filter[name]);
   if (filter.isFree) conditions.push('operation IS NULL');
@@ -34,7 +34,10 @@ export function parkedQuery(filter: ParkedFilter): ParkedQuery {
   return { where: conditions.join(' AND '), values, next: values.length + 1 };
 }
 
-/** Case folding of ASCII does not depend on the locale of the database; that of other letters does, so both cases are listed here. */
+/**
+ * Returns an operator and a pattern for a case-insensitive search. The case of ASCII letters does not depend on the
+ * locale of the database. The case of other letters does, so the pattern lists both cases of each letter.
+ */
 function containing(text: string): [operator: string, pattern: string] {
   if (!/[^\0-\x7f]/.test(text)) return ['ILIKE', `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`];
   return ['~', Array.from(text.toLowerCase(), eitherCase).join('')];
@@ -45,7 +48,7 @@ function eitherCase(small: string): string {
   return large.toLowerCase() === small && large !== small ? `(?:${small}|${large})` : literally(small);
 }
 
-/** An escape: no character has a meaning in the pattern. */
+/** Escapes a character, so that it has no special meaning in the pattern. */
 function literally(sign: string): string {
   return `\\U${sign.codePointAt(0)!.toString(16).padStart(8, '0')}`;
 }

@@ -1,6 +1,9 @@
 import type { Payload } from '@holdfast/contracts';
 
-/** PostgreSQL's text type accepts every character but NUL: a text with NUL is stored as bytes, and flagged as text. */
+/**
+ * A payload as columns. PostgreSQL's text type accepts every character except NUL, so a text with NUL is stored as
+ * bytes, with `bytesAreText`.
+ */
 export interface PayloadColumns {
   readonly body: string | null;
   readonly bytes: Uint8Array | null;
@@ -21,7 +24,7 @@ export function payloadOf(body: unknown, bytes: unknown, bytesAreText: unknown):
   return bytesAreText === true ? decoder.decode(bytes as Uint8Array) : new Uint8Array(bytes as Uint8Array);
 }
 
-/** The driver recognises bytes by this class. */
+/** Converts bytes to a `Buffer`, the class by which the driver recognises bytes. */
 function bufferOf(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

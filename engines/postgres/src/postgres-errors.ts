@@ -1,7 +1,7 @@
 import { TopicError } from '@holdfast/contracts';
 import { HoldfastError, OptionsError } from 'holdfast';
 
-/** The server cannot be reached, or the connection was lost: the call may or may not have been executed. Repeat it. */
+/** The server cannot be reached, or the connection was lost. The call may or may not have been executed: repeat it. */
 export class PostgresUnavailableError extends HoldfastError {
   constructor(cause: unknown) {
     super('HOLDFAST_POSTGRES_UNAVAILABLE', `PostgreSQL cannot be reached: ${messageOf(cause)}`, { cause });
@@ -17,7 +17,10 @@ export class PostgresFullError extends HoldfastError {
   }
 }
 
-/** The schema was made by a version of this package that this one cannot work with; or it must exist and does not. */
+/**
+ * The schema has a version that this version of the package cannot work with, or it does not exist although `mustExist`
+ * is true.
+ */
 export class PostgresSchemaError extends HoldfastError {
   constructor(schema: string, found?: number, wanted?: number) {
     const wrong =
@@ -30,7 +33,7 @@ export class PostgresSchemaError extends HoldfastError {
 
 const diskFull = '53100';
 const invalidCharacter = '22021';
-/** SQLSTATE of our own functions: a topic that was never declared. */
+/** The SQLSTATE that our SQL functions raise for a topic that was never declared. */
 const unknownTopic = 'HF404';
 const systemCodes = new Set([
   'ECONNREFUSED',
@@ -42,7 +45,7 @@ const systemCodes = new Set([
   'ENETUNREACH',
 ]);
 
-/** Errors of the driver that a caller can act on become errors of ours; others stay as they are. */
+/** Converts errors of the driver that a caller can act on to our own error classes; returns other errors unchanged. */
 export function toPostgresError(error: unknown): unknown {
   const { code = '', message = '' } = (error ?? {}) as { code?: string; message?: string };
   if (code === unknownTopic) return new TopicError(message, 'was never declared');
@@ -51,30 +54,38 @@ export function toPostgresError(error: unknown): unknown {
   return error;
 }
 
-/** PostgreSQL cannot store a NUL in a text. The driver does not name the text: it is looked for in `values`. */
+/**
+ * If PostgreSQL refused a text because it contains NUL, returns an error that shows this text. The driver does not say
+ * which text it was, so it is searched in `values`.
+ */
 export function explainNul(error: unknown, values: readonly unknown[]): unknown {
   if ((error as { code?: string } | undefined)?.code !== invalidCharacter) return error;
   const text = values.flat().find((value) => typeof value === 'string' && value.includes('\0'));
   return new OptionsError('a text for PostgreSQL', text, 'one without NUL');
 }
 
-/** The query timed out in the driver, and the connection still waits for the server. */
+/** True if the query timed out in the driver. Its connection still waits for the server. */
 export function isUnanswered(error: unknown): boolean {
   return (error as Error | undefined)?.message === 'Query read timeout';
 }
 
-/** A serialization failure or a deadlock: nothing was stored, and the same call may succeed at once. */
+/**
+ * True for a serialization failure or a deadlock. Nothing was stored, and the same call may succeed if it is repeated
+ * at once.
+ */
 export function isCollision(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: string };
   return code === '40001' || code === '40P01';
 }
 
 function isUnavailable(code: string, message: string): boolean {
-  // 08: connection; 57P01 to 57P03: the server stops, or starts; 25006: a standby that was the primary.
+  // SQLSTATE 08: connection errors; 57P01 to 57P03: the server stops or starts; 25006: the server is read-only, because
+  // it was the primary and is now a standby.
   if (/^(08|57P0[1-3]|25006)/.test(code) || systemCodes.has(code)) return true;
-  // The server stops when it cannot write its log, and it is unknown how much of it was written.
+  // The server stops if it cannot write its write-ahead log, and then it is unknown whether the transaction was
+  // committed.
   if (code === diskFull && message.includes('pg_wal')) return true;
-  // The driver has no codes for these.
+  // These errors of the driver have no code.
   return (
     code === '' &&
     /^(Connection terminated|Client (has encountered|was closed)|timeout exceeded|Query read timeout)/.test(

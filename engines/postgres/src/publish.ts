@@ -6,13 +6,13 @@ import { payloadColumns } from './payload-columns.ts';
 export const publishText =
   'SELECT duplicates, asleep FROM {schema}.publish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)';
 
-/** A batch of events as the columns that `publish` takes. */
+/** A batch of events as arguments of the SQL function `publish`: one array for each column. */
 export interface Publication {
   readonly ids: readonly string[];
   readonly values: readonly unknown[];
 }
 
-/** A column is sent only if at least one event has a value for it. */
+/** The columns of `publish` after the ids. A column is sent only if at least one event has a value for it. */
 const columns = [
   ...([
     'body',
@@ -72,7 +72,7 @@ export function publishedOf({ ids }: Publication, [row]: readonly Row[]): Publis
   return ids.map((id, index) => ({ id, duplicate: duplicates.has(index + 1) }));
 }
 
-/** A column without any value is sent as one null. */
+/** Returns the values of a column, or `null` in place of all of them if no event has a value. */
 export function columnOf<T>(
   values: readonly (T | null | undefined)[],
 ): readonly (T | null | undefined)[] | null {

@@ -4,7 +4,7 @@ import type { Database } from './database.ts';
 
 const takeText = 'SELECT allowed, wait_ms, tokens, full_in_ms FROM {schema}.take($1, $2, $3, $4, $5)';
 
-/** Rate limits by the server's clock: a batch of requests is one call. */
+/** Rate limits by the clock of the server. A batch of requests is one SQL call. */
 export function postgresRateLimits(database: Database): RateLimits {
   return {
     async take(requests) {

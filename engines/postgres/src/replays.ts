@@ -34,7 +34,10 @@ const releasedText = `WITH released AS (
     UPDATE {schema}.parked SET status = 'replaying' WHERE id = ANY ($2) AND operation = $1 AND status = 'parked' RETURNING 1
   ) UPDATE {schema}.replay SET released = released + (SELECT count(*) FROM released) WHERE id = $1`;
 
-/** Replays as rows: each step of `advanceReplay` is one statement or one transaction. */
+/**
+ * Stores replay operations, each of which publishes a selection of parked events again. Each method is one statement or
+ * one transaction, except `release`, which also publishes.
+ */
 export function postgresReplays({ database, writeAudit, newId }: TriageParts): Replays {
   return {
     async begin(request, act) {
@@ -101,7 +104,7 @@ export function postgresReplays({ database, writeAudit, newId }: TriageParts): R
           events.map((event) => replayed(event, id)),
         );
       }
-      // Events with an outcome meanwhile are counted already.
+      // Some of the events may have succeeded or failed since `publish`. Those are already counted as released.
       await database.rows(releasedText, [id, chosen.map((event) => event.id)]);
       return chosen.length;
     },

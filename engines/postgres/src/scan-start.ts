@@ -1,9 +1,12 @@
 import type { Clock } from 'holdfast';
 
-/** How long a scan start is used: an event that becomes due before it waits at most this long. */
+/** How long (ms) a scan start is used. An event that becomes due before that start waits at most this long. */
 const validMs = 50;
 
-/** The due time at which the next lease of a topic begins to read the ready queue, while leases follow each other and are full. */
+/**
+ * Remembers for each topic the due time at which the next lease starts to read the ready queue, while leases are full.
+ * So a lease need not scan again the entries that earlier leases have deleted.
+ */
 export class ScanStart {
   readonly #clock: Clock;
   readonly #starts = new Map<string, { readonly dueAt: number; readonly until: number }>();
@@ -12,16 +15,19 @@ export class ScanStart {
     this.#clock = clock;
   }
 
-  /** 0: from the front of the queue. */
+  /** Returns 0 if the lease must read the queue from its front. */
   of(topic: string): number {
     const start = this.#starts.get(topic);
     return start !== undefined && this.#clock.now() < start.until ? start.dueAt : 0;
   }
 
-  /** A lease that began at `scanStart` found `dueAt` first; `null`: it was not full. */
+  /**
+   * Records that a lease which started to read at `scanStart` found its first event at `dueAt`. `dueAt` is `null` if
+   * the lease was not full.
+   */
   record(topic: string, scanStart: number, dueAt: number | null): void {
     if (dueAt === null) this.#starts.delete(topic);
-    // Only a lease that began at the front knows that nothing is before `dueAt`.
+    // Only a lease that started at the front of the queue knows that no event is due before `dueAt`.
     else if (scanStart === 0) this.#starts.set(topic, { dueAt, until: this.#clock.now() + validMs });
     else this.#moveOn(topic, dueAt);
   }

@@ -29,11 +29,17 @@ const topicsText = 'SELECT name FROM {schema}.topic WHERE name = ANY ($1)';
 
 export interface SettleOptions {
   readonly keepParkedMs: number;
-  /** An event of the topic may be due, and a consumer in another process may sleep. */
+  /**
+   * Called when an event of the topic may be due. `isAsleep`: a consumer in another process may wait for a
+   * notification.
+   */
   wake(topic: string, isAsleep: boolean): void;
 }
 
-/** Settles a batch, one call a topic. Settlements with a `commit` share a transaction with savepoints. */
+/**
+ * Settles a batch with one SQL call for each topic. Settlements with a `commit` share one transaction for each topic,
+ * and each has a savepoint in it.
+ */
 export async function settle(
   database: Database,
   batch: readonly AnySettlement[],
@@ -83,7 +89,10 @@ async function settlePlain(
   wake(topic, row![1] === true);
 }
 
-/** Events that are rerouted to an unknown topic stay leased: they are reported, and left out of the result. */
+/**
+ * Returns the settlements without those that reroute to an unknown topic. For these the result `TOPIC_UNKNOWN` is set,
+ * and their events stay leased.
+ */
 async function withKnownTarget(
   database: Database,
   topic: string,
@@ -109,8 +118,9 @@ async function withKnownTarget(
 }
 
 /**
- * Fence, mark, commit, then the new state. The lease groups stay locked, so that no lease expires in between. A commit that throws
- * is rolled back with its mark, and its event stays leased.
+ * Settles events whose handlers have a `commit`, in this order: check and lock the leases, write the marks, call each
+ * `commit`, acknowledge. The locks keep the leases from expiring meanwhile. If a `commit` throws, its writes and marks
+ * are rolled back, and its event stays leased.
  */
 async function settleWithCommit(
   database: Database,
@@ -149,7 +159,8 @@ async function settleWithCommit(
       } catch (error) {
         await tx.query('ROLLBACK TO SAVEPOINT holdfast_effect');
         await database.rowsWithin(tx, unmarkText, [marks, marks.map(() => lease.id)]);
-        // Otherwise the rollback of the next one would restore these marks.
+        // A new savepoint is set after the marks are deleted: the rollback of the next `commit` would otherwise restore
+        // them.
         await tx.query('RELEASE SAVEPOINT holdfast_effect; SAVEPOINT holdfast_effect');
         failures.set(place, commitFailed(error));
       }
@@ -171,7 +182,7 @@ async function settleWithCommit(
   wake(topic, row[1] === true);
 }
 
-/** Writes the marks; returns those that are new. */
+/** Writes the marks (each records that a handler has processed an event), and returns those that are new. */
 async function markAll(
   database: Database,
   tx: PostgresTransaction,
@@ -179,7 +190,7 @@ async function markAll(
 ): Promise<ReadonlySet<string>> {
   const marks = items.flatMap(({ marks = [], lease }) => marks.map((handler) => ({ handler, id: lease.id })));
   if (marks.length === 0) return new Set();
-  // In the same order in all transactions, so that two batches never wait for each other.
+  // All transactions write marks in the same order, so that two batches never deadlock.
   marks.sort((a, b) => (markKey(a.handler, a.id) < markKey(b.handler, b.id) ? -1 : 1));
   const rows = await database.rowsWithin(tx, markText, [
     marks.map(({ handler }) => handler),
@@ -224,7 +235,7 @@ function columnsOf(items: readonly AnySettlement[]): unknown[] {
   ];
 }
 
-/** The marks that all settlements share; `null`: none has any; `undefined`: they differ. */
+/** Returns the marks that all settlements have in common: `null` if none has any, `undefined` if they differ. */
 function commonMarks(items: readonly AnySettlement[]): readonly string[] | null | undefined {
   const first = items[0]?.marks;
   const isCommon = items.every(

@@ -1,7 +1,7 @@
 import type { WriteAudit } from './audit.ts';
 import type { Database } from './database.ts';
 
-/** Tables with rows that expire, and the condition. */
+/** Tables with rows that expire, and the SQL condition for an expired row. */
 const expiring = [
   ['settled', 'removed_at <= {schema}.now_ms()'],
   ['ledger_key', 'removed_at <= {schema}.now_ms()'],
@@ -13,7 +13,9 @@ const parkedText = `DELETE FROM {schema}.parked WHERE id = ANY (ARRAY(
   SELECT id FROM {schema}.parked WHERE removed_at <= {schema}.now_ms() AND operation IS NULL
   ORDER BY removed_at LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING id`;
 
-/** Removes expired rows, at most `limit`; returns how many. Removing parked events writes an audit entry. */
+/**
+ * Removes at most `limit` expired rows and returns how many. It writes an audit entry if parked events are among them.
+ */
 export async function sweepRows(
   database: Database,
   limit: number,

@@ -47,7 +47,10 @@ const editText = `UPDATE {schema}.parked SET body = $2, bytes = $3, bytes_are_te
 export function postgresTriage(parts: TriageParts): Triage {
   const { database, keepParkedMs, writeAudit } = parts;
 
-  /** Changes the events that have this status and no replay, writes the audit entry, and returns which were changed. */
+  /**
+   * Executes `update` on those events that have this status and belong to no replay, writes an audit entry for them,
+   * and returns which were changed.
+   */
   async function change(
     what: AuditEntry['what'],
     ids: readonly string[],
@@ -120,7 +123,8 @@ export function postgresTriage(parts: TriageParts): Triage {
     async groups(filter, { limit, cursor }) {
       const { where, values, next } = parkedQuery(filter);
       const [count, fingerprint] = cursor === undefined ? [null, null] : placeIn(cursor);
-      // The page first: members are read only of its groups.
+      // The inner query selects the groups of this page. Their topics and their latest events are read only for these
+      // groups.
       const rows = await database.rows(
         `SELECT g.fingerprint, latest.reason, latest.message, g.count, g.first_at, g.last_at,
            ARRAY(SELECT DISTINCT topic FROM {schema}.parked WHERE ${where} AND parked.fingerprint = g.fingerprint)

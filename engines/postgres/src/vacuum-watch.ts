@@ -1,10 +1,10 @@
 import type { Database } from './database.ts';
 
-/** A condition that an operator should know of; everything still works. */
+/** A problem that an operator should know about, although everything still works. */
 export interface PostgresWarning {
   readonly code: 'vacuum_held_back';
   readonly message: string;
-  /** The server process with the old transaction; `undefined` for a prepared transaction. */
+  /** The id of the server process with the old transaction; `undefined` for a prepared transaction. */
   readonly pid: number | undefined;
   readonly forMs: number;
 }
@@ -20,8 +20,9 @@ const heldText = `SELECT pid, who, for_ms FROM (
   ) AS holders WHERE for_ms >= $1 ORDER BY for_ms DESC LIMIT 1`;
 
 /**
- * Looks for a transaction older than `longMs`: vacuum cannot remove what was settled since it began, and the queue gets slower with
- * every event. Warns once a transaction.
+ * Returns a function that looks for a transaction older than `longMs`, and warns once for each. While such a
+ * transaction is open, vacuum cannot remove the rows that were deleted since it began, and the queue gets slower with
+ * every event.
  */
 export function vacuumWatch(
   database: Database,

@@ -1,4 +1,7 @@
-/** Key order: only the head of a key is in the `ready` table. */
+/**
+ * SQL functions that keep events of one key in order: only the earliest event of a key (its head) is in the `ready`
+ * table.
+ */
 export const keyOrder = `
 CREATE FUNCTION queue_of(suspect boolean, attempts int) RETURNS smallint LANGUAGE sql IMMUTABLE AS
   $$ SELECT (CASE WHEN suspect THEN 2 WHEN attempts > 0 THEN 1 ELSE 0 END)::smallint $$;

@@ -1,6 +1,9 @@
 import { asyncCommit, indexLookupsOnly } from './function-settings.ts';
 
-/** A quarantine holds followers, too: their tenant may differ from that of the head. */
+/**
+ * SQL condition for a later event of a key that a quarantine holds. It is checked for each event, because its tenant
+ * may differ from that of the key's first event.
+ */
 const orHeld = `OR has_quarantine AND EXISTS (SELECT FROM control c
           WHERE c.topic = t.name AND c.kind = 'quarantine' AND (c.tenant = event.tenant OR c.key = event.key))`;
 

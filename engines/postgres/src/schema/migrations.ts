@@ -7,15 +7,18 @@ import { settling } from './settling.ts';
 import { tables } from './tables.ts';
 
 export interface Migration {
-  /** From 1, without gaps. */
+  /** Versions count from 1 without gaps. */
   readonly version: number;
-  /** The oldest version of this package's schema that still works on it: smaller while only things are added. */
+  /**
+   * The lowest schema version that a release of this package must know to work with this schema. It stays low while
+   * migrations only add tables, columns or functions.
+   */
   readonly oldest: number;
-  /** Run in a transaction, with the schema on the search path. */
+  /** The SQL of the migration. It runs in a transaction, with the schema on the search path. */
   readonly sql: string;
 }
 
-/** Never edited once released: a change is another one. */
+/** A released migration is never edited; a change is a new migration at the end. */
 export const migrations: readonly Migration[] = [
   {
     version: 1,

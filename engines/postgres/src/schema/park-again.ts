@@ -1,4 +1,7 @@
-/** An event that has been parked before is parked again if its replay failed or if it had been resolved; otherwise its row stays. */
+/**
+ * SQL for the case that an event to be parked already has a row. It is parked again if its replay failed or if it had
+ * been resolved; otherwise the row stays unchanged.
+ */
 export const parkAgain = `ON CONFLICT (id) DO UPDATE SET status = 'parked', parked_at = excluded.parked_at,
   parkings = parked.parkings + 1, removed_at = excluded.removed_at, operation = NULL, topic = excluded.topic,
   first_seen_at = excluded.first_seen_at, expires_at = excluded.expires_at, bytes_are_text = excluded.bytes_are_text,

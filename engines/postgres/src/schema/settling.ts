@@ -2,8 +2,9 @@ import { asyncCommit, indexLookupsOnly } from './function-settings.ts';
 import { parkAgain } from './park-again.ts';
 
 /**
- * Settlements of one topic. Leases are given as groups: the tokens, the number of events of each, and the events of all groups one
- * after the other; results have the same order.
+ * SQL functions that settle events of one topic. Leases are passed as groups in three arrays: the token of each group,
+ * the number of events of each group, and the sequence numbers of all groups one after the other. Results have the
+ * order of the third array.
  */
 export const settling = `
 -- Which of the leases are valid. The events are removed from their lease groups, unless keeps is true. is_locked: this transaction has
