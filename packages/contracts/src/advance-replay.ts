@@ -13,7 +13,6 @@ import type {
   Triage,
 } from './triage.ts';
 
-/** The defaults of a replay request. */
 export const defaultReplay: Omit<ReplayRequest, 'filter'> = {
   rate: 50,
   canary: 5,
@@ -30,22 +29,23 @@ export const initialReplayState: ReplayState = {
 
 export interface ReplayStep {
   readonly operation: ReplayOperation;
-  /** When to take the next step: 0 means now, `undefined` means that the replay has ended. */
+  /** The time to wait before the next step: 0 means no wait, `undefined` means that the replay has ended. */
   readonly waitMs: number | undefined;
 }
 
 /** The most events that one step selects or releases. */
 const batchMax = 1000;
-/** The failure rate is measured over windows of 50 outcomes. */
+/** The share of events that failed again is computed over windows of 50 finished events. */
 const windowSize = 50;
-/** How often a replay checks for outcomes that it waits for. */
+/** The time between two checks while a replay waits for released events to succeed or fail. */
 const checkMs = 200;
-/** After a pause, at most this much time of the rate is made up for at once. */
+/** After a pause, the replay may release at once what its rate allows in this time, but no more. */
 const burstMs = 1000;
 
 /**
- * Moves a replay on by one bounded step. All its state is in the store: any process may take the next step, also after a crash.
- * If two processes try at once, one of them takes it.
+ * Performs the next short step of a replay: selects, releases or counts events. All state is in the store, so any
+ * process may perform the next step, also after a crash. If two processes try at the same time, only one of them
+ * changes the replay.
  */
 export async function advanceReplay(
   triage: Triage,
@@ -60,7 +60,10 @@ export async function advanceReplay(
   return { operation: (await triage.replays.get(id)) ?? operation, waitMs };
 }
 
-/** Stops a replay. Events that it has not released return to the parking lot. False: it had ended already. */
+/**
+ * Stops a replay. Its events that are not released yet become free for other operations. False: there is no such
+ * replay, or it is stopping or has ended already.
+ */
 export async function stopReplay(triage: Triage, id: string, act: Act): Promise<boolean> {
   assertReason(act);
   for (;;) {
@@ -71,7 +74,10 @@ export async function stopReplay(triage: Triage, id: string, act: Act): Promise<
   }
 }
 
-/** The event that a replay publishes: the same id, the edited content, the same `past`. */
+/**
+ * Returns the event that a replay publishes: same id, edited content, and the first topic and time of the original in
+ * `past`.
+ */
 export function replayed(event: ParkedEvent, operation: string): NewEvent {
   const { id, payload, type, key, tenant, headers, correlationId, idempotencyKey } = event;
   const past = { originTopic: event.originTopic, firstSeenAt: event.firstSeenAt, replay: operation };
@@ -139,8 +145,8 @@ async function release({ triage, operation, now, publish }: Step): Promise<numbe
   const room = Math.min(affordable, request.outstandingMax - outstanding, batchMax);
   if (room < 1) return affordable < 1 ? Math.max(1, paidUntil + eachMs - now) : checkMs;
 
-  // Charge the rate before releasing: a crash in between delays the replay, but never exceeds the rate. The version lets only
-  // one of two processes do it.
+  // Record the used rate before the release. If the process crashes in between, the replay is delayed, but it never
+  // exceeds its rate. The version check lets only one of two processes release.
   const paid = await triage.replays.move(operation.id, operation.version, {
     memo: { ...memo, paidUntil: paidUntil + room * eachMs, judged: judgedNow(operation) },
   });
@@ -177,7 +183,10 @@ function failsTooOften({ counts, memo, request }: ReplayOperation): boolean {
   return outcomes >= Math.min(windowSize, counts.selected) && failed > outcomes * request.stopAbove;
 }
 
-/** Starts a new window only when the current one is full, so that no failure is left out of a window. */
+/**
+ * Returns the counts at the start of the current window. A new window starts only when the current one has 50 finished
+ * events, so that every failure is counted in a window.
+ */
 function judgedNow({ counts, memo }: ReplayOperation): ReplayState['judged'] {
   const outcomes = counts.succeeded + counts.failedAgain - memo.judged.succeeded - memo.judged.failedAgain;
   return outcomes < windowSize

@@ -1,30 +1,36 @@
 import type { OutcomeClass } from 'holdfast';
 
-/** One attempt of an event's story, as it is stored: small, plain data. */
+/**
+ * One failed attempt to handle an event, as engines store it. The list of these records is called the story of the
+ * event.
+ */
 export interface AttemptRecord {
-  /** Counted from 1. */
+  /** The number of the attempt, counted from 1. */
   readonly attempt: number;
-  /** When it ended, epoch ms by the consumer's clock. Only for people to read. */
+  /** When the attempt ended, epoch ms by the consumer's clock. Only for people to read. */
   readonly at: number;
   readonly tookMs: number;
   readonly class: OutcomeClass;
   readonly errorType: string;
   readonly errorMessage: string;
   readonly verdict: 'retry' | 'snooze' | 'park' | 'discard' | 'reroute';
-  /** The error class that led to a retry, or the stop reason. */
+  /** The error class for which the event is retried, or the reason why it is not retried any more. */
   readonly because: string;
   readonly delayMs?: number;
   /** The consumer that made the attempt. */
   readonly owner?: string;
 }
 
-/** The most attempts that a story keeps: the first 5 and the latest 15. */
+/** The most records that a story has: those of the first 5 attempts and of the latest 15. */
 export const storyMax = 20;
 
-/** How many of the first attempts are always kept: they show how it began. */
+/** The records of the first 5 attempts are always kept, because they show how the problem began. */
 const beginningsKept = 5;
 
-/** The story with one more attempt. A long story loses attempts in the middle; the numbers in `attempt` show the gap. */
+/**
+ * Returns the story with one more record. If the story is full, the oldest record after the first 5 is removed; the
+ * numbers in `attempt` show the gap.
+ */
 export function continueStory(
   story: readonly AttemptRecord[],
   note: AttemptRecord,

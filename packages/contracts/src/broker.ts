@@ -6,21 +6,27 @@ import type { Page, PageRequest } from './page.ts';
 import type { SettlementResult } from './settlement-result.ts';
 import type { SizeLimits } from './size-limits.ts';
 
-/** Stores events until they are handled. `Tx` is the transaction that `commit` gets, if the engine has one. */
+/** Stores events until they are handled. `Tx` is the type of the engine's transaction, which `commit` gets. */
 export interface Broker<Tx = unknown> {
   readonly limits: SizeLimits;
   readonly controls: Controls;
 
-  /** Creates the topic if it does not exist. Settings that are not given keep their value, or get the default. Returns all. */
+  /**
+   * Creates the topic if it does not exist. A setting that is not given keeps its stored value, or gets its default.
+   * Returns all settings of the topic.
+   */
   declare(topic: string, settings?: Partial<TopicSettings>): Promise<TopicSettings>;
   topics(): Promise<readonly string[]>;
 
-  /** Resolves when all events are stored, with the durability of the engine. The results are in the order of the events. */
+  /**
+   * Stores events. Resolves when all of them are as durable as the engine makes them. The results are in the order of
+   * `events`.
+   */
   publish(topic: string, events: readonly NewEvent[]): Promise<readonly Published[]>;
 
   /**
-   * Publishes inside a transaction of the caller: that of a handler's `commit`, or another. The events exist if it commits, and
-   * do not if it rolls back. With synchronous transactions, they are written when this returns.
+   * Publishes within a transaction of the caller: the events exist if it commits, and do not exist if it rolls back. If
+   * the engine's transactions are synchronous, the events are written when this function returns.
    */
   publishWithin(
     tx: Tx,
@@ -28,30 +34,42 @@ export interface Broker<Tx = unknown> {
     events: readonly NewEvent[],
   ): readonly Published[] | Promise<readonly Published[]>;
 
-  /** Leases at most `limit` due events. It does not wait for events to become due. */
+  /**
+   * Leases at most `limit` due events: until the lease ends, no other consumer gets them. Does not wait for events to
+   * become due.
+   */
   lease(topic: string, request: LeaseRequest): Promise<Leased>;
 
   /**
-   * Returns one result for each settlement, in the same order. If it rejects, repeat it: settlements that took effect before then
-   * return `lease_lost`. Of two settlements under one lease only one takes effect, and not always the first.
+   * Applies settlements: each decides what happens to a leased event next. Returns one result per settlement, in the
+   * same order. If the call rejects, repeat it: a settlement that was applied before returns `lease_lost`. Of two
+   * settlements with the same lease only one is applied, and not always the first.
    */
   settle(batch: readonly Settlement<Tx>[]): Promise<readonly SettlementResult[]>;
 
-  /** Makes leases last `leaseMs` from now. False: the lease has ended, and another consumer may have the event: stop handling it. */
+  /**
+   * Extends leases so that they end `leaseMs` from now. False: the lease has ended already and another consumer may
+   * have leased the event, so stop handling it.
+   */
   extend(leases: readonly Lease[], leaseMs: number): Promise<readonly boolean[]>;
 
   counts(topic: string): Promise<TopicCounts>;
-  /** Events that are not settled, in the order of publication. */
+  /** Lists the events that are not finished, in the order of publication. */
   waiting(topic: string, page: PageRequest): Promise<Page<Waiting>>;
   /** Makes delayed events due now. False: the event does not exist, or is not delayed. */
   retryNow(topic: string, ids: readonly string[]): Promise<readonly boolean[]>;
-  /** Releases the keys that parked events block. False: the event blocks no key. */
+  /**
+   * Removes the block of parked events on their keys, so that later events of the key can be leased. False: the event
+   * blocks no key.
+   */
   unblock(topic: string, ids: readonly string[]): Promise<readonly boolean[]>;
 
-  /** Calls `ring` when something may be due. Returns a function that ends it. */
+  /** Calls `ring` when an event of the topic may have become due. Returns a function that unsubscribes `ring`. */
   doorbell(topic: string, ring: () => void): () => void;
 
-  /** Settled events that are still kept, in the order of publication. */
+  /**
+   * Lists acknowledged and discarded events that the topic still keeps (`keepSettledMs`), in the order of publication.
+   */
   history(topic: string, range: HistoryRange): Promise<Page<SettledEvent>>;
 }
 
@@ -60,74 +78,104 @@ export type Ordering = 'none' | 'key';
 export interface TopicSettings {
   /** `none` unless given. */
   readonly ordering: Ordering;
-  /** How long settled events are kept for `history`; 0 (not at all) unless given. */
+  /** How long acknowledged and discarded events are kept for `history`; 0 (not at all) unless given. */
   readonly keepSettledMs: number;
 }
 
 export interface Published {
   readonly id: string;
-  /** An event with this id was in the store already. */
+  /** True: an event with this id was stored already, and this one was not stored again. */
   readonly duplicate: boolean;
 }
 
 export interface LeaseRequest {
-  /** The name of the consumer: a new one for each process start. */
+  /** The name of the consumer. It is different for each start of the process. */
   readonly owner: string;
   readonly limit: number;
-  /** The most payload bytes of all events together; one event is always leased. Texts may be counted in characters. No limit unless given. */
+  /**
+   * The most payload bytes of all leased events together; no limit unless given. One event is leased even if it is
+   * larger. Engines may count the characters of text payloads instead of bytes.
+   */
   readonly bytesMax?: number;
   readonly leaseMs: number;
-  /** With `ordering: 'key'`: the most events of one key; 1 unless given. */
+  /** In topics with `ordering: 'key'`: how many successive events of one key may be leased together; 1 unless given. */
   readonly runMax?: number;
-  /** The part of `limit` that is reserved for retries, 0–1. Unless given, retries and first attempts share one queue. */
+  /**
+   * The part of `limit` that is reserved for retries, 0–1. Unless given, retries and first attempts are leased in one
+   * order.
+   */
   readonly retriesShare?: number;
   /**
-   * Leases one suspect, or nothing. Only for a process that holds no other event, and leases none until this one is settled.
+   * True: leases one suspect (an event whose earlier lease expired, perhaps because it crashed the process), or
+   * nothing. Use it only while the process holds no other event, and lease nothing else until the suspect is settled.
    */
   readonly suspects?: boolean;
 }
 
 export interface Leased {
   readonly deliveries: readonly Delivery[];
-  /** How many suspects wait to be run alone; an engine may stop counting at 1. */
+  /**
+   * How many suspects (events whose earlier lease expired) wait to be handled alone. An engine may stop counting at 1.
+   */
   readonly suspects: number;
-  /** When the next waiting event is due. Valid only when fewer than `limit` events were leased. `undefined`: none waits. */
+  /**
+   * The time until the next waiting event is due; `undefined`: no event waits. Only valid if fewer than `limit` events
+   * were leased.
+   */
   readonly nextDueInMs: number | undefined;
-  /** The version of the active controls. When it has changed, read the controls again. */
+  /**
+   * The version of the operators' controls (pause, skip, reroute …). When it has changed, the consumer reads the
+   * controls again.
+   */
   readonly controlsVersion: number;
 }
 
-/** What happens to a leased event next. */
+/**
+ * What happens to a leased event next: it is acknowledged, retried later, parked (moved to the dead-letter store), and
+ * so on.
+ */
 export type Settlement<Tx = unknown> = {
   readonly lease: Lease;
-  /** Handlers that are done with this event. Written together with the settlement, or not at all. */
+  /**
+   * The names of handlers that have handled this event. The engine writes them as idempotency marks, in one transaction
+   * with the settlement.
+   */
   readonly marks?: readonly string[];
 } & (
   | {
       readonly kind: 'ack';
-      /** Runs inside the transaction of this settlement. With synchronous transactions it must be synchronous. */
+      /**
+       * Writes the effect of the handler within the transaction of this settlement. Must be synchronous if the engine's
+       * transactions are.
+       */
       readonly commit?: (tx: Tx) => void | Promise<void>;
     }
   | {
       readonly kind: 'retry';
       readonly delayMs: number;
       readonly error: ErrorNote;
-      /** The whole story so far: `continueStory(delivery.story, …)`. Stored as it is. */
+      /**
+       * All attempt records of the event, made with `continueStory(delivery.story, …)`. The engine stores them
+       * unchanged.
+       */
       readonly story: readonly AttemptRecord[];
-      /** False: later events of the key no longer wait for this one. */
+      /** False: later events of the same key no longer wait for this event. */
       readonly holdsKey?: boolean;
     }
   | { readonly kind: 'snooze'; readonly delayMs: number }
   | { readonly kind: 'return' }
   | {
       readonly kind: 'park';
-      /** A stop reason of core, or a handler's own text. */
+      /**
+       * Why there are no more retries: a stop reason of the retry policy, such as `attempts_exhausted`, or a text of
+       * the handler.
+       */
       readonly stop: string;
       readonly error?: ErrorNote;
       readonly story: readonly AttemptRecord[];
-      /** How long the parking lot keeps the event; the engine's default unless given. */
+      /** How long the parked event is kept; the engine's default unless given. */
       readonly keepMs?: number;
-      /** True: later events of the key wait until this one is replayed or unblocked. */
+      /** True: later events of the same key wait until this event is replayed or unblocked. */
       readonly holdsKey?: boolean;
     }
   | { readonly kind: 'discard'; readonly because: string }
@@ -137,15 +185,18 @@ export type Settlement<Tx = unknown> = {
 export type SettlementKind = Settlement['kind'];
 
 /**
- * The states of an unsettled event: due; not yet due; behind another event of its key; held by a quarantine; leased; to be run
- * alone; parked and blocking its key.
+ * The states of an unfinished event. `ready`: due now. `delayed`: due later. `behind`: waits for an earlier event of
+ * its key. `held`: its tenant or key is in quarantine. `leased`: a consumer has it. `suspect`: its last lease expired,
+ * so it must be handled alone. `blocking`: it is parked, and later events of its key wait for it.
  */
 export const waitingStates = ['ready', 'delayed', 'behind', 'held', 'leased', 'suspect', 'blocking'] as const;
 export type WaitingState = (typeof waitingStates)[number];
 
-/** An engine that cannot distinguish two states counts both under the first of them. */
+/**
+ * The number of events in each state. An engine that cannot distinguish two states counts both under the first of them.
+ */
 export type TopicCounts = Readonly<Record<WaitingState, number>> & {
-  /** How long the oldest due event has been due (the lag); 0 when none is due. */
+  /** How long the oldest ready event has been due (the lag); 0 when no event is ready. */
   readonly oldestReadyMs: number;
   readonly nextDueInMs: number | undefined;
 };
@@ -156,14 +207,14 @@ export interface Waiting
   readonly state: WaitingState;
   /** Epoch ms by the store's clock. */
   readonly dueAt: number;
-  /** The consumer that has leased it. */
+  /** The consumer that has leased the event. */
   readonly owner: string | undefined;
 }
 
 export interface HistoryRange extends PageRequest {
-  /** First seen at or after, epoch ms. */
+  /** Only events that were first published at this time or later, epoch ms. */
   readonly from?: number;
-  /** First seen before, epoch ms. */
+  /** Only events that were first published before this time, epoch ms. */
   readonly to?: number;
 }
 

@@ -1,61 +1,66 @@
 import { assertDurationMs, assertName } from './for-engines.ts';
 import { assertReason } from './parked-filter.ts';
 
-/** Who does something, and why. Stored with what was done. */
+/** Who changes something, and why. The engine stores it with the change. */
 export interface Act {
   readonly who: string;
   readonly why: string;
 }
 
-/** What an operator can impose on a topic and its consumers. */
+/** A restriction that an operator puts on a topic and its consumers. */
 export type Control =
-  /** No event is leased. Obeyed by the engine. */
+  /** The engine leases no event of the topic. */
   | { readonly kind: 'pause'; readonly topic: string }
-  /** Events of one tenant or one key are held back; others are leased. Obeyed by the engine. */
+  /** The engine leases no events of one tenant or one key; it leases all others. */
   | { readonly kind: 'quarantine'; readonly topic: string; readonly tenant: string }
   | { readonly kind: 'quarantine'; readonly topic: string; readonly key: string }
-  /** One event is parked instead of handled. Obeyed by consumers. */
+  /** Consumers park this event (move it to the dead-letter store) instead of handling it. */
   | { readonly kind: 'skip'; readonly topic: string; readonly eventId: string }
-  /** Events (of one type, or all) go to another topic instead of the handler. Obeyed by consumers. */
+  /** Consumers move events (of one type, or all) to the topic `to` instead of handling them. */
   | { readonly kind: 'reroute'; readonly topic: string; readonly to: string; readonly type?: string }
-  /** The most handlers that each consumer runs at once. Obeyed by consumers. */
+  /** Each consumer runs at most this many handlers at once. */
   | { readonly kind: 'concurrency'; readonly topic: string; readonly concurrencyMax: number };
 
-/** A control that is in force. */
 export interface ActiveControl {
-  /** `controlId(control)`. Imposing a control with the same id replaces it. */
+  /** The result of `controlId(control)`. A new control with the same id replaces this one. */
   readonly id: string;
   readonly control: Control;
   readonly act: Act;
   /** Epoch ms by the store's clock. */
   readonly since: number;
-  /** When it ends by itself, epoch ms by the store's clock. */
+  /** When the control ends without an operator, epoch ms by the store's clock; `undefined`: it does not. */
   readonly until: number | undefined;
 }
 
-/** Controls are stored in the engine, so that they reach every process that uses it. */
+/**
+ * Sets and removes operators' controls. They are stored in the engine, so that they apply in every process that uses
+ * it.
+ */
 export interface Controls {
-  /** Imposes a control, or replaces the one with the same id. It ends by itself after `forMs`, if given. */
+  /** Sets a control, or replaces the one with the same id. With `forMs`, the control ends after that time. */
   impose(control: Control, act: Act, forMs?: number): Promise<ActiveControl>;
-  /** False: there was no such control. */
+  /** Removes a control. False: there was no control with this id. */
   lift(id: string, act: Act): Promise<boolean>;
   active(): Promise<ActiveControls>;
 }
 
 export interface ActiveControls {
-  /** Grows with every change. */
+  /** Increases with every change of the controls. */
   readonly version: number;
   readonly controls: readonly ActiveControl[];
 }
 
-/** For engines: throws for a wrong control before it is imposed. */
+/** Throws for an invalid control. Engines call it before they store the control. */
 export function assertControl(control: Control, act: Act, forMs: number | undefined): void {
   assertReason(act);
   for (const [name, value] of Object.entries(control)) if (typeof value === 'string') assertName(name, value);
   assertDurationMs('forMs', forMs);
 }
 
-/** The id of a control: its kind and what it applies to, without its value (the target of a reroute, the concurrency). */
+/**
+ * The id of a control: its kind and its target (topic, tenant, key, event or type), without its value (`to`,
+ * `concurrencyMax`). So a new value replaces the old one.
+ */
 export function controlId(control: Control): string {
   const parts: string[] = [control.kind, control.topic];
   if (control.kind === 'quarantine') {
@@ -64,6 +69,6 @@ export function controlId(control: Control): string {
   }
   if (control.kind === 'skip') parts.push(control.eventId);
   if (control.kind === 'reroute' && control.type !== undefined) parts.push(control.type);
-  // `encodeURIComponent` throws for a lone surrogate.
+  // `toWellFormed` is needed because `encodeURIComponent` throws for a lone surrogate.
   return parts.map((part) => encodeURIComponent(part.toWellFormed())).join(':');
 }

@@ -1,8 +1,11 @@
 import type { Headers, Payload } from './envelope.ts';
 
-/** One difference. `before` or `after` is `undefined` where the field does not exist. */
+/** One field that an edit changed. `before` or `after` is `undefined` if the field did not exist then. */
 export interface EditChange {
-  /** `payload.lines.0.price`, `headers.tenant`; `payload` alone if it is not JSON. */
+  /**
+   * The place of the field, such as `payload.lines.0.price` or `headers.tenant`. Only `payload` for a payload that is
+   * not JSON.
+   */
   readonly path: string;
   readonly before: string | undefined;
   readonly after: string | undefined;
@@ -13,10 +16,12 @@ interface Editable {
   readonly headers: Headers;
 }
 
-/** Values longer than this are cut in a diff. */
+/** Longer values are cut to this many characters. */
 const shownMax = 200;
 
-/** What an edit changed, for people to read. Values may be cut, because the original is stored as well. */
+/**
+ * Lists what an edit changed, for people to read. Long values are cut; the engine stores the original event in full.
+ */
 export function editDiff(before: Editable, after: Editable): EditChange[] {
   return [
     ...differences('payload', parsed(before.payload), parsed(after.payload)),

@@ -4,11 +4,14 @@ import type { Ledger } from './ledger.ts';
 import type { RateLimits } from './rate-limits.ts';
 import type { Triage } from './triage.ts';
 
-/** One store. It implements the contracts that suit it; `features` say which of them work together. */
+/** One data store. It implements some or all of the contracts below; `features` tells what it supports. */
 export interface Engine<Tx = unknown> {
-  /** `sqlite`, `postgres`. */
+  /** For example `sqlite` or `postgres`. */
   readonly name: string;
-  /** What a stored write survives: `process` means a killed process, `power` a power cut. */
+  /**
+   * What stored data survives. `none`: not even the end of the process. `process`: a killed process. `power`: also a
+   * power cut.
+   */
   readonly durability: 'none' | 'process' | 'power';
   readonly features: Features;
   readonly broker?: Broker<Tx>;
@@ -16,8 +19,9 @@ export interface Engine<Tx = unknown> {
   readonly triage?: Triage;
   readonly rateLimits?: RateLimits;
   /**
-   * Removes expired entries: settled events, keys, marks, parked events. Removes at most `limit`, so that it never takes long, and
-   * returns how many. To be called now and then in each process that uses the engine; `maintenance` of `@holdfast/events` does.
+   * Removes at most `limit` expired entries (settled events, idempotency keys, marks of handled events, parked events)
+   * and returns how many. Call it regularly in each process that uses the engine; `maintenance` of `@holdfast/events`
+   * does that.
    */
   sweep(limit: number): Promise<number>;
   close(): Promise<void>;

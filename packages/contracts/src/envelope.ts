@@ -1,42 +1,53 @@
 import type { AttemptRecord } from './attempt-record.ts';
 import type { ErrorNote } from './error-note.ts';
 
-/** Text is returned as text and bytes as bytes. Engines do not look inside. */
+/** The content of an event. Engines store it without reading it: text is returned as text, and bytes as bytes. */
 export type Payload = string | Uint8Array;
 
 export type Headers = Readonly<Record<string, string>>;
 
-/** An event as a producer gives it. */
+/** An event that a producer publishes. */
 export interface NewEvent {
-  /** Unique everywhere, best time-ordered (`timeOrderedId`); made by the engine unless given. Repeat a publish with the same id. */
+  /**
+   * Must be unique in all topics; the engine creates one unless given. Time-ordered ids (`timeOrderedId`) are fastest.
+   * To repeat a failed publish safely, use the same id.
+   */
   readonly id?: string;
   readonly payload: Payload;
   readonly type?: string;
-  /** In topics with `ordering: 'key'`, events with the same key are handled in order. */
+  /**
+   * In topics with `ordering: 'key'`, events with the same key are handled one after the other, in the order of
+   * publication.
+   */
   readonly key?: string;
   readonly tenant?: string;
-  /** Names in `reservedHeaders` are refused. */
+  /** Names in `reservedHeaders` are not allowed. */
   readonly headers?: Headers;
-  /** The id unless given. */
+  /** The id of the event unless given. */
   readonly correlationId?: string;
-  /** The key for effects outside of the store, the same in every attempt; the id unless given. */
+  /**
+   * The idempotency key for calls of other systems. It is the same in every attempt; the id of the event unless given.
+   */
   readonly idempotencyKey?: string;
-  /** The event is due after this time, by the store's clock. Not together with `dueAt`. */
+  /** The event becomes due this long after the publish, by the store's clock. Do not give it together with `dueAt`. */
   readonly delayMs?: number;
-  /** When the event is due, epoch ms. */
+  /** The time at which the event becomes due, epoch ms. */
   readonly dueAt?: number;
-  /** How long the customer will wait, from now; without limit unless given. */
+  /**
+   * How long the customer waits for the result, counted from the publish; without limit unless given. After that,
+   * consumers park the event instead of handling it.
+   */
   readonly patienceMs?: number;
-  /** Only for an event that was published before: a replay, or a move between engines. */
+  /** Only for an event that was published before: it is replayed, or moved to another engine. */
   readonly past?: Past;
 }
 
-/** What an event keeps when it is published again. */
+/** Data of the first publish, which an event keeps when it is published again. */
 export interface Past {
   readonly originTopic: string;
   /** Epoch ms. */
   readonly firstSeenAt: number;
-  /** The replay operation that released it. */
+  /** The id of the replay operation that published the event again. */
   readonly replay?: string;
 }
 
@@ -51,22 +62,25 @@ export interface Envelope {
   readonly headers: Headers;
   readonly correlationId: string;
   readonly idempotencyKey: string;
-  /** The topic of the first publish; never changes. */
+  /** The topic to which the event was first published. A reroute does not change it. */
   readonly originTopic: string;
-  /** The time of the first publish, epoch ms by the store's clock; never changes. */
+  /** When the event was first published, epoch ms by the store's clock. Retries and replays do not change it. */
   readonly firstSeenAt: number;
-  /** When the customer's patience ends, epoch ms by the store's clock. */
+  /** When the customer stops waiting for the result, epoch ms by the store's clock. */
   readonly expiresAt: number | undefined;
-  /** The replay operation that released it. */
+  /** The id of the replay operation that published the event again. */
   readonly replay: string | undefined;
 }
 
-/** The part of a stored event that changes with attempts. */
+/** The part of a stored event that changes with each attempt. */
 export interface AttemptState {
-  /** Attempts that failed and were settled. */
+  /** How many attempts have failed and were recorded by a settlement. */
   readonly attempts: number;
   readonly snoozes: number;
-  /** Leases that ended without a settlement since the last settlement: the handling process died, or hung. */
+  /**
+   * How many leases have expired since the last settlement. A lease expires when the process that handles the event
+   * dies or hangs.
+   */
   readonly deaths: number;
   /** The delay of the last retry or snooze. */
   readonly nextDelayMs: number | undefined;
@@ -74,42 +88,51 @@ export interface AttemptState {
   readonly story: readonly AttemptRecord[];
 }
 
-/** The right to settle one event, for a limited time. Plain data, which may be sent to another thread. */
+/** The right to settle one event, for a limited time. It is plain data and can be sent to another thread. */
 export interface Lease {
   readonly topic: string;
   /** The id of the event. */
   readonly id: string;
-  /** Opaque, and different for each lease of an event. */
+  /** Different for each lease of the event. Only the engine interprets it. */
   readonly token: string;
 }
 
-/** A leased event. */
+/** A leased event, as a consumer gets it. */
 export interface Delivery extends Envelope, AttemptState {
   readonly lease: Lease;
-  /** This attempt, counted from 1. */
+  /** The number of this attempt, counted from 1. */
   readonly attempt: number;
-  /** The patience that was left at the time of the lease, by the store's clock; Infinity without a limit, never below 0. */
+  /**
+   * How long the customer still waited at the time of the lease, by the store's clock. Infinity: no limit. Never below
+   * 0.
+   */
   readonly patienceLeftMs: number;
-  /** It was leased when a process died: run it alone. */
+  /**
+   * True: an earlier lease of the event expired, perhaps because it crashed the process. Handle it while the process
+   * handles nothing else.
+   */
   readonly suspect: boolean;
-  /** Why it was parked, if this topic is a parking lot. */
+  /** Why the event was parked, if this topic is the dead-letter topic of another topic. */
   readonly diagnosis: Diagnosis | undefined;
 }
 
-/** Why an event was parked. */
+/** Why an event was parked, that is, moved to the dead-letter store. */
 export interface Diagnosis {
-  /** The error's type: `dlq-reason`. */
+  /** The type of the error. Its message header is `dlq-reason`. */
   readonly reason: string;
-  /** At most 512 characters: `dlq-message`. */
+  /** The message of the error, at most 512 characters. Its message header is `dlq-message`. */
   readonly message: string;
-  /** A stop reason of core, or a handler's own text: `dlq-stop`. */
+  /**
+   * Why there are no more retries: a stop reason of the retry policy, or a text of the handler. Its message header is
+   * `dlq-stop`.
+   */
   readonly stop: string;
   readonly finalAttempt: number;
   readonly error: ErrorNote | undefined;
   readonly story: readonly AttemptRecord[];
 }
 
-/** The topic that is the parking lot of `topic`, for engines without a triage. */
+/** The name of the topic to which an engine without a `Triage` moves the parked events of `topic`. */
 export function parkedTopic(topic: string): string {
   return `${topic}.parked`;
 }

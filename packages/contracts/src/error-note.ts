@@ -1,17 +1,20 @@
 import { fingerprint, normalizeStack } from './fingerprint.ts';
 
-/** An error as it is stored: plain data of limited size. */
+/** An error in the form in which engines store it: plain data of limited size. */
 export interface ErrorNote {
-  /** The class or name of the error: `TypeError`. */
+  /** The name of the error, such as `TypeError`. */
   readonly type: string;
   /** At most 512 characters. */
   readonly message: string;
   readonly code?: string;
   /** At most 8 KiB. */
   readonly stack?: string;
-  /** Its causes, the outermost first; at most 4. */
+  /** The chain of `cause` errors, the outermost first; at most 4. */
   readonly causes?: readonly CauseNote[];
-  /** A hash of the type and the normalised stack: equal for errors that a person would call the same. */
+  /**
+   * A hash of the type and of the stack without line numbers and absolute paths. Errors with the same cause in the code
+   * have the same hash.
+   */
   readonly fingerprint: string;
 }
 
@@ -25,7 +28,7 @@ export const messageMax = 512;
 const stackMax = 8192;
 const causesMax = 4;
 
-/** Makes a note of anything that was thrown. `redact` gets each text before it is cut. */
+/** Turns any thrown value into an `ErrorNote`. `redact` is applied to the message and the stack before they are cut. */
 export function errorNote(error: unknown, redact: (text: string) => string = (text) => text): ErrorNote {
   const outermost = causeNote(error, redact);
   const stack = stackOf(error);
@@ -38,7 +41,10 @@ export function errorNote(error: unknown, redact: (text: string) => string = (te
   };
 }
 
-/** A cache: an outage throws the same stack thousands of times, and the fingerprint is half of the cost of a note. */
+/**
+ * Caches fingerprints by stack. During an outage the same stack is thrown thousands of times, and the fingerprint takes
+ * half of the time of `errorNote`.
+ */
 const seenStacks = new Map<string, { readonly type: string; readonly fingerprint: string }>();
 const seenMax = 64;
 
@@ -85,7 +91,7 @@ function messageOf(error: unknown): string {
   try {
     return typeof error === 'object' ? (JSON.stringify(error) ?? '') : String(error);
   } catch {
-    return ''; // a circular object: only its type is known
+    return ''; // JSON cannot hold a circular object
   }
 }
 

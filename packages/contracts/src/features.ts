@@ -1,46 +1,56 @@
-/** `true`, or the reason why not, worded to follow "skipped:", as in `missing('tiers have fixed delays')`. */
+/**
+ * `true`: the engine has the feature. Otherwise the reason why it does not, worded so that it can follow "skipped:" in
+ * a test report.
+ */
 export type Feature = true | Missing;
 
 export interface Missing {
   readonly missing: string;
 }
 
-/** What engines differ in. Everything else in the contracts is supported by every engine. */
+/** The optional abilities of engines. Everything else in the contracts is supported by every engine. */
 export interface Features {
-  /** Broker: topics can keep order by key. */
+  /** Broker: in a topic with `ordering: 'key'`, events of one key are handled in the order of publication. */
   readonly ordering: Feature;
-  /** Broker: a parked event can keep its key waiting. */
+  /** Broker: later events of a key can wait for a parked event of that key. */
   readonly parkedHoldsKey: Feature;
-  /** Broker: any delay, to the millisecond. Without it, a delay is lengthened to the next step that the engine has. */
+  /**
+   * Broker: delays are exact to the millisecond. Without it, a delay is rounded up to the next delay that the engine
+   * supports.
+   */
   readonly anyDelay: Feature;
-  /** Broker: an event whose id is in the store is not stored again. */
+  /** Broker: an event is not stored again if its id is stored already. */
   readonly publishOnce: Feature;
-  /** Broker: a batch is stored whole or not at all. */
+  /** Broker: a publish of several events stores all of them or none. */
   readonly atomicPublish: Feature;
-  /** Broker: a share of each lease can be reserved for retries. */
+  /** Broker: a part of each lease can be reserved for retries (`retriesShare`). */
   readonly retriesShare: Feature;
   /**
-   * Broker: detects events that were leased when a process died, counts how often, and leases them alone. Without it they are
-   * leased like any other event, and a lease of suspects returns nothing.
+   * Broker: detects suspects (events whose lease expired because a process died or hung), counts how often that
+   * happened, and leases them alone. Without it they are leased like other events, and a lease of suspects returns
+   * nothing.
    */
   readonly suspects: Feature;
-  /** Broker: waiting events can be listed and retried now. */
+  /** Broker: waiting events can be listed, and delayed ones can be made due now. */
   readonly waitingList: Feature;
-  /** Broker: can hold back one tenant or key while other events are leased. */
+  /** Broker: events of one tenant or key can be held back while other events are leased. */
   readonly quarantine: Feature;
-  /** Broker: controls are stored, and reach every process. Without it they apply only in the process that imposed them. */
+  /**
+   * Broker: operators' controls are stored and apply in every process. Without it they apply only in the process that
+   * set them.
+   */
   readonly sharedControls: Feature;
-  /** Broker: rings when an event may be due. */
+  /** Broker: notifies consumers when an event may be due. Without it, consumers poll. */
   readonly doorbell: Feature;
-  /** Broker: settled events can be kept and read back. */
+  /** Broker: acknowledged and discarded events can be kept and read later (`history`). */
   readonly retention: Feature;
-  /** Broker and Ledger: marks are written with the settlement, or not at all. */
+  /** Broker and ledger: the idempotency marks of handled events are written in one transaction with the settlement. */
   readonly marksWithSettlement: Feature;
-  /** Broker and Ledger: `commit(tx)` runs inside the settlement's transaction. */
+  /** Broker and ledger: `commit(tx)` of a handler runs within the transaction of the settlement. */
   readonly sharedTransaction: Feature;
-  /** Broker and Triage: the triage of this engine is the parking lot, and settlements write to it. */
+  /** Broker and triage: a settlement that parks an event writes it directly to the triage of the same engine. */
   readonly parksInTriage: Feature;
-  /** All: what was stored survives the process. */
+  /** All contracts: stored data survives the end of the process. */
   readonly durable: Feature;
 }
 

@@ -1,11 +1,15 @@
 import { fnv1a } from 'holdfast';
 
-/** Only the first 6 frames count: deeper ones differ with the way to the same error. */
+/**
+ * Only the first 6 frames are used: deeper frames depend on the caller, and the same error may be reached from many
+ * callers.
+ */
 const framesMax = 6;
 
 /**
- * The frames of a stack without what differs between builds and machines: the message, line and column, folders above the
- * project, content hashes, queries, frames of the runtime. Applied to its own result, it returns the same text.
+ * Returns the frames of a stack without the parts that differ between builds and machines: message, line, column,
+ * folders above the project, content hashes, URL queries, and frames of the runtime. A normalised stack stays the same
+ * when it is normalised again.
  */
 export function normalizeStack(stack: string): string {
   return stack
@@ -17,7 +21,10 @@ export function normalizeStack(stack: string): string {
     .join('\n');
 }
 
-/** A hash of 16 hex digits for errors that a person would call the same. Not cryptographic: collisions can be made on purpose. */
+/**
+ * Returns a hash of 16 hex digits, equal for equal error types and stacks. It is not cryptographic: collisions can be
+ * made on purpose.
+ */
 export function fingerprint(type: string, normalized: string): string {
   const text = `${type}\n${normalized}`;
   return hash(text, 0x811c9dc5) + hash(text, 0x9747b28c);
@@ -28,7 +35,10 @@ function normalizeFrame(frame: string): string {
   return name === undefined ? `at ${placeOf(bare)}` : `at ${name} (${placeOf(inside ?? '')})`;
 }
 
-/** Makes `src/ship.ts` of `file:///srv/app/src/ship.ts?v=2:10:3`. The result is never an absolute path. */
+/**
+ * Shortens a location: `file:///srv/app/src/ship.ts?v=2:10:3` becomes `src/ship.ts`. The result is never an absolute
+ * path.
+ */
 function placeOf(location: string): string {
   const path = location
     .replace(/(:\d+)+$/, '')
@@ -40,7 +50,7 @@ function placeOf(location: string): string {
   return /^(\/|[A-Za-z][\w+.-]*:)/.test(path) ? path.split('/').slice(-2).join('/') : path;
 }
 
-/** FNV-1a with a final mixing step, so that short texts spread as well. */
+/** Hashes with FNV-1a. The mixing steps after it spread the hashes of short texts over all values. */
 function hash(text: string, seed: number): string {
   let state = fnv1a(text, seed);
   state = Math.imul(state ^ (state >>> 16), 0x85ebca6b);

@@ -1,23 +1,25 @@
 import { OptionsError } from 'holdfast';
 
-/** Asks for one page of a list. */
 export interface PageRequest {
   /** The most items on the page. */
   readonly limit: number;
-  /** The cursor of the page before; from the beginning unless given. */
+  /** `cursor` of the previous page; the list starts at its beginning unless given. */
   readonly cursor?: string;
 }
 
 export interface Page<T> {
   readonly items: readonly T[];
-  /** For the next page; `undefined` on the last page. Opaque, and valid after a restart. */
+  /** Pass it in `PageRequest` to get the next page; `undefined` on the last page. It stays valid after a restart. */
   readonly cursor: string | undefined;
 }
 
-/** The position of an item in a sorted list: by a number, and by a text among equal numbers. */
+/** The position of an item in a list that is sorted by a number, and by a text among items with equal numbers. */
 export type Place = readonly [number, string];
 
-/** The position at which the page before ended. Throws an `OptionsError` for a cursor that no page gave. */
+/**
+ * Reads the position at which the previous page ended from its cursor. Throws an `OptionsError` for a text that is no
+ * such cursor.
+ */
 export function placeIn(cursor: string): Place {
   const place = read(cursor);
   if (Array.isArray(place) && typeof place[0] === 'number' && typeof place[1] === 'string')
@@ -25,7 +27,7 @@ export function placeIn(cursor: string): Place {
   throw wrongCursor(cursor);
 }
 
-/** The same, for lists that are sorted by a whole number alone. */
+/** Reads the position from a cursor of a list that is sorted by a whole number only. Throws like `placeIn`. */
 export function numberIn(cursor: string): number {
   const number = Number(cursor);
   if (/^\d+$/.test(cursor) && Number.isSafeInteger(number)) return number;
@@ -36,7 +38,7 @@ function read(cursor: string): unknown {
   try {
     return JSON.parse(cursor);
   } catch {
-    return undefined; // the caller throws
+    return undefined; // not JSON: `placeIn` throws
   }
 }
 

@@ -3,31 +3,34 @@ import { TriageError } from './contract-errors.ts';
 import type { Act } from './controls.ts';
 import type { ParkedEvent, ParkedStatus, TriageRule } from './triage.ts';
 
-/** Matches parked events for which all given fields hold. */
+/** Selects parked events. An event matches if all given fields match. */
 export interface ParkedFilter {
   readonly ids?: readonly string[];
   readonly topic?: string;
   readonly type?: string;
   readonly key?: string;
   readonly tenant?: string;
-  /** The error's type. */
+  /** The type of the error, such as `TypeError`. */
   readonly reason?: string;
   readonly stop?: string;
   readonly fingerprint?: string;
   /** `parked` unless given. */
   readonly status?: ParkedStatus;
   readonly operation?: string;
-  /** True: only events that belong to no replay, which are those that a replay of this filter would select. */
+  /**
+   * True: only events that belong to no replay operation. These are the events that a replay with this filter would
+   * select.
+   */
   readonly isFree?: boolean;
-  /** Parked at or after, epoch ms. */
+  /** Only events that were parked at this time or later, epoch ms. */
   readonly from?: number;
-  /** Parked before, epoch ms. */
+  /** Only events that were parked before this time, epoch ms. */
   readonly to?: number;
-  /** A part of the message, the key or a text payload; upper and lower case are equal. */
+  /** A text that the error message, the key or the text payload contains. Upper and lower case are equal. */
   readonly text?: string;
 }
 
-/** Whether a filter matches an event: for rules, and for engines without a query language. */
+/** True if the event matches the filter. Used for triage rules, and by engines whose store has no query language. */
 export function matches(filter: ParkedFilter, event: ParkedEvent): boolean {
   const { ids, from = -Infinity, to = Infinity, text, status = 'parked' } = filter;
   if (event.status !== status) return false;
@@ -44,12 +47,15 @@ export function matches(filter: ParkedFilter, event: ParkedEvent): boolean {
   return text === undefined || contains(event, text.toLowerCase());
 }
 
-/** The key of an event's group: the fingerprint of its error, or the stop reason if there is no error. */
+/**
+ * Returns the text by which parked events are grouped: the fingerprint of the error, or the stop reason if there is no
+ * error.
+ */
 export function fingerprintOf(event: Pick<ParkedEvent, 'diagnosis'>): string {
   return event.diagnosis.error?.fingerprint ?? event.diagnosis.stop;
 }
 
-/** True when the filter would match everything. `status`, `isFree` and an empty `text` do not count as conditions. */
+/** True if the filter has no condition. `status`, `isFree` and an empty `text` do not count as conditions. */
 export function isEmptyFilter(filter: ParkedFilter): boolean {
   return Object.entries(filter).every(
     ([name, value]) =>
@@ -84,7 +90,7 @@ const terms: Readonly<
   text: [isText, 'a text'],
 };
 
-/** Throws for unknown names and wrong values: such a condition would be ignored, and the filter would match too much. */
+/** Throws for unknown fields and invalid values. If they were ignored, the filter would match too many events. */
 export function assertFilter(filter: ParkedFilter): void {
   if (typeof filter !== 'object' || filter === null)
     throw new OptionsError('filter', filter, 'what is to be matched');
@@ -96,14 +102,14 @@ export function assertFilter(filter: ParkedFilter): void {
   }
 }
 
-/** For engines: throws for a filter that would match everything. */
+/** Throws for a filter that would match all events, so that nobody replays everything by mistake. */
 export function assertFilterNotEmpty(filter: ParkedFilter): void {
   assertFilter(filter);
   if (isEmptyFilter(filter))
     throw new TriageError('EMPTY_FILTER', 'a filter that names nothing would match everything');
 }
 
-/** For engines: throws for an act without `who` or `why`. */
+/** Throws if `who` or `why` is missing or blank. */
 export function assertReason(act: Act): void {
   if (!isFilled(act?.who) || !isFilled(act?.why)) {
     throw new TriageError('NO_REASON', 'say who does this and why');

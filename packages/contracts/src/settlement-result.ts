@@ -1,12 +1,12 @@
-/** The result of one settlement or completion. */
+/** The result of one settlement of the broker, or of one completion of the ledger. */
 export interface SettlementResult {
-  /** True: it took effect. */
+  /** True: the settlement was applied. */
   readonly took: boolean;
-  /** The mark existed already, so `commit` was not called: the effect had been made before. */
+  /** True: a mark shows that this handler has handled the event before, so `commit` was not called again. */
   readonly repeated: boolean;
-  /** Why it did not take effect. */
+  /** Why the settlement was not applied; `undefined` if it was. */
   readonly because: 'lease_lost' | 'commit_failed' | 'topic_unknown' | undefined;
-  /** What `commit` threw. */
+  /** The error that `commit` threw. */
   readonly error: unknown;
 }
 

@@ -8,7 +8,7 @@ import { reservedHeaders } from './wire-headers.ts';
 /** The largest events and batches that an engine stores. */
 export interface SizeLimits {
   readonly payloadBytesMax: number;
-  /** All names and values together. */
+  /** The limit for all header names and values together. */
   readonly headersBytesMax: number;
   /** The most events in one publish. */
   readonly batchMax: number;
@@ -22,7 +22,9 @@ export const defaultSizeLimits: SizeLimits = {
   keyLengthMax: 512,
 };
 
-/** The given limits, with defaults for the others. */
+/**
+ * Returns the given limits, with defaults for those that are not given. Throws for unknown names and invalid values.
+ */
 export function readLimits(
   given: Partial<SizeLimits> | undefined,
   defaults: SizeLimits = defaultSizeLimits,
@@ -37,7 +39,7 @@ export function readLimits(
   return { ...defaults, ...given };
 }
 
-/** Throws for the first event that cannot be stored. Called before any is stored. */
+/** Throws for the first event that the engine cannot store. It is called before any event of the batch is stored. */
 export function assertEvents(events: readonly NewEvent[], limits: SizeLimits): void {
   if (events.length > limits.batchMax) {
     throw new TooLargeError('the number of events in the batch', events.length, limits.batchMax);
@@ -45,7 +47,7 @@ export function assertEvents(events: readonly NewEvent[], limits: SizeLimits): v
   for (let index = 0; index < events.length; index++) assertEvent(events[index]!, index, limits);
 }
 
-/** Throws for an edit that could not be published: its replay would never go on. */
+/** Throws for an edited event that could not be published, because its replay would fail again and again. */
 export function assertEdit({ payload, headers }: Edit, limits: SizeLimits): void {
   if (payload !== undefined) assertPayload(payload, 'payload', limits);
   if (headers !== undefined) assertHeaders(headers, 'headers', limits);
@@ -54,16 +56,16 @@ export function assertEdit({ payload, headers }: Edit, limits: SizeLimits): void
 const texts = ['id', 'key', 'tenant', 'type', 'correlationId', 'idempotencyKey'] as const;
 const times = ['delayMs', 'dueAt', 'patienceMs'] as const;
 
-// Runs twice per event, in the producer and in the engine, so it allocates nothing for a correct event.
+// This function runs twice per event, in the producer and in the engine. So it must allocate nothing for a valid event.
 function assertEvent(event: NewEvent, index: number, limits: SizeLimits): void {
   const { payload, headers, delayMs, dueAt, past } = event;
-  // A character has at most 3 bytes: shorter strings need not be measured.
+  // A character has at most 3 bytes in UTF-8, so the bytes of a shorter string need not be counted.
   if (typeof payload !== 'string' || payload.length * 3 > limits.payloadBytesMax)
     assertPayload(payload, `events[${index}].payload`, limits);
   for (const name of texts) {
     const text = event[name];
     if (text === undefined) continue;
-    // An engine would convert it to another text than the program knows.
+    // Without this check, an engine would convert a number or an empty text to another text than the producer gave.
     if (typeof text !== 'string' || text === '')
       throw new OptionsError(`events[${index}].${name}`, text, 'a text, or nothing at all');
     if (text.includes('\0')) assertName(`events[${index}].${name}`, text);

@@ -1,8 +1,9 @@
 import type { Clock, Random } from 'holdfast';
 
 /**
- * Makes UUIDs of version 7, which sort by the time they were made. Those of one generator also sort within a millisecond, and
- * when the clock is set back. With them, stores are twice as fast as with random ids.
+ * Returns a function that creates UUIDs of version 7, which sort by creation time. Ids of one generator also sort
+ * correctly within a millisecond, and when the clock is set back. Stores are twice as fast with them as with random
+ * ids.
  */
 export function timeOrderedId(clock: Clock, random: Random): () => string {
   let lastMs = 0;
@@ -11,7 +12,8 @@ export function timeOrderedId(clock: Clock, random: Random): () => string {
     const now = clock.epochMs();
     if (now > lastMs) {
       lastMs = now;
-      // Start in the lower half, so that at least 2048 more ids fit into this millisecond.
+      // The sequence has 12 bits. It starts in the lower half, so that at least 2048 more ids fit into this
+      // millisecond.
       sequence = Math.floor(random() * 0x800);
     } else if (++sequence > 0xfff) {
       lastMs += 1;
@@ -23,7 +25,7 @@ export function timeOrderedId(clock: Clock, random: Random): () => string {
   };
 }
 
-/** When an id was made, epoch ms; `undefined` for an id of another kind. */
+/** Returns when a time-ordered id was created, epoch ms; `undefined` for other ids. */
 export function timeOfId(id: string): number | undefined {
   return /^[0-9a-f]{8}-[0-9a-f]{4}-7/.test(id)
     ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)

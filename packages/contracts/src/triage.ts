@@ -4,64 +4,77 @@ import type { Diagnosis, Envelope, Headers, NewEvent, Payload } from './envelope
 import type { Page, PageRequest } from './page.ts';
 import type { ParkedFilter } from './parked-filter.ts';
 
-/** Parked events, and what operators do with them. Every act is written to the audit log before its promise resolves. */
+/**
+ * Stores parked events (events that were moved out of their topic because no retry helps) and lets operators inspect,
+ * edit, replay and discard them. Every change by an operator is in the audit log before its promise resolves.
+ */
 export interface Triage {
   /**
-   * Parks events. An event whose replay failed is parked again, and the replay operation counts it. An event that is parked
-   * already stays as it is. False: nothing changed.
+   * Stores parked events. If the replay of an event failed, the event is parked again and the replay operation counts
+   * the failure. An event that is parked already stays unchanged. False: nothing changed.
    */
   put(events: readonly NewlyParked[]): Promise<readonly boolean[]>;
   get(id: string): Promise<ParkedEvent | undefined>;
   /** The latest parked first. */
   list(filter: ParkedFilter, page: PageRequest): Promise<Page<ParkedSummary>>;
   count(filter: ParkedFilter): Promise<number>;
-  /** By fingerprint, the largest group first. */
+  /** Groups parked events by the fingerprint of their error. The largest group comes first. */
   groups(filter: ParkedFilter, page: PageRequest): Promise<Page<ParkedGroup>>;
 
-  /** Changes an event and keeps the original. `undefined`: there is no such event. Rejects while a replay has the event. */
+  /**
+   * Changes payload or headers of an event; the original stays stored. `undefined`: there is no such event. Rejects if
+   * the event belongs to a replay.
+   */
   edit(id: string, edit: Edit, act: Act): Promise<ParkedEvent | undefined>;
-  /** False: the event does not exist, is discarded already, or a replay has it. */
+  /** Marks events as discarded. False: the event does not exist, is discarded already, or belongs to a replay. */
   discard(ids: readonly string[], act: Act): Promise<readonly boolean[]>;
-  /** Undoes a discard, as long as retention has not removed the event. */
+  /**
+   * Undoes a discard. False: the event is not discarded, or the engine has removed it because its retention time is
+   * over.
+   */
   restore(ids: readonly string[], act: Act): Promise<readonly boolean[]>;
-  /** Makes retention keep events for `keepMs` from now. */
+  /** Sets the retention time of events: the engine removes them `keepMs` from now. */
   keep(ids: readonly string[], keepMs: number, act: Act): Promise<readonly boolean[]>;
   /**
-   * Records that the replays of these events succeeded. If the parking lot is in another store, consumers call it before they
-   * acknowledge the event; otherwise the settlement does it. False: recorded before, or the event left this operation.
+   * Records that the replays of these events succeeded. If parked events are in another store than the broker,
+   * consumers call it before they acknowledge an event; otherwise the settlement records it. False: it was recorded
+   * before, or the event no longer belongs to this replay operation.
    */
   resolve(replayed: readonly ReplayedEvent[]): Promise<readonly boolean[]>;
 
   readonly replays: Replays;
 
   rules(): Promise<readonly TriageRule[]>;
-  /** Adds the rule, or replaces the one of the same name. */
+  /** Adds a rule, or replaces the rule with the same name. */
   setRule(rule: TriageRule, act: Act): Promise<void>;
   removeRule(name: string, act: Act): Promise<boolean>;
 
-  /** The latest first. */
+  /** The latest entries come first. */
   audit(page: PageRequest): Promise<Page<AuditEntry>>;
 }
 
 export interface NewlyParked extends Envelope {
   readonly diagnosis: Diagnosis;
-  /** How long retention keeps it; the store's default unless given. */
+  /** How long the parked event is kept; the store's default unless given. */
   readonly keepMs?: number;
 }
 
-/** `replaying`: released, and its outcome is pending. `resolved`: its replay succeeded. */
+/**
+ * `parked`: waits for an operator. `replaying`: a replay has published it, and its result is not known yet. `resolved`:
+ * the replay succeeded.
+ */
 export type ParkedStatus = 'parked' | 'replaying' | 'resolved' | 'discarded';
 
 export interface ParkedEvent extends Envelope {
   readonly diagnosis: Diagnosis;
   readonly status: ParkedStatus;
-  /** When it was last parked, epoch ms by the store's clock. */
+  /** When the event was last parked, epoch ms by the store's clock. */
   readonly parkedAt: number;
-  /** How often it has been parked. */
+  /** How often the event has been parked, replays included. */
   readonly parkings: number;
-  /** When retention removes it, epoch ms by the store's clock. */
+  /** When the event is removed from the store, epoch ms by the store's clock. */
   readonly removedAt: number;
-  /** The id of the replay operation that has it. */
+  /** The id of the replay operation to which the event belongs now. */
   readonly operation: string | undefined;
   /** Payload and headers before the first edit. */
   readonly original: { readonly payload: Payload; readonly headers: Headers } | undefined;
@@ -70,7 +83,7 @@ export interface ParkedEvent extends Envelope {
   readonly discarded: Act | undefined;
 }
 
-/** A parked event in a list: without the payload. */
+/** A parked event in a list, without its payload. */
 export interface ParkedSummary
   extends Pick<
       ParkedEvent,
@@ -78,7 +91,7 @@ export interface ParkedSummary
     >,
     Pick<Diagnosis, 'reason' | 'message' | 'stop' | 'finalAttempt'> {
   readonly fingerprint: string;
-  /** The time until retention removes it, by the store's clock. */
+  /** The time until the event is removed from the store, by the store's clock. */
   readonly removedInMs: number;
   readonly edited: boolean;
 }
@@ -97,7 +110,7 @@ export interface ParkedGroup {
 
 export interface Edit {
   readonly payload?: Payload;
-  /** All new headers: those that are not named are removed. */
+  /** Replaces all headers: headers that are not given here are removed. */
   readonly headers?: Headers;
 }
 
@@ -108,28 +121,42 @@ export interface EditNote extends Act {
 
 export interface ReplayedEvent {
   readonly id: string;
-  /** `replay` of the delivery: the id of the operation. */
+  /** The id of the replay operation, which is in `replay` of the delivery. */
   readonly operation: string;
 }
 
-/** Replays as the engine stores them. `advanceReplay` decides what a replay does; engines only store and count. */
+/**
+ * Stores replay operations and counts their results. What a replay does next is decided by `advanceReplay`, not by
+ * engines.
+ */
 export interface Replays {
-  /** Rejects an empty filter. The replay selects events that match and were parked before now, also after a crash. */
+  /**
+   * Stores a new replay operation. It will select the events that match the filter and were parked before now. Rejects
+   * a filter that matches all events.
+   */
   begin(request: ReplayRequest, act: Act): Promise<ReplayOperation>;
   get(id: string): Promise<ReplayOperation | undefined>;
-  /** The latest first. */
+  /** The latest entries come first. */
   list(page: PageRequest): Promise<Page<ReplayOperation>>;
-  /** Changes an operation if its version is still `version`; `undefined` if another process changed it first. */
+  /**
+   * Changes an operation if its stored version is still `version`. `undefined`: another process has changed it first.
+   */
   move(id: string, version: number, change: ReplayChange): Promise<ReplayOperation | undefined>;
 
-  /** Selects at most `limit` parked events that match and belong to no operation. Returns how many; 0: none is left. */
+  /**
+   * Assigns at most `limit` parked events that match the filter, and belong to no operation, to this operation. Returns
+   * how many; 0: there are no more.
+   */
   select(id: string, limit: number): Promise<number>;
-  /** Gives up at most `limit` events that were selected and not released. Returns how many; 0: none is left. */
+  /**
+   * Removes at most `limit` events that are not released yet from this operation. Returns how many; 0: there are no
+   * more.
+   */
   unselect(id: string, limit: number): Promise<number>;
   /**
-   * Releases at most `limit` selected events, the oldest parked first, and returns how many. Calls `publish` for each topic, and
-   * records the release when that has resolved: after a crash in between, they are published again with the same ids. If broker
-   * and triage share a store, the engine may move them in one transaction instead.
+   * Publishes at most `limit` events of the operation again, the oldest parked first, and returns how many. Calls
+   * `publish` for each topic and then records the release: after a crash in between, the events are published again
+   * with the same ids. If broker and triage share a store, the engine may do both in one transaction instead.
    */
   release(id: string, limit: number, publish: PublishReplay): Promise<number>;
 }
@@ -138,17 +165,20 @@ export type PublishReplay = (topic: string, events: readonly NewEvent[]) => Prom
 
 export interface ReplayRequest {
   readonly filter: ParkedFilter;
-  /** The topic to publish to; each event's own topic unless given. */
+  /** The topic to which events are published; the topic of each event unless given. */
   readonly to?: string;
-  /** Events a second. */
+  /** How many events are released per second. */
   readonly rate: number;
-  /** How many events are released first. The others are released when these have succeeded. 0: no canary. */
+  /**
+   * How many events are released first, as a test. The others are released when all of these have succeeded. 0: no
+   * test.
+   */
   readonly canary: number;
-  /** The shortest time for which the canary is watched. */
+  /** The replay waits at least this long after the release of the canary before it releases other events. */
   readonly canaryMs: number;
-  /** The most events that are released and whose outcome is pending. */
+  /** The most released events that have neither succeeded nor failed yet. */
   readonly outstandingMax: number;
-  /** The replay stops by itself when more than this share of the latest events failed again, 0–1. */
+  /** The replay stops when more than this share of the latest events failed again, 0–1. */
   readonly stopAbove: number;
 }
 
@@ -159,7 +189,10 @@ export interface ReplayOperation {
   readonly request: ReplayRequest;
   readonly act: Act;
   readonly stage: ReplayStage;
-  /** For `move`: grows with each `move`. Changes of `counts` do not change it. */
+  /**
+   * Increases with each `move`, and `move` only succeeds for the current version. Changes of `counts` do not increase
+   * it.
+   */
   readonly version: number;
   /** Epoch ms by the store's clock. */
   readonly startedAt: number;
@@ -176,12 +209,12 @@ export interface ReplayCounts {
   readonly failedAgain: number;
 }
 
-/** The state of `advanceReplay` between two steps. The engine stores it as it is. */
+/** The data that `advanceReplay` needs in its next step. The engine stores it unchanged. */
 export interface ReplayState {
-  /** Epoch ms until which the rate is used up by released events. */
+  /** Released events have used up the rate until this time, epoch ms. */
   readonly paidUntil: number;
   readonly canarySince: number;
-  /** The counts at the start of the current window of outcomes. */
+  /** The counts at the start of the current window over which the failure rate is computed. */
   readonly judged: { readonly succeeded: number; readonly failedAgain: number };
 }
 
@@ -189,16 +222,18 @@ export interface ReplayChange {
   readonly stage?: ReplayStage;
   readonly stopped?: string;
   readonly memo?: ReplayState;
-  /** Given for changes that a person makes; written to the audit log. */
+  /** Given if a person makes the change; the engine then writes it to the audit log. */
   readonly act?: Act;
 }
 
-/** What is done with newly parked events automatically. The first rule that matches applies. */
+/**
+ * An action that `maintenance` applies to newly parked events. Only the first rule that matches an event is applied.
+ */
 export interface TriageRule {
   readonly name: string;
   readonly filter: ParkedFilter;
   readonly action: 'replay' | 'discard' | 'notify';
-  /** The rule acts this long after the event was parked; at once unless given. */
+  /** The rule is applied this long after the event was parked; immediately unless given. */
   readonly afterMs?: number;
 }
 
@@ -218,8 +253,8 @@ export interface AuditEntry extends Act {
   /** Epoch ms by the store's clock. */
   readonly at: number;
   readonly what: AuditedAct;
-  /** The ids of events (at most 100), the id of an operation, or the name of a rule. */
+  /** What was changed: the ids of at most 100 events, the id of a replay operation, or the name of a rule. */
   readonly subjects: readonly string[];
-  /** How many subjects there were, also those above 100. */
+  /** How many events, operations or rules were changed, also if `subjects` lists fewer. */
   readonly count: number;
 }

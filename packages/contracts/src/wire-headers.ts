@@ -3,8 +3,9 @@ import type { Delivery, Diagnosis, Headers } from './envelope.ts';
 import type { ErrorNote } from './error-note.ts';
 
 /**
- * The state of an event as headers, for stores without columns (Kafka, RabbitMQ, SQS, NATS). The names are the same everywhere,
- * so that people can read an event, and it can be moved between engines.
+ * The state of an event that `toWire` writes as message headers, for stores without columns (Kafka, RabbitMQ, SQS,
+ * NATS). The header names are the same in all engines, so that people can read them and events can be moved between
+ * engines.
  */
 export interface WireState {
   readonly id: string;
@@ -50,10 +51,10 @@ const names = {
   finalAttempt: 'final-attempt',
 } as const;
 
-/** Header names that are used here: a producer's own headers must not use them. */
+/** The header names that `toWire` writes. Producers must not use them for their own headers. */
 export const reservedHeaders: ReadonlySet<string> = /* @__PURE__ */ new Set(Object.values(names));
 
-/** Everything about an event except its payload, as headers. */
+/** Returns the headers that describe an event: everything except its payload. */
 export function toWire(state: WireState | Delivery): Record<string, string> {
   const wire: Record<string, string> = { ...state.headers };
   const put = (name: string, value: string | number | undefined) => {
@@ -90,8 +91,8 @@ export function toWire(state: WireState | Delivery): Record<string, string> {
 }
 
 /**
- * Reads the headers of `toWire`. A header that cannot be read (another program may have written it) counts as absent. Without
- * an id header the id is empty: the engine then makes one of the event's place in its store.
+ * Reads the headers that `toWire` wrote. A header that is not valid (another program may have written it) is ignored.
+ * If there is no id header, `id` is empty, and the engine derives an id from the position of the message in its store.
  */
 export function fromWire(wire: Headers): WireState {
   const headers = Object.fromEntries(Object.entries(wire).filter(([name]) => !reservedHeaders.has(name)));

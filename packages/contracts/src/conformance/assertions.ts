@@ -1,6 +1,6 @@
 import { HoldfastError } from 'holdfast';
 
-/** The engine did not do what the contract says. */
+/** Thrown when an engine does not behave as the contract says. */
 export class ConformanceError extends HoldfastError {
   constructor(message: string) {
     super('HOLDFAST_CONFORMANCE', message);
@@ -11,7 +11,7 @@ export function ensure(condition: unknown, what: string): asserts condition {
   if (!condition) throw new ConformanceError(what);
 }
 
-/** Compares plain data. Fields that `expected` does not have are ignored. */
+/** Throws if `actual` differs from `expected`. Fields that `expected` does not have are ignored. */
 export function expectLike(actual: unknown, expected: unknown, what: string): void {
   ensure(isLike(actual, expected), `${what}: expected ${show(expected)}, got ${show(actual)}`);
 }

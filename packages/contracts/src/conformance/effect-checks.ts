@@ -6,7 +6,7 @@ import { type Check, checksOf } from './stage.ts';
 const check = checksOf(['broker', 'ledger']);
 const handler = 'view@1';
 
-/** Marks and commits are written together with the settlement. */
+/** Checks that the marks of handled events and the writes of `commit` are stored together with the settlement. */
 export const effectChecks: readonly Check[] = [
   check('writes marks with the settlement, or not at all', ['marksWithSettlement'], async (stage) => {
     const topic = await stage.topic();
@@ -96,7 +96,8 @@ export const effectChecks: readonly Check[] = [
       );
       const marks = [a, b, c].map((delivery) => ({ handler, eventId: delivery!.id }));
       expectLike(await stage.ledger.isMarked(marks), [true, false, false], 'the marks that are there');
-      // After a failed commit the lease is still valid, because the consumer decides how to settle the event.
+      // After a failed commit the lease must still be valid, because the consumer settles the event in another way
+      // then.
       await stage.settle(stage.retry(b!, 0), { lease: c!.lease, kind: 'return' });
     },
   ),
@@ -120,7 +121,7 @@ export const effectChecks: readonly Check[] = [
       'one answer for each',
     );
     const marks = deliveries.map(({ id }) => ({ handler, eventId: id }));
-    // If the mark stayed, the next attempt would not make the effect.
+    // A failed commit must leave no mark. Otherwise the next attempt would be skipped, and the effect would be lost.
     expectLike(await stage.ledger.isMarked(marks), [false, false, true, false], 'the marks that are there');
   }),
 
@@ -173,7 +174,7 @@ export const effectChecks: readonly Check[] = [
   }),
 ];
 
-/** Awaits only promises, because a synchronous transaction cannot wait. */
+/** Ignores the result. Returns a promise only for a promise, because a synchronous transaction cannot wait for one. */
 function quietly(published: unknown): void | Promise<void> {
   if (published instanceof Promise) return published.then(() => {});
 }

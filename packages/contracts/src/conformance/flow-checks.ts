@@ -4,7 +4,10 @@ import { act, type Check, checksOf, payloads, storyOf } from './stage.ts';
 
 const check = checksOf(['broker']);
 
-/** Order, fairness, suspects, controls and lists. */
+/**
+ * Checks of ordering by key, the share of retries, suspects (events whose lease expired), operators' controls and
+ * lists.
+ */
 export const flowChecks: readonly Check[] = [
   check(
     'keeps later events of a key behind one that is leased, and leases other keys',
@@ -179,7 +182,7 @@ export const flowChecks: readonly Check[] = [
     expectLike(head.payload, 'a1', 'the head comes first');
     await stage.settle(stage.retry(head, 0));
     const run = payloads(await stage.lease(topic, { runMax: 3 }));
-    // An engine without runs leased only one event, so it has only one suspect.
+    // An engine that leases only one event per key at a time has only one suspect here.
     expectLike(run, inHand.length > 1 ? ['a1'] : ['a1', 'a2', 'a3'].slice(0, run.length), 'the head alone');
   }),
 

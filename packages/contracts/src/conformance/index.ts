@@ -14,7 +14,10 @@ export { ConformanceError } from './assertions.ts';
 export type { Harness } from './harness.ts';
 export type { Check, Contract, Means } from './stage.ts';
 
-/** Everything that the contracts require, as data: a name, what it needs, and a function that throws if the engine fails it. */
+/**
+ * All requirements of the contracts. Each check has a name, the features that it needs, and a function that throws if
+ * the engine fails.
+ */
 export const conformanceChecks: readonly Check[] = [
   ...publishChecks,
   ...leaseChecks,
@@ -27,7 +30,7 @@ export const conformanceChecks: readonly Check[] = [
   ...rateLimitChecks,
 ];
 
-/** The functions of a test runner that are used here. Those of Vitest, Jest and `node:test` fit. */
+/** The functions of a test runner that `conformance` calls. Vitest, Jest and `node:test` have them. */
 export interface Runner {
   describe(name: string, suite: () => void): unknown;
   test: TestFunction & { skip: (name: string, test: () => void) => unknown };
@@ -36,18 +39,24 @@ export interface Runner {
 type TestFunction = (name: string, test: () => Promise<void>) => unknown;
 
 export interface ConformanceOptions<Tx> extends Runner {
-  /** The name of the engine, for the report. */
+  /** The name of the engine in the test report. */
   readonly name: string;
   /** The contracts that the engine implements. */
   readonly contracts: readonly Contract[];
   readonly features: Features;
-  /** The optional methods that its harness has. Checks that need another one are skipped, with the reason. */
+  /**
+   * The optional methods that the harness of this engine has. Checks that need another method are skipped, with the
+   * reason.
+   */
   readonly means?: readonly Means[];
   /** Called once for each check. */
   create(): Promise<Harness<Tx>>;
 }
 
-/** Declares one test for each check. Checks that need a missing feature are skipped by name, with the reason. */
+/**
+ * Declares one test for each check. A check that needs a missing feature is declared as skipped, with the reason in its
+ * name.
+ */
 export function conformance<Tx>(options: ConformanceOptions<Tx>): void {
   const { describe, test } = options;
   for (const contract of ['broker', 'ledger', 'triage', 'rateLimits'] as const) {
@@ -62,18 +71,18 @@ export function conformance<Tx>(options: ConformanceOptions<Tx>): void {
   }
 }
 
-/** Runs one check on a new harness. Rejects with what is wrong. */
+/** Runs one check on a new harness. Rejects if the engine fails the check. */
 export async function runCheck<Tx>(check: Check, create: () => Promise<Harness<Tx>>): Promise<void> {
   const harness = await create();
   try {
-    // Checks use transactions only through the harness that made them, so their type does not matter here.
+    // The cast is safe: a check passes transactions only to the engine and harness that created them.
     await check.run(new Stage(harness as Harness));
   } finally {
     await harness.dispose();
   }
 }
 
-/** Why a check is skipped for an engine; `undefined` when it is run. */
+/** Returns why a check is skipped for an engine; `undefined` if the check must run. */
 export function whySkipped(
   check: Check,
   engine: Pick<ConformanceOptions<unknown>, 'contracts' | 'features' | 'means'>,

@@ -6,7 +6,7 @@ import { act, type Check, checksOf, note, payloads, storyOf } from './stage.ts';
 
 const check = checksOf(['broker']);
 
-/** Leases and settlements. */
+/** Checks of leases and settlements. */
 export const leaseChecks: readonly Check[] = [
   check('leases an event to one consumer only', [], async (stage) => {
     const topic = await stage.topic();
@@ -37,7 +37,7 @@ export const leaseChecks: readonly Check[] = [
         deliveries.length > 0 && deliveries.length <= most,
         `${bytesMax} bytes are 1 to ${most} events, got ${deliveries.length}`,
       );
-      // Engines on message queues do not know when the next event is due.
+      // `undefined` is allowed, because engines on message queues do not know when the next event is due.
       ensure((nextDueInMs ?? 0) === 0, `the rest is due now, got ${nextDueInMs}`);
       given.push(...payloads(deliveries));
     }
@@ -302,7 +302,7 @@ export const leaseChecks: readonly Check[] = [
   ),
 
   check('settles an event whatever characters its error has, and those beside it', [], async (stage) => {
-    // The last text ends in the middle of a surrogate pair.
+    // The last message is cut at 512 characters, which is in the middle of a surrogate pair.
     for (const message of ['a\0b', 'a\ud800b', `${'a'.repeat(511)}\u{1f600}`]) {
       const topic = await stage.topic();
       await stage.publish(topic, ['odd', 'plain']);
@@ -344,7 +344,10 @@ export const leaseChecks: readonly Check[] = [
 
 type Stage = Parameters<Check['run']>[0];
 
-/** Leases the event whose lease has ended: a suspect, if the engine detects suspects. */
+/**
+ * Leases an event again after its lease has expired. Engines that detect suspects lease it only to a request for
+ * suspects.
+ */
 async function again(stage: Stage, topic: string, leaseMs = 50 * stage.unitMs) {
   const suspects = stage.engine.features.suspects === true;
   return stage.takeOne(topic, { owner: 'worker-2', leaseMs, ...(suspects && { suspects }) });

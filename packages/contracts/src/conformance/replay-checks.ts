@@ -9,7 +9,7 @@ import { parkMany } from './triage-checks.ts';
 
 const check = checksOf(['triage']);
 
-/** Replays: durable operations that release each event once. */
+/** Checks of replays: operations that survive a crash and release each event once. */
 export const replayChecks: readonly Check[] = [
   check('refuses to replay everything', [], async (stage) => {
     for (const filter of [{}, { status: 'parked' as const }, { text: '' }]) {
@@ -245,7 +245,7 @@ export const replayChecks: readonly Check[] = [
   }),
 ];
 
-/** For engines whose settlements report the outcome of a replay to the triage. */
+/** For engines whose broker reports to the triage whether a replayed event succeeded. */
 const settled = checksOf(['broker', 'triage']);
 
 export const settledReplayChecks: readonly Check[] = [
@@ -260,7 +260,7 @@ export const settledReplayChecks: readonly Check[] = [
           await stage.settle(stage.park(await stage.takeOne(topic)));
           const replay = await begin(stage, { filter: { ids: [id!] } });
           await stage.triage.replays.select(replay.id, 1);
-          // A producer, or an earlier replay, has published the event before.
+          // The event is in the topic already: a producer or an earlier replay has published it.
           await stage.publish(topic, ['a'], { id: id! });
           const held = isLeased ? await stage.takeOne(topic) : undefined;
           await stage.triage.replays.release(replay.id, 1, (to, events) => stage.broker.publish(to, events));
@@ -281,10 +281,13 @@ function begin(stage: Stage, request: Partial<ReplayRequest>): Promise<ReplayOpe
   return stage.triage.replays.begin({ ...defaultReplay, filter: {}, ...request }, act);
 }
 
-/** More steps than an operation of a few hundred events can need. */
+/**
+ * More steps than a replay of a few hundred events needs. If a replay takes more, the check fails instead of running
+ * forever.
+ */
 const stepsMax = 2000;
 
-/** Takes steps until the operation has ended. Returns what was released. */
+/** Performs the steps of a replay until it has ended. Returns what it released. */
 async function run(
   stage: Stage,
   id: string,

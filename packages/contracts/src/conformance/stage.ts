@@ -14,7 +14,7 @@ import type { Harness } from './harness.ts';
 export type Contract = 'broker' | 'ledger' | 'triage' | 'rateLimits';
 export type Means = 'reopen' | 'dieAfterWrites' | 'effect';
 
-/** One requirement for an engine. Its name completes "the engine …". */
+/** One requirement for an engine. Its name completes a sentence that begins with "the engine". */
 export interface Check {
   readonly name: string;
   readonly contracts: readonly Contract[];
@@ -24,7 +24,7 @@ export interface Check {
   run(stage: Stage): Promise<void>;
 }
 
-/** Returns a function that makes checks of these contracts. */
+/** Returns a function that creates checks for engines with these contracts. */
 export function checksOf(contracts: readonly Contract[]) {
   return (
     name: string,
@@ -43,10 +43,10 @@ function isMeans(need: string): need is Means {
   return need === 'reopen' || need === 'dieAfterWrites' || need === 'effect';
 }
 
-/** `take` leases up to 20 times, because an engine may lease fewer events than requested. */
+/** `take` calls `lease` up to 20 times, because an engine may return fewer events than requested. */
 const leasesMax = 20;
 
-/** Short methods for checks: to publish, lease, settle and compare. */
+/** Helper methods for checks: they publish, lease, settle and compare. */
 export class Stage {
   readonly harness: Harness;
   readonly unitMs: number;
@@ -102,7 +102,7 @@ export class Stage {
     return this.harness.passTime(units * this.unitMs);
   }
 
-  /** One lease, with whatever it brings. */
+  /** Leases once and returns the leased events. */
   async lease(topic: string, request: Partial<LeaseRequest> = {}): Promise<readonly Delivery[]> {
     const { deliveries } = await this.broker.lease(topic, {
       owner: 'worker-1',
@@ -113,7 +113,7 @@ export class Stage {
     return deliveries;
   }
 
-  /** Leases until it has `count` events. Fails after 20 leases. */
+  /** Leases until `count` events are leased. Fails if 20 calls are not enough. */
   async take(topic: string, count: number, request: Partial<LeaseRequest> = {}): Promise<Delivery[]> {
     const taken: Delivery[] = [];
     for (let leases = 0; leases < leasesMax && taken.length < count; leases++) {
@@ -135,7 +135,7 @@ export class Stage {
     expectLike(payloads(given), [], why);
   }
 
-  /** Settles. Fails unless all settlements take effect. */
+  /** Applies settlements. Fails unless the engine applies all of them. */
   async settle(...batch: Settlement[]): Promise<void> {
     expectLike(
       await this.broker.settle(batch),
@@ -156,12 +156,12 @@ export class Stage {
     return this.settle({ lease: delivery.lease, kind: 'ack' });
   }
 
-  /** Opens the storage as another process would. From now on the check uses that engine. */
+  /** Opens a second engine on the same storage, as another process would. The check uses that engine from now on. */
   async reopen(): Promise<void> {
     this.engine = await this.harness.reopen!();
   }
 
-  /** An event in the parking lot, which is the triage or a topic. */
+  /** Reads a parked event, either from the triage or from the dead-letter topic of `topic`. */
   async parked(
     topic: string,
     id: string,
@@ -170,7 +170,7 @@ export class Stage {
     return (await this.lease(parkedTopic(topic))).find((delivery) => delivery.id === id);
   }
 
-  /** A `retry` settlement with error and story. */
+  /** Creates a settlement that retries the event after `units` time units. */
   retry({ lease, attempt }: Delivery, units: number): Settlement & { kind: 'retry' } {
     return { lease, kind: 'retry', delayMs: units * this.unitMs, error: note, story: storyOf(attempt) };
   }
@@ -179,7 +179,7 @@ export class Stage {
     return { lease, kind: 'park', stop: 'attempts_exhausted', error: note, story: storyOf(attempt) };
   }
 
-  /** An event to park without a broker. */
+  /** Creates an event that can be given to the triage without a broker. */
   newlyParked(id: string, rest: Partial<NewlyParked> = {}, error: ErrorNote = note): NewlyParked {
     const topic = `${this.harness.prefix ?? ''}orders`;
     return {

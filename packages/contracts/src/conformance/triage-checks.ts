@@ -6,7 +6,7 @@ import { act, type Check, checksOf, note, type Stage } from './stage.ts';
 
 const check = checksOf(['triage']);
 
-/** The parking lot for operators: find, group, edit, discard. */
+/** Checks of how operators find, group, edit and discard parked events. */
 export const triageChecks: readonly Check[] = [
   check('keeps all of a parked event, and parks it once', [], async (stage) => {
     const event = stage.newlyParked(stage.name('event'), {
@@ -279,7 +279,7 @@ export const triageChecks: readonly Check[] = [
   }),
 ];
 
-/** Parks events of one tenant, so that a filter can select exactly these. */
+/** Parks `count` events with a tenant of their own, so that a filter by this tenant selects exactly these events. */
 export async function parkMany(
   stage: Stage,
   count: number,

@@ -22,12 +22,15 @@ import type { MemoryTransaction, Row, Topic } from './storage.ts';
 
 const defaultSettings: TopicSettings = { ordering: 'none', keepSettledMs: 0 };
 
-/** The reference broker. Each operation goes through all events of a topic, so that it reads like the contract. */
+/**
+ * The broker of the memory engine, which is the reference for other engines. Each operation scans all events of a
+ * topic, because simple code matters more here than speed.
+ */
 export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
   const { storage } = shared;
   const controls = memoryControls(shared);
 
-  /** Ends expired leases first, so that no other code has to check for them. */
+  /** Returns a topic after ending its expired leases, so that no other code has to check for them. */
   function open(name: string): Topic {
     const topic = storage.topics.get(name);
     if (!topic) throw new TopicError(name, 'was never declared');
@@ -51,12 +54,13 @@ export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
     const id = event.id ?? shared.newId();
     const known = topic.rows.get(id);
     if (known && !known.blocking) {
-      // The event now belongs to the replay, which counts its outcome.
+      // The event is in the topic already. Assign it to the replay, so that the replay counts whether it succeeds.
       const replay = event.past?.replay ?? known.envelope.replay;
       known.envelope = { ...known.envelope, replay };
       return { id, duplicate: true };
     }
-    // The replay of a parked event that blocks its key takes its place and its key.
+    // The stored event is parked and blocks its key. The replayed event replaces it at the same position and with the
+    // same key.
     const placed = known ? { ...event, key: known.envelope.key! } : event;
     const row = rowOf(placed, envelopeOf(placed, id, name, now), topic, now);
     topic.rows.set(id, { ...row, order: known?.order ?? storage.next() });
@@ -67,7 +71,7 @@ export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
     if (!leasedRow(settlement.lease)) return LEASE_LOST;
     const commit: Commit = await runCommit(storage, settlement);
     return shared.write((now) => {
-      // Checked again: the lease may have ended while `commit` ran.
+      // Check the lease again: it may have ended while `commit` ran.
       const row = leasedRow(settlement.lease);
       return row ? applySettlement(shared, row, settlement, commit, now) : LEASE_LOST;
     });
@@ -237,7 +241,10 @@ export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
   }
 }
 
-/** An event whose lease ended without a settlement becomes a suspect. */
+/**
+ * Ends the lease of an event if its time is over. The event becomes a suspect, because its handler may have crashed the
+ * process.
+ */
 function endLease(row: Row, now: number): void {
   if (!row.lease || row.lease.endsAt > now) return;
   row.lease = undefined;

@@ -1,7 +1,10 @@
 import type { LeaseRequest, WaitingState } from '../broker.ts';
 import type { Row, Topic } from './storage.ts';
 
-/** Every unsettled event of a topic with its state, in the order of publication. */
+/**
+ * Returns every stored event of a topic with its state, in the order of publication. `isHeld` tells whether an event is
+ * in quarantine.
+ */
 export function rowStatesOf(topic: Topic, now: number, isHeld: (row: Row) => boolean): [Row, WaitingState][] {
   const orderKeys = new Set<string>();
   return [...topic.rows.values()].map((row) => {
@@ -11,7 +14,7 @@ export function rowStatesOf(topic: Topic, now: number, isHeld: (row: Row) => boo
   });
 }
 
-/** The events that a lease takes. An event behind another of its key is taken only together with those before it. */
+/** Chooses the events to lease. An event that waits for earlier events of its key is chosen only together with them. */
 export function chooseRows(
   rowStates: readonly [Row, WaitingState][],
   request: LeaseRequest,
@@ -33,7 +36,7 @@ export function chooseRows(
   return chosen.slice(0, countWithin(chosen, bytesMax));
 }
 
-/** How many of the first rows have payloads of at most `bytesMax` together; at least 1. */
+/** Returns how many rows, counted from the first, have at most `bytesMax` payload bytes together; at least 1. */
 function countWithin(rows: readonly Row[], bytesMax: number): number {
   let bytes = 0;
   const tooMuch = rows.findIndex(({ envelope }, index) => {
@@ -52,11 +55,14 @@ function stateOf(row: Row, now: number, isBehind: boolean, isHeld: boolean): Wai
   return row.dueAt > now ? 'delayed' : 'ready';
 }
 
-/** Retries get their share of `limit` and first attempts the rest; each gets what the other does not need. */
+/**
+ * Chooses at most `limit` events: `retriesShare` of them are retries and the rest are first attempts. If there are too
+ * few of one kind, the other kind fills the gap.
+ */
 function withRetriesShare(due: readonly Row[], limit: number, retriesShare: number): Row[] {
   const retries = due.filter((row) => row.attempts > 0);
   const firstTries = due.filter((row) => row.attempts === 0);
-  // A limit of 1 cannot be divided: the oldest event gets it.
+  // A limit of 1 cannot be divided, so the event that became due first is chosen.
   if (limit === 1 || retries.length + firstTries.length <= limit) return [...due];
   const own = Math.min(limit - 1, Math.max(1, Math.floor(limit * retriesShare)));
   const retried = Math.min(retries.length, Math.max(own, limit - firstTries.length));
@@ -64,7 +70,9 @@ function withRetriesShare(due: readonly Row[], limit: number, retriesShare: numb
   return chosen.sort((a, b) => a.dueAt - b.dueAt || a.order - b.order);
 }
 
-/** The head of a key and the events behind it, `runMax` at most. */
+/**
+ * Returns `head`, the first waiting event of its key, and the next events of the same key; at most `runMax` together.
+ */
 function runOf(
   head: Row,
   rowStates: readonly [Row, WaitingState][],
@@ -77,7 +85,7 @@ function runOf(
   for (const [row, state] of rowStates) {
     if (run.length >= runMax) break;
     if (row.orderKey !== head.orderKey || row === head) continue;
-    // An event that cannot run ends the run: later events of the key must not overtake it.
+    // Stop at an event that cannot be handled now: later events of the key must not overtake it.
     if (state !== 'behind' || row.suspect || row.dueAt > now || isHeld(row)) break;
     run.push(row);
   }

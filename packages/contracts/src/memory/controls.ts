@@ -3,7 +3,10 @@ import { assertReason } from '../parked-filter.ts';
 import type { SharedState } from './shared-state.ts';
 import type { MemoryStorage, Row } from './storage.ts';
 
-/** `version` first removes controls whose time has ended. */
+/**
+ * Implements the operators' controls. The additional method `version` removes expired controls and then returns the
+ * version.
+ */
 export function memoryControls(shared: SharedState): Controls & { version(now: number): number } {
   const { storage } = shared;
 
@@ -53,7 +56,7 @@ export function memoryControls(shared: SharedState): Controls & { version(now: n
   };
 }
 
-/** Tells which events of a topic are held by a quarantine. */
+/** Returns a function that tells whether an event of the topic is held back by a quarantine. */
 export function quarantineOf(storage: MemoryStorage, topic: string, now: number): (row: Row) => boolean {
   const tenants = new Set<string>();
   const keys = new Set<string>();

@@ -13,10 +13,13 @@ import { memoryTriage, writeAudit } from './triage.ts';
 export interface MemoryOptions extends SomeBounds {
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
-  /** The storage of another engine: shared with it, or continued after it was closed. */
+  /** The storage of another engine, to share its data, or to continue with the data of a closed engine. */
   readonly storage?: MemoryStorage | undefined;
   readonly limits?: SizeLimits | undefined;
-  /** Called before each write. If it throws, that write is not made; earlier writes stay. For tests of crashes. */
+  /**
+   * Called before each write. If it throws, that write does not happen, and earlier writes stay. Tests use it to
+   * simulate crashes.
+   */
   readonly beforeWrite?: (() => void) | undefined;
 }
 
@@ -31,7 +34,7 @@ const known: Readonly<Record<keyof MemoryOptions, unknown>> = {
   ...defaultBounds,
 };
 
-/** The reference engine has every contract and every method. */
+/** The memory engine implements every contract. */
 export type MemoryEngine = Required<Engine<MemoryTransaction>>;
 
 export const memoryFeatures: Features = {
@@ -53,7 +56,10 @@ export const memoryFeatures: Features = {
   durable: missing('memory ends with the process'),
 };
 
-/** Keeps everything in memory. For tests, for the simulator, and as the shortest example of an engine. */
+/**
+ * An engine that keeps all data in memory. Use it for tests and for the simulator, or read it as the shortest example
+ * of an engine.
+ */
 export function memoryEngine(options: MemoryOptions = {}): MemoryEngine {
   assertKnownFields(known, options);
   const { clock = systemClock, random = systemRandom, storage = new MemoryStorage() } = options;
@@ -91,7 +97,7 @@ function sweep(shared: SharedState, now: number, limit: number): number {
   left -= storage.keys.sweep(now, left);
   left -= removeExpired(storage.marks, (removedAt) => removedAt, now, left).length;
   left -= removeExpired(storage.tats, (tat) => tat, now, left).length;
-  // An event that a replay has is kept: the replay still has to count its outcome.
+  // Keep an event that belongs to a replay, even if it has expired: the replay still has to count its result.
   const removable = ({ operation, removedAt }: { operation: string | undefined; removedAt: number }) =>
     operation === undefined ? removedAt : Infinity;
   const removed = removeExpired(storage.parked, removable, now, left);

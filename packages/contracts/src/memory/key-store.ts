@@ -1,11 +1,13 @@
 import type { KeyEntry } from './storage.ts';
 
-/** Each added key checks 2 others for expiry, so that expired keys are removed faster than new ones are added. */
+/**
+ * When a key is added, 2 other keys are checked for expiry. So expired keys are removed faster than new keys are added.
+ */
 const checksPerAdd = 2;
 
-/** Idempotency keys by scope. */
+/** Stores idempotency keys, grouped by scope. */
 export class KeyStore {
-  /** Keys in all scopes together. */
+  /** The number of keys in all scopes. */
   size = 0;
   readonly #scopes = new Map<string, Scope>();
 
@@ -13,7 +15,7 @@ export class KeyStore {
     return this.#scopes.get(scope)?.entries.get(key);
   }
 
-  /** How many keys a scope has. Expired ones are removed first, but only when there are `max` or more. */
+  /** Returns how many keys a scope has. If there are `max` or more, it first removes the expired ones. */
   sizeOf(scope: string, max: number, now: number): number {
     const found = this.#scopes.get(scope);
     if (!found) return 0;
@@ -69,10 +71,13 @@ export class KeyStore {
 
 class Scope {
   readonly entries = new Map<string, KeyEntry>();
-  /** Goes through all entries again and again. A Map's iterator also sees entries that are added meanwhile. */
+  /**
+   * The position of the expiry check, which cycles through all entries. A Map iterator also visits entries that are
+   * added later.
+   */
   #cursor: Iterator<[string, KeyEntry]> = this.entries.entries();
 
-  /** Looks at the next `count` entries and removes the expired ones. Returns how many it removed. */
+  /** Checks the next `count` entries and removes those that have expired. Returns how many it removed. */
   removeSomeExpired(now: number, count: number): number {
     let removed = 0;
     for (let step = 0; step < count; step++) {

@@ -43,7 +43,7 @@ export function memoryLedger(shared: SharedState): Ledger<MemoryTransaction> {
       return commitFailed(error);
     }
     return shared.write((now) => {
-      // Checked again: the lease may have ended while `commit` ran.
+      // Check the lease again: it may have ended while `commit` ran.
       const entry = held(hold, now);
       if (!entry) return LEASE_LOST;
       apply();
@@ -78,7 +78,7 @@ export function memoryLedger(shared: SharedState): Ledger<MemoryTransaction> {
           const entry = held(hold, now);
           if (!entry) return false;
           entry.leaseEndsAt = now + leaseMs;
-          // A key must not expire before its lease does.
+          // A key must not be removed before its lease ends.
           entry.removedAt = Math.max(entry.removedAt, entry.leaseEndsAt);
           return true;
         }),
@@ -105,7 +105,7 @@ export function isMarked({ marks }: MemoryStorage, { handler, eventId }: Process
   return marks.has(`${handler}\0${eventId}`);
 }
 
-/** True when the mark is new. */
+/** Marks an event as handled by a handler. False: it is marked already. */
 export function writeMark(shared: SharedState, mark: ProcessedMark): boolean {
   const { storage, bounds } = shared;
   if (isMarked(storage, mark)) return false;

@@ -2,7 +2,10 @@ import { gcraTake, gcraWait } from 'holdfast/machines';
 import type { RateAnswer, RateLimits, RateRequest } from '../rate-limits.ts';
 import { removeExpired, type SharedState } from './shared-state.ts';
 
-/** When `rateLimitsMax` keys are in use, all further keys share this one: memory stays bounded, and no limit is forgotten. */
+/**
+ * When `rateLimitsMax` keys are stored, all further keys share this key. So memory stays bounded, and every request is
+ * still limited.
+ */
 const overflowKey = '';
 
 export function memoryRateLimits(shared: SharedState): RateLimits {

@@ -7,7 +7,7 @@ import { count, writeAudit } from './triage.ts';
 export function memoryReplays(shared: SharedState): Replays {
   const { storage } = shared;
 
-  /** Events that an operation has selected and not released. */
+  /** Returns the events that a replay operation has selected and not released yet. */
   function selectedBy(id: string): ParkedEvent[] {
     return [...storage.parked.values()].filter(
       (event) => event.operation === id && event.status === 'parked',

@@ -9,12 +9,12 @@ import { park, resolve } from './triage.ts';
 
 type AnySettlement = Settlement<MemoryTransaction>;
 
-/** The result of running `commit`. Its writes are made later, together with the settlement. */
+/** The result of `commit`. Its writes are not made yet: `apply` makes them, together with the settlement. */
 export type Commit =
   | { readonly apply: () => void; readonly repeated: boolean }
   | { readonly failure: SettlementResult };
 
-/** Runs `commit`, unless a mark shows that its effect was made before. */
+/** Runs `commit`, unless a mark shows that this handler has handled the event before. */
 export async function runCommit(storage: MemoryStorage, settlement: AnySettlement): Promise<Commit> {
   const { marks = [], lease } = settlement;
   if (settlement.kind !== 'ack' || !settlement.commit) return { apply: () => {}, repeated: false };
@@ -30,7 +30,7 @@ export async function runCommit(storage: MemoryStorage, settlement: AnySettlemen
   }
 }
 
-/** Settles a leased event in one synchronous step, so that no other call sees half of it. */
+/** Settles a leased event synchronously, so that no other call can see a half-applied settlement. */
 export function applySettlement(
   shared: SharedState,
   row: Row,
@@ -44,7 +44,7 @@ export function applySettlement(
   commit.apply();
   moveRow(shared, row, settlement, now);
   row.lease = undefined;
-  // An event that is returned was not run, so it stays a suspect.
+  // A returned event was not handled, so it is still a suspect if it was one before.
   if (settlement.kind !== 'return') Object.assign(row, { suspect: false, deaths: 0 });
   return commit.repeated ? REPEATED : TOOK;
 }
@@ -115,7 +115,7 @@ function parkRow(
 function reroute({ storage }: SharedState, row: Row, to: string, now: number): void {
   const target = storage.topics.get(to)!;
   storage.topics.get(row.envelope.topic)!.rows.delete(row.envelope.id);
-  // A topic holds each id once: keep the event that is there already.
+  // A topic has only one event per id: if the target topic has this id already, keep the event there and drop this one.
   if (target !== storage.topics.get(row.envelope.topic) && target.rows.has(row.envelope.id)) return;
   Object.assign(row, {
     envelope: { ...row.envelope, topic: to },

@@ -4,18 +4,21 @@ import type { SizeLimits } from '../size-limits.ts';
 import { timeOrderedId } from '../time-ordered-id.ts';
 import type { MemoryStorage } from './storage.ts';
 
-/** The most that a memory engine keeps. At a limit it refuses new entries, and never drops one that is still needed. */
+/** The limits of a memory engine. At a limit it refuses new entries and removes none that is still needed. */
 export interface MemoryBounds {
-  /** Unsettled events of all topics. */
+  /** The limit for events of all topics that are not finished. */
   readonly eventsMax: number;
   readonly settledMax: number;
   readonly keysMax: number;
   readonly marksMax: number;
   readonly parkedMax: number;
   readonly auditMax: number;
-  /** Keys of rate limits that are not full again. */
+  /** The limit for rate-limit keys whose full burst is not available again. */
   readonly rateLimitsMax: number;
-  /** How long marks are kept. It must be longer than the longest retry and `keepParkedMs` together. */
+  /**
+   * How long the marks of handled events are kept. Must be longer than the longest time of all retries plus
+   * `keepParkedMs`, so that a late replay is still recognised.
+   */
   readonly keepMarksMs: number;
   readonly keepParkedMs: number;
 }
@@ -34,7 +37,6 @@ export const defaultBounds: MemoryBounds = {
   keepParkedMs: 30 * dayMs,
 };
 
-/** What the broker, ledger, triage and rate limits of one memory engine share. */
 export class SharedState {
   readonly storage: MemoryStorage;
   readonly bounds: MemoryBounds;
@@ -63,14 +65,17 @@ export class SharedState {
     return this.#clock.epochMs();
   }
 
-  /** Makes one durable write: all of `change`, or nothing if `beforeWrite` throws. */
+  /** Runs `change` as one write. If `beforeWrite` throws, nothing is changed. */
   write<T>(change: (now: number) => T): T {
     this.#beforeWrite();
     return change(this.now());
   }
 }
 
-/** One page of `sorted`. It starts after the place in the cursor, even when the item at that place has been removed. */
+/**
+ * Returns one page of `sorted`. The page starts after the position in the cursor, even if the item at that position was
+ * removed.
+ */
 export function pageOf<T>(
   sorted: readonly T[],
   { limit, cursor }: PageRequest,
@@ -92,7 +97,7 @@ export function latestFirst([number, text]: Place, [other, otherText]: Place): b
   return number < other || (number === other && text < otherText);
 }
 
-/** Removes at most `limit` expired items. Returns their names. */
+/** Removes at most `limit` expired items from a map. Returns their keys. */
 export function removeExpired<T>(
   items: Map<string, T>,
   removedAt: (item: T) => number,

@@ -6,12 +6,12 @@ import type { ErrorNote } from '../error-note.ts';
 import type { AuditEntry, ParkedEvent, ReplayOperation, TriageRule } from '../triage.ts';
 import { KeyStore } from './key-store.ts';
 
-/** An event that is not settled. */
+/** A stored event that is not finished. */
 export interface Row {
   envelope: Envelope;
-  /** Its number among all events, in the order of publication. */
+  /** The position of the event in the order of publication, over all topics. */
   order: number;
-  /** The key whose later events wait for this one; `undefined` when none do. */
+  /** Later events with this key wait for this event. `undefined`: no event waits for it. */
   orderKey: string | undefined;
   dueAt: number;
   attempts: number;
@@ -21,7 +21,7 @@ export interface Row {
   lastError: ErrorNote | undefined;
   story: readonly AttemptRecord[];
   suspect: boolean;
-  /** It is parked, and its row only keeps later events of the key waiting. */
+  /** True: the event is parked, and this row stays only so that later events of the key keep waiting. */
   blocking: boolean;
   lease: { readonly token: string; readonly owner: string; endsAt: number } | undefined;
   diagnosis: Diagnosis | undefined;
@@ -46,8 +46,8 @@ export interface KeyEntry {
 }
 
 /**
- * The data of a memory engine. Two engines on one storage act as two processes on one database; a new engine on the storage
- * of a closed one acts as a restart.
+ * The data of a memory engine. Two engines on the same storage behave like two processes on one database. A new engine
+ * on the storage of a closed engine behaves like a restarted process.
  */
 export class MemoryStorage {
   readonly topics = new Map<string, Topic>();
@@ -56,7 +56,7 @@ export class MemoryStorage {
   readonly doorbells = new Map<string, Set<() => void>>();
 
   readonly keys = new KeyStore();
-  /** By `handler\0eventId`: when the mark is removed. */
+  /** Marks of handled events: the key is `handler\0eventId`, the value is the time at which the mark is removed. */
   readonly marks = new Map<string, number>();
 
   readonly parked = new Map<string, ParkedEvent>();
@@ -65,34 +65,34 @@ export class MemoryStorage {
   readonly audit: AuditEntry[] = [];
 
   readonly tats = new Map<string, number>();
-  /** Values that `commit` has written. */
+  /** The values that `put` of a `MemoryTransaction` has written. */
   readonly effects = new Map<string, string>();
 
-  /** One maker of ids for all engines on this storage, so that ids sort in the order of the acts they name. */
+  /** All engines on this storage share one id generator, so that ids sort in the order of their creation. */
   newId: (() => string) | undefined;
 
   #last = 0;
 
-  /** The next number, for orders and tokens. */
+  /** Returns the next number of a sequence that is used for positions and tokens. */
   next(): number {
     return ++this.#last;
   }
 
   ring(topic: string): void {
-    // In a microtask: a listener may call the broker, and the change that rang must be complete by then.
+    // Call listeners in a microtask: a listener may call the broker, and the current change must be complete by then.
     for (const ring of this.doorbells.get(topic) ?? []) queueMicrotask(ring);
   }
 }
 
-/** The transaction that `commit` gets. Its writes are made together with the settlement, or not at all. */
+/** The transaction that `commit` gets. Its writes are applied together with the settlement, or not at all. */
 export interface MemoryTransaction {
-  /** Calls `write` when the transaction is applied. */
+  /** Calls `write` when the transaction commits. */
   defer(write: () => void): void;
   put(name: string, value: string): void;
   get(name: string): string | undefined;
 }
 
-/** A new transaction. `apply` makes its writes. */
+/** Begins a transaction. `apply` commits it. */
 export function beginTransaction(storage: MemoryStorage): { tx: MemoryTransaction; apply: () => void } {
   const staged = new Map<string, string>();
   const deferred: (() => void)[] = [];

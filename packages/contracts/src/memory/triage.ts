@@ -17,7 +17,7 @@ import { memoryReplays } from './replays.ts';
 import { latestFirst, pageOf, type SharedState } from './shared-state.ts';
 import type { MemoryStorage } from './storage.ts';
 
-/** An audit entry names the first 100 ids and counts all of them. */
+/** An audit entry lists the first 100 ids of a change, and the number of all ids. */
 const subjectsMax = 100;
 
 export function memoryTriage(shared: SharedState): Triage {
@@ -28,7 +28,10 @@ export function memoryTriage(shared: SharedState): Triage {
     return events.sort((a, b) => b.parkedAt - a.parkedAt || (a.id < b.id ? 1 : -1));
   }
 
-  /** Updates the events that have `status` and belong to no replay, and writes the audit log. True for each updated event. */
+  /**
+   * Updates the given events if they have this `status` and belong to no replay, and writes an audit entry. Returns
+   * true for each updated event.
+   */
   function change(
     what: AuditEntry['what'],
     ids: readonly string[],
@@ -144,7 +147,7 @@ export function memoryTriage(shared: SharedState): Triage {
   };
 }
 
-/** Parks an event, for the first time or because its replay failed. */
+/** Parks an event for the first time, or again because its replay failed. False: it is parked already. */
 export function park(shared: SharedState, { keepMs, ...event }: NewlyParked, now: number): boolean {
   const { storage, bounds } = shared;
   const known = storage.parked.get(event.id);
@@ -167,7 +170,7 @@ export function park(shared: SharedState, { keepMs, ...event }: NewlyParked, now
   return true;
 }
 
-/** The replay of an event succeeded. */
+/** Records that the replay of an event succeeded. False: the event does not belong to this replay operation. */
 export function resolve(storage: MemoryStorage, id: string, operation: string | undefined): boolean {
   const event = storage.parked.get(id);
   if (operation === undefined || event?.operation !== operation) return false;
@@ -176,7 +179,10 @@ export function resolve(storage: MemoryStorage, id: string, operation: string | 
   return true;
 }
 
-/** Counts the outcome of a replay. If it arrives before the release was recorded, it counts the release as well. */
+/**
+ * Adds the result of a replayed event to its operation. If the release of the event is not recorded yet, the release is
+ * counted too.
+ */
 function countOutcome(
   storage: MemoryStorage,
   event: ParkedEvent,
@@ -185,7 +191,7 @@ function countOutcome(
   count(storage, event.operation, { released: event.status === 'replaying' ? 0 : 1, [outcome]: 1 });
 }
 
-/** Adds to the counts of an operation. */
+/** Adds `more` to the counts of a replay operation. */
 export function count(storage: MemoryStorage, id: string | undefined, more: Partial<ReplayCounts>): void {
   const operation = id === undefined ? undefined : storage.operations.get(id);
   if (!operation) return;
@@ -231,7 +237,7 @@ function summaryOf(event: ParkedEvent, now: number): ParkedSummary {
   };
 }
 
-/** `events` must have the latest first. */
+/** Groups events by fingerprint. `events` must be sorted with the latest first. */
 function groupsOf(events: readonly ParkedEvent[]): ParkedGroup[] {
   return [...Map.groupBy(events, fingerprintOf)].map(([fingerprint, members]) => {
     const latest = members[0]!;
