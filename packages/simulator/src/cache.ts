@@ -6,15 +6,16 @@ import type { World } from './world.ts';
 type CacheSettings = NonNullable<ServiceSettings['cache']>;
 
 /**
- * A cache beside the callers of a service: what is in it needs no call. Keys are asked for by a power law, and the
- * most popular are in it at first. An answer that nobody waits for any more does not fill it.
+ * A cache in front of a service: a hit needs no call. Popular keys are drawn more often (by Zipf's law), and the most
+ * popular ones are in the cache at the start. A result that comes after its caller has given up does not fill the
+ * cache.
  */
 export class Cache {
   hits = 0;
   readonly #settings: CacheSettings;
   readonly #draw: () => number;
   readonly #filled: Uint8Array;
-  /** By key: calls that wait for the same call. */
+  /** For each key: calls that wait for the result of a pending call. */
   readonly #waiting = new Map<number, Joined[]>();
 
   constructor(world: World, name: string, settings: CacheSettings) {

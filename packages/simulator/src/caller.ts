@@ -21,9 +21,9 @@ import type { CallerTally } from './tally.ts';
 import { ANSWERED, ARRIVED, DONE_WELL, FAILED, GAVE_UP, SENT } from './trace.ts';
 import type { World } from './world.ts';
 
-/** Who wants to know how a call ended. */
+/** The part of the simulation that made a call: `ended` tells it the result. */
 export interface Origin {
-  /** When nobody waits for what it wants any more, in ms; of work that serves another's. */
+  /** The time, in ms, at which the origin's own caller gives up. Only a service that calls another service has one. */
   readonly expiresAt?: number | undefined;
   ended(call: Call, ok: boolean): void;
 }
@@ -33,7 +33,7 @@ export interface CallerSettings {
   readonly policy: Policy;
   readonly service: Service;
   readonly tally: CallerTally;
-  /** What is in it needs no call. */
+  /** The cache in front of the service: a hit needs no call. */
   readonly cache?: Cache | undefined;
   readonly route?: string | undefined;
   readonly patienceMs?: number | undefined;
@@ -42,26 +42,26 @@ export interface CallerSettings {
   /** The share of attempts that fail by chance. */
   readonly failing?: number | undefined;
   readonly poisonMs?: number | undefined;
-  /** False: somebody above retries, so nothing is repeated here. */
+  /** False: a caller further up retries, so this caller does not. */
   readonly isOwner?: boolean | undefined;
-  /** Patience is what the call that it serves has left. */
+  /** True: patience is limited to the time that the incoming call has left. */
   readonly knowsPatience?: boolean | undefined;
 }
 
 const ranks: Record<Priority, number> = { critical: 0, default: 1, sheddable: 2 };
 
-/** Calls one service under one policy, whose state is its own. */
+/** Calls one service with one policy, which has its own state. */
 export class Caller {
   readonly world: World;
   readonly settings: CallerSettings;
   readonly tally: CallerTally;
   readonly service: Service;
   readonly rank: number;
-  /** What every run is given; undefined where nothing special is asked, so that the short ways are taken. */
+  /** The options of every run; undefined if there are none, so that the policy can take its faster path. */
   readonly options: RunOptions | undefined;
   readonly failing: number;
   readonly poisonUs: number | undefined;
-  /** Nothing stands around its attempts, so that a first one that succeeds needs no machine: as in `policy.run`. */
+  /** True if a first attempt that succeeds needs no state machine. `policy.run` has the same shortcut. */
   readonly canSkipMachine: boolean;
   readonly #isPromised: boolean;
   #serial = 0;
@@ -78,7 +78,7 @@ export class Caller {
     this.poisonUs = settings.poisonMs === undefined ? undefined : Math.round(settings.poisonMs * 1000);
     const isSpecial = this.options || settings.knowsPatience || settings.leavesAfterMs !== undefined;
     this.canSkipMachine = !isSpecial && policy.plan.canSkipMachine;
-    // Layers speak in promises.
+    // Cache, fallback and mode are async functions around the call, so they need promises.
     this.#isPromised = world.isPromised;
     if (policy.plan.runLayers && !this.#isPromised) {
       throw new TypeError(
@@ -87,14 +87,17 @@ export class Caller {
     }
   }
 
-  /** Begins a piece of work, with a call or out of the cache. */
+  /** Asks for a result: from the cache if there is one, otherwise with a call. */
   ask(origin: Origin, client = 0, poison = false): void {
     const { cache } = this.settings;
     if (cache) cache.call(this, origin, client, poison);
     else this.call(origin, client, poison);
   }
 
-  /** Calls for a piece of work. `client`: which of the origin's it is for. `poison`: every attempt will fail. */
+  /**
+   * Begins a call. `client`: a number that the origin chooses, mostly that of the client. `poison`: every attempt will
+   * fail.
+   */
   call(origin: Origin, client = 0, poison = false): Call {
     const { world, tally } = this;
     const { nowUs } = world.timeline;
@@ -109,7 +112,7 @@ export class Caller {
     return call;
   }
 
-  /** A piece of work that is answered without a call of its own, now or when another's call ends. */
+  /** Begins a call that sends nothing itself: it gets its result from the cache or from the call of another client. */
   join(origin: Origin, client: number): Joined {
     const { nowUs } = this.world.timeline;
     this.tally.begun.add(nowUs);
@@ -165,7 +168,10 @@ function notOwner(): StopReason {
   return 'not_owner';
 }
 
-/** How long the customer of a call waits: what is said of its class, or what the call that it serves has left. */
+/**
+ * How long the caller waits for the result, in ms: the patience of its settings, or the time that the incoming call has
+ * left, if that is shorter.
+ */
 function patienceOf({ caller, origin }: Call, now: number): number | undefined {
   const { patienceMs, knowsPatience, policy } = caller.settings;
   if (!knowsPatience || origin.expiresAt === undefined) return patienceMs;
@@ -173,7 +179,7 @@ function patienceOf({ caller, origin }: Call, now: number): number | undefined {
   return left < (patienceMs ?? policy.plan.patienceMs) ? left : patienceMs;
 }
 
-/** One piece of work of a caller. */
+/** One call, with all of its attempts. */
 export interface Call {
   readonly caller: Caller;
   readonly origin: Origin;
@@ -183,16 +189,16 @@ export interface Call {
   readonly poison: boolean;
   isOver: boolean;
   attempts: number;
-  /** How often a server has done it. */
+  /** How often a server has finished the work of this call. */
   timesDone: number;
   begin(): void;
-  /** The answer to an attempt has arrived. */
+  /** Called when the answer to an attempt arrives. */
   answered(job: Job): void;
-  /** The customer has left. */
+  /** Called when the client gives up and cancels the call. */
   leave(): void;
 }
 
-/** Work that shares the answer of another. */
+/** A call that gets its result from the cache or from the call of another client. */
 export class Joined implements Call {
   readonly caller: Caller;
   readonly origin: Origin;
@@ -237,10 +243,16 @@ class Leaving extends Alarm {
 
 const left = 'the customer has left';
 
-/** A service that does not cancel never listens to the signal of an attempt. A real controller takes ten times as long as an attempt. */
+/**
+ * Replaces the AbortController of attempts whose service ignores cancellation. Creating a real one takes ten times as
+ * long as a simulated attempt.
+ */
 const nothingToAbort = { signal: undefined, abort() {} } as unknown as AbortHandle;
 
-/** Drives the machines of core directly, step by step as the shell does. */
+/**
+ * Runs a call without promises: it drives the state machine of the policy step by step, as `policy.run` does
+ * internally.
+ */
 class DirectCall extends Alarm implements Call, Driver {
   declare readonly caller: Caller;
   declare readonly origin: Origin;
@@ -251,7 +263,7 @@ class DirectCall extends Alarm implements Call, Driver {
   declare isOver: boolean;
   declare attempts: number;
   declare timesDone: number;
-  /** Absent while a plain first attempt is under way. */
+  /** The state machine of the call; undefined while a first attempt needs none. */
   declare work: Work | undefined;
   declare leaving: Leaving | undefined;
 
@@ -347,7 +359,7 @@ class DirectCall extends Alarm implements Call, Driver {
   }
 }
 
-/** Goes the way that programs go: `policy.run`, promises and all. */
+/** Runs a call with `policy.run` and promises, as real programs do. */
 class PromisedCall implements Call {
   readonly caller: Caller;
   readonly origin: Origin;
@@ -394,7 +406,7 @@ class PromisedCall implements Call {
       const job = caller.send(this, attempt as Attempt);
       return new Promise((resolve, reject) => {
         job.promise = { resolve, reject };
-        // A refusal may have come at once.
+        // The service may have refused at once, before the promise existed.
         if (job.isDelivered) this.answered(job);
       });
     };
@@ -413,7 +425,7 @@ class PromisedCall implements Call {
   }
 
   leave(): void {
-    // An object of its own, because the story of a run is kept by what it threw.
+    // A new error for each call, because `storyOf` finds the record of a run by the error object that it threw.
     this.#controller?.abort(new Error(left));
   }
 

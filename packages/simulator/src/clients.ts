@@ -7,7 +7,7 @@ import type { CallerTally } from './tally.ts';
 import { SharedAlarm } from './timeline.ts';
 import type { World } from './world.ts';
 
-/** One class of clients: when they come, and what they do when they are answered. */
+/** Simulates one class of clients: when they call, and what they do after an answer. */
 export interface Clients {
   start(): void;
 }
@@ -16,9 +16,9 @@ export interface ClientsParts {
   readonly name: string;
   readonly settings: ClientsSettings;
   readonly tally: CallerTally;
-  /** The caller of one of them; the same for all where they share their state. */
+  /** The caller of one client. Clients with shared policy state have the same caller. */
   callerOf(client: number): Caller;
-  /** Load stops then, in µs. */
+  /** The time, in µs, from which on no new calls begin. */
   readonly untilUs: number;
 }
 
@@ -27,7 +27,7 @@ export function makeClients(world: World, parts: ClientsParts): Clients {
   return think !== undefined || burst !== undefined ? new Loops(world, parts) : new Stream(world, parts);
 }
 
-/** An open loop: arrivals do not depend on answers. */
+/** Clients that call at given times or at a given rate, whether or not earlier calls have been answered. */
 class Stream extends Alarm implements Clients, Origin {
   readonly #world: World;
   readonly #parts: ClientsParts;
@@ -57,12 +57,12 @@ class Stream extends Alarm implements Clients, Origin {
   ring(): void {
     const { nowUs } = this.#world.timeline;
     const { settings } = this.#parts;
-    // The alarm may be for a change of the rate, and not for an arrival.
+    // The alarm may be for a change of the rate and not for an arrival.
     if (!this.#isChange) this.#call(settings.count > 1 ? Math.floor(this.#who() * settings.count) : 0);
     this.#next(nowUs);
   }
 
-  /** `client` is the number of reloads here. */
+  /** Repeats a failed call. In this class the field `client` of a call has the number of repetitions so far. */
   ended({ caller, client: reloads }: Call, ok: boolean): void {
     const { tally, settings } = this.#parts;
     if (ok || !this.#repeat || reloads >= settings.repeatMax) return;
@@ -76,10 +76,13 @@ class Stream extends Alarm implements Clients, Origin {
   }
 
   #isChange = false;
-  /** The number of listed arrivals so far. */
+  /** The number of arrivals of the list `at` so far. */
   #arrived = 0;
 
-  /** A Poisson process has no memory: when the rate changes, the gap is drawn again from there. */
+  /**
+   * Sets the alarm for the next arrival or the next change of the rate, whichever is earlier. After a change the gap is
+   * drawn again: a Poisson process has no memory.
+   */
   #next(fromUs: number): void {
     const { arrivals } = this.#parts.settings;
     if (arrivals.at) {
@@ -94,7 +97,8 @@ class Stream extends Alarm implements Clients, Origin {
     const changes = arrivals.spikes.flatMap((each) => [each.from * 1000, each.until * 1000]);
     const changeUs = Math.min(...changes.filter((each) => each > fromUs), Infinity);
     this.#isChange = fromUs + gapUs >= changeUs;
-    // A change that falls between two microseconds happens at the later one, or it would be awaited for ever.
+    // A change between two microseconds is rounded up. If it were rounded down, the same change would be found again
+    // forever.
     const atUs = this.#isChange ? Math.ceil(changeUs) : Math.round(fromUs + gapUs);
     if (atUs < this.#untilUs) this.#world.timeline.setUs(this, atUs);
   }
@@ -109,7 +113,10 @@ class Stream extends Alarm implements Clients, Origin {
   }
 }
 
-/** A closed loop: each client waits for its answer before it calls again. A million clients are a few arrays. */
+/**
+ * Clients that wait for the answer before they call again. Their state is in a few arrays, so that a million of them
+ * fit in memory.
+ */
 class Loops extends SharedAlarm implements Clients, Origin {
   readonly #parts: ClientsParts;
   readonly #timeline: World['timeline'];
@@ -118,9 +125,9 @@ class Loops extends SharedAlarm implements Clients, Origin {
   readonly #repeat: Sampler | undefined;
   readonly #poison: Random;
   readonly #untilUs: number;
-  /** Calls that each client still makes; `undefined`: no limit. */
+  /** The number of calls that each client still makes; `undefined`: no limit. */
   readonly #left: Float64Array | undefined;
-  /** Reloads of each client for its current work; `undefined`: no limit. */
+  /** How often each client has repeated its current call; `undefined`: no limit. */
   readonly #reloads: Int32Array | undefined;
 
   constructor(world: World, parts: ClientsParts) {
@@ -170,7 +177,7 @@ class Loops extends SharedAlarm implements Clients, Origin {
       waitUs = this.#think();
       if (this.#reloads) this.#reloads[client] = 0;
     }
-    // At least 1 µs: otherwise virtual time would not advance.
+    // At least 1 µs after the start of the last call: otherwise virtual time might not advance.
     this.#timeline.setFor(this, client, Math.max(this.#timeline.nowUs + waitUs, startedUs + 1));
   }
 

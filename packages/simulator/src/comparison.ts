@@ -6,7 +6,7 @@ import type { RunAnswer, RunRequest } from './run.ts';
 import type { RunPool } from './run-pool.ts';
 import { boundsOf, type Trial, trialOf } from './trial.ts';
 
-/** Several policies in one scenario, side by side: plain JSON, and what reports are made of. */
+/** The results of several policies in one scenario. It is plain JSON, and the input of all reports. */
 export interface Comparison {
   readonly scenario: {
     readonly id: string;
@@ -21,42 +21,45 @@ export interface Comparison {
 }
 
 export interface FaultWindow {
-  /** `stall of db`. */
+  /** The kind and the service: `stall of db`. */
   readonly what: string;
-  /** In seconds. */
+  /** The begin and the end, in seconds. */
   readonly from: number;
   readonly until: number;
 }
 
 export interface ComparedPolicy {
   readonly policy: string;
-  /** The document; null where there is none, as for what was recorded. */
+  /** The options of the policy; null if they are not known. */
   readonly document: PolicySpec | null;
   readonly trial: Trial;
-  /** Of each bound that was asked for besides the scenario's, the figure of each seed. */
+  /** For each bound of `measure` in `ComparisonOptions`: the figure of each seed. */
   readonly measured: readonly (readonly number[])[];
-  /** All customers first, then each class of clients, each tier and each service. */
+  /**
+   * The first group is all clients. Then come each class of clients, each tier (a service that calls another) and each
+   * service.
+   */
   readonly groups: readonly Group[];
 }
 
-/** The figures of some customers, a tier or a service. Times are in seconds. */
+/** The figures of some clients, a tier or a service. Times are in seconds. */
 export interface Group {
   readonly kind: 'all' | 'clients' | 'tier' | 'service';
   readonly name: string;
   readonly figures: Readonly<Record<string, Spread>>;
-  /** By the second. */
+  /** Figures over time, with one element for each second. */
   readonly series: Readonly<Record<string, Band>>;
 }
 
 export interface ComparisonOptions {
   readonly policies?: ReadonlyMap<string, PolicySpec> | undefined;
   readonly seeds?: readonly number[] | undefined;
-  /** What else to measure in the same runs. */
+  /** Further figures to measure in the same runs. */
   readonly measure?: readonly Bound[] | undefined;
   readonly onProgress?: ((done: number, of: number) => void) | undefined;
 }
 
-/** Runs a scenario with several policies and seeds on all processors. */
+/** Runs a scenario with several policies and seeds, with the threads of `pool`. */
 export async function comparePolicies(
   scenario: Scenario,
   names: readonly string[],

@@ -1,24 +1,27 @@
-/** Figures of several seeds; null: never, or nothing to measure. */
+/** A figure over several seeds. null: it never happened, or there was nothing to measure. */
 export interface Spread {
   readonly median: number | null;
   readonly least: number | null;
   readonly most: number | null;
 }
 
-/** The mean of several seeds over time, with where the true mean is at 95 % confidence. */
+/** The mean of several seeds over time, with its 95 % confidence interval from `low` to `high`. */
 export interface Band {
   readonly mean: readonly (number | null)[];
   readonly low: readonly (number | null)[];
   readonly high: readonly (number | null)[];
 }
 
-/** Student's t for 95 % on both sides, by degrees of freedom; more are as good as normal. */
+/**
+ * Student's t for a two-sided 95 % interval with 1 to 15 degrees of freedom. For more, the normal distribution is close
+ * enough.
+ */
 const t95 = [
   12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131,
 ];
 const NORMAL = 1.96;
 
-/** The median; NaN counts as never. */
+/** The median. NaN counts as Infinity, which means never. */
 export function median(figures: readonly number[]): number {
   const sorted = figures.map((each) => (Number.isNaN(each) ? Infinity : each)).sort((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -52,7 +55,7 @@ function estimate(values: readonly (number | null)[]): Record<'mean' | 'low' | '
   if (known.length === 1) return { mean, low: mean, high: mean };
   const variance = known.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (known.length - 1);
   const error = (t95[known.length - 2] ?? NORMAL) * Math.sqrt(variance / known.length);
-  // No figure is below 0.
+  // No figure can be below 0, so the interval is cut there.
   return { mean, low: Math.max(0, mean - error), high: mean + error };
 }
 

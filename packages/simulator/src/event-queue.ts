@@ -1,44 +1,51 @@
-/** The width of a bucket of the near wheel in µs: with a thousand clients it has a few events, with a million some hundreds. */
+/**
+ * The width of a bucket of the near wheel in µs. With a thousand clients a bucket has a few events, with a million some
+ * hundreds.
+ */
 const BUCKET_US = 256;
-/** Buckets of each wheel. A turn of the near wheel is a bucket of the far one: about a second, and about an hour. */
+/**
+ * The number of buckets of each wheel. The near wheel covers about a second, which is one bucket of the far wheel. The
+ * far wheel covers about an hour.
+ */
 const BUCKETS = 4096;
 const TURN_US = BUCKET_US * BUCKETS;
 const FAR_TURN_US = TURN_US * BUCKETS;
-/** A free slot. */
+/** Means that there is no such slot or bucket. */
 const NOWHERE = -1;
-/** Later than the far wheel reaches. */
+/** The number of the list for events that are too late for the far wheel. */
 const BEYOND = 2 * BUCKETS;
 
 /**
- * Events by time, and by the order of setting where the time is the same. Those of the next quarter of a millisecond are
- * in a heap, which is small enough to stay in the processor's cache; all others are in two wheels of unsorted lists, where
- * adding and taking out cost the same however many there are. Each event has a slot while it is in, so that any can be taken out.
+ * A priority queue of events, sorted by time and then by the order of adding. Events of the next 256 µs are in a heap,
+ * which is small enough for the processor's cache. All others are in two timing wheels, whose buckets are unsorted
+ * lists: adding and removing cost the same however many events there are. Each event has a slot (an array index), by
+ * which it can be removed.
  */
 export class EventQueue {
   size = 0;
-  /** The heap: slots, four children each. */
+  /** The heap of slots. Each node has four children. */
   #near = new Int32Array(256);
   #nearSize = 0;
   /** Events before this time are in the heap. */
   #nearUntil = 0;
-  /** When the current turn of each wheel began. */
+  /** The times at which the current turn of the near wheel and of the far wheel began. */
   #turnFrom = 0;
   #farTurnFrom = 0;
-  /** The first slot of each bucket: of the near wheel, of the far wheel, and beyond. */
+  /** The first slot of each list: the buckets of the near wheel, those of the far wheel, and the list `BEYOND`. */
   readonly #firsts = new Int32Array(2 * BUCKETS + 1).fill(NOWHERE);
-  /** A bit for each bucket that is not empty. */
+  /** One bit for each bucket: 1 if the bucket is not empty. */
   readonly #occupied = new Int32Array((2 * BUCKETS) / 32);
   #order = 0;
   #free = NOWHERE;
   #slotsUsed = 0;
 
-  /** By slot. */
+  /** This array and the next four have one element for each slot. */
   #times = new Float64Array(1024);
   #orders = new Float64Array(1024);
-  /** For a free slot: the next free slot. */
+  /** The next slot in the list of the bucket. For a free slot: the next free slot. */
   #nexts = new Int32Array(1024);
   #previous = new Int32Array(1024);
-  /** Its place in the heap, or the bucket it is in as −2 − bucket. */
+  /** The index of the event in the heap. For an event in a bucket: −2 − bucket. */
   #places = new Int32Array(1024);
 
   /** The time of the first event; Infinity when there is none. */
@@ -47,7 +54,7 @@ export class EventQueue {
     return this.#times[this.#near[0]!]!;
   }
 
-  /** Adds an event, no earlier than the last one taken, and returns its slot. */
+  /** Adds an event and returns its slot. `at` must not be earlier than the event that was taken last. */
   add(at: number): number {
     let slot = this.#free;
     if (slot >= 0) this.#free = this.#nexts[slot]!;
@@ -62,7 +69,7 @@ export class EventQueue {
     return slot;
   }
 
-  /** Removes the first event and returns its slot, which is free then. The queue must not be empty. */
+  /** Removes the earliest event and returns its slot, which may be reused from then on. The queue must not be empty. */
   takeFirst(): number {
     if (this.#nearSize === 0) this.#approach();
     const slot = this.#near[0]!;
@@ -124,7 +131,7 @@ export class EventQueue {
     }
   }
 
-  /** Fills the heap from the next bucket that is not empty; false when all are empty. */
+  /** Moves the events of the next bucket that is not empty into the heap. Returns false if the queue is empty. */
   #approach(): boolean {
     if (this.size === 0) return false;
     for (;;) {
@@ -147,7 +154,7 @@ export class EventQueue {
     }
   }
 
-  /** Only events at Infinity are left. */
+  /** Moves the last events, which all have the time Infinity, into the heap. */
   #endOfTime(): true {
     this.#nearUntil = Number.MAX_VALUE;
     for (let slot = this.#firsts[BEYOND]!; slot >= 0; ) {
@@ -159,7 +166,7 @@ export class EventQueue {
     return true;
   }
 
-  /** Moves the events of a bucket to where they belong now. */
+  /** Empties a bucket: moves each event to the heap or to the bucket that fits its time now. */
   #empty(bucket: number): void {
     let slot = this.#firsts[bucket]!;
     this.#firsts[bucket] = NOWHERE;

@@ -1,6 +1,6 @@
 /**
- * What a simulated server answers with when it does not serve: shaped as the errors of real clients are, so that the
- * policy's own classifiers judge them. A new object each time, because a policy remembers what it gave up on.
+ * The error of a simulated server. It has the shape of the errors of real clients, so that policies classify it as
+ * usual. Each error is a new object, because a policy remembers the errors of failed runs by identity.
  */
 export interface Failure {
   readonly code?: string;
@@ -28,7 +28,7 @@ export function broken(): Failure {
   return { status: 500, headers: {} };
 }
 
-/** The request itself is wrong: it will be as wrong the next time. */
+/** The request itself is invalid, so a retry would fail, too. */
 export function rejected(): Failure {
   return { status: 400, headers: {} };
 }

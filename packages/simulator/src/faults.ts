@@ -5,7 +5,7 @@ import { broken, connectionReset, type Failure, overloaded, tooMany } from './fa
 import type { InjectedError, Instance, Service } from './service.ts';
 import type { World } from './world.ts';
 
-/** Sets a fault's beginning and end on the timeline. */
+/** Schedules the begin and the end of a fault. */
 export function plantFault(
   world: World,
   fault: FaultSettings,
@@ -54,7 +54,9 @@ function end(fault: FaultSettings, service: Service): void {
   renew(service);
 }
 
-/** Applies all current faults to a service and its instances; two may overlap. */
+/**
+ * Applies all current faults to a service and its instances. Faults may overlap, so every setting is computed again.
+ */
 function renew(service: Service): void {
   const faults = [...service.faults];
   const worst = (kind: FaultSettings['kind'], its: readonly FaultSettings[]) =>
@@ -74,7 +76,9 @@ function renew(service: Service): void {
   });
 }
 
-/** The errors of an instance: of each kind the largest share that a fault demands. */
+/**
+ * The errors that an instance injects. If several faults inject the same error, the one with the largest share counts.
+ */
 function errorsOf(faults: readonly FaultSettings[]): InjectedError[] {
   const worst = new Map<string, FaultSettings>();
   for (const fault of faults.filter(({ kind }) => kind === 'errorRate')) {
@@ -97,7 +101,7 @@ function set(all: readonly Instance[], change: (each: Instance) => void): void {
   for (const each of all) change(each);
 }
 
-/** Sets the changes of a service's capacity on the timeline. */
+/** Schedules the changes of a service's capacity. */
 export function plantCapacity(world: World, service: Service): void {
   for (const { at, factor } of service.settings.capacity) {
     const change = () => {

@@ -3,7 +3,7 @@ import type { PolicySpec } from 'holdfast';
 import type { RunRequest } from './run.ts';
 import type { RunPool } from './run-pool.ts';
 
-/** One way in which a policy can hurt, and the small storm that shows it. */
+/** One kind of harm that a policy can cause, and a small scenario that shows it. */
 interface HarmTrial {
   readonly harm: string;
   readonly scenario: Scenario;
@@ -27,7 +27,6 @@ measure: { from: 3s }
 
 const busy = 'workers: 10, time: { exponential: 100ms }';
 
-/** The harms that are tested. */
 const trials: readonly HarmTrial[] = [
   {
     harm: 'multiplies the load of an outage',
@@ -97,7 +96,7 @@ const trials: readonly HarmTrial[] = [
   },
 ];
 
-/** The harms that each policy does in small storms; empty for a harmless policy. */
+/** The harms that each policy causes in the scenarios of `trials`; an empty list for a harmless policy. */
 export async function harmsOf(policies: readonly PolicySpec[], pool: RunPool): Promise<string[][]> {
   const requests = policies.flatMap((spec) =>
     trials.map(({ scenario, bound }): RunRequest => {

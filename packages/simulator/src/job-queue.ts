@@ -1,6 +1,6 @@
-/** Something that can stand in a queue; it is its own list node. */
+/** An element of a queue. It has the links to its neighbours itself. */
 export interface Queued {
-  /** 0 critical, 1 default, 2 sheddable. */
+  /** The priority: 0 critical, 1 default, 2 sheddable. */
   readonly rank: number;
   ahead: Queued | undefined;
   behind: Queued | undefined;
@@ -28,18 +28,18 @@ export class JobQueue<T extends Queued> {
     this.length--;
   }
 
-  /** The first or the last of the highest priority. */
+  /** The oldest job of the highest priority, or the newest one if `newest` is true. */
   next(newest: boolean): T | undefined {
     for (const end of this.#ends) if (end.ahead !== end) return (newest ? end.ahead : end.behind) as T;
     return undefined;
   }
 
-  /** The oldest of each priority. */
+  /** The oldest job of each priority. */
   oldest(): (T | undefined)[] {
     return this.#ends.map((end) => (end.behind === end ? undefined : (end.behind as T)));
   }
 
-  /** The newest call of the lowest priority that is below `rank`. */
+  /** The newest job of the lowest priority, if that priority is lower than `rank`. */
   lessImportant(rank: number): T | undefined {
     const end = this.#ends.findLast((each, its) => its > rank && each.ahead !== each);
     return end?.ahead as T | undefined;

@@ -11,7 +11,7 @@ const SERVED = 1;
 const GOING = 2;
 const DELIVERED = 3;
 
-/** One attempt on its way through a service: to it, in its queue, at work, and back. */
+/** One attempt on its way: to a service, in its queue, at a worker, and back to the caller. */
 export class Job extends Alarm implements Queued, Delivery, Origin {
   declare readonly call: Call;
   declare readonly attempt: Attempt | GuardedAttempt;
@@ -21,13 +21,13 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
   declare phase: number;
   declare arrivedUs: number;
   declare startedUs: number;
-  /** The stall time of its instance when it was started or last postponed. */
+  /** The total stall time of its instance when this job was started or last postponed. */
   declare stoodUs: number;
-  /** Calls to others that it has made so far. */
+  /** The number of calls to other services that were made for this job so far. */
   declare callsMade: number;
   /** The number of parallel calls that have not ended. */
   declare callsOpen: number;
-  /** The error that it will end with, if that is decided at the start. */
+  /** The error that the job will end with, if it is known before the end. */
   declare fate: object | undefined;
   declare ok: boolean;
   declare given: unknown;
@@ -63,13 +63,13 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
     return this.phase === DELIVERED;
   }
 
-  /** When its caller gives up, in ms: the attempt timeout or the patience of the customer. */
+  /** The time, in ms, at which its caller gives up: when the attempt timeout or the caller's patience ends. */
   get expiresAt(): number {
     const { attempt } = this;
     return 'endsAt' in attempt ? attempt.endsAt : attempt.patienceEndsAt;
   }
 
-  /** Its caller has given up. */
+  /** Whether its caller has given up. */
   get isOrphan(): boolean {
     return this.call.isOver || (this.attempt as GuardedAttempt).abandoned === true;
   }
@@ -84,7 +84,7 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
     this.world.timeline.setUs(this, this.world.timeline.nowUs + timeUs);
   }
 
-  /** The answer leaves the server. */
+  /** Sends the answer, which arrives after `delayUs`. */
   reply(ok: boolean, given: unknown, delayUs: number): void {
     this.ok = ok;
     this.given = given;
@@ -105,7 +105,7 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
     this.call.answered(this);
   }
 
-  /** A call that it made to another service has ended. */
+  /** Called when a call to another service, made for this job, has ended. */
   ended(_call: Call, ok: boolean): void {
     this.instance.calledOthers(this, ok);
   }

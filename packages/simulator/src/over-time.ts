@@ -1,24 +1,24 @@
 import type { Series } from './series.ts';
 import type { CallerTally, ServiceTally } from './tally.ts';
 
-/** The work of some callers, by the second. */
+/** Figures of some callers, with one element for each second. */
 export interface CallerSeries {
   readonly offered: readonly number[];
   readonly goodput: readonly number[];
   readonly failed: readonly number[];
   readonly attempts: readonly number[];
-  /** Attempts for each piece of work that began; null where none did. */
+  /** Attempts divided by the calls that began in that second; null if none began. */
   readonly multiplication: readonly (number | null)[];
-  /** The share of work begun in that second that succeeded; null if none began. */
+  /** Of the calls that began in that second, the share that succeeded; null if none began. */
   readonly success: readonly (number | null)[];
-  /** Times of work that ended in that second, in seconds; null if none ended. */
+  /** Percentiles of the duration, in seconds, of successful calls that ended in that second; null if none did. */
   readonly p50: readonly (number | null)[];
   readonly p99: readonly (number | null)[];
   /** The share of breakers that are not closed. */
   readonly breakersOpen: readonly number[];
 }
 
-/** One service, by the second. */
+/** Figures of one service, with one element for each second. */
 export interface ServiceSeries {
   readonly received: readonly number[];
   readonly completed: readonly number[];
@@ -33,7 +33,7 @@ export function callerSeries(tallies: readonly CallerTally[], durationMs: number
   const offered = added((each) => each.begun);
   const attempts = added((each) => each.attempts);
   const latency = tallies.map((each) => each.latency.bySecond([0.5, 0.99], durationMs));
-  // Of several classes the slowest counts: an average of percentiles is not a percentile.
+  // With several classes of clients the slowest one counts, because an average of percentiles is not a percentile.
   const slowest = (share: number) =>
     offered.map((_, second) => most(latency.map((each) => each[share]![second]!)));
   return {

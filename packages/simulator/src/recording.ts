@@ -3,7 +3,7 @@ import { broken, type Failure, rejected, tooMany } from './failures.ts';
 
 type Entry = NonNullable<ServiceSettings['recording']>[number];
 
-/** Recorded answers of a real service, by time. They do not depend on the simulated load. */
+/** Recorded answers of a real service, sorted by time. The simulated load does not change them. */
 export class Recording {
   readonly #entries: readonly Entry[];
 

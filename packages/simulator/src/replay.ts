@@ -1,10 +1,13 @@
 import { parseScenario, type Scenario } from '@holdfast/config';
 import { type Notice, OptionsError } from 'holdfast';
 
-/** What was heard in production, as a scenario: the same arrivals, and a service that answers as it did then. */
+/**
+ * Recorded notices of production as a scenario: calls arrive at the recorded times, and the service answers as it did
+ * then.
+ */
 export interface Incident {
   readonly scenario: Scenario;
-  /** The results of the policy that was in use. */
+  /** The results in production, with the policy that was in use. */
   readonly recorded: RecordedFigures;
 }
 
@@ -15,7 +18,7 @@ export interface RecordedFigures {
   readonly attempts: number;
   readonly success: number;
   readonly multiplication: number;
-  /** Of successes, in seconds; null without any. */
+  /** Percentiles of the duration of successful calls, in seconds; null if none succeeded. */
   readonly p50: number | null;
   readonly p99: number | null;
 }
@@ -26,7 +29,7 @@ export interface IncidentFilter {
   readonly target?: string | undefined;
 }
 
-/** What is read of a notice. */
+/** The fields of a notice that are read. */
 type Heard = Pick<Notice, 'type' | 'at' | 'policy' | 'target'> & {
   readonly work?: number;
   readonly class?: string;
@@ -36,8 +39,9 @@ type Heard = Pick<Notice, 'type' | 'at' | 'policy' | 'target'> & {
 const gave = new Set(['ok', 'transient', 'throttled', 'fatal']);
 
 /**
- * Reads notices, one JSON object a line, as `subscribe` gives them. The service does not feel another load than the one it
- * had, and an attempt that was given up is replayed as one that fails then: how it would have ended nobody knows.
+ * Makes a scenario from the notices of `subscribe`, one JSON object a line. The replayed service does not react to a
+ * different load. An attempt that was abandoned is replayed as one that fails at that time, because its real end is not
+ * known.
  */
 export function readIncident(
   lines: Iterable<string>,
@@ -112,7 +116,7 @@ function json(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {
-    return undefined; // the caller reports it, with its line
+    return undefined; // `noticeOf` reports the error, with the number of the line
   }
 }
 

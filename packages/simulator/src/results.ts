@@ -16,10 +16,10 @@ interface RunRecord {
   readonly services: ReadonlyMap<string, Service>;
 }
 
-/** Which part of a run a figure is about. */
+/** The time, clients and service that a figure is measured for. */
 export type Part = Partial<Pick<Bound, 'from' | 'until' | 'clients' | 'service' | 'instance' | 'step'>>;
 
-/** Figures of one class of clients, one tier or all customers. Times in seconds. */
+/** Figures of all clients, one class of clients, or one tier (a service that calls another). Times are in seconds. */
 export interface Figures {
   readonly begun: number;
   readonly succeeded: number;
@@ -37,14 +37,14 @@ export interface Figures {
   readonly series: CallerSeries;
 }
 
-/** The report of a run as plain JSON: the same for the same seed, to the byte. */
+/** The report of a run as plain JSON. The same seed gives the same report, byte for byte. */
 export interface RunReport {
   readonly scenario: string;
   readonly policy: string;
   readonly hash: string;
   readonly events: number;
   readonly all: Figures;
-  /** Seconds after the trouble until goodput was back; null: never, or there was none. */
+  /** Seconds from the end of the faults until goodput (successes per second) was normal again; null if it never was. */
   readonly recovery: number | null;
   readonly metastable: boolean;
   readonly clients: Readonly<Record<string, Figures>>;
@@ -57,7 +57,7 @@ export interface ServiceFigures {
   readonly completed: number;
   readonly refused: number;
   readonly zombies: number;
-  /** The share of its work whose caller had given up. */
+  /** The share of its working time for calls whose caller had given up. */
   readonly wasted: number;
   readonly workedMs: number;
   readonly wastedMs: number;
@@ -66,13 +66,15 @@ export interface ServiceFigures {
   readonly series: ServiceSeries;
 }
 
-/** Goodput is back when it is this share of what it was, on average over so long. */
+/**
+ * Goodput has recovered when its average over `RECOVERED_MS` is at least this share of the average before the faults.
+ */
 const RECOVERED = 0.95;
 const RECOVERED_MS = 5000;
-/** A system is metastable when it stays below this share of its goodput although the trouble is over. */
+/** A system is metastable if it stays below this share of its normal goodput although the faults are over. */
 const STUCK = 0.5;
 
-/** What came of a run: figures for any stretch of it. */
+/** The results of a run, as figures for any interval of the run. */
 export class Results {
   readonly record: RunRecord;
 
@@ -84,7 +86,7 @@ export class Results {
     return this.record.hash;
   }
 
-  /** A figure by its name. Times are in seconds; Infinity where something never happened, NaN where nothing did. */
+  /** Computes a figure. Times are in seconds. Infinity: it never happened. NaN: there was nothing to measure. */
   figure(metric: Metric, part: Part = {}): number {
     const { durationMs, services } = this.record;
     const from = part.from ?? 0;
@@ -106,7 +108,7 @@ export class Results {
       case 'offered':
         return begun() / seconds;
       case 'success':
-        // Work that never ended does not count as done.
+        // Calls that have not ended count as begun and not as succeeded.
         return sum((each) => each.won) / begun();
       case 'successes':
         return sum((each) => each.won, part.until ?? Infinity);
@@ -162,7 +164,7 @@ export class Results {
     }
   }
 
-  /** Whether a bound is met. What never happened meets no upper bound. */
+  /** Whether a bound is met. A figure of Infinity or NaN meets no upper bound. */
   meets(bound: Bound): boolean {
     const figure = this.figure(bound.metric, bound);
     return figure >= (bound.atLeast ?? -Infinity) && figure <= (bound.atMost ?? Infinity);
@@ -271,7 +273,7 @@ export class Results {
   #quantile(tallies: readonly CallerTally[], share: number, from: number, until: number): number {
     const [only] = tallies;
     if (tallies.length === 1) return seconds(only!.latency, share, from, until);
-    // Of several classes the slowest counts: an average of percentiles is not a percentile.
+    // With several classes of clients the slowest one counts, because an average of percentiles is not a percentile.
     const known = tallies.map(({ latency }) => seconds(latency, share, from, until)).filter(isNumber);
     return known.length === 0 ? Number.NaN : Math.max(...known);
   }
@@ -282,9 +284,9 @@ export class Results {
     const rate = (start: number, end: number) =>
       tallies.reduce((sum, { succeeded }) => sum + succeeded.sum(start, end), 0) / (end - start);
     const normal = rate(from, troubleFrom);
-    // Without goodput before the trouble there is no recovery.
+    // Without successes before the faults there is no normal goodput to compare with.
     if (!(normal > 0)) return Infinity;
-    // A short recovery does not count.
+    // If goodput is low again at the end, an earlier short recovery does not count.
     const lastFrom = Math.max(troubleUntil, durationMs - RECOVERED_MS);
     if (this.#isStuck(tallies) && rate(lastFrom, durationMs) < STUCK * normal) return Infinity;
     for (let at = troubleUntil; at + RECOVERED_MS <= durationMs; at += 1000) {
@@ -293,7 +295,7 @@ export class Results {
     return Infinity;
   }
 
-  /** Still down at the end, although the trouble was over long before. */
+  /** Whether goodput is still low in the last minute of the run, although the faults are over. */
   #isStuck(tallies: readonly CallerTally[]): boolean {
     const { from, troubleFrom, troubleUntil } = this.#measure();
     const { durationMs } = this.record;

@@ -5,7 +5,7 @@ import type { Sampler } from './sampling.ts';
 import type { ServiceTally } from './tally.ts';
 import type { World } from './world.ts';
 
-/** One row with a version. A write succeeds if the version is still the one that was read. */
+/** A database row with a version. A write succeeds only if the version is still the one that the attempt has read. */
 export class Row {
   version = 0;
   readonly world: World;
@@ -23,7 +23,7 @@ export class Row {
   }
 }
 
-/** Reading the row, and coming back to write it. */
+/** One attempt: it travels to the row, reads the version, travels to the caller and back, and then writes. */
 class Visit extends Alarm {
   readonly #row: Row;
   readonly #job: Job;

@@ -9,14 +9,14 @@ interface Job {
   settle(reply: Reply): void;
 }
 
-/** Threads that make runs. They start when needed, and end with `close`. */
+/** A pool of worker threads that make runs. A thread starts when it is needed; `close` ends all threads. */
 export class RunPool {
   readonly #size: number;
   readonly #signal: AbortSignal | undefined;
   readonly #waiting: Job[] = [];
   readonly #all = new Set<Worker>();
   readonly #idle: Worker[] = [];
-  /** One for each current run: makes it fail. */
+  /** One function for each current run: it makes the run fail. */
   readonly #fails = new Set<(error: Error) => void>();
 
   /** When `signal` aborts, the threads end and their runs fail. */
@@ -26,7 +26,9 @@ export class RunPool {
     signal?.addEventListener('abort', () => this.#abandon(signal.reason), { once: true });
   }
 
-  /** Results in the order of the requests. `onAnswer` gets the number of results so far. */
+  /**
+   * Makes all runs. Resolves to the results in the order of the requests; `onAnswer` gets the number of results so far.
+   */
   async run(requests: readonly RunRequest[], onAnswer?: (done: number) => void): Promise<RunAnswer[]> {
     this.#signal?.throwIfAborted();
     let done = 0;
@@ -78,7 +80,8 @@ export class RunPool {
   }
 
   #abandon(reason: Error): void {
-    // Closes first: the handling of a failed run assumes that its thread has ended.
+    // The threads are ended first: failing a run removes its thread from the pool, and then `close` would miss the
+    // thread.
     void this.close();
     for (const { settle } of this.#waiting.splice(0)) settle({ error: reason.message });
     for (const fail of this.#fails) fail(reason);

@@ -3,15 +3,15 @@ import { type PolicySpec, policy } from 'holdfast';
 import type { RunReport } from './results.ts';
 import { simulate, simulateAsync } from './simulate.ts';
 
-/** One run to make, as plain data: it can be sent to another thread. */
+/** The arguments of one simulation run. They are plain data, so that they can be sent to a worker thread. */
 export interface RunRequest {
   readonly scenario: Scenario;
-  /** The policy under test. */
+  /** The name of the policy under test. */
   readonly policy: string;
   readonly policies?: ReadonlyMap<string, PolicySpec> | undefined;
   readonly seed: number;
   readonly durationMs?: number | undefined;
-  /** What to measure. */
+  /** The figures to measure. */
   readonly bounds?: readonly Bound[] | undefined;
   /** Whether to return the whole report. */
   readonly report?: boolean | undefined;
@@ -21,12 +21,12 @@ export interface RunAnswer {
   readonly policy: string;
   readonly seed: number;
   readonly hash: string;
-  /** In the order of `bounds`; Infinity: never, NaN: nothing to measure. */
+  /** One measured figure for each of `bounds`. Infinity: it never happened. NaN: there was nothing to measure. */
   readonly figures: readonly number[];
   readonly report: RunReport | undefined;
 }
 
-/** Makes one run, with the driver that its policies need. */
+/** Makes one run: with promises if a policy needs them, otherwise without, which is faster. */
 export async function perform(request: RunRequest): Promise<RunAnswer> {
   const { scenario, bounds = [], report, ...options } = request;
   const results = needsPromises(request)
@@ -41,7 +41,9 @@ export async function perform(request: RunRequest): Promise<RunAnswer> {
   };
 }
 
-/** Cache, fallback and mode are layers of promises around the work. */
+/**
+ * Whether a policy of the run needs promises. Cache, fallback and mode do: they are async functions around the call.
+ */
 function needsPromises({ scenario, policy: tested, policies }: RunRequest): boolean {
   const { clients, services } = scenario;
   const calls = Object.values(services).flatMap(({ calls: its, routes }) => [

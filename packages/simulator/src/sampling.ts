@@ -4,13 +4,12 @@ import type { Random } from 'holdfast';
 /** Draws a time in whole microseconds. */
 export type Sampler = () => number;
 
-/** No time at all. */
 export const none: Sampler = () => 0;
 
 type Amounts = Exclude<TimeSettings, number | undefined>;
 type Kind = Omit<Amounts, 'mix'>;
 
-/** A sampler for a duration of a scenario; without one it takes no time. */
+/** Makes a sampler for a duration of a scenario. Without a duration it always returns 0. */
 export function sampler(time: TimeSettings | undefined, random: Random): Sampler {
   if (time === undefined) return none;
   if (typeof time === 'object' && isExponential(time)) {
@@ -21,7 +20,7 @@ export function sampler(time: TimeSettings | undefined, random: Random): Sampler
   return () => Math.max(0, Math.round(draw() * 1000));
 }
 
-/** The most frequent kind, drawn directly. */
+/** Whether a time is purely exponential. This kind is the most frequent, so it has a faster sampler. */
 function isExponential(time: Amounts): time is Amounts & { exponential: number } {
   return time.exponential !== undefined && !time.plus && !time.mix?.length;
 }
@@ -69,7 +68,10 @@ function gauss(random: Random): number {
   return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 }
 
-/** Draws from 0 to `keys` − 1, the first most often: by the rank to the power of −`exponent`. */
+/**
+ * Returns a function that draws a key from 0 to `keys` − 1. Its chance is proportional to (key + 1) to the power of
+ * −`exponent`.
+ */
 export function zipf(keys: number, exponent: number, random: Random): () => number {
   const sums = new Float64Array(keys);
   let sum = 0;

@@ -1,12 +1,15 @@
-/** The finest step in which anything is counted. */
+/** Events are counted in steps of 100 ms, so no shorter interval can be queried. */
 const stepUs = 100_000;
 
-/** A count over time. */
+/** Counts events over time. */
 export class Series {
   total = 0;
   #counts = new Float64Array(1024);
   #length = 0;
-  /** The step of the latest, in µs: most are in the same, and dividing takes longer than all the rest. */
+  /**
+   * The step of the latest event. Most events are in the same step as the one before, and checking that is faster than
+   * dividing.
+   */
   #step = 0;
   #fromUs = -stepUs;
 
@@ -24,7 +27,7 @@ export class Series {
     this.#fromUs = step * stepUs;
   }
 
-  /** In [from, until), in ms; whole steps. */
+  /** The number of events in [fromMs, untilMs), rounded to whole steps. */
   sum(fromMs: number, untilMs: number): number {
     const end = Math.min(this.#length, Math.round((untilMs * 1000) / stepUs));
     let sum = 0;
@@ -32,7 +35,7 @@ export class Series {
     return sum;
   }
 
-  /** The highest count in any interval of `stretchMs` that begins at a multiple of it. */
+  /** The highest count in an interval of `stretchMs`. The intervals follow each other from `fromMs` on. */
   most(fromMs: number, untilMs: number, stretchMs: number): number {
     const end = Math.min(untilMs, (this.#length * stepUs) / 1000);
     let most = 0;
@@ -40,7 +43,7 @@ export class Series {
     return most;
   }
 
-  /** By the second. */
+  /** The number of events in each second. */
   seconds(untilMs: number): number[] {
     return Array.from({ length: Math.ceil(untilMs / 1000) }, (_, second) =>
       this.sum(1000 * second, 1000 * (second + 1)),
@@ -48,7 +51,7 @@ export class Series {
   }
 }
 
-/** Measured times with their end: exact quantiles of any interval. */
+/** Durations, each with the time at which it ended. Quantiles are exact. */
 export class Samples {
   length = 0;
   #ends = new Float64Array(1024);
@@ -63,12 +66,12 @@ export class Samples {
     this.#values[this.length++] = valueUs;
   }
 
-  /** When the last of them ended, in µs. */
+  /** The time at which the last sample ended, in µs. */
   get lastEndUs(): number {
     return this.length > 0 ? this.#ends[this.length - 1]! : Number.NaN;
   }
 
-  /** In ms, of those that ended in [from, until); undefined without any. */
+  /** Quantiles in ms of the samples that ended in [fromMs, untilMs); undefined if there are none. */
   quantiles(shares: readonly number[], fromMs = 0, untilMs = Infinity): (number | undefined)[] {
     const chosen = new Float64Array(this.length);
     let length = 0;
@@ -82,11 +85,11 @@ export class Samples {
     );
   }
 
-  /** For each share, in seconds, of those that ended in each second; null where none did. */
+  /** For each of `shares`: the quantile, in seconds, of the samples that ended in each second; null if none did. */
   bySecond(shares: readonly number[], untilMs: number): (number | null)[][] {
     const seconds = Math.ceil(untilMs / 1000);
     const found: (number | null)[][] = shares.map(() => new Array(seconds).fill(null));
-    // They are sorted by end, so that each second is a slice.
+    // Samples are sorted by their end, so that those of one second are a slice.
     for (let index = 0; index < this.length; ) {
       const second = Math.floor(this.#ends[index]! / 1e6);
       const from = index;
@@ -100,7 +103,7 @@ export class Samples {
     return found;
   }
 
-  /** The share of those that ended in [from, until) whose value is above `valueUs`. */
+  /** Of the samples that ended in [fromMs, untilMs), the share whose value is above `valueUs`. */
   shareAbove(valueUs: number, fromMs = 0, untilMs = Infinity): number {
     let above = 0;
     let count = 0;

@@ -11,20 +11,20 @@ import { none, type Sampler, sampler } from './sampling.ts';
 import { ServiceTally } from './tally.ts';
 import type { World } from './world.ts';
 
-/** What a service does for a call: its own work, and then calls to others. */
+/** What a service does for a call: its own work, and then calls to other services. */
 export interface Route {
   readonly time: Sampler;
   readonly calls: Caller[];
 }
 
-/** A service: several instances of the same, and the network on the way to them. */
+/** A simulated service: its instances, and the network between them and the callers. */
 export class Service {
   readonly name: string;
   readonly world: World;
   readonly settings: ServiceSettings;
   readonly tally: ServiceTally;
   readonly instances: readonly Instance[];
-  /** The names that a policy chooses among; undefined where it has no choice. */
+  /** The names of the instances if the policy chooses the instance; otherwise undefined. */
   readonly targets: readonly string[] | undefined;
   readonly route: Route;
   readonly routes = new Map<string, Route>();
@@ -57,7 +57,7 @@ export class Service {
     this.#chance = world.random('chance', name);
   }
 
-  /** Sends an attempt to its instance; the network may lose it. */
+  /** Sends an attempt to an instance. The network may lose the message. */
   send(job: Job): void {
     const { tally, world } = this;
     job.instance = this.#instanceFor(job);
@@ -102,33 +102,33 @@ export class Service {
   }
 }
 
-/** A share of attempts that get an error of one kind. */
+/** Makes a share of attempts fail with one kind of error. */
 export interface InjectedError {
   readonly share: number;
   make(): Failure;
 }
 
-/** One instance of a service: workers, a queue, and whatever is wrong with it. */
+/** One instance of a service: its workers, its queue and its current faults. */
 export class Instance {
   readonly name: string;
   readonly index: number;
   readonly service: Service;
-  /** Workers that are busy. */
+  /** The number of busy workers. */
   busy = 0;
-  /** Calls in it: waiting or at work. */
+  /** The number of calls that wait in the queue or are being served. */
   present = 0;
-  /** The current faults. */
+  /** The fields from here to `speed` are the effects of faults. */
   stalledUntilUs = 0;
-  /** The total time of stalls, including the rest of the current one. */
+  /** The total time of all stalls so far, including the rest of the current stall. */
   stoodUs = 0;
   isRefusing = false;
   isHanging = false;
   /** Errors that attempts get by chance. */
   errors: readonly InjectedError[] = [];
   extraUs = 0;
-  /** The speed without faults; 1 is normal. */
+  /** The speed of work without faults; 1 is normal. */
   capacity = 1;
-  /** The current speed. */
+  /** The current speed of work, with faults. */
   speed = 1;
   readonly #timeline: World['timeline'];
   readonly #queue = new JobQueue<Job>();
@@ -137,7 +137,7 @@ export class Instance {
   readonly #gcra: Gcra | undefined;
   #windowEndsUs = 0;
   #inWindow = 0;
-  /** Work of refusals that is not yet added to a call. */
+  /** Time that refusals have cost. The next call that starts takes longer by it. */
   #debtUs = 0;
   #changedUs = 0;
 
@@ -162,7 +162,7 @@ export class Instance {
     return this.#queue.length;
   }
 
-  /** Not private: V8 calls the runtime for each read of a private getter. */
+  /** Not private, because V8 is slow at reading a private getter. */
   get nowUs(): number {
     return this.#timeline.nowUs;
   }
@@ -216,7 +216,7 @@ export class Instance {
     return `${this.name} has ${this.queued.toLocaleString('en')} calls in its queue after ${seconds} s, and more coming: give the queue a max, or the run a shorter duration.`;
   }
 
-  /** Removes a call of lower priority from the queue, if there is one. */
+  /** Refuses a waiting call of lower priority, if there is one, and returns whether it did. */
   #makeRoom(rank: number): boolean {
     const displaced = this.#queue.lessImportant(rank);
     if (!displaced) return false;
@@ -227,7 +227,7 @@ export class Instance {
     return true;
   }
 
-  /** The caller has cancelled. */
+  /** Removes a call from the queue after its caller has cancelled it. */
   cancel(job: Job): void {
     if (!job.ahead) return;
     this.#queue.remove(job);
@@ -235,11 +235,11 @@ export class Instance {
     this.#limit?.onCancel();
   }
 
-  /** Its own work is done; what is left is to call others, or to answer. */
+  /** Called when the service's own work for a call is done. The service then calls other services, or answers. */
   served(job: Job): void {
     const stoodUs = this.stoodUs - job.stoodUs;
     if (stoodUs > 0) {
-      // After a stall, work goes on where it was.
+      // The instance was stalled meanwhile, so the work takes longer by that time.
       job.stoodUs = this.stoodUs;
       job.serve(stoodUs);
       return;
@@ -247,7 +247,7 @@ export class Instance {
     const { service } = this;
     const { poison, caller } = job.call;
     this.#account(job);
-    // Poison fails where the work is done, and not in tiers that only pass it on.
+    // A poison call, which fails at every attempt, fails in the last service and not in those that pass it on.
     const isLast = service.routeOf(job).calls.length === 0;
     if (job.fate) this.#finish(job, false, job.fate);
     else if (isLast && (poison || service.happens(caller.failing))) this.#finish(job, false, broken());
@@ -262,7 +262,7 @@ export class Instance {
     else this.#finish(job, false, broken());
   }
 
-  /** Capacity is free again: starts waiting calls. */
+  /** Starts waiting calls after a fault has ended. */
   wake(): void {
     this.#startNext();
   }
@@ -344,7 +344,7 @@ export class Instance {
     this.busy++;
     job.startedUs = nowUs;
     job.stoodUs = this.stoodUs;
-    // Without a queue there is nothing to measure, and half of the memory is saved.
+    // With unlimited workers there is no queue: storing a wait of 0 for every call would double the memory.
     if (settings.workers < Infinity) tally.waits.add(nowUs, nowUs - job.arrivedUs);
     job.serve(Math.round(timeUs));
   }

@@ -11,17 +11,20 @@ import { Watch } from './watch.ts';
 import { World } from './world.ts';
 
 export interface SimulationOptions {
-  /** The name of the policy under test: of the scenario's own, or of `policies`. */
+  /** The name of the policy under test, which the scenario or `policies` defines. */
   readonly policy: string;
-  /** Policies that scenarios may name, besides their own. */
+  /** Further policies that the scenario may name. */
   readonly policies?: ReadonlyMap<string, PolicySpec> | undefined;
-  /** The first seed of the scenario unless given. */
+  /** The seed of all random numbers; the first seed of the scenario unless given. */
   readonly seed?: number | undefined;
   /** Replaces the duration of the scenario, in ms. */
   readonly durationMs?: number | undefined;
-  /** A run ends with an error when more calls than this wait in one queue, about a kilobyte each; two million unless given. */
+  /**
+   * The run ends with an error when more calls than this wait in one queue; two million unless given. A waiting call
+   * takes about a kilobyte.
+   */
   readonly waitingMax?: number | undefined;
-  /** Makes a policy from its document; core's `policy` unless given. */
+  /** Makes a policy from its options; `policy` of the package holdfast unless given. */
   readonly make?: ((spec: PolicySpec, environment: Environment) => Policy) | undefined;
 }
 
@@ -30,7 +33,10 @@ const drainMaxMs = 60_000;
 
 const defaultWaitingMax = 2_000_000;
 
-/** Runs a scenario by driving the machines of the policies directly. The same arguments give the same results. */
+/**
+ * Runs a scenario without promises: it calls the state machines inside the policies directly. The same arguments give
+ * the same results.
+ */
 export function simulate(scenario: Scenario, options: SimulationOptions): Results {
   const stage = new Stage(scenario, options, false);
   return withoutStacks(() => {
@@ -41,7 +47,7 @@ export function simulate(scenario: Scenario, options: SimulationOptions): Result
   });
 }
 
-/** The same through `policy.run`, its promises and signals: slower, and the same trace. */
+/** Like `simulate`, but it calls `policy.run` with promises, as programs do. It is slower and gives the same trace. */
 export async function simulateAsync(scenario: Scenario, options: SimulationOptions): Promise<Results> {
   const stage = new Stage(scenario, options, true);
   stage.start();
@@ -50,7 +56,10 @@ export async function simulateAsync(scenario: Scenario, options: SimulationOptio
   return stage.results();
 }
 
-/** Errors are created for each timed-out attempt: their stack traces cost time and mean nothing here. */
+/**
+ * Runs a function without stack traces. Each timed-out attempt creates an error, whose stack costs time and is of no
+ * use here.
+ */
 function withoutStacks<R>(run: () => R): R {
   const before = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;
@@ -61,7 +70,7 @@ function withoutStacks<R>(run: () => R): R {
   }
 }
 
-/** A scenario, set up. */
+/** One run of a scenario: its services, caches, clients and faults. */
 class Stage {
   readonly world: World;
   readonly endUs: number;
@@ -72,7 +81,7 @@ class Stage {
   readonly #clients = new Map<string, CallerTally>();
   readonly #tiers = new Map<string, CallerTally>();
   readonly #watch: Watch;
-  /** By document: the first policy made from it. Others are copies with state of their own. */
+  /** For each policy document the first policy that was made from it. Further ones are copies with their own state. */
   readonly #firstOf = new Map<PolicySpec, Policy>();
   #callers = 0;
 
@@ -153,7 +162,10 @@ class Stage {
     });
   }
 
-  /** One caller for all `times` calls: they share its policy. */
+  /**
+   * The callers for the `times` calls to a service. It is the same caller each time, so that the calls share one
+   * policy.
+   */
   #callersOf(from: string, call: CallSettings): Caller[] {
     return new Array<Caller>(call.times).fill(this.#tier(from, call));
   }
@@ -184,12 +196,15 @@ class Stage {
   }
 
   #read(spec: PolicySpec, environment: Environment): Policy {
-    // Without its name: a simulated policy must not be registered.
+    // The name is left out, because a policy with a name is registered in the process.
     const { name: _, ...fields } = spec;
     return (this.#options.make ?? policy)(fields, environment);
   }
 
-  /** A policy without an attempt timeout gets that of its caller, if its patience is longer. */
+  /**
+   * The options of a policy. A policy without an attempt timeout gets the one of its caller, if that is shorter than
+   * its patience.
+   */
   #specOf(name: string, attemptTimeout: number | undefined): PolicySpec {
     const { policies, policy: tested } = this.#options;
     const wanted = name === underTest ? tested : name;

@@ -2,10 +2,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { parsePolicies, parseScenario, type Scenario } from '@holdfast/config';
 import type { PolicySpec } from 'holdfast';
 
-/** Beside `src` and `dist`. */
+/** The folder of the shipped scenarios, which is beside `src` and `dist`. */
 const folder = new URL('../storms/', import.meta.url);
 
-/** The policies that storms are compared with: Holdfast as it comes, naive ones, and peers. */
+/**
+ * The policies that the shipped scenarios compare: the default of Holdfast, naive ones, and those of other libraries.
+ */
 export function stormPolicies(): ReadonlyMap<string, PolicySpec> {
   return parsePolicies(readFileSync(new URL('policies.yaml', folder), 'utf8'), 'policies.yaml');
 }

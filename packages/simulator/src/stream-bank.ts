@@ -1,8 +1,8 @@
 import type { Random } from 'holdfast';
 
 /**
- * A random stream for each of many clients, side by side: ten thousand of them fit into a processor's cache, where as
- * many closures do not. The same generator as core's `seededRandom`.
+ * Random generators for many clients, with their state in one array: ten thousand of them fit into a processor's cache,
+ * and as many closures would not. The algorithm is that of `seededRandom`.
  */
 export class StreamBank {
   /** The client whose numbers `draw` returns. */

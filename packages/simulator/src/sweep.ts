@@ -7,22 +7,25 @@ import { words } from './trial.ts';
 
 /** A parameter and the values it is tried with. */
 export interface SweepAxis {
-  /** `policy.backoff.base` of the policy under test, or any path of the scenario: `clients.web.arrivals.poisson`. */
+  /**
+   * The path of a field: of the policy under test (`policy.backoff.base`) or of the scenario
+   * (`clients.web.arrivals.poisson`).
+   */
   readonly path: string;
   readonly values: readonly (string | number | boolean)[];
 }
 
 export interface SweepCell {
-  /** One of each axis. */
+  /** One value of each axis. */
   readonly values: readonly (string | number | boolean)[];
   readonly figure: Spread;
 }
 
-/** A figure over a grid of one or two parameters: plain JSON. */
+/** A figure that was measured for every combination of one or two parameters. It is plain JSON. */
 export interface Sweep {
   readonly scenario: string;
   readonly policy: string;
-  /** What was measured, in words. */
+  /** The name of the figure, in words. */
   readonly what: string;
   readonly seeds: number;
   readonly axes: readonly SweepAxis[];
@@ -30,7 +33,7 @@ export interface Sweep {
 }
 
 export interface SweepQuestion {
-  /** The scenario as data, before it is checked. */
+  /** The scenario as parsed YAML or JSON, before it is checked. */
   readonly document: Readonly<Record<string, unknown>>;
   readonly file: string;
   readonly policy: string;
@@ -54,7 +57,7 @@ export function parseAxis(text: string, path = 'axis'): SweepAxis {
   return { path: name, values };
 }
 
-/** Measures a figure for every combination of values, on all processors. */
+/** Measures a figure for every combination of values, with the threads of `pool`. */
 export async function sweep(
   { document, file, policy, policies, axes, bound, seeds }: SweepQuestion,
   pool: RunPool,
@@ -83,7 +86,7 @@ export async function sweep(
   };
 }
 
-/** The first `count` seeds of a scenario; if it has fewer, further ones are multiples of 7919. */
+/** The first `count` seeds of a scenario. If the scenario has fewer, the missing ones are multiples of 7919. */
 export function seedsOf({ seeds }: Scenario, count = seeds.length): number[] {
   return Array.from({ length: count }, (_, index) => seeds[index] ?? 7919 * (index + 1));
 }
@@ -142,7 +145,8 @@ function rangeOf(
   if ((unit !== unitToo && unit !== '') || !(stride > 0) || !(Number(until) >= Number(from))) {
     throw new OptionsError(path, text, 'a range such as "1..6" or "100ms..500ms+100"');
   }
-  // Steps of 1, or of too much, would leave only the first value of it.
+  // With a step that is larger than the range, only the first value would be tried. That is a mistake of the user, such
+  // as 0.1..0.5 with the default step of 1.
   if (Number(until) > Number(from) && Number(from) + stride > Number(until) + stride / 1e6)
     throw new OptionsError(
       path,
@@ -161,7 +165,7 @@ function rangeOf(
   return values;
 }
 
-/** A tenth of a range; of one between whole numbers, 1. */
+/** A step to suggest: 1 between whole numbers, otherwise a tenth of the range. */
 function stepOf(from: number, until: number): number {
   return Number.isInteger(from) && Number.isInteger(until) ? 1 : Number(((until - from) / 10).toPrecision(2));
 }

@@ -1,30 +1,32 @@
 import type { StopReason } from 'holdfast';
 import { Samples, Series } from './series.ts';
 
-/** Counts of the work of one caller: a class of clients, or a tier that calls another. */
+/** Counts of one group of callers: a class of clients, or a service (tier) that calls another. */
 export class CallerTally {
   readonly begun = new Series();
-  /** By when it ended. */
+  /** Counted at the time at which the call ended. */
   readonly succeeded = new Series();
   readonly failed = new Series();
-  /** The same by when it began. */
+  /** The same calls, counted at the time at which they began. */
   readonly won = new Series();
   readonly lost = new Series();
   readonly attempts = new Series();
-  /** Ended without a single attempt. */
+  /** Calls that failed without a single attempt. */
   readonly refused = new Series();
-  /** Of successes, with all waiting. */
+  /** The duration of successful calls, including retries and waits. */
   readonly latency = new Samples();
   readonly stops: Partial<Record<StopReason, number>> = {};
-  /** Clients that have made all their calls, the last with success, and how many there are. */
+  /**
+   * The number of clients that have made all their calls, the last one with success. `clients` is the number of all.
+   */
   finished = 0;
   clients = 1;
-  /** Poison is left out of these. */
+  /** The number of failed calls, not counting poison calls (those that fail at every attempt). */
   lostGood = 0;
   open = 0;
-  /** Customers that failed and called again. */
+  /** Failed calls that the client repeats, like a user who reloads a page. */
   readonly reloads = new Series();
-  /** By the second: the share of breakers that admit nothing or little. */
+  /** For each second the share of breakers that are open or half-open. */
   readonly breakersOpen: number[] = [];
 }
 
@@ -33,21 +35,24 @@ export class ServiceTally {
   readonly received = new Series();
   readonly completed = new Series();
   readonly refused = new Series();
-  /** Finished after the caller had given up. */
+  /** Attempts that were finished after their caller had given up. */
   readonly zombies = new Series();
-  /** Of `received`; absent where there is only one. */
+  /** The same as `received` for each instance; undefined if there is only one instance. */
   readonly byInstance: readonly Series[] | undefined;
   readonly waits = new Samples();
   workedUs = 0;
-  /** The part of it whose caller had given up. */
+  /** The part of `workedUs` for attempts whose caller had given up. */
   wastedUs = 0;
-  /** The part of it that repeated finished work. */
+  /** The number of attempts that repeated work which was already done. */
   duplicates = 0;
-  /** For Little's law: calls × time, counted both ways. */
+  /**
+   * For a check of Little's law: the number of present calls summed over time, and the time of each call in the service
+   * summed over calls.
+   */
   presentUs = 0;
   stayedUs = 0;
   queueMost = 0;
-  /** By the second. */
+  /** The queue length at each second. */
   readonly queued: number[] = [];
 
   constructor(instances: number) {

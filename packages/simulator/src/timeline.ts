@@ -1,18 +1,18 @@
 import { Alarm, type Clock } from 'holdfast';
 import { EventQueue } from './event-queue.ts';
 
-/** `epochMs` at the start: the first day of 2026. */
+/** The wall-clock time at which every run starts, in epoch ms: 2026-01-01 at midnight UTC. */
 const epochMs = 1_767_225_600_000;
 
-/** V8 stores integers below this without an allocation. */
+/** V8 stores integers below this limit without an allocation. */
 const SMALL_MAX = 2 ** 31;
 
-/** A result that is delivered after the current event. */
+/** A result that its receiver gets after the current event. */
 export interface Delivery {
   deliver(): void;
 }
 
-/** One alarm for many entities: `ringFor` gets the entity. */
+/** One alarm that serves many entities, such as clients. `ringFor` gets the number of the entity. */
 export abstract class SharedAlarm extends Alarm {
   abstract ringFor(entity: number): void;
 
@@ -20,23 +20,26 @@ export abstract class SharedAlarm extends Alarm {
 }
 
 /**
- * Virtual time in whole microseconds, as the clock that policies are given. An event is an alarm of core's; those of one
- * time ring in the order of setting.
+ * The clock of a simulation: virtual time in whole microseconds. An event is an alarm that rings at its time. Alarms
+ * with the same time ring in the order in which they were set.
  */
 export class Timeline implements Clock {
   nowUs = 0;
   events = 0;
   readonly #queue = new EventQueue();
-  /** By slot. */
+  /** The alarm of each slot of the queue. */
   readonly #alarms: (Alarm | undefined)[] = [];
-  /** By slot: the entity of a shared alarm. */
+  /** For a slot with a shared alarm: the entity to ring for. */
   #entities = new Int32Array(1024);
-  /** Reused from event to event; what is beyond `#deliveriesLeft` is old. */
+  /** The array is reused for every event: entries from index `#deliveriesLeft` on belong to earlier events. */
   readonly #deliveries: Delivery[] = [];
   #deliveriesLeft = 0;
   readonly #isPromised: boolean;
 
-  /** `isPromised`: deliveries settle promises, which wait for the end of the event by themselves. */
+  /**
+   * `isPromised`: a delivery settles a promise. It is made at once, because handlers of promises run after the event
+   * anyway.
+   */
   constructor(isPromised: boolean) {
     this.#isPromised = isPromised;
   }
@@ -53,7 +56,7 @@ export class Timeline implements Clock {
     return Math.floor(epochMs + this.nowUs / 1000);
   }
 
-  /** At `at` or later, as a clock must: a whole microsecond that is no earlier. */
+  /** Sets an alarm for the time `at` in ms, rounded up to a whole microsecond: a clock must not ring early. */
   set(alarm: Alarm, at: number): void {
     let us = Math.ceil(at * 1000);
     if (us / 1000 < at) us++;
@@ -61,7 +64,10 @@ export class Timeline implements Clock {
     alarm.at = Math.max(us, this.nowUs) / 1000;
   }
 
-  /** The same in µs, for alarms that do not read when they ring: a fraction kept in an object costs an allocation. */
+  /**
+   * Like `set`, but in µs, and for alarms that do not read their time: storing a fraction in an object costs an
+   * allocation.
+   */
   setUs(alarm: Alarm, us: number): void {
     if (alarm.index >= 0) this.clear(alarm);
     const slot = this.#queue.add(us > this.nowUs ? us : this.nowUs);
@@ -69,7 +75,7 @@ export class Timeline implements Clock {
     this.#alarms[slot] = alarm;
   }
 
-  /** Rings a shared alarm for one entity. It cannot be cleared. */
+  /** Sets a shared alarm for one entity. Such an alarm cannot be cleared. */
   setFor(shared: SharedAlarm, entity: number, us: number): void {
     const slot = this.#queue.add(us > this.nowUs ? us : this.nowUs);
     if (slot >= this.#entities.length) {
@@ -89,7 +95,7 @@ export class Timeline implements Clock {
     this.#queue.remove(slot);
   }
 
-  /** Delivers after the current event, when the state of the world is consistent. */
+  /** Makes a delivery after the current event, when the state of the simulation is consistent. */
   deliver(delivery: Delivery): void {
     if (this.#isPromised) delivery.deliver();
     else this.#deliveries[this.#deliveriesLeft++] = delivery;
@@ -105,7 +111,7 @@ export class Timeline implements Clock {
     }
   }
 
-  /** The same for promises: all promises of an event have settled before the next event. */
+  /** Like `run`, for deliveries that settle promises: all promises of an event have settled before the next event. */
   runPromised(untilUs: number, goesOn: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       const step = () => {
@@ -120,7 +126,8 @@ export class Timeline implements Clock {
           reject(error);
           return;
         }
-        // Node looks at its ticks only when no microtask is left, so a tick asked for by one comes after all of them.
+        // Node runs `nextTick` callbacks only when no microtask is left, so a tick that a microtask requests runs after
+        // all of them.
         queueMicrotask(nextStep);
       };
       const nextStep = () => process.nextTick(step);
@@ -129,7 +136,7 @@ export class Timeline implements Clock {
   }
 
   #ringFirst(us: number): void {
-    // As a small integer if possible: many objects store it, and a stored fraction costs an allocation.
+    // Stored as a small integer if possible: many objects copy this time, and V8 allocates memory for any other number.
     this.nowUs = us < SMALL_MAX ? us | 0 : us;
     this.events++;
     const slot = this.#queue.takeFirst();
@@ -142,7 +149,7 @@ export class Timeline implements Clock {
   }
 
   #carryOver(): void {
-    // A list that grows while it is walked.
+    // A delivery may append further deliveries to the list during this loop.
     for (let index = 0; index < this.#deliveriesLeft; index++) this.#deliveries[index]!.deliver();
     this.#deliveriesLeft = 0;
   }

@@ -7,8 +7,8 @@ export const DONE_WELL = 5;
 export const GAVE_UP = 6;
 
 /**
- * A fingerprint of all that happened: of time, entity and kind of each event. What happens at one time may be told in any
- * order, because drivers with promises and without hear of it in different ones.
+ * A hash over the time, entity and kind of all events. Events of the same time may come in any order, because runs with
+ * and without promises report them in different orders.
  */
 export class Trace {
   count = 0;
@@ -16,7 +16,7 @@ export class Trace {
   #high = 0;
 
   note(atUs: number, entity: number, kind: number): void {
-    // Dividing takes as long as all the rest, and most runs end within half an hour.
+    // The division takes as long as the rest of this function, so times below 2³¹ µs (36 minutes) avoid it.
     const late = atUs < 0x80000000 ? 0 : (atUs / 0x100000000) | 0;
     let mixed = Math.imul((atUs | 0) ^ Math.imul(late, 0x85ebca6b), 0x9e3779b1);
     mixed = Math.imul((mixed ^ (mixed >>> 15)) + Math.imul(entity | 0, 0xc2b2ae35) + kind, 0x27d4eb2f);

@@ -4,27 +4,27 @@ import { median } from './estimates.ts';
 import type { RunAnswer } from './run.ts';
 import { type SimulationOptions, simulate } from './simulate.ts';
 
-/** A bound and what was measured of it. */
+/** A bound and the figure that was measured for it. */
 export interface Finding {
   readonly metric: Metric;
-  /** What is bounded, as a person would say it: `goodput of web at api from 30 s`. */
+  /** The bounded figure in words: `goodput of web at api from 30 s`. */
   readonly what: string;
   readonly atLeast: number | null;
   readonly atMost: number | null;
-  /** The median over all seeds; null: never, or nothing to measure. */
+  /** The median over all seeds; null if it never happened or there was nothing to measure. */
   readonly figure: number | null;
   readonly met: boolean;
 }
 
-/** What one policy did in a scenario. */
+/** The result of one policy in a scenario. */
 export interface Trial {
   readonly policy: string;
-  /** Every bound was met; true where there are none. */
+  /** Whether every bound was met; true if there are no bounds. */
   readonly pass: boolean;
   readonly findings: readonly Finding[];
-  /** The harm that this policy must do, or the model is wrong. */
+  /** Bounds on the damage that a bad policy must cause. If it does not cause it, the simulation is wrong. */
   readonly damage: readonly Finding[];
-  /** Of each seed. */
+  /** The hash of the run with each seed. */
   readonly hashes: readonly string[];
 }
 
@@ -32,7 +32,7 @@ export interface TrialOptions extends Pick<SimulationOptions, 'policies' | 'dura
   readonly seeds?: readonly number[] | undefined;
 }
 
-/** Runs a scenario with one policy for several seeds, and compares the medians with what the scenario expects. */
+/** Runs a scenario with one policy and several seeds, and compares the medians with the bounds of the scenario. */
 export function tryPolicy(scenario: Scenario, policy: string, options: TrialOptions = {}): Trial {
   const { seeds = scenario.seeds, ...rest } = options;
   const bounds = boundsOf(scenario, policy);
@@ -43,12 +43,12 @@ export function tryPolicy(scenario: Scenario, policy: string, options: TrialOpti
   return trialOf(scenario, policy, runs);
 }
 
-/** All that a scenario says about a policy: what is expected of it, then the damage that it must do. */
+/** All bounds of a scenario for a policy: first those of `expect`, then those of `damage`. */
 export function boundsOf(scenario: Scenario, policy: string): readonly Bound[] {
   return [...scenario.expect, ...scenario.damage].filter(({ policies }) => concerns(policies, policy));
 }
 
-/** The trial of runs that have been made, each with the figures of `boundsOf`. */
+/** Makes a trial from finished runs, which have one figure for each bound of `boundsOf`. */
 export function trialOf(
   scenario: Scenario,
   policy: string,
@@ -68,12 +68,12 @@ export function trialOf(
   };
 }
 
-/** The policies that a scenario compares: those it names, or else its own. */
+/** The policies that a scenario compares: those in its list `compare`, or all of its own if the list is empty. */
 export function comparedIn(scenario: Scenario): readonly string[] {
   return scenario.compare.length > 0 ? scenario.compare : Object.keys(scenario.policies);
 }
 
-/** Where a spec of the scenario's own or of a library is meant, by name. */
+/** Policies by name. */
 export type PolicyLibrary = ReadonlyMap<string, PolicySpec>;
 
 function concerns(policies: readonly string[] | undefined, policy: string): boolean {
@@ -92,7 +92,7 @@ function finding(bound: Bound, figure: number): Finding {
   };
 }
 
-/** What a bound is about, as a person would say it. */
+/** Describes the figure of a bound in words. */
 export function words({ metric, clients, service, instance, from, until, step }: Bound): string {
   const parts: string[] = [metric];
   if (step !== 1000) parts.push(`in ${step} ms`);

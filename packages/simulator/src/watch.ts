@@ -4,10 +4,10 @@ import type { CallerTally } from './tally.ts';
 import type { World } from './world.ts';
 
 const STEP_US = 1_000_000;
-/** The most clients whose breakers are sampled. */
+/** The breakers of at most this many clients of a class are sampled. */
 const ASKED_MAX = 100;
 
-/** Records the length of queues and the share of open breakers once a second. It changes nothing. */
+/** Once a second it records the queue lengths and the share of open breakers. It does not change the simulation. */
 export class Watch extends Alarm {
   readonly #world: World;
   readonly #services: ReadonlyMap<string, Service>;

@@ -3,30 +3,30 @@ import { median } from './estimates.ts';
 import type { RunAnswer, RunRequest } from './run.ts';
 
 /**
- * Ordinary days, beside the storms: the default policy must not lose to a bare call on any of them. Every policy has the
- * same patience.
+ * A test case for an everyday situation. In each of them the default policy must do at least as well as a bare call
+ * without retries. All policies of a case have the same patience (total timeout).
  */
 export interface WeatherCase {
   readonly id: string;
   readonly title: string;
   readonly scenario: Scenario;
-  /** The bounds on the default policy. */
+  /** The bounds that the default policy must meet. */
   readonly bounds: readonly WeatherBound[];
   readonly policies: readonly string[];
 }
 
 export interface WeatherBound {
   readonly metric: Metric;
-  /** In ms; calls that begin earlier are not counted. */
+  /** In ms. Calls that begin before this time are not counted. */
   readonly from?: number;
   readonly until?: number;
   readonly atLeast?: number;
   readonly atMost?: number;
-  /** Compared with what the bare call reaches in the same runs, instead of a number. */
+  /** The lower bound is the figure of the bare call with the same seeds, instead of a number. */
   readonly likeBare?: true;
 }
 
-/** The default, one call without a policy, and what people write by hand. */
+/** `holdfast` is the default policy, `bare` makes one attempt, and `plain4` is a plain loop of up to four attempts. */
 const weatherPolicies = ['holdfast', 'bare', 'plain4'] as const;
 
 /** The result of one case. */
@@ -42,7 +42,7 @@ export interface WeatherFinding {
   readonly atLeast: number | null;
   readonly atMost: number | null;
   readonly met: boolean;
-  /** By policy, over all seeds; null: nothing to measure. */
+  /** The figure of each policy over all seeds; null if there was nothing to measure. */
   readonly figures: Readonly<Record<string, number | null>>;
 }
 
@@ -53,7 +53,7 @@ export function weatherRuns({ scenario, policies }: WeatherCase, seeds: readonly
   );
 }
 
-/** Judges the answers to `weatherRuns`. */
+/** Checks the results of `weatherRuns` against the bounds. */
 export function weatherVerdict(
   { id, title, bounds, policies }: WeatherCase,
   answers: readonly Pick<RunAnswer, 'policy' | 'figures'>[],
@@ -77,7 +77,10 @@ export function weatherVerdict(
   return { id, title, pass: findings.every(({ met }) => met), findings };
 }
 
-/** Shares are averaged, so that a failure in one seed of five is not lost; of the others the median counts. */
+/**
+ * Combines the figures of all seeds. Shares are averaged, because a median would hide a failure with one seed of five.
+ * For other metrics the median counts.
+ */
 function combined(metric: Metric, figures: readonly number[]): number {
   if (metric !== 'success' && metric !== 'finished') return median(figures);
   return figures.reduce((sum, each) => sum + each, 0) / figures.length;
@@ -92,7 +95,7 @@ function finite(figure: number): number | null {
   return Number.isFinite(figure) ? figure : null;
 }
 
-/** All cases. `share`: how much of the time of the full suite they take. */
+/** All cases. `share` shortens the simulated time: 0.1 makes most cases ten times shorter. */
 export function weatherCases(share = 1): WeatherCase[] {
   return [
     ...constantLatency(share),
@@ -145,7 +148,7 @@ function weather(sky: Sky): WeatherCase {
 
 const asBare: WeatherBound = { metric: 'success', likeBare: true };
 
-/** Services that always answer, and always take this long. */
+/** Services that answer every call after the same time. */
 function constantLatency(share: number): WeatherCase[] {
   const rates: [string, number][] = [
     ['1/s', 1000],
@@ -153,7 +156,8 @@ function constantLatency(share: number): WeatherCase[] {
   ];
   return [500, 2200, 3000, 5000, 8000].flatMap((ms) =>
     rates.map(([rate, gapMs]) => {
-      // The first call, after one gap, to a target slower than 70 % of patience may fail: nothing is known of it yet.
+      // The first call, after one gap, may fail at a service slower than 70 % of patience: the policy does not know its
+      // latency yet.
       const second = 100 * Math.ceil((gapMs + 1) / 100);
       const from = ms > 7000 ? second : 0;
       return weather({
@@ -173,7 +177,8 @@ function constantLatency(share: number): WeatherCase[] {
 }
 
 function oddLatency(share: number): WeatherCase[] {
-  // A lognormal with a median of 4 s and a p99 of 30 s.
+  // A lognormal distribution with a median of 4 s and a p99 of 30 s: 2.3263 is the p99 of the standard normal
+  // distribution.
   const model = { lognormal: { median: 4 * S, sigma: Math.log(30 / 4) / 2.3263 } };
   return [
     ...['0.1/s', '10/s'].map((rate) =>
@@ -199,7 +204,7 @@ function oddLatency(share: number): WeatherCase[] {
     weather({
       id: 'flaky server',
       title: '10 % resets, 10 % 429 with Retry-After, 10 % answers of 3 s; 200 calls at 50/s',
-      // The first call comes after 20 ms.
+      // At 50/s the first call begins after 20 ms and the 200th at exactly 4 s. The extra 10 ms include the 200th call.
       duration: 4 * S + 10,
       service: {
         time: {
@@ -219,7 +224,7 @@ function oddLatency(share: number): WeatherCase[] {
   ];
 }
 
-/** Resets and 500s that have nothing to do with each other nor with load. */
+/** Connection resets and 500s by chance, independent of each other and of the load. */
 function independentFailures(share: number): WeatherCase[] {
   const rates: [string, number][] = [
     ['0.1/s', 40_000 * S],
@@ -242,7 +247,10 @@ function independentFailures(share: number): WeatherCase[] {
   );
 }
 
-/** A share of failures, half of them resets and half 500s. */
+/**
+ * Faults that make a share of attempts fail, about half with a connection reset and half with a 500. Each fault has the
+ * share `value`; both together fail 1 − (1 − `value`)² of the attempts.
+ */
 function halves(failing: number): object[] {
   const value = 1 - Math.sqrt(1 - failing);
   return [
@@ -283,7 +291,7 @@ function smallCallers(share: number): WeatherCase[] {
   ];
 }
 
-/** Calls that are never answered, from the first one on. */
+/** Services that never answer some or all of the calls, from the first call on. */
 function lossesAndHangs(share: number): WeatherCase[] {
   const rates: [string, number][] = [
     ['1/s', 2000 * S],
@@ -327,7 +335,7 @@ function lossesAndHangs(share: number): WeatherCase[] {
   ];
 }
 
-/** Services that change, and traffic that does. */
+/** Services that become slower or restart, and traffic that changes over a day. */
 function changes(share: number): WeatherCase[] {
   const hours = Array.from({ length: 24 }, (_, hour) => hour);
   return [
@@ -380,20 +388,20 @@ function changes(share: number): WeatherCase[] {
 }
 
 /**
- * 10,000 calls a second, shared by so many clients, that meet a total outage after two ordinary hours. Clients do not
- * know of each other, so that a sample of them is simulated.
+ * A total outage after two ordinary hours, for 10,000 calls a second from different numbers of clients. Clients do not
+ * affect each other, so only a sample of them is simulated.
  */
 function outages(share: number): WeatherCase[] {
   const fleets: [clients: number, sample: number, atMost5s: number, atMost60s: number][] = [
     [10, 1, 1.25, 1.05],
     [1000, 10, 1.25, 1.05],
     [10_000, 100, 1.25, 1.05],
-    // At 0.1/s a client the figures are only printed.
+    // Here a client makes only 0.1 calls a second. The limits of 4 are loose: these figures are only to be printed.
     [100_000, 1000, 4, 4],
   ];
   return [0.001, 0.01].flatMap((failing) =>
     fleets.map(([clients, sample, atMost5s, atMost60s]) => {
-      // A client with a thousand calls a second has seen all in ten minutes.
+      // A client with a thousand calls a second has enough history after ten minutes, so that run is shorter.
       const outageAt = share * (clients === 10 ? 10 * M : 2 * H);
       return weather({
         id: `outage after ${failing * 100} % for ${clients} clients`,
@@ -412,7 +420,7 @@ function outages(share: number): WeatherCase[] {
   );
 }
 
-/** A service that can do less than is asked of it, and answers the rest with a plain 503. */
+/** A service with less capacity than calls. It answers the calls above its capacity with a 503 without Retry-After. */
 function overCapacity(share: number): WeatherCase[] {
   return [0.95, 0.9, 0.8, 0.5].map((capacity) =>
     weather({

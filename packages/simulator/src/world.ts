@@ -3,12 +3,12 @@ import { seededRandom } from 'holdfast/testing';
 import { Timeline } from './timeline.ts';
 import { Trace } from './trace.ts';
 
-/** Time, chance and the record of one run. */
+/** The virtual time, the random numbers and the trace of one run. */
 export class World {
   readonly timeline: Timeline;
   readonly trace = new Trace();
   readonly isPromised: boolean;
-  /** A run with a longer queue than this ends. */
+  /** The run ends with an error when the queue of a service instance is longer than this. */
   readonly waitingMax: number;
   readonly #seed: number;
 
@@ -19,7 +19,10 @@ export class World {
     this.#seed = seed;
   }
 
-  /** A random stream for each purpose and entity: an extra draw of one policy does not change the arrivals. */
+  /**
+   * A random generator for one purpose. Each purpose has its own, so that an extra draw of a policy does not change the
+   * arrivals.
+   */
   random(...names: (string | number)[]): Random {
     return seededRandom(this.#seed, ...names);
   }

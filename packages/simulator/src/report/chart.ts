@@ -4,7 +4,7 @@ import { escaped } from './markup.ts';
 
 export interface Line {
   readonly name: string;
-  /** Which of the colours and dashes it has. */
+  /** The number of its colour and dash pattern in the style sheet. */
   readonly style: number;
   readonly band: Band;
 }
@@ -15,12 +15,12 @@ export interface Chart {
   readonly seconds: number;
   readonly faults: readonly FaultWindow[];
   readonly lines: readonly Line[];
-  /** A value as the axis and the reader of the chart say it. */
+  /** Formats a value for the axis and for the values that are shown under the pointer. */
   readonly show: (value: number) => string;
   readonly scale?: 'linear' | 'log' | undefined;
-  /** The axis reaches at least so far. */
+  /** The axis ends at this value or above it. */
   readonly most?: number | undefined;
-  /** Nothing can be above: a share. */
+  /** No value can be above this: 1 for a share. */
   readonly cap?: number | undefined;
 }
 
@@ -30,10 +30,13 @@ const LEFT = 58;
 const RIGHT = 20;
 const TOP = 10;
 const BOTTOM = 30;
-/** More points than pixels only make the file larger. */
+/** More points would not be visible at this width, and only make the file larger. */
 const POINTS_MAX = 250;
 
-/** A chart over time as SVG: complete without a script, which only adds a reader for the pointer and the keyboard. */
+/**
+ * Draws a chart over time as SVG. It works without a script; the script only shows values for the pointer and the
+ * keyboard.
+ */
 export function drawChart(chart: Chart): string {
   const { title, says, seconds, faults, lines } = chart;
   const thinned = lines.map((line) => ({ ...line, band: thin(line.band) }));
@@ -76,13 +79,13 @@ ${drawn.join('\n')}
 </svg><output class="readout" aria-live="polite"></output></figure>`;
 }
 
-/** For those who do not see it: where each line ends, and how high it was. */
+/** A description for screen readers: the range of each line and its last value. */
 function spoken({ lines, show }: Chart): string {
   return lines
     .map(({ name, band }) => {
       const known = band.mean.filter((value) => value !== null);
       if (known.length === 0) return `${name}: nothing`;
-      // One by one, because a run of some days has more of them than a call may have arguments.
+      // Not `Math.min(...known)`: a run of some days has more values than a call may have arguments.
       const least = known.reduce((low, value) => Math.min(low, value));
       const most = known.reduce((high, value) => Math.max(high, value));
       return `${name}: from ${show(least)} to ${show(most)}, at the end ${show(known.at(-1)!)}`;
@@ -92,7 +95,7 @@ function spoken({ lines, show }: Chart): string {
 
 interface Axis {
   readonly ticks: readonly number[];
-  /** Where a value is on the axis, from 0 to 1. */
+  /** The position of a value on the axis, from 0 to 1. */
   place(value: number): number;
 }
 
@@ -162,7 +165,7 @@ function areaPath(
   return path;
 }
 
-/** Means of neighbours, until there are few enough. */
+/** Replaces neighbouring points by their mean, so that at most `POINTS_MAX` points remain. */
 function thin(band: Band): Band {
   const { length } = band.mean;
   const together = Math.ceil(length / POINTS_MAX);

@@ -1,6 +1,6 @@
 import { show, showSeconds, showShare } from './markup.ts';
 
-/** How a figure is called and shown in reports. */
+/** The title and the format of a figure in reports. */
 export interface ShownFigure {
   readonly key: string;
   readonly title: string;
@@ -9,7 +9,7 @@ export interface ShownFigure {
   show(figure: number | null | undefined): string;
 }
 
-/** Of customers and tiers, in the order of telling. */
+/** The figures of callers, in the order in which reports list them. */
 export const callerFigures: readonly ShownFigure[] = [
   {
     key: 'success',

@@ -4,7 +4,7 @@ import { escaped, show } from './markup.ts';
 
 const shades = ' ░▒▓█';
 
-/** A sweep for a terminal: the figures, each with a shade that is darker where the figure is higher. */
+/** A sweep as a table for a terminal. Each figure has a block character that is darker for higher figures. */
 export function heatText(sweep: Sweep): string {
   const { columns, rows, cellAt, shareOf } = layout(sweep);
   const cells = rows.map((row) => columns.map((column) => cellAt(row, column)));
@@ -31,7 +31,7 @@ export function heatText(sweep: Sweep): string {
   ].join('\n');
 }
 
-/** The same as a page. */
+/** A sweep as an HTML page. */
 export function heatHtml(sweep: Sweep): string {
   const { columns, rows, cellAt, shareOf } = layout(sweep);
   const [across, down] = sweep.axes;
@@ -70,7 +70,7 @@ function layout({ axes, cells }: Sweep) {
   };
 }
 
-/** From pale yellow to a blue that black ink is still read on. */
+/** A colour from pale yellow (0) to blue (1). The blue is light enough for black text. */
 function colour(share: number): string {
   const mix = (from: number, to: number) => Math.round(from + (to - from) * share);
   return `rgb(${mix(255, 86)},${mix(247, 156)},${mix(214, 214)})`;

@@ -62,7 +62,7 @@ const servicePlots: readonly Plot[] = [
   { key: 'refused', title: 'Refused', says: 'by the service itself', show: perSecond },
 ];
 
-/** One file that needs nothing else: it opens without a network, prints, and can be read without a script. */
+/** A comparison as one HTML file without external resources. It can be read and printed without network and script. */
 export function reportHtml(comparison: Comparison): string {
   const { scenario, policies, seeds } = comparison;
   const heading = `${scenario.id}${scenario.variant ? ` (${scenario.variant})` : ''}: ${scenario.title}`;
@@ -98,13 +98,16 @@ ${policies.map(({ policy, trial }) => `${escaped(policy)} <code>${escaped(trial.
   );
 }
 
-/** The style sheet has colours and dashes for ten policies. Further ones get a hue far from the last, and a dash of their own. */
+/**
+ * The style of a policy after the tenth: the style sheet has colours and dashes for ten. The hue is far from that of
+ * the policy before.
+ */
 function furtherStyle(index: number): string {
   if (index < 10) return '';
   return `.p${index}{--c:hsl(${(index * 137.5) % 360} 60% 50%);--dash:${2 + 3 * (index % 5)} ${2 + 2 * (index % 3)}}`;
 }
 
-/** A page with the style and the script inside it. */
+/** An HTML page with inline style and script. */
 export function page(title: string, body: string, moreStyle = ''): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -117,7 +120,7 @@ ${body}
 `;
 }
 
-/** Beside `src` and `dist`. */
+/** Reads a file of the report folder, which is beside `src` and `dist`. */
 function asset(name: string): string {
   return readFileSync(new URL(`../../report/${name}`, import.meta.url), 'utf8');
 }
@@ -175,7 +178,7 @@ function boundsTable({ policies }: Comparison): string {
   return `<div class="wide"><table><caption>What the scenario expects</caption><thead><tr><th scope="col">bound</th>${head}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
 }
 
-/** `≥ 270`, `≤ 30`. */
+/** Formats the limits of a bound: `≥ 270`, `≤ 30`. */
 export function limits({ atLeast, atMost }: Pick<Finding, 'atLeast' | 'atMost'>): string {
   return [atLeast === null ? '' : `≥ ${show(atLeast)}`, atMost === null ? '' : `≤ ${show(atMost)}`]
     .filter(Boolean)

@@ -1,9 +1,9 @@
-/** Text that is safe between tags and inside quotes. */
+/** Escapes text for HTML: it is safe between tags and inside quotes. */
 export function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** A figure as a person reads it: three or four digits, and thousands apart. */
+/** Formats a figure for people: about three digits, and a comma between thousands. */
 export function show(figure: number | null | undefined): string {
   if (figure === null || figure === undefined) return '–';
   const size = Math.abs(figure);
@@ -12,7 +12,7 @@ export function show(figure: number | null | undefined): string {
   return `${Number(figure.toPrecision(3))}`;
 }
 
-/** Seconds with the unit that suits them. */
+/** Formats a time: in ms below one second, otherwise in seconds. */
 export function showSeconds(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined) return 'never';
   if (seconds > 0 && seconds < 1) return `${show(seconds * 1000)} ms`;

@@ -5,7 +5,7 @@ import { show } from './markup.ts';
 
 const blocks = '▁▂▃▄▅▆▇█';
 
-/** A series in one line. `most` is the height of a full block; what is not known is a gap. */
+/** A series as a line of block characters. `most` is the value of a full block; null becomes a gap. */
 export function sparkline(values: readonly (number | null)[], width: number, most?: number): string {
   const step = Math.max(1, values.length / width);
   const columns = Array.from({ length: Math.min(width, values.length) }, (_, column) => {
@@ -32,7 +32,10 @@ const drawn = [
 ];
 const WIDTH = 60;
 
-/** A comparison for a terminal: figures in a table, and how they came about in a line each. */
+/**
+ * A comparison as text for a terminal: a table of figures, and for each policy a line of goodput and of attempts over
+ * time.
+ */
 export function reportText({ scenario, seeds, policies }: Comparison): string {
   const name = Math.max(7, ...policies.map(({ policy }) => policy.length));
   const lines = [

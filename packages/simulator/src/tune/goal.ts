@@ -8,7 +8,7 @@ import {
 } from '@holdfast/config';
 import { OptionsError } from 'holdfast';
 
-/** What a policy shall reach, in which storms. */
+/** The assertions that a tuned policy must meet. */
 export interface Goal {
   readonly assertions: readonly Assertion[];
 }
@@ -20,14 +20,14 @@ export function parseGoal(text: string, path = 'goal'): Goal {
   };
 }
 
-/** The assertions that can be measured in a storm: it has the parts that they name. */
+/** The assertions that apply to a storm and name only clients and services that the storm has. */
 export function goalsIn(goal: Goal, scenario: Scenario): readonly Assertion[] {
   return goal.assertions.filter(
     (each) => isAbout(each, scenario) && missingPartIn(scenario, each.bound) === undefined,
   );
 }
 
-/** An assertion that no storm can measure would count as reached: throws an `OptionsError`. */
+/** Throws an `OptionsError` if no storm can measure an assertion, which would otherwise count as met. */
 export function assertGoalMeasurable({ assertions }: Goal, storms: readonly Scenario[]): void {
   for (const assertion of assertions) {
     const strangers = storms
@@ -42,12 +42,14 @@ export function assertGoalMeasurable({ assertions }: Goal, storms: readonly Scen
   }
 }
 
-/** An assertion with a share of failures applies to storms with such a service only. */
+/**
+ * Whether an assertion applies to a storm. One with a share of failures applies only to a `failingStorm` of this share.
+ */
 function isAbout({ failing }: Assertion, { id }: Scenario): boolean {
   return failing === undefined || id === `failing-${failing}`;
 }
 
-/** The patience that a goal implies: work that must be done within a time need not be waited for longer. */
+/** The patience (total timeout) that a goal implies, in ms: the lowest upper bound on a latency percentile. */
 export function patienceFor({ assertions }: Goal): number | undefined {
   const limits = assertions
     .filter(({ bound, relation }) => /^p\d/.test(bound.metric) && relation.startsWith('<'))
@@ -55,20 +57,23 @@ export function patienceFor({ assertions }: Goal): number | undefined {
   return limits.length > 0 ? Math.min(...limits) : undefined;
 }
 
-/** Figures of every storm besides the goal: of policies that reach the goal, the one with less load is better. */
+/**
+ * Figures that are measured in every storm besides the goal. Of two policies that reach the goal, the one with less
+ * load is better.
+ */
 export const kindness: readonly Bound[] = ['multiplication', 'success', 'p99'].map(
   (metric) => parseAssertion(`${metric} >= 0`).bound,
 );
 
-/** The distance of something that never happens. */
+/** The largest distance from a goal. A figure that is infinite or unknown has it, too. */
 const WORST = 10;
 
-/** The margin: a goal that is only just reached would be missed in the next storm. */
+/** The search aims at 85 % of a limit: a policy that only just reaches the goal would miss it in another storm. */
 const MARGIN = 0.85;
 
 /**
- * How far figures are from the goal: 0 where all is reached with something to spare, 1 where something is twice what it may
- * be. Within the margin it counts a tenth.
+ * How far a figure is from its limit: 0 if it meets the limit with the margin, about 1 if it is twice the limit. A
+ * figure that meets the limit without the margin counts a tenth.
  */
 export function missedBy(assertion: Assertion, figure: number): number {
   return distance(assertion, figure, 1) + 0.1 * distance(assertion, figure, MARGIN);
@@ -80,12 +85,12 @@ function distance(assertion: Assertion, figure: number, margin: number): number 
   const isLower = relation === '>' || relation === '>=';
   const isShare = assertion.bound.metric === 'success';
   if (!Number.isFinite(figure)) return WORST;
-  // Of shares near one, what is missing counts: 98 % is four times as bad as 99.5 %.
+  // For success rates the missing part counts: 98 % (2 % missing) is four times as bad as 99.5 % (0.5 % missing).
   const [wanted, got] = isShare ? [1 - limit, 1 - figure] : isLower ? [figure, limit] : [limit, figure];
   return Math.min(WORST, Math.log2(1 + Math.max(0, got / Math.max(margin * wanted, 1e-6) - 1)));
 }
 
-/** A small number that is smaller for a policy that helps more and loads less. */
+/** A small penalty: it is lower for a policy with less extra load, more successes and a lower p99. */
 export function unkindness([multiplication = 1, success = 0, p99 = 60]: readonly number[]): number {
   const seconds = Number.isFinite(p99) ? p99 : 60;
   return 0.1 * Math.max(0, multiplication - 1) + 0.5 * (1 - (success || 0)) + 0.01 * Math.log2(1 + seconds);

@@ -1,16 +1,16 @@
 import { OptionsError, type PolicySpec, policy, type Random } from 'holdfast';
 import { lint } from 'holdfast/lint';
 
-/** One thing about a policy that can be chosen. */
+/** One setting of a policy that the search may change. */
 interface Gene {
   readonly name: string;
-  /** From the mildest to the boldest, so that neighbours are similar. */
+  /** The possible values, sorted so that neighbours have similar effects. */
   readonly choices: readonly PolicySpec[];
 }
 
 const each = <T>(values: readonly T[], spec: (value: T) => PolicySpec): PolicySpec[] => values.map(spec);
 
-/** What a search may choose. Everything else stays as the policy it starts from says. */
+/** All settings that a search may change. Other settings keep the value of the policy that the search starts from. */
 const genes: readonly Gene[] = [
   {
     name: 'patience',
@@ -27,7 +27,7 @@ const genes: readonly Gene[] = [
   { name: 'cap', choices: each(['2s', '5s', '10s', '30s'] as const, (cap) => ({ backoff: { cap } })) },
   {
     name: 'jitter',
-    // Without jitter it does no harm in small storms, and much in large ones.
+    // No choice without jitter: it does no harm in the small scenarios of the search, but much with many clients.
     choices: each(['equal', 'full', 'decorrelated'] as const, (jitter) => ({ backoff: { jitter } })),
   },
   {
@@ -69,17 +69,19 @@ const genes: readonly Gene[] = [
   { name: 'hedge', choices: each([false, true], (hedge) => ({ hedge })) },
 ];
 
-/** A choice for each gene, by its number; −1: as the policy that the search starts from. */
+/** For each gene the index of a choice. −1: the value of the policy that the search starts from. */
 export type Genome = readonly number[];
 
-/** The policy that is started from. */
+/** The policy that the search starts from. */
 export const unchanged: Genome = genes.map(() => -1);
 
 export function randomGenome(random: Random): Genome {
   return genes.map(({ choices }) => Math.floor(random() * choices.length));
 }
 
-/** The start with each limit for an attempt: of all choices it is the one that decides most. */
+/**
+ * The starting policy with each of the attempt timeouts. The attempt timeout is the setting with the largest effect.
+ */
 export const timeoutsOf: readonly Genome[] = timeouts();
 
 function timeouts(): Genome[] {
@@ -89,7 +91,7 @@ function timeouts(): Genome[] {
   );
 }
 
-/** A neighbour: one gene or a few chosen anew, ordered ones near to where they were. */
+/** A similar genome: one to three genes get another choice, mostly a neighbour of the choice before. */
 export function mutated(genome: Genome, random: Random): Genome {
   const next = [...genome];
   const changes = 1 + Math.floor(random() * 3);
@@ -104,14 +106,14 @@ export function mutated(genome: Genome, random: Random): Genome {
   return next;
 }
 
-/** Each gene from one of two. */
+/** Takes each gene from one of two genomes, by chance. */
 export function crossed(one: Genome, other: Genome, random: Random): Genome {
   return one.map((choice, gene) => (random() < 0.5 ? choice : other[gene]!));
 }
 
 /**
- * The first of `draw` whose policy can be made: an attempt may not be longer than patience, and the like. `isSound`: and has
- * nothing that is known to be dangerous, whatever a storm or two may say in its favour.
+ * Calls `draw` until the policy of the genome is valid: an attempt timeout above the patience, for example, is not.
+ * `isSound`: the policy must not break a rule of `dangerous` either, even if it does well in some scenarios.
  */
 export function possible(base: PolicySpec, isSound: boolean, draw: () => Genome): Genome {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
@@ -123,7 +125,7 @@ export function possible(base: PolicySpec, isSound: boolean, draw: () => Genome)
 
 const TRIES_MAX = 100;
 
-/** Rules of `lint` that are about harm to others: a search that is after one caller's figures must not break them. */
+/** Lint rules against harm to other callers. A search that improves the figures of one caller must not break them. */
 const dangerous = new Set([
   'no-budget',
   'large-budget',
@@ -143,14 +145,14 @@ export function isPossible({ name: _, ...spec }: PolicySpec, isSound: boolean): 
   }
 }
 
-/** The document of a genome. */
+/** The policy that a genome describes, based on `base`. */
 export function policyOf(genome: Genome, base: PolicySpec): PolicySpec {
   const spec: Record<string, unknown> = structuredClone(base) as Record<string, unknown>;
   for (const [gene, choice] of genome.entries()) {
     if (choice < 0) continue;
     for (const [key, value] of Object.entries(genes[gene]!.choices[choice]!)) {
       const before = spec[key];
-      // A part that was switched off stays off, whatever is said of its fields.
+      // A part that is switched off, such as a breaker, stays off: a choice for one of its fields is ignored.
       if (isGroup(value) && before === false) continue;
       spec[key] = isGroup(value) && isGroup(before) ? { ...before, ...value } : value;
     }

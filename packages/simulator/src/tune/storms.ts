@@ -1,6 +1,6 @@
 import { parseScenario, type Scenario } from '@holdfast/config';
 
-/** Small storms of each kind, so that a policy can be tried in all of them in a second. */
+/** Makes a small scenario with one service and at most one fault. A policy can be tried in many of them in a second. */
 function storm(id: string, rate: number, service: string, fault: string, clients = '', title = id): Scenario {
   return parseScenario(`
 id: ${id}
@@ -13,7 +13,7 @@ measure: { from: 5s }
 `);
 }
 
-/** A service where a share of attempts fails by chance. */
+/** A scenario in which a share of attempts fails by chance. */
 export function failingStorm(share: number, rate = 100): Scenario {
   const service = 'workers: 50, time: { lognormal: { median: 50ms, sigma: 0.6, cap: 5s } }';
   return storm(
@@ -26,7 +26,7 @@ export function failingStorm(share: number, rate = 100): Scenario {
   );
 }
 
-/** What a policy is tuned on unless scenarios are given. */
+/** The scenarios that a policy is tuned on, unless the user gives others. */
 export function tuningStorms(): Scenario[] {
   const busy = 'workers: 20, time: { exponential: 100ms }';
   return [
@@ -44,7 +44,7 @@ export function tuningStorms(): Scenario[] {
   ];
 }
 
-/** Other storms of the same kinds, by which a tuned policy is judged. */
+/** Scenarios that the search does not see. They show whether a tuned policy also does well with other faults. */
 export function unseenStorms(): Scenario[] {
   const quick = 'workers: 30, time: { lognormal: { median: 80ms, sigma: 0.8, cap: 3s } }';
   return [

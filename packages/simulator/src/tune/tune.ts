@@ -26,14 +26,14 @@ import {
   unchanged,
 } from './policy-space.ts';
 
-/** The result of a policy in the storms: lower is better, 0 reaches the goal. */
+/** The result of a policy in the storms (scenarios with faults). A lower `loss` is better. */
 export interface Score {
   readonly policy: PolicySpec;
   readonly loss: number;
   readonly evidence: readonly Evidence[];
 }
 
-/** An assertion about a storm and the measured figure; null: never. */
+/** One assertion of the goal, and the figure that was measured in one storm; null if it never happened. */
 export interface Evidence {
   readonly storm: string;
   readonly goal: string;
@@ -43,20 +43,20 @@ export interface Evidence {
 
 export interface TuneOptions {
   readonly goal: Goal;
-  /** Started from, and what is kept of everything the search does not choose. */
+  /** The policy that the search starts from. Settings that the search does not change keep its values. */
   readonly base: PolicySpec;
   readonly storms: readonly Scenario[];
-  /** Policies that are tried in all storms. */
+  /** The number of policies to try, each in all storms. */
   readonly trials?: number | undefined;
-  /** Of each storm. */
+  /** The number of seeds for each storm. */
   readonly seeds?: number | undefined;
-  /** Of the search itself. */
+  /** The seed of the search itself. */
   readonly seed?: number | undefined;
   readonly onProgress?: ((done: number, of: number, best: Score) => void) | undefined;
 }
 
 const TRIALS = 64;
-/** Policies that are tried at the same time, before the next ones are chosen. */
+/** The number of policies that are tried in parallel before the next ones are chosen. */
 const BROOD = 8;
 /** The number of best policies that are tried again with more seeds. */
 const FINALISTS = 4;
@@ -64,8 +64,8 @@ const FINALISTS = 4;
 const PARENTS = 6;
 
 /**
- * Searches for the policy that is nearest to a goal, by small changes of the best so far. The last quarter of the trials
- * is for the best few, which are tried with more seeds: the luckiest is not the best.
+ * Searches for the policy that comes nearest to a goal, by small changes of the best policies so far. The last quarter
+ * of the trials repeats the best few with more seeds: with few seeds a policy may be the best only by luck.
  */
 export async function tune(options: TuneOptions, pool: RunPool): Promise<Score> {
   const { trials = TRIALS, seeds = 1, onProgress } = options;
@@ -75,7 +75,7 @@ export async function tune(options: TuneOptions, pool: RunPool): Promise<Score> 
   const finalSeeds = Math.max(2, Math.floor(trials / (4 * FINALISTS)));
   const explored = Math.max(1, trials - FINALISTS * finalSeeds);
   const ranked = await search({ ...options, base, trials: explored }, pool, (genomes) => {
-    // It starts at what is known to be good, so that nothing worse can come out.
+    // The search starts with the given policy, so that the result is not worse than that.
     if (genomes.length === 0)
       return [unchanged, ...timeoutsOf.filter((genome) => isPossible(policyOf(genome, base), true))];
     return children(genomes.slice(0, PARENTS), BROOD, base, random);
@@ -87,7 +87,7 @@ export async function tune(options: TuneOptions, pool: RunPool): Promise<Score> 
   return best;
 }
 
-/** The same number of policies, by chance alone: what a search has to beat. */
+/** Tries as many random policies as `tune` and returns the best: the baseline that `tune` must beat. */
 export async function searchByChance(options: TuneOptions, pool: RunPool): Promise<Score> {
   const random = seededRandom('chance', options.seed ?? 1);
   const stranger = () => possible(options.base, false, () => randomGenome(random));
@@ -95,7 +95,7 @@ export async function searchByChance(options: TuneOptions, pool: RunPool): Promi
   return best!;
 }
 
-/** How policies do in storms. */
+/** Runs each policy in each storm and rates the results. */
 export async function scorePolicies(
   policies: readonly PolicySpec[],
   { goal, storms, seeds = 1 }: Pick<TuneOptions, 'goal' | 'storms' | 'seeds'>,
@@ -136,7 +136,7 @@ export async function scorePolicies(
   });
 }
 
-/** Everything that was tried, the best first. */
+/** Tries the policies that `choose` returns until there were `trials`. Resolves to all scores, the best first. */
 async function search(
   options: TuneOptions,
   pool: RunPool,
