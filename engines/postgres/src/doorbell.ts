@@ -16,8 +16,8 @@ const apartMs = 5;
 const retryMs = { first: 100, most: 5000 };
 
 /**
- * The time of `apartMs` in which no other notification of the topic is sent. If `isPending`, one is sent when that time
- * is over.
+ * A pause of `apartMs` in which no notification of the topic is sent. If `isPending`, one is sent at the end of the
+ * pause.
  */
 interface Gap {
   readonly timer: Timer;
@@ -104,7 +104,7 @@ export class Doorbell {
     try {
       await this.#database.rows(notifyText, [this.#channel, topic]);
     } catch {
-      // The notification may get lost, because consumers also poll.
+      // The error is ignored: a notification may get lost, because consumers also poll.
     }
   }
 

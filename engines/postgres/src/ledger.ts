@@ -22,7 +22,7 @@ const beginText =
 const held = `k.scope = g.scope AND k.key = g.key AND k.token = g.token AND NOT done AND lease_ends_at > {schema}.now_ms()`;
 const given = 'unnest($1::text[], $2::text[], $3::bigint[]) AS g(scope, key, token)';
 const releaseText = `DELETE FROM {schema}.ledger_key k USING ${given} WHERE ${held} RETURNING k.token`;
-/** The key's retention is extended, too, so that it does not end before the lease. */
+/** Extends the leases of held keys, and also the retention of a key if it would end before the lease. */
 const extendText = `UPDATE {schema}.ledger_key k SET lease_ends_at = until, removed_at = greatest(removed_at, until)
   FROM ${given}, (SELECT {schema}.now_ms() + ceil($4::double precision)::bigint) AS l(until) WHERE ${held} RETURNING k.token`;
 const purgeText = `DELETE FROM {schema}.ledger_key WHERE scope = $1 AND (done OR lease_ends_at <= {schema}.now_ms()) RETURNING 1`;
@@ -36,7 +36,7 @@ const completeText = `UPDATE {schema}.ledger_key k SET done = true, record = g.r
 const marked = 'unnest($1::text[], $2::text[]) WITH ORDINALITY AS m(handler, id, place)';
 const markText = `INSERT INTO {schema}.mark SELECT id, m.handler, {schema}.now_ms()
   FROM ${marked} ORDER BY id COLLATE "C", m.handler COLLATE "C" ON CONFLICT DO NOTHING RETURNING handler, event_id`;
-/** The lower and upper bounds of `event_id` let PostgreSQL skip partitions. */
+/** Finds existing marks. The lower and upper bounds of `event_id` let PostgreSQL skip partitions. */
 const isMarkedText = `SELECT handler, event_id FROM {schema}.mark WHERE event_id = ANY ($1) AND handler = ANY ($2)
   AND event_id BETWEEN (SELECT min(id COLLATE "C") FROM unnest($1::text[]) AS i(id))
     AND (SELECT max(id COLLATE "C") FROM unnest($1::text[]) AS i(id))`;

@@ -1,6 +1,8 @@
 import type { Clock } from 'holdfast';
 
-/** How long (ms) a scan start is used. An event that becomes due before that start waits at most this long. */
+/**
+ * How long (ms) a remembered scan start is used. An event that becomes due before that start waits at most this long.
+ */
 const validMs = 50;
 
 /**

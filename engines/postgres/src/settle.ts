@@ -90,8 +90,8 @@ async function settlePlain(
 }
 
 /**
- * Returns the settlements without those that reroute to an unknown topic. For these the result `TOPIC_UNKNOWN` is set,
- * and their events stay leased.
+ * Returns `places` without the settlements that reroute to an unknown topic. Those get the result `TOPIC_UNKNOWN`, and
+ * their events stay leased.
  */
 async function withKnownTarget(
   database: Database,

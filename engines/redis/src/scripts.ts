@@ -1,4 +1,6 @@
-/** Lua scripts, which Redis executes atomically. All use the clock of Redis: `now` is epoch ms with a fraction. */
+/**
+ * Lua scripts, which Redis executes atomically. Times come from the clock of Redis: `now` is epoch ms with a fraction.
+ */
 
 const now = `
 local time = redis.call('TIME')
@@ -60,8 +62,9 @@ end
 `;
 
 /**
- * Completes held keys. KEYS: as for `begin`. ARGV: for each hold, the token, the keep ms, '1' (or '2' if there is no
- * record), and the record. A repeated completion succeeds again.
+ * Completes held keys: a key is held until its lease ends, by the caller with its token. KEYS: as for `begin`. ARGV:
+ * for each hold, the token, the keep ms, '1' (or '2' if there is no record), and the record. A repeated completion
+ * succeeds again.
  */
 export const complete: string = `${now}${held}
 local answers = {}

@@ -17,7 +17,8 @@ const noMarks: readonly string[] = [];
 
 /**
  * Groups acknowledgements without a `commit` by lease and marks; `others` are the indexes of all other settlements. If
- * one event occurs twice in a mixed batch, all settlements are `others`, so that they run in their order.
+ * one event occurs twice in a batch of more than one group, all settlements are `others`, so that they run in their
+ * order.
  */
 export function sortOut(
   batch: readonly AnySettlement[],

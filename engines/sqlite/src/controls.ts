@@ -22,7 +22,9 @@ export interface TopicControls {
 
 export interface ControlsState {
   readonly version: number;
-  /** True if a control has expired, or if events of a lifted quarantine are not yet back in the ready queue. */
+  /**
+   * True if a pause or quarantine has expired, or if events of an ended quarantine are not yet back in the ready queue.
+   */
   readonly needsCatchUp: boolean;
 }
 

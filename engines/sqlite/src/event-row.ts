@@ -13,7 +13,7 @@ import type { Time } from './store-clock.ts';
 /**
  * The columns that a lease reads of an event, in the order of `EventRow`. Only columns that most events need are here,
  * because reading columns is a large part of the cost of a lease. `tried` is 0 if the event has no attempts, snoozes or
- * deaths.
+ * deaths (expired leases).
  */
 export const eventColumns = `event.seq, event.id, event.payload, event.type, event.key, event.tenant, event.rest,
   event.first_seen_at, event.due_at, event.attempts + event.snoozes + event.deaths AS tried`;
@@ -117,9 +117,7 @@ export function fromToken(token: string): Token | undefined {
   return Number.isSafeInteger(leaseId) && Number.isSafeInteger(seq) ? { leaseId, seq } : undefined;
 }
 
-/**
- * True if the event was tried before, or was rerouted: a rerouted event has the story of its attempts in another topic.
- */
+/** True if the event was tried before, or came from another topic: then it keeps the record of its attempts there. */
 export function mayHaveTrials(row: EventRow): boolean {
   const rest = row[at.rest];
   return row[at.tried] > 0 || rest?.includes('"originTopic":') === true;

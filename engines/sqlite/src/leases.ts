@@ -275,7 +275,10 @@ export function leases(
     return { deliveries, suspects, nextDueInMs: next, controlsVersion: version };
   }
 
-  /** Ends some of the expired leases; their events become suspects. Call it within a transaction. */
+  /**
+   * Ends some of the expired leases. Their events become suspects: their worker may have died because of one of them.
+   * Call it within a transaction.
+   */
   function endOverdue(now: number): void {
     for (const { id: leaseId, topic, ends_at, has_followers, seqs } of overdue.all(now, endedTogether)) {
       const all = JSON.stringify(decodeSeqs(String(seqs)));
@@ -290,8 +293,8 @@ export function leases(
   }
 
   /**
-   * Handles some of the expired leases, the appointments that are due, and the expired pauses and quarantines. Call it
-   * within a transaction.
+   * Handles some of the expired leases, of the events whose time of day has come, and of the expired pauses and
+   * quarantines. Call it within a transaction.
    */
   function catchUp(time: Time): void {
     endOverdue(time.now);
@@ -301,8 +304,8 @@ export function leases(
 
   return {
     /**
-     * Handles all expired leases, due appointments and expired controls. A read after this call need not check for
-     * them.
+     * Handles all expired leases, all events whose time of day has come, and all expired pauses and quarantines. A read
+     * after this call need not check for them.
      */
     async catchUp(): Promise<void> {
       const needsCatchUp = (now: number, wall: number) =>

@@ -63,7 +63,7 @@ export class ParkingLot {
         SELECT number FROM holdfast_audit WHERE at <= ? ORDER BY number LIMIT ? + 0)`);
   }
 
-  /** `aheadMs` is how far wall time is ahead of store time. */
+  /** Returns the parked event with this id. `aheadMs` is how far wall time is ahead of store time. */
   find(id: string, aheadMs: number): ParkedEvent | undefined {
     const row = this.#find.get(id);
     return row && toParked(row, aheadMs);

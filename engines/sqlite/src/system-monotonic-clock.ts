@@ -54,7 +54,7 @@ function tryRead(file: string): string | undefined {
   }
 }
 
-/** Reads a setting of macOS, which has its boot id there. Returns `undefined` on other systems. */
+/** Reads a system setting of macOS, where the boot id is such a setting. Returns `undefined` on other systems. */
 function trySysctl(name: string): string | undefined {
   if (process.platform !== 'darwin') return undefined;
   try {

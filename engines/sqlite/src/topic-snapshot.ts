@@ -12,7 +12,10 @@ export interface TopicSnapshot {
   readonly topicControls: TopicControls;
   /** The number of the last change of any pause or quarantine. */
   readonly version: number;
-  /** True if a lease or a control has expired or an appointment is due, and this is not yet written to the tables. */
+  /**
+   * True if a lease, a pause or a quarantine has expired, or an event's time of day has come, and the tables do not
+   * show it yet.
+   */
   readonly needsCatchUp: boolean;
   readonly nextDueInMs: number | undefined;
   readonly suspects: number;

@@ -7,8 +7,8 @@ export interface Topic extends TopicSettings {
 }
 
 /**
- * A sequence number is the id of its topic times 2^40, plus a count. It has 52 bits, so a JavaScript number holds it
- * exactly.
+ * A sequence number is the id of its topic times 2^40, plus a count. With at most 2^12 topics a JavaScript number holds
+ * it exactly.
  */
 const countSpan = 2 ** 40;
 const topicsMax = 2 ** 12;
