@@ -2,14 +2,17 @@ import { BlockList, isIP } from 'node:net';
 import { OptionsError } from 'holdfast';
 import type { Exchange } from './exchange.ts';
 
-/** Trusted addresses: proxies whose `X-Forwarded-For` is used, callers whose priority counts. */
+/**
+ * A list of trusted addresses. Used for proxies whose `X-Forwarded-For` is believed, and for callers that may set a
+ * priority.
+ */
 export interface Peers {
   has(address: string): boolean;
 }
 
 const cacheMax = 1000;
 
-/** Addresses (`'10.1.2.3'`, `'::1'`) and networks (`'10.0.0.0/8'`). */
+/** Makes a list of addresses (`'10.1.2.3'`, `'::1'`) and networks (`'10.0.0.0/8'`). */
 export function peers(...ranges: readonly string[]): Peers {
   const list = new BlockList();
   for (const range of ranges) {
@@ -23,7 +26,7 @@ export function peers(...ranges: readonly string[]): Peers {
     if (bits === undefined) list.addAddress(address, family);
     else list.addSubnet(address, bits, family);
   }
-  // A search through the networks costs as much as the rest of a limiter, and the same few proxies always call.
+  // Searching the networks costs as much as the rest of a rate limit check, and the same few proxies call all the time.
   const cache = new Map<string, boolean>();
   return {
     has(address) {
@@ -40,8 +43,9 @@ export function peers(...ranges: readonly string[]): Peers {
 }
 
 /**
- * The client's address: that of the socket, or behind `proxies` the first address of `X-Forwarded-For`, from the right,
- * that is not one of them. What is further to the left may be forged, and is ignored.
+ * Returns the client's address. It is the socket's address, unless that is a trusted proxy: then `X-Forwarded-For` is
+ * read from right to left, up to the first address that is not a trusted proxy. Addresses further to the left may be
+ * forged, and are ignored.
  */
 export function clientAddress(exchange: Exchange, proxies: Peers | undefined): string {
   const { peer } = exchange;
@@ -57,7 +61,10 @@ export function clientAddress(exchange: Exchange, proxies: Peers | undefined): s
   return client;
 }
 
-/** The key of an address in a limiter. A client with one IPv6 address has 2⁶⁴ of them, so the /64 network is the key. */
+/**
+ * Returns the key under which a client's requests are counted. For IPv6 it is the /64 network, because one client
+ * usually has all 2⁶⁴ addresses of its network.
+ */
 export function addressKey(given: string): string {
   const address = unmapped(given);
   if (!address.includes(':')) return address;
@@ -74,7 +81,7 @@ export function addressKey(given: string): string {
     .join(':')}::/64`;
 }
 
-/** The IPv4 address that a dual-stack socket writes as IPv6. */
+/** Converts an IPv4 address that a dual-stack socket writes as IPv6 (`::ffff:10.1.2.3`) back to IPv4. */
 function unmapped(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
 }

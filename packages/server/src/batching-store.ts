@@ -1,29 +1,34 @@
 import { type Clock, later, Timer } from 'holdfast';
 
 export interface BatchingSettings {
-  /** The longest wait for the store. */
+  /** The longest time that an item waits for the store. */
   readonly timeoutMs: number;
-  /** Concurrent calls to the store. Items that are submitted meanwhile go together with the next call. */
+  /**
+   * The most concurrent calls to the store. Items that are submitted while all of them are pending are sent with the
+   * next call.
+   */
   readonly callsMax: number;
   readonly batchMax: number;
 }
 
 export const defaultBatching: Omit<BatchingSettings, 'timeoutMs'> = { callsMax: 4, batchMax: 256 };
 
-/** For this long after an error the store counts as unavailable. */
+/** After a failed call, the store counts as unavailable for this long. */
 const pauseMs = 100;
 
-/** A call without a result for this long no longer keeps a new call from being made. */
+/** A call that has had no result for this long is no longer waited for, and a new call may be made. */
 const abandonedMs = 1000;
 
 /**
- * A client of a store that may hang, be killed and come back. Items that are submitted while calls are pending go together in
- * the next call, so a busy server makes few calls; an item that has timed out is not sent. No item waits longer than the
- * timeout. While a call is overdue, or just after one failed, items do not wait at all: the store counts as unavailable
- * until that call ends, or a new one succeeds.
+ * Sends items to a store in batches, and never waits long for a store that hangs or is down. Items that are submitted
+ * while calls are pending are sent together in the next call, so a busy server makes few calls. An item waits at most
+ * `timeoutMs`; if it times out before it was sent, it is not sent.
+ *
+ * While a call takes longer than `timeoutMs`, or shortly after a call has failed, the store counts as unavailable and
+ * items get no result at once. This ends when the slow call ends, or when a new call succeeds.
  */
 export class BatchingStore<Item, Result> {
-  /** Items for which the store gave no result in time. */
+  /** How many items got no result from the store in time. */
   missed = 0;
   lastError: unknown = undefined;
 
@@ -31,16 +36,16 @@ export class BatchingStore<Item, Result> {
   readonly #settings: BatchingSettings;
   readonly #clock: Clock;
   readonly #onLate: (result: Result, item: Item) => void;
-  /** The pending calls, oldest first. */
+  /** Calls to the store that have no result yet, oldest first. */
   readonly #calls: Set<{ readonly since: number }> = new Set();
-  /** All pending items, oldest first. All have the same timeout, so one timer is enough. */
+  /** Items that have no result yet, oldest first. All have the same timeout, so one timer is enough. */
   readonly #pending: PendingItem<Item, Result>[] = [];
   #pendingFrom = 0;
   readonly #timer: Timer;
   #unsent: PendingItem<Item, Result>[] = [];
   #unavailableUntil = -Infinity;
 
-  /** `onLate` gets the results of items that have timed out. */
+  /** `onLate` is called with the result of an item that has already timed out. */
   constructor(
     send: (items: readonly Item[]) => Promise<readonly Result[]>,
     settings: BatchingSettings,
@@ -54,7 +59,7 @@ export class BatchingStore<Item, Result> {
     this.#timer = new Timer(clock, (now) => this.#expire(now));
   }
 
-  /** `undefined`: the store is unavailable. */
+  /** Sends `item` with the next call, and resolves with its result; with `undefined` if the store is unavailable. */
   submit(item: Item): Promise<Result | undefined> {
     const now = this.#clock.now();
     if (this.#isUnavailable(now)) {
@@ -80,12 +85,16 @@ export class BatchingStore<Item, Result> {
     const [oldest] = this.#calls;
     if (now - oldest!.since < this.#settings.timeoutMs) return false;
     if (now - oldest!.since < abandonedMs) return true;
-    // The oldest call may never end. One new call is made instead of it, and the next item is judged by the oldest of the rest.
+    // The oldest call may never end, so it is forgotten and this item may cause a new call. The next item is judged by
+    // the oldest call that remains.
     this.#calls.delete(oldest!);
     return false;
   }
 
-  /** Called once a turn of the event loop, so that all items of one turn share a call, and their results arrive together. */
+  /**
+   * Called once in each turn of the event loop, so that all items of one turn are sent in one call and get their
+   * results together.
+   */
   readonly #flushAll = (): void => this.#flush(this.#clock.now());
 
   #flush(now: number): void {
@@ -131,7 +140,7 @@ export class BatchingStore<Item, Result> {
     this.#settle(pending, undefined);
   }
 
-  /** Skips the settled items at the head of the list. */
+  /** Removes the settled items from the start of the list. */
   #forgetSettled(): void {
     const { length } = this.#pending;
     while (this.#pendingFrom < length && this.#pending[this.#pendingFrom]!.isSettled) this.#pendingFrom++;

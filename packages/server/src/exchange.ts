@@ -6,55 +6,64 @@ import type { HandlerResponse, PlainResponse } from './response.ts';
 
 /** What a handler can read about its request. */
 export interface RequestContext<Tx = unknown> {
-  /** Aborts when the client has disconnected, or its patience is over. */
+  /** Aborts when the client has disconnected, or when the time that it is willing to wait is over. */
   readonly signal: AbortSignal;
-  /** In ms; Infinity where there is no deadline. */
+  /** How long the client will still wait, in ms; Infinity without a deadline. */
   readonly patienceLeft: number;
-  /** The number of the caller's attempt; `undefined` where the request does not say. */
+  /** Which attempt of the caller this is, from 1; `undefined` if the request does not say. */
   readonly attempt: number | undefined;
-  /** True: the caller retries this request itself, so calls made for it should not be retried. */
+  /** Whether the caller retries this request itself. If so, calls that the handler makes should not be retried. */
   readonly ownedUpstream: boolean;
   readonly priority: Priority;
-  /** Set where `idempotency()` holds a key for this request. */
+  /** Set if the request has an Idempotency-Key that `idempotency()` has locked for it. */
   readonly idempotent: IdempotentRequest<Tx> | undefined;
 }
 
-/** `completed`: the whole response was sent; otherwise the client disconnected before. */
+/**
+ * Called when an exchange ends. `completed` is true if the whole response was sent, and false if the client
+ * disconnected first.
+ */
 export type EndListener = (now: number, completed: boolean) => void;
 
-/** May give another response instead of the handler's. Nothing is sent before it has decided. */
+/** Sees the handler's response before it is sent, and may return another response to send instead. */
 export type ResponseReviewer = (
   response: HandlerResponse,
 ) => PlainResponse | undefined | Promise<PlainResponse | undefined>;
 
-/** Stands for a body that is longer than the limit given to `readBody`. */
+/** Returned by `readBody` if the body is longer than the given limit. */
 export const tooLarge: unique symbol = Symbol('too large');
 
 export type RequestBody = string | Uint8Array | typeof tooLarge;
 
 /**
- * One request and its response, as the parts see them, for any server. A part never sees an object of a framework, and
- * an adapter never decides anything.
+ * One request and its response, independent of the server framework. Parts such as `rateLimit()` make all decisions and
+ * see only this class; the adapter of a framework implements it and decides nothing.
  */
 export abstract class Exchange implements RequestContext, AmbientContext {
   declare readonly clock: Clock;
-  /** The framework's request, for the user's functions: an IncomingMessage, a FastifyRequest, a Hono context. */
+  /**
+   * The request object of the framework, for functions of the user: an IncomingMessage, a FastifyRequest, a Hono
+   * context.
+   */
   abstract readonly native: unknown;
   abstract readonly method: string;
-  /** Path and query, as they were sent. */
+  /** Path and query, as the client sent them. */
   abstract readonly url: string;
-  /** The server's name in the request; empty where the request has none. */
+  /** The host name that the client has asked for; empty if the request has none. */
   abstract readonly host: string;
-  /** The template of the route; undefined where the framework does not know it yet. */
+  /** The template of the route, such as `/users/:id`; undefined if the framework does not know it yet. */
   abstract readonly route: string | undefined;
-  /** The remote address of the socket; empty where it is unknown. */
+  /** The remote address of the socket; empty if it is unknown. */
   abstract readonly peer: string;
   abstract readonly headers: HeaderSource;
   /** The status of the response, once it is known. */
   abstract readonly status: number;
-  /** The whole response has been given to the server. */
+  /** Whether the whole response has been handed to the server. It may not be sent yet. */
   abstract readonly isAnswered: boolean;
-  /** The client has closed its connection, reset its stream or aborted its request, as far as the server knows. */
+  /**
+   * Whether the client has closed its connection, reset its HTTP/2 stream or aborted its request, as far as the server
+   * knows.
+   */
   protected abstract readonly isDisconnected: boolean;
 
   declare patienceEndsAt: number;
@@ -62,25 +71,31 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   declare ownedUpstream: boolean;
   declare priority: Priority;
   declare idempotent: IdempotentRequest | undefined;
-  /** Calls made for this request derive their keys from this one. */
+  /** Outgoing calls of the handler derive their own idempotency keys from this key. */
   declare idempotencyKey: string | undefined;
-  /** Whether the handler runs inside this ambient context: its calls then inherit patience, signal, ownership and key. */
+  /**
+   * Whether the handler runs with this exchange as its ambient context. If so, its outgoing calls inherit deadline,
+   * signal, priority and idempotency key.
+   */
   declare isAmbient: boolean;
-  /** The response has been sent, or the client has disconnected. It is set only while there is an end listener. */
+  /**
+   * Whether the response has been sent or the client has disconnected. It is updated only if there is an end listener.
+   */
   declare isOver: boolean;
 
   declare private controller: AbortController | undefined;
   declare private abortReason: unknown;
-  /** The time of this pass through the parts; below 0 until it is read. */
+  /** The time at which the parts were entered; below 0 until the clock is read. */
   declare private now: number;
-  /** Most exchanges have no end listener, or one or two: the first needs no list. */
+  /** The first end listener. Most exchanges have at most two listeners, so the first one needs no list. */
   declare private endListener: EndListener | undefined;
   declare private moreEndListeners: EndListener[] | undefined;
   declare private reviewers: Reviewer[] | undefined;
-  /** The reviewers were called, or are being called. */
   declare private isReviewed: boolean;
 
-  /** Here and in the subclasses, fields are declared and set in the constructor: class fields take twice the time. */
+  /**
+   * Fields are declared and set in the constructor, here and in subclasses, because class fields take twice the time.
+   */
   constructor(clock: Clock) {
     this.clock = clock;
     this.patienceEndsAt = Infinity;
@@ -100,17 +115,20 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     this.isReviewed = false;
   }
 
-  /** All lines of one header, not joined. */
+  /** All values of a header that was sent several times, not joined. */
   abstract headerLines(name: string): readonly string[];
   abstract setHeader(name: string, value: string): void;
-  /** The whole body, or `tooLarge`. The handler can still read it. */
+  /** Reads the whole body; gives `tooLarge` if it is longer than `bytesMax`. The handler can still read the body. */
   abstract readBody(bytesMax: number): RequestBody | Promise<RequestBody>;
-  /** Responds before the handler has: the handler's own response is then discarded. */
+  /** Sends this response instead of the handler's. What the handler sends later is discarded. */
   protected abstract answerInstead(response: PlainResponse): void;
-  /** Called when the first end listener is added. */
+  /** Starts to watch for the end of the exchange. Called when the first end listener is added. */
   protected abstract watchEnd(): void;
 
-  /** False: the request has none of these headers. True: it has one, or finding out would mean parsing all headers. */
+  /**
+   * Returns false if the request certainly has none of these headers. It may return true without looking, because
+   * parsing the headers can be expensive.
+   */
   mayHaveHeader(_names: HeaderNames): boolean {
     return true;
   }
@@ -128,7 +146,7 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     return query < 0 ? url : url.slice(0, query);
   }
 
-  /** Made when it is first read: most handlers never read it. */
+  /** The signal is made when it is first read, because most handlers never read it. */
   get signal(): AbortSignal {
     if (!this.controller) {
       this.controller = new AbortController();
@@ -138,20 +156,24 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     return this.controller.signal;
   }
 
-  /** The status is one that an overloaded server sends. */
+  /** Whether the response has a status that an overloaded server sends. */
   get wasOverloaded(): boolean {
     const { status } = this;
     return status === 503 || status === 504 || status === 429;
   }
 
-  /** The time of this pass through the parts: the clock of the exchange is read once for all parts. */
+  /**
+   * Returns the time at which the parts were entered. All parts with the exchange's own clock share one reading of it.
+   */
   nowOf(clock: Clock): number {
     if (clock !== this.clock) return clock.now();
     if (this.now < 0) this.now = clock.now();
     return this.now;
   }
 
-  /** Called when a pass through the parts begins, or continues after a part has waited. */
+  /**
+   * Forgets the time that `nowOf` has read. Called before the first part is entered, and again after a part has waited.
+   */
   beginPass(): void {
     this.now = -1;
   }
@@ -167,8 +189,8 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   }
 
   /**
-   * The client has disconnected, or the response was sent: no handler is to be started. Without an end listener it checks
-   * the connection. It is false where a key is held, because the key needs an outcome.
+   * Whether the handler should not be started, because the client has disconnected or a response was sent. It is always
+   * false if the request has locked an idempotency key, because the outcome of the key must be recorded.
    */
   get isAbandoned(): boolean {
     return !this.idempotent && (this.isOver || this.isDisconnected);
@@ -186,7 +208,10 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     else this.moreEndListeners = [listener];
   }
 
-  /** Lets `review` see the response before it is sent, with at most `bodyMax` bytes of its body. The last added is called first. */
+  /**
+   * Adds a function that sees the response before it is sent. It sees the body only if that has at most `bodyMax`
+   * bytes. The function that was added last is called first.
+   */
   addReviewer(bodyMax: number, review: ResponseReviewer): void {
     if (this.reviewers) this.reviewers.push({ review, bodyMax });
     else this.reviewers = [{ review, bodyMax }];
@@ -201,7 +226,10 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     return Math.max(0, ...(this.reviewers ?? []).map(({ bodyMax }) => bodyMax));
   }
 
-  /** Calls all reviewers, once; gives the response to send instead, if there is one. */
+  /**
+   * Calls all reviewers once. Resolves with the response to send instead of the given one; `undefined` if there is
+   * none.
+   */
   async callReviewers(response: HandlerResponse): Promise<PlainResponse | undefined> {
     const reviewers = this.reviewers ?? [];
     this.reviewers = undefined;
@@ -215,7 +243,7 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     return instead;
   }
 
-  /** Calls `next` inside the ambient context of this request, where a part has asked for that. */
+  /** Calls `next` with this exchange as its ambient context, if a part has set `isAmbient`. */
   runInContext<T>(next: () => T): T {
     if (!this.isAmbient) return next();
     const outer = ambientContext();
@@ -226,9 +254,10 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   }
 
   /**
-   * The client's patience is over. Where a key is held, only the signal aborts: the handler's response has to be recorded.
-   * Otherwise `response` is reviewed and sent, and the signal aborts after that, so that what the handler sends because of the
-   * abort comes too late.
+   * Ends the request because the client will not wait longer. Normally it sends `response`, which reviewers may
+   * replace, and aborts the signal after that, so that what the handler sends because of the abort comes too late. If
+   * the request has locked an idempotency key, it only aborts the signal, because the handler's response has to be
+   * recorded.
    */
   expire(response: PlainResponse, reason: unknown): void {
     if (this.isOver || this.isReviewed || this.idempotent) this.abort(reason);
@@ -264,16 +293,19 @@ function callReviewer(
   return review(tooLong ? { ...response, body: undefined } : response);
 }
 
-/** The property of a request that holds its exchange. */
+/** The property of a framework's request under which its exchange is stored. */
 export const exchangeKey: unique symbol = Symbol('holdfast.exchange');
 
-/** The property of a request that makes an exchange for a request that took the fast path. */
+/**
+ * The property of a framework's request with a function that makes the exchange later. Used for requests that passed on
+ * the fast path, without an exchange.
+ */
 export const exchangeFactory: unique symbol = Symbol('holdfast.exchangeFactory');
 
 interface Carrier {
   [exchangeKey]?: Exchange | null;
   readonly [exchangeFactory]?: (request: object) => Exchange | undefined;
-  /** Set by frameworks that wrap the request of the server. */
+  /** The request of the server, in frameworks that wrap it. */
   readonly raw?: Carrier;
 }
 
@@ -286,8 +318,9 @@ export function attachedExchange(carrier: object): Exchange | undefined {
 }
 
 /**
- * What the parts know about a request: of node:http, of Express, of Fastify, or the context of Hono. `undefined` where no
- * guard stands before the handler. `Tx` is the type of the ledger's transactions: `DatabaseSync` for SQLite.
+ * Returns what the parts know about a request. `request` is the request of node:http, Express or Fastify, or the
+ * context of Hono. Returns `undefined` if no `guard` runs before the handler. `Tx` is the type of the ledger's
+ * transactions, for example `DatabaseSync` for SQLite.
  */
 export function contextOf<Tx = unknown>(request: object): RequestContext<Tx> | undefined;
 export function contextOf(request: object): RequestContext | undefined {

@@ -9,7 +9,7 @@ import { orderParts, type Part, runParts } from './part.ts';
 export { contextOf } from './exchange.ts';
 export { sendResponse } from './node/held-response.ts';
 
-/** Middleware for Express 5: for an application, a router or one route. */
+/** Makes middleware for Express 5, for an application, a router or one route. */
 export function guard(
   parts: readonly Part[],
   environment: { readonly clock?: Clock | undefined } = {},
@@ -24,13 +24,16 @@ export function guard(
 }
 
 class ExpressExchange extends NodeExchange {
-  /** Express knows the route only in the middleware of that route: before it, all routes count as one. */
+  /**
+   * Express knows the route only in middleware of that route. In middleware before it this is undefined, and all routes
+   * count as one.
+   */
   override get route(): string | undefined {
     const { route, baseUrl } = this.native as Request;
     return typeof route?.path === 'string' ? baseUrl + route.path : undefined;
   }
 
-  /** Routers cut their prefix from `url`, not from `originalUrl`. */
+  /** `url` would lack the prefix of the router; `originalUrl` has it. */
   override get url(): string {
     return (this.native as Request).originalUrl;
   }

@@ -12,7 +12,10 @@ export { contextOf } from './exchange.ts';
 
 export interface FastifyGuardOptions {
   readonly parts: readonly Part[];
-  /** The hook in which parts act that need no body: `preHandler` for those that must come after authentication. */
+  /**
+   * The hook in which the parts run, except those that need the body. `preHandler` is for parts that must run after
+   * authentication.
+   */
   readonly at?: 'onRequest' | 'preHandler' | undefined;
   readonly clock?: Clock | undefined;
 }
@@ -23,7 +26,7 @@ const fields = {
   clock: clockField,
 };
 
-/** A plugin for Fastify 5: the parts stand before the routes of the scope in which it is registered. */
+/** A plugin for Fastify 5. The parts run before all routes of the scope in which it is registered. */
 export function guard(
   app: FastifyInstance,
   options: FastifyGuardOptions,
@@ -32,7 +35,7 @@ export function guard(
   try {
     addHooks(app, options);
   } catch (error) {
-    // Fastify does not catch what a plugin with a callback throws.
+    // Fastify does not catch an error that a plugin with a `done` callback throws.
     done(error as Error);
     return;
   }
@@ -40,7 +43,7 @@ export function guard(
 }
 
 function addHooks(app: FastifyInstance, options: FastifyGuardOptions): void {
-  // Fastify puts its own options beside those of the plugin.
+  // Fastify adds these options of its own to those of the plugin.
   const { prefix, logLevel, logSerializers, ...ours } = options as FastifyGuardOptions & RegisterOptions;
   const { at, clock = systemClock } = readTable(fields, ours, 'guard.');
   const ordered = orderParts(options.parts);
@@ -90,18 +93,22 @@ function addHooks(app: FastifyInstance, options: FastifyGuardOptions): void {
   }
 }
 
-// As `fastify-plugin` does: the hooks are for the scope that registers the plugin, not for a scope of the plugin itself.
+// Without this symbol Fastify would give the plugin a scope of its own, and the hooks would not apply to the routes
+// beside it. The package `fastify-plugin` sets the same symbol.
 (guard as unknown as Record<symbol, unknown>)[Symbol.for('skip-override')] = true;
 (guard as unknown as Record<symbol, unknown>)[Symbol.for('fastify.display-name')] = '@holdfast/server';
 
-/** The property of a request that took the fast path which holds its reply: an exchange is made of both when one is needed. */
+/**
+ * The property in which a request that passed on the fast path keeps its reply. Request and reply are enough to make
+ * the exchange later, if a handler needs it.
+ */
 const fastPathReply: unique symbol = Symbol('holdfast.fastPathReply');
 
 type Carrier = FastifyRequest & { [fastPathReply]?: FastifyReply | null };
 type Next = (error?: Error) => void;
 type Send = (error: Error | null, payload?: unknown) => void;
 
-/** One object for all requests: it is read at once and never kept. */
+/** One object that is reused for all requests. A part reads it at once and must not keep it. */
 class FastifyRequestView implements FastPathRequest {
   declare request: FastifyRequest;
 
@@ -142,7 +149,7 @@ class FastifyExchange extends NodeExchange {
     this.reply.header(name, value);
   }
 
-  /** Copies at most `bytesMax` of the body while the framework's parser reads it, so that it is not read twice. */
+  /** Copies at most `bytesMax` of the body while Fastify's parser reads it, so that it is not read twice. */
   recordBody(payload: Readable, bytesMax: number): void {
     const chunks: Uint8Array[] = [];
     this.chunks = chunks;
@@ -154,13 +161,14 @@ class FastifyExchange extends NodeExchange {
       else chunks.length = 0;
     };
     payload.on('data', this.recordChunk);
-    // The stream starts to flow when the parser adds its listener.
+    // Adding a listener has started the stream. It is paused until the parser adds its own listener.
     payload.pause();
   }
 
   override readBody(bytesMax: number): RequestBody | Promise<RequestBody> {
     const { payload, recordChunk, request } = this;
-    // No parser reads this content type: the handler will, as upload handlers do, so the body is buffered now.
+    // No parser of Fastify reads this content type. The handler will read the stream itself, as for uploads, so the
+    // body is buffered now.
     if (payload === request && recordChunk && this.length === 0 && !request.readableEnded) {
       request.off('data', recordChunk);
       return super.readBody(bytesMax);
@@ -175,7 +183,10 @@ class FastifyExchange extends NodeExchange {
     reply.send(body instanceof Uint8Array ? Buffer.from(body) : (body ?? undefined));
   }
 
-  /** The `onSend` hook reviews responses and refusals, but not what a handler writes to the raw response of Node. */
+  /**
+   * Calls the reviewers if the handler wrote to Node's raw response. All other responses are reviewed in the `onSend`
+   * hook.
+   */
   override prepare(): void {
     if (!this.hasReviewers) return;
     this.onEnd((_now, completed) => {
@@ -201,19 +212,22 @@ class FastifyExchange extends NodeExchange {
   }
 
   protected override answerInstead(response: PlainResponse): void {
-    // `sent` is false for a stream that has begun.
+    // `sent` is still false for a stream that has begun, so `headersSent` is checked, too.
     if (!this.reply.sent && !this.response.headersSent) this.send(response);
   }
 }
 
-/** The symbol under which Fastify keeps the route of a request; found with the first request. */
+/** The symbol under which Fastify keeps the route of a request. It is looked up in the first request. */
 let routeSymbol: symbol | undefined;
 
 interface Routed {
   readonly [context: symbol]: { readonly config?: { readonly url?: string } } | undefined;
 }
 
-/** `routeOptions` makes an object of twelve fields at each read, which costs more than the whole limiter. */
+/**
+ * Returns the template of the route. It avoids `routeOptions`, which makes an object of twelve fields at each read and
+ * costs more than a whole rate limit check.
+ */
 function routeOf(request: FastifyRequest): string | undefined {
   routeSymbol ??= Object.getOwnPropertySymbols(request).find(
     ({ description }) => description === 'fastify.context',
@@ -222,7 +236,10 @@ function routeOf(request: FastifyRequest): string | undefined {
   return context ? context.config?.url : request.routeOptions.url;
 }
 
-/** Fastify reads status and headers of a `Response` only after its hooks, so they are read here. */
+/**
+ * Returns status and headers of a response. Fastify reads those of a `Response` object only after its hooks, so they
+ * are read here.
+ */
 function headOf(payload: unknown, reply: FastifyReply): { status: number; headers: ResponseHeaders } {
   const headers = reply.getHeaders() as ResponseHeaders;
   if (!(payload instanceof Response)) return { status: reply.statusCode, headers };

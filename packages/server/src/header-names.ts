@@ -1,7 +1,7 @@
-/** Headers that are searched for in every request. Names are in lower case. */
+/** A set of header names that is searched for in every request. The names are in lower case. */
 export class HeaderNames {
   readonly #names: ReadonlySet<string>;
-  /** A length that no name has rules out most headers at once. */
+  /** For each length, whether a name has it. Most headers of a request are excluded by their length alone. */
   readonly #hasLength: readonly boolean[];
 
   constructor(...names: readonly string[]) {

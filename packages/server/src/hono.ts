@@ -13,7 +13,10 @@ import { WebExchange } from './web.ts';
 
 export { contextOf } from './exchange.ts';
 
-/** Middleware for Hono 4. On `@hono/node-server` it knows the address of the socket, and when it closes. */
+/**
+ * Makes middleware for Hono 4. On `@hono/node-server` it also knows the client's address, and notices when the client
+ * disconnects.
+ */
 export function guard(
   parts: readonly Part[],
   environment: { readonly clock?: Clock | undefined } = {},
@@ -67,12 +70,16 @@ class HonoExchange extends WebExchange {
     if (cached !== undefined) return readAlready(await cached);
     const { raw } = req;
     const body = await this.readUpTo(bytesMax);
-    // Setting Hono's cache is not enough: code that gets the raw request reads the body from there.
+    // Some code reads the body from the raw request instead of Hono's cache, so the raw request is replaced by a
+    // readable copy.
     if (raw.body !== null && body !== tooLarge) req.raw = new Request(raw, { body });
     return body;
   }
 
-  /** Calls the next middleware, and gives the response where the exchange expired before it was done. */
+  /**
+   * Calls the next middleware. Resolves with a response only if the client's deadline passed first and a response was
+   * sent instead.
+   */
   async callNext(next: () => Promise<void>): Promise<Response | undefined> {
     const called = this.hasReviewers ? this.#callReviewed(next) : this.runInContext(next);
     const mayExpire = this.patienceEndsAt < Infinity && !this.idempotent;
@@ -91,7 +98,10 @@ class HonoExchange extends WebExchange {
     return this.finish(await this.review(response));
   }
 
-  /** Sets the parts' headers now: Hono loses headers set before a handler makes its own `Response`. */
+  /**
+   * Sets the headers of the parts after the handler, because Hono loses headers that were set before the handler made
+   * its own `Response`.
+   */
   #finishNext(): undefined {
     const context = this.#context;
     const { res } = context;
@@ -99,7 +109,7 @@ class HonoExchange extends WebExchange {
     if (finished !== res) context.res = finished;
   }
 
-  /** On Node the exchange ends with the response of the socket, see `watchEnd`. */
+  /** On Node the exchange ends when the socket's response ends, see `watchEnd`. */
   protected override finished(): void {
     if (!this.#outgoing) super.finished();
   }
@@ -128,7 +138,7 @@ async function readAlready(body: unknown): Promise<RequestBody> {
   return body instanceof Uint8Array ? body : JSON.stringify(body);
 }
 
-/** Equal for equal fields and files, whatever boundary they were sent with. */
+/** Returns a text that is the same for the same fields and files, whatever multipart boundary they were sent with. */
 async function readForm(form: FormData): Promise<string> {
   const entries = [...form].map(async ([name, value]) => {
     if (typeof value === 'string') return [name, value];

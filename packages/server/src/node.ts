@@ -14,13 +14,16 @@ export type NodeHandler = (request: IncomingMessage, response: ServerResponse) =
 
 export interface NodeGuardOptions {
   readonly clock?: Clock | undefined;
-  /** Called with what the user's function inside a part threw; the client gets a 500. Without it, a process warning is emitted. */
+  /**
+   * Called with the error that a function of the user threw inside a part. The client gets a 500. Without `onError`, a
+   * process warning is emitted.
+   */
   readonly onError?: ((error: unknown, request: IncomingMessage) => void) | undefined;
 }
 
 const fields = { clock: clockField, onError: callback<NonNullable<NodeGuardOptions['onError']>>() };
 
-/** A handler for `http.createServer` with the parts before it. */
+/** Makes a handler for `http.createServer`. It runs the parts first, and then calls `handler`. */
 export function guard(
   parts: readonly Part[],
   handler: NodeHandler,

@@ -3,31 +3,40 @@ import { ClientGoneError, type Exchange } from './exchange.ts';
 import type { NodeExchange } from './node/node-exchange.ts';
 import type { PlainResponse } from './response.ts';
 
-/** The order in which parts act, outermost first. The order changes what they mean, so the user's list does not decide it. */
+/**
+ * The order in which the parts are entered. A different order would change their meaning, so the order of the user's
+ * list is ignored.
+ */
 const order = ['health', 'deadline', 'rateLimit', 'degrade', 'shed', 'bulkhead', 'idempotency'] as const;
 
 export type PartName = (typeof order)[number];
 
-/** One check before a handler. It may respond instead of the handler, or listen to what follows. */
+/**
+ * One check that runs before a handler, such as `rateLimit()`. It may respond instead of the handler, or watch how the
+ * request ends.
+ */
 export interface Part {
   readonly name: PartName;
-  /** Set where the part has to read the request's body: at most this many bytes of it. */
+  /** Set if the part reads the request's body: the most bytes that it reads. */
   readonly bodyMax?: number | undefined;
-  /** `undefined` lets the request pass. Gives a promise only where the part has to wait. */
+  /**
+   * Decides about a request. `undefined` lets the request pass; a response is sent instead of calling the handler. It
+   * returns a promise only if it has to wait.
+   */
   enter(exchange: Exchange): PlainResponse | undefined | Promise<PlainResponse | undefined>;
   /**
-   * The same decision without an exchange. True: the request passes, and the part does not need to know how it ends.
-   * False: nothing was counted, and `enter` has to decide.
+   * Makes the same decision as `enter`, but cheaper, without an Exchange object. True: the request passes, and the part
+   * does not need to know how it ends. False: nothing was counted, and `enter` must be called.
    */
   readonly tryFastPath?: ((request: FastPathRequest) => boolean) | undefined;
 }
 
-/** What is known of a request before an exchange is made for it. */
+/** What is known about a request before an Exchange object is made for it. */
 export type FastPathRequest = Pick<Exchange, 'peer' | 'route'>;
 
 /**
- * The parts in the order in which they act. Each is copied into an object without getters: V8 keeps an object literal
- * with getters in a hash table, where every lookup is slow.
+ * Validates the parts and sorts them into the order in which they are entered. Each is copied into an object without
+ * getters, because V8 stores an object literal with getters in a hash table, where every lookup is slow.
  */
 export function orderParts(parts: readonly Part[]): readonly Part[] {
   if (!Array.isArray(parts)) throw new OptionsError('parts', parts, 'a list of parts');
@@ -43,7 +52,10 @@ export function orderParts(parts: readonly Part[]): readonly Part[] {
     });
 }
 
-/** Enters the parts in order, synchronously while none of them waits. `undefined`: all let the request pass. */
+/**
+ * Enters the parts in order, starting at index `from`. It is synchronous unless a part returns a promise. Returns the
+ * first response of a part; `undefined` if all parts let the request pass.
+ */
 export function enterAll(
   parts: readonly Part[],
   exchange: Exchange,
@@ -62,7 +74,10 @@ export function enterAll(
   return undefined;
 }
 
-/** Enters the parts, then calls `next` or sends the response of a part. `failed` gets the error that a part threw. */
+/**
+ * Enters the parts. Then calls `next`, or sends the response of the part that refused. `failed` is called with an error
+ * that a part threw.
+ */
 export function runParts(
   ordered: readonly Part[],
   exchange: NodeExchange,
@@ -81,7 +96,8 @@ export function runParts(
     entered.then(
       (response) => handOver(exchange, response, next, failed),
       (error: unknown) => {
-        // The client disconnected while its body was read: no response can be sent, and no handler has failed.
+        // The client disconnected while its body was read. No response can be sent, and this is not an error of the
+        // server.
         if (!(error instanceof ClientGoneError)) failed(error);
       },
     );
@@ -94,7 +110,6 @@ function handOver(
   next: () => unknown,
   failed: (error: unknown) => void,
 ): void {
-  // The client may have disconnected while a part waited.
   if (exchange.isAbandoned) return;
   if (response) exchange.refuse(response, failed);
   else {

@@ -5,7 +5,7 @@ import type { PlainResponse, ResponseHeaders } from './response.ts';
 const registered = 'https://iana.org/assignments/http-problem-types#';
 const own = 'urn:holdfast:problem:';
 
-/** All refusals: status, whether the request may be repeated, and title. */
+/** All refusals, each with its status, whether the request may be retried, and its title. */
 const problems = {
   'quota-exceeded': [429, 'safe', 'The quota is used up.'],
   'temporary-reduced-capacity': [503, 'safe', 'The server has no capacity for this request now.'],
@@ -31,7 +31,9 @@ export type ProblemName = keyof typeof problems;
 
 const registeredNames: readonly string[] = ['quota-exceeded', 'temporary-reduced-capacity'];
 
-/** A response by RFC 9457. It reveals nothing internal: no stack, no host, no key. */
+/**
+ * Makes an error response in the format of RFC 9457 (problem details). It reveals no internals: no stack, host or key.
+ */
 export function problem(
   name: ProblemName,
   headers: ResponseHeaders = {},
@@ -52,23 +54,26 @@ export function problem(
 }
 
 /**
- * The value of `Retry-After`: whole seconds, never less than `waitMs` and at random up to half as much more, so that callers
- * do not all come back at the same time.
+ * Returns the value of `Retry-After` in whole seconds. It is at least `waitMs` (or `capMs`, if that is less), plus a
+ * random part of up to 50 %, so that clients do not all come back at the same time.
  */
 export function retryAfterHeader(waitMs: number, random: Random, capMs = 3_600_000): string {
   const seconds = Math.max(1, Math.min(waitMs, capMs) / 1000);
   return String(Math.ceil(seconds * (1 + random() / 2)));
 }
 
-/** Made once: a refusal must cost less than the work that it refuses. */
+/** These responses are made once, because a refusal must cost less than the work that it saves. */
 const capacityProblems: readonly PlainResponse[] = ['1', '2', '3'].map((seconds) =>
   problem('temporary-reduced-capacity', { 'retry-after': seconds }),
 );
 
-/** 503 with a `Retry-After` of 1 to 3 seconds. Nothing was processed. */
+/** Returns a 503 with a random `Retry-After` of 1, 2 or 3 seconds. The request was not processed. */
 export function noCapacity(random: Random): PlainResponse {
   return capacityProblems[Math.floor(random() * capacityProblems.length)]!;
 }
 
-/** Stands for the response to a client that has disconnected; it is never sent. 499 is what nginx logs for such requests. */
+/**
+ * Stands for a response to a client that has disconnected. It is never sent. 499 is the status that nginx logs in this
+ * case.
+ */
 export const clientClosedRequest: PlainResponse = { status: 499, headers: {}, body: null };

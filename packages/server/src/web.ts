@@ -6,23 +6,26 @@ import { enterAll, orderParts, type Part } from './part.ts';
 import { clientClosedRequest } from './problem.ts';
 import { type PlainResponse, toResponse } from './response.ts';
 
-/** What a `Request` does not contain and the server knows. */
+/** What the server knows about a request, and a `Request` object does not contain. */
 export interface WebRequestInfo {
   /** The remote address of the socket. */
   readonly peer?: string | undefined;
-  /** The template of the route. */
+  /** The template of the route, such as `/users/:id`. */
   readonly route?: string | undefined;
-  /** What the user's functions get as `exchange.native`; the request itself by default. */
+  /** What functions of the user get as `exchange.native`; the request itself by default. */
   readonly native?: unknown;
 }
 
-/** The body of `request` can be read, even where a part has read it before. */
+/** A handler. It can read the body of `request`, even if a part has read it before. */
 export type WebHandler<Tx = unknown> = (
   request: Request,
   context: RequestContext<Tx>,
 ) => Response | Promise<Response>;
 
-/** A handler with the parts before it: `(request, info?) → response`, for any server that uses `Request` and `Response`. */
+/**
+ * Makes a handler that runs the parts first and then calls `handler`. It works with any server that uses `Request` and
+ * `Response`.
+ */
 export function guardWeb<Tx = unknown>(
   parts: readonly Part[],
   handler: WebHandler<Tx>,
@@ -38,7 +41,7 @@ export function guardWeb<Tx = unknown>(
   };
 }
 
-/** Enters the parts, calls `next`, and lets the reviewers see its response. */
+/** Enters the parts, calls `next`, and calls the reviewers with its response. */
 async function serveWeb(
   ordered: readonly Part[],
   exchange: WebExchange,
@@ -52,14 +55,14 @@ async function serveWeb(
   return exchange.idempotent ? handled : Promise.race([handled, exchange.insteadOfHandler]);
 }
 
-/** An exchange of `Request` and `Response`. */
+/** The exchange of a server that uses `Request` and `Response`. */
 export class WebExchange extends Exchange {
   request: Request;
   readonly native: unknown;
   readonly peer: string;
   readonly route: string | undefined;
   status = 0;
-  /** Resolves when the exchange is answered without the handler. */
+  /** Resolves with the response that is sent instead of the handler's, when the client's deadline has passed. */
   readonly insteadOfHandler: Promise<Response>;
   #answerInstead!: (response: Response) => void;
   #added: [name: string, value: string][] | undefined;
@@ -105,7 +108,8 @@ export class WebExchange extends Exchange {
   }
 
   headerLines(name: string): readonly string[] {
-    // `Headers` joins the lines of one name. A key has no comma, so two keys are still noticed.
+    // `Headers` joins several lines of one name with a comma. An idempotency key has no comma, so two keys are still
+    // noticed.
     const value = this.request.headers.get(name);
     return value === null ? [] : [value];
   }
@@ -135,13 +139,13 @@ export class WebExchange extends Exchange {
     return Buffer.concat(chunks, length);
   }
 
-  /** Calls the handler, and lets the reviewers see its response. */
+  /** Calls the handler, and then the reviewers with its response. */
   async callHandler(next: () => Response | Promise<Response>): Promise<Response> {
     let response: Response;
     try {
       response = await this.runInContext(async () => next());
     } catch (error) {
-      // The server will respond with a 500, so that is what the reviewers see.
+      // The server will respond with a 500, so the reviewers get a 500, too.
       await this.callReviewers({ status: 500, headers: {}, body: '' });
       this.finish(new Response(null, { status: 500 }));
       throw error;
@@ -154,7 +158,7 @@ export class WebExchange extends Exchange {
     const { status } = response;
     const headers = Object.fromEntries(response.headers);
     const captured = capture(response, this.reviewedBodyMax).catch(async (error) => {
-      // The body broke off: the handler has run, and its response cannot be sent.
+      // Reading the body failed: the handler has run, but its response cannot be sent.
       await this.callReviewers({ status, headers, body: undefined });
       throw error;
     });
@@ -163,7 +167,10 @@ export class WebExchange extends Exchange {
     return instead ? toResponse(instead) : rest;
   }
 
-  /** Adds the headers that the parts set. Does not wait for a body that is still being streamed. */
+  /**
+   * Adds the headers that the parts have set, and ends the exchange. It does not wait for a body that is still being
+   * streamed.
+   */
   finish(response: Response): Response {
     const finished = this.#added ? withHeaders(response, this.#added) : response;
     this.status = response.status;
@@ -172,7 +179,10 @@ export class WebExchange extends Exchange {
     return finished;
   }
 
-  /** The response of an abandoned exchange: the one sent when its patience was spent, or a 499 that no client receives. */
+  /**
+   * Returns the response if the handler must not be started. It is the response that was sent when the deadline passed;
+   * otherwise the client has disconnected, and nobody receives the 499.
+   */
   withoutHandler(): Response | Promise<Response> {
     if (this.isAnswered) return this.insteadOfHandler;
     this.ended(false);
@@ -199,14 +209,17 @@ function withHeaders(response: Response, added: readonly [name: string, value: s
     for (const [name, value] of added) response.headers.set(name, value);
     return response;
   } catch {
-    // The headers of a redirect, or of a fetched response, are immutable.
+    // The headers of a response made by `Response.redirect` or `fetch` are immutable, so a copy is made.
     const copy = new Response(response.body, response);
     for (const [name, value] of added) copy.headers.set(name, value);
     return copy;
   }
 }
 
-/** The body, unless it is longer than `bytesMax` or a stream of events, and a response that still has all of it. */
+/**
+ * Reads the body of a response. `body` is undefined if it is longer than `bytesMax` or a stream of events. `rest` is a
+ * response that still has the whole body.
+ */
 async function capture(
   response: Response,
   bytesMax: number,

@@ -20,18 +20,22 @@ const fields = {
 export type GracefulShutdownOptions = SpecOf<typeof fields>;
 
 export interface GracefulShutdown {
-  /** Does what a signal does, once: later calls get the same promise. Gives how many requests had to be cut off. */
+  /**
+   * Shuts down as a process signal would. Later calls return the same promise. It resolves with the number of requests
+   * that were cut off.
+   */
   shutdown(): Promise<number>;
-  /** Aborts when the shutdown begins, for loops and consumers of the same process. */
+  /** Aborts when the shutdown begins. Loops and consumers of the same process can use it to stop. */
   readonly signal: AbortSignal;
-  /** Removes the listeners for signals. */
+  /** Removes the listeners for process signals. */
   dispose(): void;
 }
 
 /**
- * Ends a server without a failed request. First it is not ready, so that load balancers choose others. For `drainDelay` it
- * still serves, and closes connections after their next response. Then it accepts no new connections, and waits until the
- * pending requests are done, or `patience` is over.
+ * Shuts a server down without failing a request. First `/readyz` fails (with the option `health`), so that load
+ * balancers choose other servers. For `drainDelay` the server still handles requests, and closes each connection after
+ * its next response. Then it accepts no new connections and waits until the running requests are done, for at most
+ * `patience`.
  */
 export function gracefulShutdown(
   server: Server,
@@ -49,13 +53,13 @@ export function gracefulShutdown(
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   };
-  // With TLS a connection has two sockets, and only the second knows how many bytes of requests were read.
+  // A TLS connection has two sockets, and only the second one counts the bytes of requests.
   server.on('connection', connected).on('secureConnection', connected);
   server.prependListener('request', (_request: unknown, response: ServerResponse) => {
     running++;
     onResponseEnd(response, () => {
       running--;
-      // The request began before the shutdown, so its connection was kept alive and is idle now.
+      // If the request began before the shutdown, its connection was kept alive. It is idle now and can be closed.
       if (!server.listening) later(() => server.closeIdleConnections());
     });
     if (ending) response.setHeader('connection', 'close');
@@ -69,13 +73,13 @@ export function gracefulShutdown(
     await sleep(clock, settings.drainDelay);
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     server.closeIdleConnections();
-    // Node does not count a connection as idle before its first request. Browsers and load balancers open some in advance:
-    // those that sent nothing during `drainDelay` are closed.
+    // Browsers and load balancers open connections in advance. Node does not count them as idle before their first
+    // request, so those that sent nothing during `drainDelay` are closed here.
     for (const socket of openBefore) if (socket.bytesRead === 0) socket.destroy();
     await withTimeout(clock, settings.patience, closed);
     const cutOff = running;
     server.closeAllConnections();
-    // The server does not close upgraded connections, such as WebSockets.
+    // `closeAllConnections` does not close upgraded connections, such as WebSockets.
     for (const socket of sockets) socket.destroy();
     await closed;
     await settings.after?.();

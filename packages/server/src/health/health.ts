@@ -11,11 +11,16 @@ import type { PlainResponse } from '../response.ts';
 import { withTimeout } from './with-timeout.ts';
 
 export interface Dependency {
-  /** Throws or gives false if the dependency does not work. */
+  /** Throws or returns false if the dependency does not work. */
   readonly check?: ((signal: AbortSignal) => unknown) | undefined;
-  /** The name of a policy. If its breakers are open for all targets, the dependency has failed. */
+  /**
+   * The name of a policy for calls to the dependency. If the policy's breakers are open for all targets, the dependency
+   * counts as failed.
+   */
   readonly policy?: string | undefined;
-  /** True by default: without the dependency the service is not ready. If false, it is only degraded. */
+  /**
+   * If true, which is the default, a failed dependency makes the service not ready. If false, it only causes a warning.
+   */
   readonly critical?: boolean | undefined;
 }
 
@@ -24,7 +29,7 @@ export type HealthStatus = 'pass' | 'warn' | 'fail';
 export interface DependencyHealth {
   readonly status: HealthStatus;
   readonly critical: boolean;
-  /** The state by target. */
+  /** The state of the policy's breaker for each target. */
   readonly breakers?: Readonly<Record<string, BreakerState>>;
   readonly error?: string;
   readonly tookMs?: number;
@@ -36,7 +41,7 @@ const dependencyFields = {
   critical: flag(),
 };
 
-/** Each needs a check or a policy: without one, a dependency would always pass. */
+/** Reads the dependencies. Each needs a check or a policy, because without both it would always pass. */
 const dependenciesField: Field<Readonly<Record<string, Dependency>>, Readonly<Record<string, Dependency>>> = {
   kind: 'dependencies by name',
   read(value, path) {
@@ -69,19 +74,28 @@ const fields = {
 export type HealthOptions = SpecOf<typeof fields>;
 
 export interface HealthPart extends Part {
-  /** From now on `/readyz` depends on the dependencies only. Needed only with the option `started: false`. */
+  /**
+   * Call it when the service has started: from then on only the dependencies decide `/readyz`. Needed only with the
+   * option `started: false`.
+   */
   started(): void;
-  /** From now on `/readyz` fails, and everything else continues. */
+  /**
+   * Makes `/readyz` and `/health` fail from now on, so that load balancers choose other servers. All other requests are
+   * still handled.
+   */
   drain(): void;
   readonly isDraining: boolean;
-  /** What `/health` responds. Checks the dependencies unless that was done within `every`. */
+  /** Returns what `/health` shows. Checks the dependencies, unless they were checked within the last `every`. */
   read(): Promise<{
     readonly status: HealthStatus;
     readonly checks: Readonly<Record<string, DependencyHealth>>;
   }>;
 }
 
-/** Responds to `/livez`, `/readyz` and `/health` before all other parts, with a rate limit for each address. */
+/**
+ * Makes a part that responds to `/livez`, `/readyz` and `/health`, before all other parts. Each address has a rate
+ * limit.
+ */
 export function health(
   options: HealthOptions = {},
   environment: { readonly clock?: Clock | undefined } = {},
@@ -138,7 +152,7 @@ export function health(
     return `it took longer than ${settings.timeout} ms`;
   }
 
-  /** Checks at most once in `every`, so that health requests cannot overload a dependency. */
+  /** Checks all dependencies, at most once in `every`, so that health requests cannot overload them. */
   function checkAll(): Promise<Readonly<Record<string, DependencyHealth>>> {
     const now = clock.now();
     if (!checked || now >= checkedUntil) {
@@ -188,7 +202,7 @@ export function health(
       if (limits.take(caller, 1, clock.now()).waitMs > 0) {
         return problem('quota-exceeded', { 'retry-after': '1' });
       }
-      // Liveness is this process only; failing dependencies are for readiness.
+      // `/livez` is about this process only, so a failed dependency does not matter there.
       return path === live ? healthResponse(200, { status: 'pass' }) : respond(exchange);
     },
   };

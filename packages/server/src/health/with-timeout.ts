@@ -1,6 +1,6 @@
 import { type Clock, Timer } from 'holdfast';
 
-/** What `promise` gives, or `undefined` after `ms`. */
+/** Resolves with the value of `promise`, or with `undefined` after `ms`. */
 export async function withTimeout<T>(clock: Clock, ms: number, promise: Promise<T>): Promise<T | undefined> {
   let timer!: Timer;
   const timedOut = new Promise<undefined>((resolve) => {

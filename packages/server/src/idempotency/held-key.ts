@@ -6,7 +6,10 @@ import type { PlainResponse } from '../response.ts';
 import { decryptRecord, encryptRecord, type RecordEncryption } from './record-encryption.ts';
 import { encodeResponse } from './response-record.ts';
 
-/** Another request has the key now, or may have it: the effects of this one must not count. */
+/**
+ * The lease of the idempotency key was lost, so another request may be executing with the same key. The effects of this
+ * request must not be kept.
+ */
 export class LeaseLostError extends HoldfastError {
   constructor() {
     super('HOLDFAST_LEASE_LOST', 'the idempotency key was lost to another request while this one ran');
@@ -15,23 +18,31 @@ export class LeaseLostError extends HoldfastError {
 
 /** What a handler can do with its idempotency key. */
 export interface IdempotentRequest<Tx = unknown> {
-  /** As the client sent it. */
+  /** The key as the client sent it. */
   readonly key: string;
-  /** Above 1: an earlier request held the key and did not end. */
+  /**
+   * 1 for the first request with this key. Above 1, an earlier request was started with the key and its outcome was not
+   * recorded.
+   */
   readonly attempt: number;
   /**
-   * Runs `effect` and records its response in one transaction of the ledger: both are committed, or neither. Send the
-   * response that it gives. Throws what `effect` threw, after a rollback.
+   * Runs `effect` and records the response that it returns, in one transaction of the ledger: either both are committed
+   * or neither. Send the response with which this resolves. If `effect` throws, the transaction is rolled back and the
+   * error is thrown.
    */
   commit(effect: (tx: Tx) => PlainResponse | Promise<PlainResponse>): Promise<PlainResponse>;
   /**
-   * A step that is not executed twice: where an earlier request has completed it, its recorded result is given instead.
-   * Results are recorded as JSON. Calls inside the step derive their keys from a key of the step, the same each time.
+   * Runs a step of the handler, unless an earlier request with the same key has completed it: then the recorded result
+   * is returned. Results are recorded as JSON. Outgoing calls inside the step derive their idempotency keys from a key
+   * of the step, which is the same in each request.
    */
   phase<T>(name: string, step: () => Promise<T>): Promise<T>;
-  /** Like `phase`, with effect and record in one transaction. */
+  /** Like `phase`, but the effect of the step and the record of its result are committed in one transaction. */
   phaseInTransaction<T>(name: string, step: (tx: Tx) => T | Promise<T>): Promise<T>;
-  /** States that the handler had no effect: a failure then frees the key, and the request may be repeated. */
+  /**
+   * Call it when the handler has changed nothing. If the request then fails, its key becomes free, and the request may
+   * be sent again.
+   */
   nothingDone(): void;
 }
 
@@ -39,21 +50,24 @@ export interface HeldKeySettings {
   readonly encryption: RecordEncryption | undefined;
   readonly leaseMs: number;
   readonly keepMs: number;
-  /** For this long at most the lease is extended while the handler runs. */
+  /** While the handler runs, its lease is extended for at most this long. */
   readonly heldMaxMs: number;
   readonly mayReexecute: boolean;
   readonly alsoReplayed: readonly string[];
 }
 
-/** A key that this request holds: its lease is extended while the handler runs, until the outcome is recorded. */
+/**
+ * An idempotency key that this request has locked. Its lease is extended while the handler runs, until the outcome is
+ * recorded.
+ */
 export class HeldKey<Tx> implements IdempotentRequest<Tx> {
   readonly key: string;
   readonly attempt: number;
   readonly hold: Hold;
   readonly claim: Claim;
-  /** The handler had no effect, or it was rolled back: the key may be freed. */
+  /** The handler has changed nothing, or its changes were rolled back, so the key may become free. */
   nothingWasDone = false;
-  /** Effect and response are committed. */
+  /** The handler's effect and its response are committed. */
   isCommitted = false;
   isLost = false;
 
@@ -124,12 +138,12 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
     return result;
   }
 
-  /** Stops extending the lease: the handler has ended. */
+  /** Stops extending the lease. Called when the handler has ended. */
   end(): void {
     this.#timer.clear();
   }
 
-  /** Called each time a third of the lease has passed while the handler runs. */
+  /** Extends the lease. The timer calls it each time a third of the lease has passed. */
   #extendLease(now: number): void {
     const { leaseMs } = this.#settings;
     if (now >= this.#extendsUntil) return;
@@ -138,7 +152,7 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
       ([kept]) => {
         if (!kept && !this.isCommitted && this.#timer.isSet) this.#lose();
       },
-      // The ledger is unavailable. Whether the lease is lost, the next extension or the completion finds out.
+      // The ledger is unavailable. The next extension, or the final record, will show whether the lease is lost.
       () => {},
     );
   }
@@ -158,7 +172,7 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
       this.#phases = [...this.#phases, begun.hold];
       return { hold: begun.hold, key: hash('sha256', key, 'base64url') };
     }
-    // Another request runs this phase, which is possible only if this one has lost the key.
+    // Another request runs this phase. That is possible only if this request has lost its lease of the key.
     throw new LeaseLostError();
   }
 
@@ -168,7 +182,7 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
     toRecord: (made: T) => Payload,
   ): Promise<void> {
     const { keepMs } = this.#settings;
-    // Synchronous where the engine's transaction is.
+    // It stays synchronous if `effect` is, because some databases (SQLite) have only synchronous transactions.
     const commit = (tx: Tx) => {
       const made = effect(tx);
       return made instanceof Promise ? made.then(toRecord) : toRecord(made);

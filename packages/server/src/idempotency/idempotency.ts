@@ -47,15 +47,18 @@ type Fields = Omit<typeof fields, 'ledger' | 'scope'>;
 
 export interface IdempotencyOptions extends SpecOf<Fields> {
   readonly ledger: Ledger<never>;
-  /** The owner of the key, from verified data; `'public'` where all callers share one set of keys. */
+  /**
+   * Returns the owner of the key, from verified data such as the authenticated user. `'public'`: all callers share one
+   * set of keys.
+   */
   readonly scope: ((exchange: Exchange) => string | undefined) | 'public';
 }
 
 export interface IdempotencyPart extends Part {
   readonly counts: IdempotencyCounts;
   /**
-   * Deletes all keys of a scope with their responses, and gives their number. Requests that are being executed keep their
-   * keys.
+   * Deletes all keys of a scope with their recorded responses, and resolves with their number. Keys of requests that
+   * are being executed are not deleted.
    */
   purge(scope: string): Promise<number>;
 }
@@ -63,15 +66,21 @@ export interface IdempotencyPart extends Part {
 export interface IdempotencyCounts {
   executed: number;
   replayed: number;
-  /** Refused because of the key: missing, invalid, reused, in progress, of unknown outcome, or too many. */
+  /**
+   * Requests that were refused because of their key: it was missing, invalid, reused for another request, in use, of
+   * unknown outcome, or the caller had too many keys.
+   */
   refused: number;
-  /** Refused because the ledger was unavailable. */
+  /** Requests that were refused because the ledger was unavailable. */
   failedClosed: number;
-  /** Responses that could not be recorded: the outcome of their keys is unknown when the lease ends. */
+  /** Responses that could not be recorded. When the lease of such a key ends, the outcome of its request is unknown. */
   unrecorded: number;
 }
 
-/** Statuses with which a handler refuses before it has any effect: they free the key. */
+/**
+ * With these statuses a handler refuses a request before it changes anything. Such a response is not recorded, and the
+ * key becomes free.
+ */
 const effectlessStatuses = new Set([401, 403, 408, 409, 425, 429]);
 
 const scopeLengthMax = 128;
@@ -83,7 +92,10 @@ const retrySoon = { 'retry-after': '1' };
 const storeUnavailable = problem('store-unavailable', retrySoon);
 const inProgress = problem('in-progress', retrySoon);
 
-/** Executes requests with the same key once, and responds to each of them. */
+/**
+ * Makes a part that executes only one of the requests with the same Idempotency-Key, and sends its response to all of
+ * them.
+ */
 export function idempotency(
   options: IdempotencyOptions,
   environment: { readonly clock?: Clock | undefined; readonly random?: Random | undefined } = {},
@@ -123,7 +135,7 @@ export function idempotency(
     batching,
     clock,
     (begun) => {
-      // The request has already got a 503.
+      // The ledger's result came after the timeout, and the client has already got a 503. So the key is not used.
       if (begun.kind === 'acquired') freeUnusedKey(begun);
     },
   );
@@ -134,7 +146,10 @@ export function idempotency(
   );
   const releases = new BatchingStore<Hold, boolean>((holds) => ledger.release(holds), batching, clock);
 
-  /** Repeats `item` until the store takes it or the lease is over: without a record the outcome would be unknown. */
+  /**
+   * Submits `item` again and again until the ledger has accepted it, or the lease has ended. Without a record, the
+   * outcome of the request would be unknown.
+   */
   async function settleLater<Item, Result>(store: BatchingStore<Item, Result>, item: Item): Promise<void> {
     const until = clock.now() + leaseMs;
     while ((await store.submit(item)) === undefined) {
@@ -146,11 +161,12 @@ export function idempotency(
     }
   }
 
-  /** Frees a key whose handler was not started. */
+  /** Frees a key that was locked for a request whose handler was not started. */
   function freeUnusedKey({ hold, attempt }: Begun & { kind: 'acquired' }): void {
     if (attempt === 1) settleLater(releases, hold);
-    // An earlier request may have had an effect. If the key were released, the next request would be attempt 1 again; a lease
-    // that ends now makes it attempt 3. If the ledger is unavailable, the lease ends by itself.
+    // Attempt 2 or later: an earlier request may have had an effect, so the key must not be released, which would make
+    // the next request attempt 1. Instead the lease ends at once (after 1 ms), and the next request continues counting.
+    // If the ledger is unavailable, the lease ends later by itself.
     else ledger.extend([hold], 1).catch(() => {});
   }
 
@@ -175,8 +191,8 @@ export function idempotency(
     if (settled === undefined) settleLater(completions, completion);
     if (settled === undefined || settled.took) return undefined;
     counts.unrecorded++;
-    // The lease was lost. Where another request takes over, only its response counts: the client can retry for it. Otherwise
-    // this was the only execution, and its response is sent.
+    // The lease was lost. If another request may take over the key, only the response of that request counts: the
+    // client gets a 409 and can retry. Otherwise this was the only execution, and its response is sent.
     return mayReexecute ? inProgress : undefined;
   }
 
@@ -189,7 +205,8 @@ export function idempotency(
     counts.executed++;
     const held = new HeldKey(key, claim, begun, ledger, exchange, heldKeySettings);
     exchange.idempotent = held;
-    // Not the key as it was sent: two tenants may have sent the same, and the services that are called see one caller.
+    // Outgoing calls derive their keys from the hashed key. Two tenants may send the same key, and the services that
+    // are called could not distinguish them.
     exchange.idempotencyKey = claim.key;
     exchange.isAmbient = true;
     exchange.addReviewer(responseMax, (response) => settle(held, response));
@@ -219,7 +236,10 @@ export function idempotency(
     return problem('response-not-stored');
   }
 
-  /** Polls until the other request has ended, for at most `wait` and the client's patience. */
+  /**
+   * Polls the ledger until the other request with this key has ended, for at most `wait`, and not beyond the client's
+   * deadline.
+   */
   async function waitForOther(exchange: Exchange, claim: Claim, running: Begun): Promise<Begun | undefined> {
     const waiting = waiters.get(claim.key) ?? 0;
     if (waiting >= waitersMax) return running;
@@ -274,7 +294,7 @@ export function idempotency(
         };
         return begin(exchange, read.key, claim);
       };
-      // Reading the body would never end: its client has disconnected.
+      // The client has disconnected, so reading its body would never end.
       if (exchange.isAbandoned) return clientClosedRequest;
       const body = exchange.readBody(bodyMax);
       return body instanceof Promise ? body.then(claimKey) : claimKey(body);
@@ -286,7 +306,7 @@ function ledgerScope(scope: string): string {
   return scope.length <= scopeLengthMax ? scope : hash('sha256', scope, 'base64url');
 }
 
-/** Whether the handler failed without an effect, so that the key can be used again. */
+/** Whether the handler failed without changing anything, so that the key may be used again. */
 function freesKey(held: HeldKey<unknown>, { status, headers }: HandlerResponse): boolean {
   if (status < 400) return false;
   return held.nothingWasDone || effectlessStatuses.has(status) || readResponse(headers).retry === 'safe';

@@ -2,12 +2,13 @@ import type { Payload } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
 
 /**
- * Encrypts what is recorded in the store, with AES-GCM for instance. Both functions are synchronous, because a record may be
- * made inside a transaction. `scope` names the owner of the record, and can choose the key.
+ * Encrypts the responses and results that are recorded in the ledger, for instance with AES-GCM. Both functions are
+ * synchronous, because a record may be written inside a synchronous transaction. `scope` is the owner of the record; a
+ * different encryption key can be used for each.
  */
 export interface RecordEncryption {
   encrypt(record: Uint8Array, scope: string): Uint8Array;
-  /** Throws where it cannot decrypt; the request is then neither replayed nor executed. */
+  /** Throws if it cannot decrypt. The recorded response is then not sent, and the request is not executed again. */
   decrypt(encrypted: Uint8Array, scope: string): Uint8Array;
 }
 

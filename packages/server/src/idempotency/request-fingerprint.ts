@@ -1,7 +1,10 @@
 import { hash } from 'node:crypto';
 import type { Exchange } from '../exchange.ts';
 
-/** A hash of method, path, sorted query, content type and body. Requests with equal hashes count as the same request. */
+/**
+ * Returns a hash of method, path, sorted query, content type and body. Requests with equal hashes count as the same
+ * request.
+ */
 export function requestFingerprint(exchange: Exchange, body: string | Uint8Array): string {
   const { method, url } = exchange;
   const query = url.indexOf('?');
@@ -17,7 +20,10 @@ function sorted(query: string): string {
   return query.includes('&') ? query.split('&').sort().join('&') : query;
 }
 
-/** The key in the store: a hash, so that keys of two scopes, methods or routes never collide, and none can be read. */
+/**
+ * Returns the key under which the ledger stores a request. It is a hash, so that the keys of two scopes, methods or
+ * routes never collide, and nobody can read the client's key in the store.
+ */
 export function storeKey(scope: string, exchange: Exchange, key: string): string {
   const route = exchange.route ?? exchange.path;
   return hash('sha256', `${scope.length}:${scope}\n${exchange.method} ${route}\n${key}`, 'base64url');

@@ -1,7 +1,10 @@
 import type { Payload } from '@holdfast/contracts';
 import type { PlainResponse, ResponseHeaders } from '../response.ts';
 
-/** The headers that are replayed. All others (cookies, authentication, dates, limits) were for the first caller alone. */
+/**
+ * The headers that are recorded, and sent again to later requests with the same key. All other headers (cookies,
+ * authentication, dates, limits) were meant only for the first caller.
+ */
 const replayed = [
   'content-type',
   'content-language',
@@ -13,7 +16,7 @@ const replayed = [
   'vary',
 ] as const;
 
-/** Headers that are never replayed, not even where the `replay` option names them. */
+/** Headers that are never sent again, even if the option `replay` names them. */
 const forbidden =
   /^(set-cookie2?|www-authenticate|proxy-authenticate|authorization|connection|transfer-encoding|te|trailer|upgrade|keep-alive|date|server-timing|ratelimit.*|traceparent)$/;
 
@@ -28,7 +31,7 @@ interface RecordHead {
 
 const lineFeed = 10;
 
-/** One line of JSON with status and headers, then the body. */
+/** Writes a record: one line of JSON with status and headers, then the body. */
 export function encodeResponse(
   { status, headers, body }: PlainResponse,
   alsoReplayed: readonly string[] = [],

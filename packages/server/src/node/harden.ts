@@ -3,12 +3,13 @@ import type { Socket } from 'node:net';
 import { count, duration, readTable, type SpecOf } from 'holdfast/fields';
 import { addressKey } from '../address.ts';
 
-/** Options for `http.createServer`: Node's defaults allow a slow client minutes and any number of connections. */
+/** Safer options for `http.createServer`. Node's defaults give a slow client several minutes. */
 export const hardenedServer: ServerOptions = {
   headersTimeout: 10_000,
   requestTimeout: 60_000,
   connectionsCheckingInterval: 2_000,
-  // Longer than load balancers keep connections, so that they close first and never use one that was just closed.
+  // Longer than load balancers usually keep idle connections. So the load balancer closes first, and never sends a
+  // request on a connection that the server has just closed.
   keepAliveTimeout: 65_000,
   maxHeaderSize: 16_384,
 };
@@ -22,7 +23,7 @@ const fields = {
 
 export type HardenOptions = SpecOf<typeof fields>;
 
-/** Limits the connections of one address, and closes those on which no byte moves. */
+/** Limits the number of connections from one address, and closes connections on which no byte is transferred. */
 export function harden(server: Server, options: HardenOptions = {}): void {
   const settings = readTable(fields, options, 'harden.');
   const connections = new Map<string, number>();
@@ -44,9 +45,11 @@ export function harden(server: Server, options: HardenOptions = {}): void {
   });
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
-    // A client that stops reading keeps the response in memory. The timeout counts time in which no byte moved.
+    // A client that stops reading keeps the response in memory, so its connection is closed. The timeout starts again
+    // with each byte that is transferred.
     socket.setTimeout(settings.writeIdle);
-    // With the request complete and nothing to write the handler is slow: `deadline()` limits that.
+    // If the request is complete and nothing waits to be written, the handler is slow, not the client. `deadline()`
+    // limits handlers.
     response.on('timeout', () => {
       if (!request.complete || response.writableLength > 0) socket.destroy();
     });

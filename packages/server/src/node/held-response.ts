@@ -15,23 +15,25 @@ type WriteHead = (status: number, ...rest: unknown[]) => ServerResponse;
 
 export function sendResponse(response: ServerResponse, { status, headers, body }: PlainResponse): void {
   const all: OutgoingHttpHeaders = { ...(headers as OutgoingHttpHeaders) };
-  // A 204 must not have a content-length. The response to a HEAD may state the length that a GET would have.
+  // A 204 must not have a content-length. The response to a HEAD request may have the content-length of the GET
+  // response.
   const hasLength = response.req.method === 'HEAD' && all['content-length'] !== undefined;
   if (body !== null && status !== 204 && !hasLength) all['content-length'] = Buffer.byteLength(body);
   response.writeHead(status, all);
   response.end(body ?? undefined);
 }
 
-/** Sends `instead`, without the headers that a handler may have set for its own body. */
+/** Sends `instead`. Removes the headers that the handler has set for its own body. */
 export function sendReplacement(response: ServerResponse, instead: PlainResponse): void {
   for (const name of response.getHeaderNames()) if (describesBody(name)) response.removeHeader(name);
   sendResponse(response, instead);
 }
 
 /**
- * Holds a response until it was reviewed: `writeHead`, `write` and `end` collect what the handler sends. A response that is
- * a stream, or longer than `bytesMax`, is reviewed without its body, and sent on from there. Gives a function that discards
- * what was collected, and does nothing once the response was released.
+ * Holds a response until the reviewers have seen it: `writeHead`, `write` and `end` only collect what the handler
+ * sends. A response that is a stream, or longer than `bytesMax`, is reviewed without its body; after the review the
+ * rest is sent directly. Returns a function that discards what was collected; once the response was sent, this function
+ * does nothing.
  */
 export function holdResponse(
   response: ServerResponse,
@@ -54,14 +56,14 @@ export function holdResponse(
   let ended = false;
   let isReviewed = false;
   let state: 'held' | 'released' | 'replaced' = 'held';
-  /** Arguments of `write` and `end` whose callbacks are called after the review. */
+  /** The arguments of calls of `write` and `end` whose callbacks are called after the review. */
   const pendingCallbacks: unknown[][] = [];
 
   const holding = {
     writeHead(...args: [number, ...unknown[]]) {
       if (state !== 'held') return state === 'released' ? original.writeHead(...args) : response;
       if (head) return response;
-      // Validated now, so that the handler gets the error.
+      // The headers are validated now, so that the handler gets the error.
       for (const [name, value] of Object.entries(headersOf(response, args))) {
         validateHeaderName(name);
         validateHeaderValue(name, value as string);
@@ -75,7 +77,8 @@ export function holdResponse(
     },
     write(...args: unknown[]) {
       if (state === 'released') return original.write(...args);
-      // Called before anything is sent: a handler that waits for the callback before it writes on would never end.
+      // The callback is called although nothing was sent yet. A handler that waits for it before its next `write` would
+      // otherwise wait for ever.
       const isDiscarded = state === 'replaced' || ended;
       if (isDiscarded || !isReviewed) callCallback(args);
       else pendingCallbacks.push(args);
@@ -96,7 +99,7 @@ export function holdResponse(
       }
       return response;
     },
-    // After the review an error handler can no longer change the headers.
+    // Once the reviewers were called, the headers can no longer be changed, for example by an error handler.
     setHeader: (...args: Parameters<typeof original.setHeader>) =>
       state === 'held' && isReviewed ? response : original.setHeader(...args),
     appendHeader: (...args: Parameters<typeof original.appendHeader>) =>
@@ -105,17 +108,21 @@ export function holdResponse(
       if (state !== 'held' || !isReviewed) original.removeHeader(name);
     },
     destroy(error?: Error) {
-      // The handler gives up: the client gets no whole response, and the reviewers get no other.
+      // The handler aborts its response: the reviewers see status and headers without a body.
       if (state === 'held' && !isReviewed) {
         isReviewed = true;
-        // If the reviewer cannot record that, the key's lease ends as if this process had died.
+        // If the idempotency reviewer cannot record this, the lease of the key ends later, as if the process had
+        // crashed.
         review({ ...handlerHead(), body: undefined }).catch(() => {});
       }
       return original.destroy(error);
     },
   };
 
-  /** A later middleware may have wrapped these methods. Its wrappers stay, and call these, which then pass on. */
+  /**
+   * Restores the original methods. Methods that later middleware has wrapped stay wrapped: the wrappers call the
+   * methods of `holding`, which now call the original ones.
+   */
   function release(): void {
     state = 'released';
     const now = response as unknown as Record<string, unknown>;
@@ -141,7 +148,7 @@ export function holdResponse(
     isReviewed = true;
     const body = !whole ? undefined : chunks.length === 1 ? chunks[0] : joined(chunks);
     const reviewed = { ...handlerHead(), body };
-    // HTTP/2 has no status message, and warns when it is read.
+    // HTTP/2 has no status message, and Node warns when it is read.
     const message = (response as MaybeHttp2).stream ? {} : { statusMessage: response.statusMessage };
     review(reviewed)
       .then((instead) => {
@@ -164,7 +171,7 @@ export function holdResponse(
   function send(): void {
     release();
     if (head) original.writeHead(...head);
-    // In one call, so that a short response is sent in one piece and has a content-length.
+    // A short response is sent in one call of `end`, so that it goes out in one piece and has a content-length.
     if (ended && chunks.length <= 1) original.end(chunks[0]);
     else {
       for (const chunk of chunks) original.write(chunk);
@@ -183,7 +190,8 @@ export function holdResponse(
   }
 
   Object.assign(response, holding);
-  // True while half a response is collected, so that an error handler does not add its own. A whole one cannot be changed.
+  // While a response is only partly collected, `headersSent` is true, so that an error handler does not start a second
+  // response. After `end` it is false: `setHeader`, `write` and `end` then have no effect.
   Object.defineProperty(response, 'headersSent', {
     configurable: true,
     get: () => !ended && (head !== undefined || chunks.length > 0),
@@ -191,7 +199,7 @@ export function holdResponse(
   return discard;
 }
 
-/** Discards everything that the handler still writes: the client has got another response. */
+/** Makes the response ignore everything that the handler still writes, because the client has got another response. */
 export function discardWrites(response: ServerResponse): void {
   const silent = () => response;
   Object.assign(response, {
@@ -211,13 +219,16 @@ export function discardWrites(response: ServerResponse): void {
   });
 }
 
-/** Calls the callback that `write` or `end` was given, if there is one. */
+/** Calls the callback among the arguments of `write` or `end`, if there is one. */
 function callCallback(args: readonly unknown[]): void {
   const callback = args.find((each) => typeof each === 'function') as (() => void) | undefined;
   if (callback) process.nextTick(callback);
 }
 
-/** Reads the whole body, and puts it back for the next reader. `undefined`: it is longer than `bytesMax`. */
+/**
+ * Reads the whole body, and puts it back into the stream for the next reader. Resolves with `undefined` if the body is
+ * longer than `bytesMax`.
+ */
 export function bufferBody(request: IncomingMessage, bytesMax: number): Promise<Uint8Array | undefined> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -230,7 +241,8 @@ export function bufferBody(request: IncomingMessage, bytesMax: number): Promise<
     const finish = () => {
       stop();
       const body = length > bytesMax ? undefined : Buffer.concat(chunks, length);
-      // In the same tick as the last read: after `end` was emitted, nothing can be put back.
+      // `unshift` must be called in the same tick as the last read, because nothing can be put back after the `end`
+      // event.
       if (body && length > 0) request.unshift(body);
       resolve(body);
     };
@@ -243,7 +255,8 @@ export function bufferBody(request: IncomingMessage, bytesMax: number): Promise<
       }
       if (hasArrived(request) || length > bytesMax) finish();
     };
-    // After the parser has handled everything that arrived in one packet.
+    // In the next tick Node's parser has handled everything that arrived in the same packet, so a short body is already
+    // complete.
     process.nextTick(() => {
       if (isEmpty(request)) resolve(new Uint8Array());
       else request.on('readable', read).on('end', end).on('error', gone).on('close', gone);
@@ -251,12 +264,18 @@ export function bufferBody(request: IncomingMessage, bytesMax: number): Promise<
   });
 }
 
-/** An empty body is not read: `end` would be emitted before the handler listens for it. */
+/**
+ * Whether the body is empty. An empty body must not be read, because `end` would be emitted before the handler listens
+ * for it.
+ */
 function isEmpty(request: IncomingMessage): boolean {
   return request.readableLength === 0 && hasArrived(request);
 }
 
-/** Whether the last byte has arrived, read or not. An HTTP/2 request is `complete` even where the client broke it off. */
+/**
+ * Whether the last byte of the body has arrived. An HTTP/2 request cannot be judged by `complete`, which is true even
+ * if the client aborted it.
+ */
 function hasArrived(request: IncomingMessage): boolean {
   const { stream } = request as MaybeHttp2;
   return stream ? stream.readableEnded && !stream.closed : request.complete;

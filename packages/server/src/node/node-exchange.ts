@@ -6,18 +6,20 @@ import type { PlainResponse } from '../response.ts';
 import { bufferBody, discardWrites, holdResponse, sendReplacement, sendResponse } from './held-response.ts';
 import { isClosed, onResponseEnd } from './response-end.ts';
 
-/** A request whose body was read before: parsed by Express, or raw. */
+/** A request whose body was read by other code before: `body` is parsed (as in Express), `rawBody` is not. */
 interface ParsedRequest {
   readonly body?: unknown;
   readonly rawBody?: unknown;
 }
 
-/** An exchange on `node:http`. */
+/** The exchange of a `node:http` server. */
 export class NodeExchange extends Exchange {
   declare readonly native: unknown;
   declare readonly request: IncomingMessage;
   declare readonly response: ServerResponse;
-  /** Discards the response that is held, where it was not sent yet. */
+  /**
+   * Discards the handler's response that waits for the reviewers. It does nothing if that response was already sent.
+   */
   declare private discardHeld: (() => void) | undefined;
 
   constructor(request: IncomingMessage, response: ServerResponse, clock: Clock, native: object = request) {
@@ -66,7 +68,10 @@ export class NodeExchange extends Exchange {
     return isClosed(this.response);
   }
 
-  /** Reads the raw headers: Node builds `headers` at the first read, and most requests have none of these names. */
+  /**
+   * It reads the raw headers, because Node builds `headers` only at the first read, and most requests have none of
+   * these names.
+   */
   override mayHaveHeader(names: HeaderNames): boolean {
     const { rawHeaders } = this.request;
     for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -80,7 +85,7 @@ export class NodeExchange extends Exchange {
   }
 
   headerLines(name: string): readonly string[] {
-    // Node joins several lines with a comma, so a value without a comma is one line.
+    // Node joins several lines of a header with a comma, so a value without a comma was one line.
     const value = this.request.headers[name];
     if (value === undefined) return [];
     return typeof value === 'string' && !value.includes(',') ? [value] : linesOf(this.request, name);
@@ -112,7 +117,7 @@ export class NodeExchange extends Exchange {
     onResponseEnd(this.response, (completed) => this.ended(completed));
   }
 
-  /** Called before the handler: holds its response where there are reviewers. */
+  /** Called before the handler is started. If there are reviewers, it holds the handler's response for them. */
   prepare(): void {
     if (!this.hasReviewers || this.discardHeld) return;
     this.discardHeld = holdResponse(this.response, this.reviewedBodyMax, (response) =>
@@ -120,7 +125,7 @@ export class NodeExchange extends Exchange {
     );
   }
 
-  /** Responds instead of the handler, after the reviewers have seen the response. */
+  /** Sends a response of a part instead of calling the handler. The reviewers see it first, and may replace it. */
   refuse(response: PlainResponse, failed: (error: unknown) => void): void {
     if (this.hasReviewers && !this.discardHeld) {
       const shown = { ...response, body: response.body ?? '' };
@@ -129,7 +134,7 @@ export class NodeExchange extends Exchange {
   }
 }
 
-/** All lines of one header. HTTP/2 requests have them only joined. */
+/** Returns all lines of one header. In HTTP/2 requests they are already joined. */
 export function linesOf({ headers, headersDistinct }: IncomingMessage, name: string): readonly string[] {
   return headersDistinct ? (headersDistinct[name] ?? []) : [headers[name] ?? []].flat();
 }

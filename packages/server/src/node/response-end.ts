@@ -2,42 +2,49 @@ import type { ServerResponse } from 'node:http';
 import type { Http2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 
-/** A request or response of HTTP/2 has a stream; of HTTP/1 it has none. */
+/** A request or response. It has a `stream` only with HTTP/2. */
 export interface MaybeHttp2 {
   readonly stream?: Http2Stream | undefined;
 }
 
-/** Calls `ended`, once, when the response has been sent, or when the client has disconnected before. */
+/** Calls `ended` once, when the whole response has been sent or the client has disconnected. */
 export function onResponseEnd(response: ServerResponse, ended: (completed: boolean) => void): void {
   const { stream } = response as MaybeHttp2;
   let isOver = false;
   const end = () => {
     if (isOver) return;
     isOver = true;
-    // An HTTP/2 stream that its client resets is finished as well, although the response was not ended.
+    // `writableFinished` alone is not enough: it is also true if the client reset the HTTP/2 stream.
     ended(response.writableEnded && response.writableFinished);
   };
-  // The events may have been emitted already.
+  // The response may have ended before this call, and then emits no more events.
   if (response.closed || stream?.destroyed) queueMicrotask(end);
   else {
     response.on('close', end);
-    // An HTTP/2 response closes only when the client has sent everything as well, which may be never.
+    // An HTTP/2 response closes only after the client has sent its whole request, which may never happen.
     stream?.once('finish', end);
     if (response.socket === null) onConnectionLost(response, end);
   }
 }
 
-/** The client has closed the connection, or reset the stream, of a response that has not ended. */
+/**
+ * Whether the connection or the HTTP/2 stream is closed. Before the response has ended, this means that the client has
+ * disconnected.
+ */
 export function isClosed(response: ServerResponse): boolean {
   const { stream } = response as MaybeHttp2;
-  // The response to a pipelined request has no socket before its turn, but the request has one.
+  // With pipelined requests, a response has no socket until the responses before it are sent. Its request always has
+  // one.
   return stream ? stream.closed : response.closed || response.req.socket.destroyed;
 }
 
-/** The callbacks of pipelined responses that have not had their turn, by connection. */
+/** For each connection: the callbacks of pipelined responses that still wait for the responses before them. */
 const lossListeners = new WeakMap<Socket, Set<() => void>>();
 
-/** When a connection is lost, Node 22 closes only the first of its pipelined responses. One socket listener serves the others. */
+/**
+ * Calls `lost` when the connection of a waiting pipelined response is lost. Node 22 emits `close` only for the first of
+ * the pipelined responses. One listener on the socket serves all others.
+ */
 function onConnectionLost(response: ServerResponse, lost: () => void): void {
   const { socket } = response.req;
   const known = lossListeners.get(socket);

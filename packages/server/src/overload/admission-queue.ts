@@ -6,20 +6,25 @@ export interface AdmissionQueueSettings extends BulkheadSettings {
   readonly queueTimeoutMs: number;
 }
 
-/** CoDel: waits of up to 5 ms are fine, and longer ones are a burst for up to 100 ms (Facebook, "Fail at Scale"). */
+/**
+ * The settings of CoDel, which detects a queue that does not drain. If the longest wait stays above 5 ms for 100 ms,
+ * the queue is overloaded; a shorter peak is a normal burst. The values are those of Facebook's article "Fail at
+ * Scale".
+ */
 const codelSettings = { targetMs: 5, intervalMs: 100 };
 
 const allRanks = Object.values(priorityRank);
 const droppableRanks = [priorityRank.default, priorityRank.sheddable];
 
 /**
- * Permits for requests, with a bounded queue. While waits stay above CoDel's target, the newest request is admitted first,
- * and those that have waited long are refused, because their responses would come too late. A request whose client has
- * disconnected, or whose patience is over, is removed at once. CoDel never refuses critical requests.
+ * Limits the requests in flight, and lets further requests wait in a bounded queue. While the queue is overloaded (see
+ * CoDel), the newest request is admitted first, and requests that have waited long are refused, because their responses
+ * would come too late; critical requests are not. A request whose client has disconnected, or will not wait longer,
+ * leaves the queue at once.
  */
 export class AdmissionQueue {
   readonly bulkhead: Bulkhead;
-  /** Requests that were refused: the queue was full, or they waited too long. */
+  /** How many requests were refused, because the queue was full or they had waited too long. */
   dropped = 0;
   readonly #clock: Clock;
   readonly #codel = new Codel(codelSettings);
@@ -31,13 +36,13 @@ export class AdmissionQueue {
     this.#clock = clock;
   }
 
-  /** Admits the request only if it does not have to wait. */
+  /** Admits the request if it does not have to wait. Otherwise returns false and does not queue it. */
   tryEnter(exchange: Exchange, now: number): boolean {
     this.#codel.observe(now, this.#longestWaitMs(now));
     return this.bulkhead.tryEnter(priorityRank[exchange.priority]);
   }
 
-  /** Admits the request, at once or after a wait. False: refused. */
+  /** Admits the request at once, or puts it into the queue. False: it is refused. */
   enter(exchange: Exchange, now: number): true | false | Promise<boolean> {
     const priority = priorityRank[exchange.priority];
     const expiresAt = Math.min(now + this.#queueTimeoutMs, exchange.patienceEndsAt);
@@ -74,7 +79,10 @@ export class AdmissionQueue {
     this.bulkhead.resize(now, settings);
   }
 
-  /** Observes the longest wait. While CoDel finds overload, refuses the requests that have waited too long. */
+  /**
+   * Reports the longest wait to CoDel. While CoDel finds the queue overloaded, refuses requests that have waited too
+   * long.
+   */
   #shedStandingQueue(now: number): void {
     this.#codel.observe(now, this.#longestWaitMs(now));
     this.bulkhead.newestFirst = this.#codel.overloaded;
@@ -103,7 +111,6 @@ export class AdmissionQueue {
   }
 }
 
-/** A request in the queue. */
 class WaitingRequest implements Waiter {
   readonly priority: number;
   readonly since: number;

@@ -17,11 +17,14 @@ export type BulkheadOptions = SpecOf<typeof fields>;
 export interface BulkheadPart extends Part {
   readonly inFlight: number;
   readonly queued: number;
-  /** Requests that were refused, at once or after a wait. */
+  /** How many requests were refused, at once or after they had waited. */
   readonly refused: number;
 }
 
-/** At most `concurrent` requests at once, and at most `queueMax` more in an admission queue. */
+/**
+ * Makes a part that handles at most `concurrent` requests at the same time. At most `queueMax` further requests wait in
+ * a queue; all others are refused.
+ */
 export function bulkhead(
   options: BulkheadOptions = {},
   environment: { readonly clock?: Clock | undefined; readonly random?: Random | undefined } = {},

@@ -27,13 +27,13 @@ const deadlineHeaders = new HeaderNames(
   'x-envoy-expected-rq-timeout-ms',
 );
 
-/** Most requests end before this, and never need a timer of their own. */
+/** Most requests end within this time, and never need a timer of their own. */
 const recentMs = 5;
 
 /**
- * Ends a request when its client's patience is over. The request's headers can only shorten `timeout`. Handlers run inside
- * an ambient context: `@holdfast/http`, consumers and all that reads `ambientContext()` inherit patience, ownership, attempt
- * and signal.
+ * Makes a part that ends a request when its client will not wait longer. `timeout` is the default and the maximum;
+ * headers of the request can only shorten it. The handler runs inside an ambient context, from which its outgoing calls
+ * (with `@holdfast/http`, for example) inherit deadline, signal, and whether the caller retries.
  */
 export function deadline(
   options: DeadlineOptions = {},
@@ -51,7 +51,7 @@ export function deadline(
         patienceMs = Math.min(timeout, header.patienceMs ?? readTimeout(exchange) ?? Infinity);
         exchange.attempt = header.attempt;
         exchange.ownedUpstream = header.owner === true;
-        // Any client can call itself critical: only the priority of trusted callers counts.
+        // Any client could claim to be critical, so only the priority of trusted callers is used.
         if (header.priority && inside?.has(exchange.peer)) exchange.priority = header.priority;
       }
       const given = priority?.(exchange);
@@ -60,7 +60,7 @@ export function deadline(
 
       if (patienceMs < Infinity) {
         const now = exchange.nowOf(clock);
-        // An outer guard may have set an earlier deadline.
+        // A guard that ran before may have set an earlier deadline.
         exchange.patienceEndsAt = Math.min(exchange.patienceEndsAt, now + patienceMs);
         if (patienceMs > 2 * recentMs) recent.add(exchange, now);
         else watch(clock, exchange);
@@ -71,13 +71,13 @@ export function deadline(
   };
 }
 
-/** `X-Request-Timeout-Ms`, in ms; undefined where it is not a whole number. */
+/** Reads `X-Request-Timeout-Ms`; undefined if it is not a whole number. */
 function readTimeout(exchange: Exchange): number | undefined {
   const text = exchange.header('x-request-timeout-ms') ?? '';
   return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
 }
 
-/** Sets a timer that expires the exchange when its patience is over. */
+/** Sets a timer that ends the request at its deadline. */
 function watch(clock: Clock, exchange: Exchange): void {
   const since = exchange.clock.now();
   const timer = new Timer(clock, (now) => {
@@ -88,7 +88,10 @@ function watch(clock: Clock, exchange: Exchange): void {
   exchange.onEnd(() => timer.clear());
 }
 
-/** Requests of the last 5 ms, with one timer for all of them: those that are pending after that get a timer of their own. */
+/**
+ * Collects the requests of the last 5 ms, with one timer for all of them. Requests that are still running when it fires
+ * get a timer of their own.
+ */
 class RecentExchanges {
   readonly #clock: Clock;
   readonly #timer: Timer;

@@ -18,26 +18,29 @@ export type DegradeOptions = SpecOf<typeof fields>;
 
 export interface DegradePart extends Part {
   readonly counts: { stale: number; fallback: number };
-  /** The approximate size of all cached responses. */
+  /** The approximate size of all cached responses, in bytes. */
   readonly bytes: number;
 }
 
 interface CachedResponse {
   readonly response: PlainResponse;
-  /** The values, in the request, of the headers that the response's `Vary` names. */
+  /** The request's values of the headers that the response's `Vary` header names. */
   readonly varied: string;
   readonly at: number;
   readonly bytes: number;
-  /** Since the last failure: until this time the handler is not called. Undefined while it works. */
+  /** Set when the handler has failed: until this time it is not called. Undefined while the handler works. */
   restsUntil: number | undefined;
-  /** One request is calling the handler to find out whether it works again. */
+  /** Whether one request is calling the handler now, to find out if it works again. */
   isProbed: boolean;
 }
 
 /**
- * When a GET fails, responds with the last good response, if it is at most `staleFor` old, or with a fallback; a header marks
- * both. While there is a good response, a failing handler rests for `rest`, and then one request probes it; the others get the
- * stale response. Responses to requests with an Authorization or a Cookie are cached only where `scope` names their owner.
+ * Makes a part that replaces failed responses to GET and HEAD requests: by the last good response, if it is at most
+ * `staleFor` old, or by a fallback. Both have the header `x-degraded`.
+ *
+ * If there is a good response, a failing handler is not called for `rest`. After that one request calls it as a probe,
+ * while the others still get the old response. Responses to requests with an Authorization or Cookie header are cached
+ * only if `scope` returns their owner.
  */
 export function degrade(
   options: DegradeOptions = {},
@@ -47,7 +50,7 @@ export function degrade(
   const { staleFor, rest: restMs, fallback, scope: scopeOf, bytesMax, responseMax } = settings;
   const isFailure = settings.isFailure ?? (({ status }) => status >= 500);
   const { clock = systemClock } = environment;
-  // In the order in which they were stored: the oldest is deleted first.
+  // A Map keeps the order in which entries were added, so the oldest is deleted first.
   const cache = new Map<string, CachedResponse>();
   const counts = { stale: 0, fallback: 0 };
   let bytes = 0;
@@ -101,7 +104,7 @@ export function degrade(
       const scope = scopeOf?.(exchange);
       const isPrivate =
         exchange.header('authorization') !== undefined || exchange.header('cookie') !== undefined;
-      // The host is part of the key, because hosts may be tenants.
+      // The host is part of the cache key, because each host may belong to another tenant.
       const resource = `${method} ${exchange.host} ${exchange.url}`;
       const key = isPrivate && scope === undefined ? undefined : `${resource}\n${scope ?? ''}`;
       const found = key === undefined ? undefined : cache.get(key);
@@ -140,13 +143,18 @@ function isCacheable({ status, headers, body }: HandlerResponse): boolean {
   return !/no-store|private/.test(headerOf(headers, 'cache-control') ?? '');
 }
 
-/** The values of the headers that `Vary` names: a request with other values must not get this response. */
+/**
+ * Returns the request's values of the headers that `Vary` names. A request with other values must not get this
+ * response.
+ */
 function variedBy({ headers }: PlainResponse, exchange: Exchange): string {
   const names = headerOf(headers, 'vary')?.toLowerCase().split(',') ?? [];
   return names.map((name) => exchange.header(name.trim()) ?? '').join('\n');
 }
 
-/** The response with the headers that describe its content; the others were for one caller. */
+/**
+ * Returns the response with only those headers that describe its content. All other headers were meant for one caller.
+ */
 function contentOf({ status, headers, body }: HandlerResponse): PlainResponse {
   const kept = Object.entries(headers).filter(([name]) =>
     /^(content-|etag|last-modified|link|vary)/.test(name),

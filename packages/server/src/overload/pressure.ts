@@ -5,16 +5,22 @@ const utilizationMax = 0.95;
 const heapMax = 0.9;
 
 export interface Readings {
-  /** The ratio of the time since the last call in which the thread was busy, 0–1. */
+  /** The fraction of the time since the last call in which the thread was busy, from 0 to 1. */
   utilization(): number;
-  /** The ratio of the heap's limit that is used, 0–1. */
+  /** The used fraction of the heap's size limit, from 0 to 1. */
   heap(): number;
 }
 
-/** When a smaller ratio of requests is admitted, refusals keep the thread busy, and more refusals would not help. */
+/**
+ * If a smaller fraction of the requests is admitted, the thread is busy with refusing requests, and refusing more would
+ * not help.
+ */
 const admittedMin = 0.5;
 
-/** Whether this process, and not what it calls, is the bottleneck. It takes readings when it is asked, and sets no timer. */
+/**
+ * Finds out whether this process itself is overloaded, and not a service that it calls. It measures when it is asked,
+ * at most every 250 ms, and sets no timer.
+ */
 export class Pressure {
   readonly #readings: Readings;
   #high = false;
@@ -47,7 +53,7 @@ interface Utilization {
   readonly utilization: number;
 }
 
-/** A function of Node that the DOM types do not have. */
+/** `performance` has this function in Node, but the DOM types do not know it. */
 const { eventLoopUtilization } = performance as unknown as {
   eventLoopUtilization(now?: Utilization, before?: Utilization): Utilization;
 };

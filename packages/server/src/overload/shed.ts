@@ -36,12 +36,15 @@ const fields = {
 export type ShedOptions = SpecOf<typeof fields>;
 
 export interface ShedPart extends Part {
-  /** How many requests may be in flight now. */
+  /** How many requests may be in flight now. The limit adapts to the load. */
   readonly limit: number;
   readonly inFlight: number;
   readonly queued: number;
   readonly refused: Readonly<Record<Priority, number>>;
-  /** Only requests with a level below this, of 384, may wait for a permit. See `TenantLevels`. */
+  /**
+   * Each request has a level from 0, the most important, to 383. While the server is full, only requests with a level
+   * below this threshold may wait in the queue. See `TenantLevels`.
+   */
   readonly threshold: number;
 }
 
@@ -54,16 +57,17 @@ interface Arrival {
 export interface ShedEnvironment {
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
-  /** Of this process by default. */
+  /** Load of thread and heap; measured in this process by default. */
   readonly readings?: Readings | undefined;
 }
 
 /**
- * Sheds load above an adaptive limit, the least important requests first. The limit on requests in flight follows throughput
- * and latency; further requests wait for a short time in an admission queue, by priority, or are refused at once.
+ * Makes a part that refuses requests when the server is overloaded, the least important first. The limit on requests in
+ * flight adapts to throughput and latency. Requests above the limit wait for a short time in a queue, by priority, or
+ * are refused at once.
  *
- * The requests that arrive in one turn of the event loop are decided together, the most important first. This is also
- * cheaper: a batch of equal work costs a busy server far less than the same work between other tasks.
+ * Requests that arrive in the same turn of the event loop are decided together, the most important first. This is also
+ * cheaper: on a busy server a batch of similar work costs far less than the same work between other tasks.
  */
 export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {}): ShedPart {
   const settings = readTable(fields, options, 'shed.');
@@ -73,7 +77,7 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
   const queue = new AdmissionQueue({ ...sizes(), queueTimeoutMs: settings.queueTimeout }, clock);
   const tenantLevels = new TenantLevels(clock, random);
   const pressure = new Pressure(readings);
-  /** The requests of this turn of the event loop. */
+  /** Requests that arrived in this turn of the event loop and are not decided yet. */
   let arrived: Arrival[] = [];
   const refused: Record<Priority, number> = { critical: 0, default: 0, sheddable: 0 };
 
@@ -99,7 +103,7 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
     return noCapacity(random);
   }
 
-  /** Refuses a request whose level allowed it to wait: the threshold is too high. */
+  /** Refuses a request that was allowed to wait. It tells `tenantLevels`, because the threshold is too high. */
   function drop(exchange: Exchange) {
     tenantLevels.noteDrop();
     return refuse(exchange);
@@ -115,7 +119,8 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
     now: number,
   ): PlainResponse | undefined | Promise<PlainResponse | undefined> {
     if (pressure.isHigh(now)) {
-      // The thread or the heap is the bottleneck, so a free permit does not help: the threshold has to fall.
+      // The thread or the heap is the bottleneck, so requests are refused even below the limit. `noteDrop` lowers the
+      // threshold.
       tenantLevels.noteDrop();
       if (!mayWait(exchange, now)) return refuse(exchange);
     }
@@ -147,7 +152,7 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
       try {
         resolve(decide(exchange, now));
       } catch (error) {
-        // A function of the user threw: only this request fails.
+        // A function of the user threw. Only this request fails, not the others of its batch.
         reject(error);
       }
     }

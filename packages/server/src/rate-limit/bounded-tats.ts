@@ -1,20 +1,28 @@
-/** The theoretical arrival time of one key: up to this time it has used its limit; 0 for a key that was never used. */
+/**
+ * The theoretical arrival time (TAT) of one key in the GCRA algorithm: the time at which everything that the key has
+ * used is available again. 0 means that the key was never used.
+ */
 export interface Tat {
   at: number;
 }
 
 /**
- * A theoretical arrival time (TAT) for each key, in bounded memory. There are two generations: when the young one is full it
- * becomes the old one, and of the previous old one only keys whose TAT is in the future are carried over. A key whose TAT
- * has passed is the same as an unknown key, so a caller gains nothing by pushing other keys out. When all places are taken
- * by keys with a future TAT, new keys share one overflow TAT.
+ * Stores a theoretical arrival time (TAT) for each key, in bounded memory. There are two generations of keys. When the
+ * young generation is full, it becomes the old one; of the previous old keys, only those with a TAT in the future are
+ * moved into the new young generation.
+ *
+ * A key whose TAT has passed has its full limit, like an unknown key, so it can be forgotten: a caller gains nothing by
+ * using many keys. If all places are taken by keys with a TAT in the future, new keys share one overflow TAT.
  */
 export class BoundedTats {
   readonly #generationMax: number;
   readonly #overflow: Tat = { at: 0 };
   #young = new Map<string, Tat>();
   #old = new Map<string, Tat>();
-  /** After a change of generations that freed little the next one has to wait, because it visits every old key. */
+  /**
+   * The earliest time of the next change of generations. A change visits every old key, so after one that freed few
+   * places the next has to wait.
+   */
   #nextTurnAt = -Infinity;
 
   constructor(keysMax: number) {
@@ -25,13 +33,16 @@ export class BoundedTats {
     return this.#young.size + this.#old.size;
   }
 
-  /** The TAT of `key`, to be changed in place at once; the overflow TAT where there is no place for another key. */
+  /**
+   * Returns the TAT of `key`; change it in place, and at once. If there is no place for a new key, returns the shared
+   * overflow TAT.
+   */
   of(key: string, now: number): Tat {
     const young = this.#young.get(key);
     if (young !== undefined) return young;
     const old = this.#old.get(key);
     const hasPlace = this.#young.size < this.#generationMax || this.#turn(now);
-    // A known key keeps its own TAT, in the old generation.
+    // A known key keeps its own TAT and stays in the old generation.
     if (!hasPlace) return old ?? this.#overflow;
     const tat = old ?? { at: 0 };
     this.#young.set(key, tat);
@@ -39,12 +50,12 @@ export class BoundedTats {
     return tat;
   }
 
-  /** The TAT of `key` without adding it; 0 for an unknown key. */
+  /** Returns the TAT of `key` without adding the key; 0 if it is unknown. */
   peek(key: string): number {
     return (this.#young.get(key) ?? this.#old.get(key))?.at ?? 0;
   }
 
-  /** Makes the young generation the old one. False: there is no place yet. */
+  /** Makes the young generation the old one. Returns false if this does not free a place yet. */
   #turn(now: number): boolean {
     if (now < this.#nextTurnAt) return false;
     const carried = new Map<string, Tat>();

@@ -1,10 +1,10 @@
-/** At most this many keys are cached, for callers of at most `callerLengthMax` characters. */
+/** The most keys in the cache. Callers with names longer than `callerLengthMax` are not cached. */
 const keysMax = 8192;
 const callerLengthMax = 96;
 
 /**
- * A cache of the keys under which the requests of a caller to a route are counted. Joining caller and route, and hashing
- * long keys, costs more than the rest of a limiter, and the same few pairs come again and again.
+ * A cache of the keys under which a caller's requests to a route are counted. Making a key (joining caller and route,
+ * hashing if it is long) costs more than the rest of a rate limit check, and the same few pairs come again and again.
  */
 export class LimiterKeys {
   readonly #make: (caller: string, route: string | undefined) => string;

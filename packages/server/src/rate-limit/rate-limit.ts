@@ -29,7 +29,7 @@ import { LocalLimits } from './local-limits.ts';
 import { legacyFields, RateFields, type RatePolicy, type Taken } from './rate-policy.ts';
 import { SharedLimits } from './shared-limits.ts';
 
-/** A rate, and its number as the default burst: with `'100/m'`, 100 requests may pass at once. */
+/** Reads a rate. Its number is also the default burst: with `'100/m'`, 100 requests may pass at once. */
 const quota: Field<Rate, { readonly ratePerMs: number; readonly times: number }> = {
   kind: 'a rate such as "100/m"',
   default: '100/m',
@@ -65,22 +65,22 @@ export type RateLimitOptions = SpecOf<typeof fields>;
 export interface RateLimitCounts {
   allowed: number;
   refused: number;
-  /** Of a limit that only reports: it would have been refused. */
+  /** Requests that would have been refused without the option `reportOnly`. */
   wouldRefuse: number;
 }
 
 export interface RateLimitPart extends Part {
   readonly counts: RateLimitCounts;
-  /** Requests for which the shared store gave no result in time. */
+  /** How many requests got no result from the shared store in time. */
   readonly missed: number;
-  /** Keys that are remembered in this process. */
+  /** How many keys are stored in this process. */
   readonly keys: number;
 }
 
-/** Longer keys are replaced by their hash, so that a bound on their number bounds memory. */
+/** Longer keys are replaced by their hash, so that a limit on the number of keys also limits memory. */
 const keyLengthMax = 96;
 
-/** Limits the requests of each caller to each route: 100 a minute by default. */
+/** Makes a part that limits the requests of each caller to each route; 100 a minute by default. */
 export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvironment = {}): RateLimitPart {
   const settings = readTable(fields, options, 'rateLimit.');
   const { clock = systemClock, random = systemRandom } = environment;
@@ -104,7 +104,7 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
       },
       clock,
     );
-  /** The response gets `RateLimit` fields when this many tokens are left, or fewer. */
+  /** The response gets `RateLimit` headers if at most this many tokens are left. -0.5 means never, Infinity always. */
   const fieldsBelow = { low: policies[0]!.burst / 2, always: Infinity, refused: -0.5 }[settings.fields];
   const counts: RateLimitCounts = { allowed: 0, refused: 0, wouldRefuse: 0 };
 
@@ -121,7 +121,10 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
 
   const hasFastPath = ![shared, keyOf, costOf, proxies].some((each) => each !== undefined);
 
-  /** For callers that are known by the socket's address and far from the limit. */
+  /**
+   * Lets a request pass without an Exchange object. It works if callers are identified by the address of the socket,
+   * and returns false if the caller is close to its limit.
+   */
   function tryFastPath({ peer, route }: FastPathRequest): boolean {
     const key = keysOfPeers.of(peer, perRoute ? route : undefined);
     if (!local.tryTake(key, 1, clock.now(), fieldsBelow)) return false;
@@ -153,7 +156,7 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
       {
         'ratelimit-policy': rateFields.policy,
         ratelimit: rateFields.limit(tokens, waitMs),
-        // A request that costs more than the burst never passes: it gets no Retry-After.
+        // A request that costs more than the burst can never pass, so it gets no Retry-After.
         ...(waitMs < Infinity && { 'retry-after': retryAfterHeader(waitMs, random, settings.retryAfterCap) }),
         ...(legacy && legacyFields(policies[0]!, tokens[0]!)),
       },
@@ -207,7 +210,7 @@ function assertLimits(policies: readonly RatePolicy[]): void {
   });
 }
 
-/** NaN would leave a key without a limit from then on. */
+/** Throws if the cost is negative or NaN. NaN would switch off the limit of this key from then on. */
 function assertCost(cost: number): number {
   if (cost >= 0) return cost;
   throw new OptionsError('rateLimit.cost', cost, 'a number of at least 0');

@@ -1,31 +1,34 @@
-/** One limit, by its name in the `RateLimit` fields. */
+/** One rate limit. Its name appears in the `RateLimit` headers. */
 export interface RatePolicy {
   readonly name: string;
   readonly ratePerMs: number;
   readonly burst: number;
 }
 
-/** The result of taking from all limits of a route at once. */
+/** The result of taking tokens from all limits at once. */
 export interface Taken {
-  /** 0: the request may pass. */
+  /** How long to wait until the request may pass; 0 if it may pass now. */
   readonly waitMs: number;
-  /** The tokens that each limit still has, with a fraction. */
+  /** How many tokens each limit still has, with a fraction. */
   readonly tokens: readonly number[];
   /** The names of the limits that refused. */
   readonly violated: readonly string[];
 }
 
-/** Field values are cached for fewer remaining tokens than this. */
+/** Header values are cached only if fewer tokens than this are left. */
 const textsMax = 1024;
 
-/** Writes `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11). */
+/** Writes the headers `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11). */
 export class RateFields {
-  /** Constant, as the draft asks. */
+  /** The value of `RateLimit-Policy`. It is the same in all responses, as the draft requires. */
   readonly policy: string;
   readonly #policies: readonly RatePolicy[];
-  /** `"name";r=` of each limit. */
+  /** The start of each limit's part in the `RateLimit` header: `"name";r=`. */
   readonly #heads: readonly string[];
-  /** With one limit of at least one request a second, the value depends on the whole tokens alone, and is cached by them. */
+  /**
+   * A cache of `RateLimit` values, by the number of whole tokens. It is used with a single limit of at least one
+   * request a second: the next token then always comes within one second, so `t` is always 1.
+   */
   readonly #texts: string[] | undefined;
 
   constructor(policies: readonly RatePolicy[]) {
@@ -37,7 +40,7 @@ export class RateFields {
     this.#texts = policies.length === 1 && policies[0]!.ratePerMs >= 0.001 ? [] : undefined;
   }
 
-  /** `waitMs`: until a request may pass; 0 when one may pass now. */
+  /** Returns the value of `RateLimit`. `waitMs` is the time until a request may pass; 0 if one may pass now. */
   limit(tokens: readonly number[], waitMs: number): string {
     const texts = this.#texts;
     const only = tokens[0]!;
@@ -51,9 +54,9 @@ export class RateFields {
     let text = '';
     for (let index = 0; index < tokens.length; index++) {
       const left = whole(tokens[index]!);
-      // When the next token comes: until then only the tokens that are left can be used.
+      // The time until the next token comes. Until then the client can use only the tokens that are left.
       const nextMs = (left + 1 - tokens[index]!) / this.#policies[index]!.ratePerMs;
-      // An infinite wait is of a request that costs more than the burst, and says nothing about others.
+      // An infinite `waitMs` belongs to a request that costs more than the burst. It says nothing about other requests.
       const window = seconds(left === 0 && waitMs < Infinity ? Math.max(nextMs, waitMs) : nextMs);
       text += `${index > 0 ? ', ' : ''}${this.#heads[index]}${left};t=${window}`;
     }
@@ -61,7 +64,7 @@ export class RateFields {
   }
 }
 
-/** The `X-RateLimit-*` headers, for clients that do not know the draft. */
+/** Returns the `X-RateLimit-*` headers, for clients that do not know the draft. */
 export function legacyFields(policy: RatePolicy, tokens: number): Readonly<Record<string, string>> {
   return {
     'x-ratelimit-limit': String(Math.floor(policy.burst)),
@@ -70,7 +73,9 @@ export function legacyFields(policy: RatePolicy, tokens: number): Readonly<Recor
   };
 }
 
-/** Sums of fractions drift: a thousandth is forgiven, as in `gcraWait`. */
+/**
+ * Rounds down, but accepts an error of a thousandth, because sums of fractions are inexact. `gcraWait` does the same.
+ */
 function whole(tokens: number): number {
   return Math.floor(tokens + 0.001);
 }

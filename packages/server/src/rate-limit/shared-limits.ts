@@ -6,40 +6,43 @@ import { LocalLimits } from './local-limits.ts';
 import type { RatePolicy, Taken } from './rate-policy.ts';
 
 export interface SharedLimitsSettings {
-  /** The longest wait for the store. */
+  /** The longest time that a request waits for the store. */
   readonly timeoutMs: number;
   readonly whenUnavailable: 'share' | 'open' | 'closed';
-  /** How many processes share the limit: while the store is unavailable, each has its `1 / nodes` of it. */
+  /** How many processes share the limit. While the store is unavailable, each process allows `1 / nodes` of it. */
   readonly nodes: number;
   readonly keysMax: number;
   readonly lease: { readonly tokensMax: number; readonly forMs: number } | null;
 }
 
-/** Tokens that were taken from the shared limit, and not used yet. */
+/** Tokens that one process has taken from the shared limit in advance, for one key. */
 interface TokenLease {
   tokens: number;
   endsAt: number;
-  /** How many tokens were leased. Each lease that was used up in time doubles the next one. */
+  /** How many tokens were taken in advance. If all were used before `endsAt`, the next lease is twice as large. */
   size: number;
-  /** What the shared limit had left when they were leased. */
+  /** How many tokens the shared limit had left after this lease was taken. */
   sharedTokens: number;
 }
 
-/** The wait in refusals while the store is unavailable and `whenUnavailable` is `closed`. */
+/** The `waitMs` of refusals while the store is unavailable, if `whenUnavailable` is `closed`. */
 const closedWaitMs = 1000;
 
 /**
- * Limits that many processes share, in a RateLimits store. A key that was refused is refused locally until the time that the
- * store gave, so that clients which ignore `Retry-After` cost the store nothing. With a lease, a busy key takes several tokens
- * at once: all of them come from the shared limit, so no more pass in the long run; at most `nodes × tokensMax` may pass up
- * to `forMs` late.
+ * Rate limits that many processes share through a RateLimits store. When the store has refused a key, this process
+ * refuses the key without the store until the time that the store has given. So clients that ignore `Retry-After` cost
+ * the store nothing.
+ *
+ * With the option `lease`, a process takes several tokens for a busy key at once. They are all taken from the shared
+ * limit, so the limit still holds in the long run, but up to `nodes × tokensMax` requests may use their tokens up to
+ * `forMs` later.
  */
 export class SharedLimits {
   readonly store: BatchingStore<RateRequest, RateAnswer>;
   readonly #policies: readonly RatePolicy[];
   readonly #settings: SharedLimitsSettings;
   readonly #share: LocalLimits;
-  /** Keys that the store refused: here the TAT is the time until which they are refused. */
+  /** Keys that the store has refused. Here the stored time is the time until which the key is refused. */
   readonly #blocked: BoundedTats;
   readonly #leases: Map<string, TokenLease> = new Map();
 
@@ -86,7 +89,7 @@ export class SharedLimits {
   async #takeLease(key: string, size: number, now: number, forMs: number): Promise<Taken> {
     const result = await this.store.submit(this.#request(key, size));
     if (result && !result.allowed && size > 1) {
-      // The limit has fewer tokens than the lease wanted: it may still have the one that is needed.
+      // The limit has fewer tokens than the lease needs, but it may still have the one token that this request needs.
       this.#leases.delete(key);
       return this.#takeShared(key, 1, now);
     }
@@ -105,7 +108,10 @@ export class SharedLimits {
     return this.#toTaken(key, cost, now, await this.store.submit(this.#request(key, cost)));
   }
 
-  /** The key is a hash tag of Redis, so that all limits of one key are in the same shard. */
+  /**
+   * Makes the store's request. The braces make the key a hash tag of Redis, so that all limits of one key are in the
+   * same shard.
+   */
   #request(key: string, cost: number): RateRequest {
     return this.#policies.map(({ name, ratePerMs, burst }) => ({
       key: `{${key}}${name}`,
@@ -126,7 +132,8 @@ export class SharedLimits {
 
   #block(key: string, now: number, waitMs: number): void {
     const blocked = this.#blocked.of(key, now);
-    // The shared overflow entry is never set: it would block keys that were not refused.
+    // `of` returns the shared overflow entry if there is no place. It must not be set, because it would block keys that
+    // were not refused.
     if (this.#blocked.peek(key) === blocked.at) blocked.at = now + waitMs;
   }
 
@@ -138,7 +145,8 @@ export class SharedLimits {
   }
 
   #remember(key: string, lease: TokenLease): void {
-    // Forgotten tokens were taken from the shared limit: a few requests fewer may pass, never more.
+    // Deleting leases loses tokens that were already taken from the shared limit. So a few requests less may pass,
+    // never more.
     if (this.#leases.size >= this.#settings.keysMax) this.#leases.clear();
     this.#leases.set(key, lease);
   }
