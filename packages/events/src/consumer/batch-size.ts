@@ -1,11 +1,13 @@
-/** The work that is leased ahead, so that workers are not idle while the store is asked for more. */
+/**
+ * Enough events are leased ahead for this much time, so that workers are not idle during the next call of the store.
+ */
 const bufferMs = 25;
-/** The weight of the latest sample, 0–1. */
+/** The weight of the latest sample in the moving average, 0–1. */
 const smoothing = 0.5;
 
 /**
- * How many events to lease ahead: `concurrency`, plus what handlers finish in 25 ms. Slow handlers then hold almost no events
- * that another process could handle, and fast ones do not run out of work.
+ * Computes how many events a consumer should hold: `concurrency`, plus as many as its handlers finish in 25 ms. So slow
+ * handlers hold few events that another process could handle, and fast handlers do not run out of events.
  */
 export class BatchSize {
   readonly #max: number;
@@ -15,7 +17,7 @@ export class BatchSize {
     this.#max = max;
   }
 
-  /** Takes a sample: `finished` events in `ms`, during which workers always had work. */
+  /** Adds a sample of the throughput: workers were busy for `ms` and finished this many events. */
   measured(finished: number, ms: number): void {
     if (ms <= 0) return;
     this.#perMs += smoothing * (finished / ms - this.#perMs);

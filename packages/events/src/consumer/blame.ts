@@ -2,43 +2,49 @@ import type { AttemptRecord } from '@holdfast/contracts';
 import type { BreakerCounts, DependencyGate } from './dependency-gate.ts';
 import type { Task } from './task.ts';
 
-/** What has been counted for one dependency so far. */
+/** The numbers of calls and handled events that were counted for one dependency. */
 export interface Count extends BreakerCounts {
-  /** Events that were handled, with a successful call of the dependency meanwhile. */
+  /** Events whose handler succeeded, and during which a call of the dependency succeeded. */
   readonly handled: number;
 }
 
-/** Whether a failure is the event's own or a dependency's. */
+/** Tells whether an event itself causes its failure, or a dependency (such as a database) does. */
 export interface Fault {
-  /** True: the event's own. False: a dependency's, as far as is known. */
+  /** True: the event itself causes the failure. False: a dependency does, as far as is known. */
   readonly isOwn: boolean;
-  /** Dependencies with a failed call while the handler ran, by their index in the gate. */
+  /** The dependencies of which a call failed while the handler ran, as indexes of `DependencyGate.names`. */
   readonly failedDependencies: readonly number[];
-  /** One of them has no closed breaker. */
+  /** True: one of these dependencies has no closed circuit breaker. */
   readonly isDependencyDown: boolean;
-  /** Other events have succeeded with one of them between two failures of this event, now or before. */
+  /** True: between two failures of this event, other events succeeded with one of these dependencies. */
   readonly isProvenOwn: boolean;
-  /** Failed probes that were not counted as attempts when they failed, and count from now on. The store does not know of them. */
+  /**
+   * How many failed probes of this event count as attempts only now. A probe is an event that tests a failing
+   * dependency; its failure is first taken for the dependency's. The store does not know these attempts.
+   */
   readonly uncounted: number;
-  /** The last of those probes; it is not in the story yet. */
+  /** The record of the last of these probes, which is not in the stored story yet. */
   readonly lastUncounted: AttemptRecord | undefined;
 }
 
-/** An event that failed while a dependency failed. */
+/** What is remembered of an event that failed while a dependency failed. */
 interface Failure {
   readonly at: number;
-  /** Counts at its last failure. Successes after that belong to other events. */
+  /** The counts at the last failure of the event. All later successes belong to other events. */
   readonly counts: readonly Count[];
-  /** Other events have succeeded between two of its failures. */
+  /** True: other events succeeded between two failures of this event. */
   readonly isProvenOwn: boolean;
   readonly uncounted: number;
   readonly lastUncounted: AttemptRecord | undefined;
 }
 
-/** After 4 hours as the only failing event, its failures are its own. Until then they may be an outage. */
+/**
+ * An event that fails for 4 hours while no other event fails causes its failures itself. Before that, an outage is
+ * possible.
+ */
 export const outageMaxMs = 4 * 60 * 60 * 1000;
 
-/** The most failed events that are remembered. The event with the oldest failure is forgotten first. */
+/** How many failed events are remembered. When there are more, the event whose failure is oldest is forgotten. */
 const rememberedMax = 1000;
 
 const OWN: Fault = {
@@ -51,24 +57,26 @@ const OWN: Fault = {
 };
 
 /**
- * Decides whether a failure is the event's own or a dependency's. It is the event's own when
+ * Decides whether an event itself causes its failure, or a dependency does. The event causes it in these cases:
  *
- * - no call of a dependency failed while its handler ran, or
- * - others have succeeded since the event last failed: events were handled with the dependency, or, while its breaker is closed,
- *   any call of it succeeded, or
- * - no other event fails now, and either others have succeeded between two earlier failures of the event, or it has been the only
- *   one to fail for `aloneMaxMs`.
+ * - No call of a dependency failed while the handler ran.
+ * - Since the last failure of the event, another event was handled with the dependency. While the breaker of the
+ *   dependency is closed, any successful call of it is enough.
+ * - No other event fails now, and either other events succeeded between two earlier failures of this event, or this
+ *   event has been the only one to fail for `aloneMaxMs`.
  *
- * All of it is kept in memory. After a restart nothing is known and breakers are closed: until they open, each failure of an
- * event counts as an attempt, except for its last attempt.
+ * All data is in memory. After a restart nothing is known and all breakers are closed. Until a breaker opens, each
+ * failure counts as an attempt, but the last attempt of an event is not used up.
  */
 export class Blame {
   readonly #gate: DependencyGate;
-  /** Events handled with each dependency, by its index in the gate. */
+  /**
+   * For each dependency, the number of events that were handled with it. The index is that of `DependencyGate.names`.
+   */
   readonly #handled: number[];
-  /** By event id, the oldest failure first. */
+  /** The failures by event id. The oldest failure comes first. */
   readonly #failures = new Map<string, Failure>();
-  /** The event that failed last. `since`: its first failure after that of another event. */
+  /** The event that failed last. `since` is the time of its first failure after the last failure of any other event. */
   #last: { readonly id: string; readonly since: number } | undefined;
 
   constructor(gate: DependencyGate) {
@@ -80,19 +88,21 @@ export class Blame {
     return this.#failures.size;
   }
 
-  /** To be called before a handler runs. */
+  /** Call it before a handler runs. */
   begin(task: Task): void {
     if (this.#gate.hasDependencies) task.countsBefore = this.#counts();
   }
 
-  /** To be called when a handler has succeeded. */
+  /** Call it when a handler has succeeded. */
   succeeded({ countsBefore }: Task): void {
     if (!countsBefore) return;
     for (const [index, { succeeded }] of this.#gate.counts().entries())
       if (succeeded > countsBefore[index]!.succeeded) this.#handled[index]! += 1;
   }
 
-  /** Whose failure it is. `aloneMaxMs`: after failing for this long while no other event does, it is the event's own. */
+  /**
+   * Decides who causes the failure of `task`. If only this event has failed for `aloneMaxMs`, the event itself does.
+   */
   of(task: Task, now: number, aloneMaxMs: number): Fault {
     const { countsBefore } = task;
     if (!countsBefore) return OWN;
@@ -128,7 +138,10 @@ export class Blame {
     };
   }
 
-  /** Remembers the failure of `task`. `lastUncounted`: its record, if it is not counted as an attempt for now. */
+  /**
+   * Remembers the failure of `task`. `lastUncounted` is given if the failure does not count as an attempt for now: it
+   * is its record.
+   */
   remember({ id }: Task, now: number, fault: Fault, lastUncounted?: AttemptRecord): void {
     const { failedDependencies, isOwn, isProvenOwn, uncounted } = fault;
     if (failedDependencies.length === 0) return;
@@ -145,14 +158,15 @@ export class Blame {
     this.#trim(now);
   }
 
-  /** To be called when the event has left the topic. */
+  /** Call it when the event has left the topic. */
   forget(id: string): void {
     this.#failures.delete(id);
     if (this.#last?.id === id) this.#last = undefined;
   }
 
   /**
-   * Chooses at most `count` tasks as probes: events that have not failed. If all have failed, those with the oldest failures.
+   * Chooses at most `count` events to test a dependency that may still be down. Events that have not failed are
+   * preferred; if all have failed, those whose failures are oldest are chosen.
    */
   probes<T>(tasks: readonly Task<T>[], count: number): readonly Task<T>[] {
     const fresh = tasks.filter(({ id }) => !this.#failures.has(id));
@@ -165,7 +179,7 @@ export class Blame {
     return this.#gate.counts().map((counts, index) => ({ ...counts, handled: this.#handled[index]! }));
   }
 
-  /** Dependencies with a failed call since `before`, by their index. */
+  /** Returns the indexes of the dependencies of which a call has failed since `before`. */
   #failedSince(before: readonly Count[]): readonly number[] {
     const counts = this.#gate.counts();
     return [...counts.keys()].filter((index) => counts[index]!.failed > before[index]!.failed);
@@ -179,7 +193,10 @@ export class Blame {
   }
 }
 
-/** While a breaker is open, a single successful call proves nothing: an event may need several calls. */
+/**
+ * True: other events succeeded with the dependency. While its breaker is open, a single successful call is not enough,
+ * because an event may need several calls.
+ */
 function hasSucceeded(before: Count, after: Count, isDependencyDown: boolean): boolean {
   return after.handled > before.handled || (!isDependencyDown && after.succeeded > before.succeeded);
 }

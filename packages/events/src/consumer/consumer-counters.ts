@@ -1,25 +1,28 @@
 import type { Settlement } from '@holdfast/contracts';
 
-/** What a consumer has done so far. A settlement counts once the store has applied it. */
+/** Counts what a consumer has done since it started. A settlement is counted when the store has applied it. */
 export class ConsumerCounters {
-  /** Calls of the handler. */
+  /** How often the handler was called. */
   attempts = 0;
   succeeded = 0;
-  /** The part of `succeeded` that needed more than one attempt. */
+  /** How many of `succeeded` needed more than one attempt. */
   successAfterRetry = 0;
-  /** Attempts that failed and are followed by a retry. */
+  /** Failed attempts after which the event is retried. */
   retryAttempts = 0;
   snoozed = 0;
   parked = 0;
-  /** `parked` by stop reason; after 100 different reasons, new ones count as `other`. */
+  /** The number of parked events by stop reason. After 100 different reasons, new reasons are counted as `other`. */
   readonly parkedBecause: Record<string, number> = Object.create(null);
   discarded = 0;
   rerouted = 0;
-  /** Returned without counting an attempt: on stop, behind a failed event of the key, at an open breaker, after a failed probe. */
+  /**
+   * Events that were returned to the store without counting an attempt: because the consumer stops, an earlier event of
+   * the key failed, a breaker is open, or a dependency is down.
+   */
   returned = 0;
-  /** Leases that ended before the event was settled. */
+  /** Leases that ended before their event was settled. */
   leasesLost = 0;
-  /** Events whose effect had been made before and was not made again. */
+  /** Events that this handler had handled before, so that their effect was not repeated. */
   repeated = 0;
 
   /** Counts a settlement that the store has applied. */
@@ -37,13 +40,16 @@ export class ConsumerCounters {
     else this.#park(settlement.stop);
   }
 
-  /** The share of finished events that were parked, 0–1. */
+  /** The share of finished events that were parked (moved to the dead-letter store), 0–1. */
   get dlqRate(): number {
     const ended = this.succeeded + this.parked + this.discarded + this.rerouted;
     return ended > 0 ? this.parked / ended : 0;
   }
 
-  /** Handlers may park with any text as the reason, so the number of reasons kept is limited. */
+  /**
+   * Counts a parked event by its stop reason. A handler may give any text as the reason, so the number of reasons is
+   * limited.
+   */
   #park(stop: string): void {
     const { parkedBecause } = this;
     const isNew = parkedBecause[stop] === undefined;

@@ -25,69 +25,98 @@ import { type ExclusiveRun, processExclusiveRun } from './exclusive-run.ts';
 import type { Handler } from './task.ts';
 
 export interface ConsumerOptions<T = unknown, Tx = unknown> {
-  /** The engine that has the events. Instead of it, `broker` and `ledger` may be given. */
+  /** The engine that stores the events. Alternatively, give `broker` and `ledger`. */
   readonly engine?: Engine<Tx> | undefined;
   readonly broker?: Broker<Tx> | undefined;
   readonly ledger?: Ledger<Tx> | undefined;
-  /** The parking lot, if it is not in the store of the broker. */
+  /** The store of parked events, if it is not part of the broker's store. */
   readonly triage?: Triage | undefined;
   readonly topic: string;
   readonly handler: Handler<T, Tx>;
-  /** The name of the handler, with its version. Handled events are marked with it. The topic unless given. */
+  /**
+   * The name and version of the handler, such as `invoices@2`; the topic unless given. Handled events are marked with
+   * it, so that they are not handled twice.
+   */
   readonly name?: string | undefined;
   readonly schema?: StandardSchema<T> | undefined;
   readonly format?: PayloadFormat | undefined;
-  /** Declares the topic with this ordering. Unless given, an existing topic keeps its own, and a new one has `none`. */
+  /**
+   * The ordering with which the topic is declared. Unless given, an existing topic keeps its ordering, and a new topic
+   * has `none`.
+   */
   readonly ordering?: Ordering | undefined;
-  /** How long settled events are kept, for `rebuild`. */
+  /** How long acknowledged and discarded events are kept, so that `rebuild` can handle them again. */
   readonly keepSettled?: Duration | undefined;
   /** How many handlers run at once; 10 unless given. */
   readonly concurrency?: number | undefined;
   readonly policy?: ConsumerPolicySpec | undefined;
-  /** `commit`: marks events with a commit. `once`: looks up and marks every event. `off`: no marks. `commit` unless given. */
+  /**
+   * Which events are marked as handled, so that their effect is not repeated. `commit`: those whose handler returns
+   * `commit(…)`. `once`: all, and the marks are checked before each handler call. `off`: none. `commit` unless given.
+   */
   readonly effects?: 'commit' | 'once' | 'off' | undefined;
-  /** Names of policies that the handler needs. While the breakers of one are open, no events are leased. */
+  /**
+   * The names of the policies with which the handler calls other systems. While all circuit breakers of one of them are
+   * open, no events are leased.
+   */
   readonly dependsOn?: readonly string[] | undefined;
-  /** The part of a lease that is for retries while first attempts wait as well, 0–1; 0.25 unless given. */
+  /** The part of each lease that is reserved for retries while first attempts wait as well, 0–1; 0.25 unless given. */
   readonly retriesShare?: number | undefined;
-  /** False: calls of the handler do not inherit patience, key and signal, which saves a microsecond an event. */
+  /**
+   * False: calls that the handler makes do not inherit patience, idempotency key and signal of the event. This saves a
+   * microsecond per event.
+   */
   readonly ambient?: boolean | undefined;
-  /** The signal of an attempt aborts after this time; no limit unless given. */
+  /** The time after which the `signal` of an attempt aborts; no limit unless given. */
   readonly attemptTimeout?: Duration | undefined;
-  /** How long a failing event keeps its key waiting, counted from when it was first seen; without limit unless given. */
+  /**
+   * How long later events of the key wait for a failing event, counted from its first publish; without limit unless
+   * given.
+   */
   readonly holdFor?: Duration | undefined;
-  /** `block`: a parked event keeps its key waiting until it is replayed or unblocked. `release` unless given. */
+  /**
+   * `block`: later events of the key wait for a parked event until it is replayed or unblocked. `release`: they do not
+   * wait. `release` unless given.
+   */
   readonly parkedKeys?: 'release' | 'block' | undefined;
   readonly keepParked?: Duration | undefined;
   readonly lease?: Duration | undefined;
   readonly deathsMax?: number | undefined;
   readonly snoozesMax?: number | undefined;
-  /** Names of fields whose values are masked in stored errors. */
+  /** The names of fields whose values are masked in stored errors. */
   readonly redact?: readonly string[] | undefined;
   readonly grace?: Duration | undefined;
-  /** The most events in one lease or one batch of settlements; 1000 unless given. */
+  /** The most events that one lease call returns, and that one write settles; 1000 unless given. */
   readonly batchMax?: number | undefined;
-  /** The most payload bytes of unsettled events. The last lease may exceed it by one event. 32 MiB unless given. */
+  /** The most payload bytes of events that the consumer holds; 32 MiB unless given. One event may exceed the limit. */
   readonly bytesMax?: number | undefined;
-  /** How long a settlement waits for others to share its write; 5 ms unless given. */
+  /**
+   * How long a settlement (the result of an event) waits for others, so that they share one write; 5 ms unless given.
+   */
   readonly settleWithin?: Duration | undefined;
-  /** The longest time between two polls, in case the doorbell does not ring; 1 s unless given. */
+  /**
+   * The longest time between two polls, in case the engine does not notify the consumer of a due event; 1 s unless
+   * given.
+   */
   readonly poll?: Duration | undefined;
-  /** Shared by consumers that die together; one for the whole process unless given. For tests that simulate several processes. */
+  /**
+   * The lock with which one consumer of a process handles an event alone; one lock per process unless given. Tests that
+   * simulate several processes give one lock for each.
+   */
   readonly exclusiveRun?: ExclusiveRun | undefined;
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
 }
 
-/** The options with defaults filled in and durations in ms. */
+/** The consumer options with defaults and with durations in ms. */
 export interface ConsumerSettings<T, Tx> {
   readonly name: string;
   readonly topic: string;
-  /** A new name for each start. */
+  /** The name of this consumer in leases. It is different for each start. */
   readonly owner: string;
   readonly broker: Broker<Tx>;
   readonly ledger: Ledger<Tx> | undefined;
-  /** The ledger is asked about every event before its handler is called. */
+  /** True: before each handler call, the ledger is asked whether the event was handled before. */
   readonly looksUp: boolean;
   readonly marks: {
     readonly ofCommits: readonly string[] | undefined;
@@ -223,7 +252,7 @@ const known: Readonly<Record<keyof ConsumerOptions, true>> = {
   random: true,
 };
 
-/** Throws for a plain string, which would otherwise pass as a list of its letters. */
+/** Checks a list of names. Throws for a plain string too, because it could be read as a list of letters. */
 function names(path: string, value: readonly string[]): readonly string[] {
   if (Array.isArray(value) && value.every((each) => typeof each === 'string' && each !== ''))
     return [...value];

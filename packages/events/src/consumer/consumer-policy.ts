@@ -17,8 +17,8 @@ import {
 } from 'holdfast';
 
 /**
- * Lost optimistic locks: our own `ConflictError`, and the error names of common libraries. They are transient, because the
- * handler reads the data again on a retry.
+ * Classifies lost optimistic locks as transient: `ConflictError`, and the error names of common libraries. A retry can
+ * succeed, because the handler then reads the data again.
  */
 const conflict: Pack<'conflict'> = {
   pack: 'conflict',
@@ -32,7 +32,10 @@ const conflict: Pack<'conflict'> = {
 const conflicts =
   /Optimistic\w*Lock|StaleObject|StaleState|VersionError|WrongExpectedVersion|ConcurrencyE|ConditionalCheckFailed|HOLDFAST_CONFLICT/;
 
-/** Errors of holdfast policies that the handler used. A refused or timed-out call may succeed when the event is retried. */
+/**
+ * Classifies errors of the policies with which the handler calls other systems. A call that was refused or timed out
+ * may succeed when the event is retried.
+ */
 const ownRefusals: Pack<'holdfast'> = {
   pack: 'holdfast',
   byDefault: true,
@@ -41,24 +44,29 @@ const ownRefusals: Pack<'holdfast'> = {
     const code = codeOf(outcome.error);
     if (refusals.test(code)) {
       const { retryAfterMs = 0 } = outcome.error as { retryAfterMs?: number };
-      // A breaker that an operator holds open names Infinity: retry every 60 s.
+      // If an operator holds a breaker open, `retryAfterMs` is Infinity. Retry every 60 s in that case.
       return { class: 'throttled', retryAfterMs: Math.min(retryAfterMs, refusedMaxMs), unprocessed: true };
     }
     return passing.test(code) ? 'transient' : undefined;
   },
 };
 
-/** Timeouts, and errors of stores that are unavailable, full or locked (a handler may publish). */
+/**
+ * The codes of errors that pass: timeouts, and stores that are busy, full or unavailable (a handler may publish
+ * events).
+ */
 const passing = /^HOLDFAST_(ATTEMPT_TIMEOUT|PATIENCE_SPENT|\w+_(BUSY|FULL|UNAVAILABLE))$/;
 const refusedMaxMs = 60_000;
 const refusals = /^HOLDFAST_(BREAKER_OPEN|BULKHEAD_FULL|RATE_LIMITED|THROTTLED)$/;
 
-/** True when a policy refused the call: nothing was sent, so no attempt is counted. */
+/**
+ * True if a policy (such as an open breaker) refused a call of the handler. Nothing was sent, so no attempt is counted.
+ */
 export function isRefusal(error: unknown): boolean {
   return refusals.test(codeOf(error));
 }
 
-/** All packs, because a handler may call anything. */
+/** All error classifiers are used by default, because a handler may call any kind of system. */
 const packs = [
   ownRefusals,
   conflict,
@@ -75,7 +83,7 @@ const make = /* @__PURE__ */ definePolicy(parts);
 
 type Whole = SpecOfParts<typeof parts>;
 
-/** How a consumer retries. Without patience: that is given with each event when it is published. */
+/** How a consumer retries. It has no `patience`, because a producer gives each event its own when it is published. */
 export type ConsumerPolicySpec = Omit<Whole, 'patience'>;
 
 const defaults: Whole = {
@@ -102,7 +110,7 @@ export function consumerPolicy(
   return make({ ...defaults, ...spec, backoff: merged }, environment);
 }
 
-/** Retries calls of the store. */
+/** Creates policies that retry calls of the store. */
 export const storePolicy = /* @__PURE__ */ definePolicy([retry, any]);
 
 function nameOf(error: unknown): string {

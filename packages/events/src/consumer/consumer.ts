@@ -20,30 +20,38 @@ import { WorkerPool } from './worker-pool.ts';
 export interface Consumer {
   readonly name: string;
   readonly topic: string;
-  /** Its `update` takes a new document, and its `kill` stops all retries. */
+  /** The retry policy of this consumer. Its `update` changes the settings, and its `kill` stops all retries. */
   readonly policy: Policy;
-  /** Declares the topic and starts. A failed start may be repeated. After `stop`, make a new consumer instead. */
+  /**
+   * Declares the topic and starts to handle events. If it rejects, it can be called again. After `stop`, create a new
+   * consumer.
+   */
   start(): Promise<void>;
-  /** Leases no more events, and resolves when all are settled. Events whose handlers run for longer than `grace` are returned. */
+  /**
+   * Stops leasing events, and resolves when all leased events are settled. Events whose handlers take longer than
+   * `grace` are returned to the store.
+   */
   stop(options?: { readonly grace?: Duration }): Promise<void>;
   state(): ConsumerState;
-  /** Events that wait in the store, by state; how long the oldest has been due; when the next one is due. */
+  /**
+   * Returns the number of waiting events by state, how long the oldest one has been due, and when the next one is due.
+   */
   lag(): Promise<TopicCounts>;
 }
 
-/** The current state of a consumer, for people and dashboards. Plain JSON. */
+/** The current state of a consumer as plain JSON, for people and dashboards. */
 export interface ConsumerState {
   readonly name: string;
   readonly topic: string;
   readonly status: ConsumerStatus;
   readonly concurrency: number;
   readonly running: number;
-  /** Leased, and not started. */
+  /** Leased events that wait for a worker. With ordering by key, successive events of one key count as one. */
   readonly queued: number;
-  /** Handled, and not yet answered by the store. */
+  /** Events whose result is decided, but not confirmed by the store. */
   readonly settling: number;
   readonly suspects: number;
-  /** When the next waiting event is due. `null`: unknown, because more events are due now, or none waits. */
+  /** The time until the next waiting event is due. `null`: more events are due now, or no event waits. */
   readonly nextDueInMs: number | null;
   readonly dependsOn: readonly string[];
   readonly counters: Readonly<Record<(typeof counted)[number], number>> & {
@@ -66,13 +74,16 @@ const counted = [
   'dlqRate',
 ] as const satisfies readonly (keyof ConsumerCounters)[];
 
-/** Settlements after which the event is still in the topic. */
+/** After these settlements the event is still in the topic. */
 const staysInTopic: ReadonlySet<SettlementKind> = new Set(['retry', 'snooze', 'return']);
 
-/** How long handlers may take after `stop` has aborted their signals. */
+/** How long handlers may still run after `stop` has aborted their signals. */
 const abortedGraceMs = 1000;
 
-/** Handles the events of a topic. One consumer per topic and process is enough: it runs many handlers at once. */
+/**
+ * Creates a consumer, which calls a handler for the events of a topic. One consumer per topic and process is enough,
+ * because it runs many handlers at once.
+ */
 export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, Tx>): Consumer {
   const settings = readOptions(options);
   const { name, topic, broker, clock, random, leaseMs, exclusiveRun } = settings;
@@ -109,7 +120,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
   }
 
   function onLost(task: Task): void {
-    // While a settlement is pending, the store's answer to it tells that the lease is lost.
+    // A settlement of this event is on its way to the store. The answer of the store will tell that the lease is lost.
     if (task.phase === SETTLING || task.phase === OVER) return;
     task.abort(new LeaseLostError(task.id));
     pool.revoke(task as Task<T>);
@@ -137,7 +148,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     onBatch(type, count) {
       if (hasListeners()) notify({ ...header(), type, count });
       if (type === 'settling') return;
-      // The next event of the same key may be due now.
+      // A settlement may make the next event of the same key due.
       fetcher.ring();
       if (fetcher.isIdle) exclusiveRun.notifyOwner();
     },
@@ -206,7 +217,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     policy,
 
     start() {
-      // Resolving would hide that nothing is handled.
+      // Reject: a resolved promise would suggest that events are handled.
       if (started && stopped) return Promise.reject(new ConsumerStoppedError(name));
       started ??= begin().catch((error) => {
         started = undefined;
@@ -217,9 +228,10 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
 
     stop({ grace } = {}) {
       const graceMs = grace === undefined ? settings.graceMs : durationMs(grace, 'grace');
-      // A handler may call `stop`. Run without its context, so that its deadline or signal does not abort the settlements.
+      // A handler may call `stop`. Leave its ambient context, so that its deadline and signal do not apply to the
+      // settlements.
       const isBegun = () => (status === 'idle' ? onStatus('stopped') : withoutAmbient(() => stop(graceMs)));
-      // The error of a failed start was given to the caller of `start`; there is nothing to stop.
+      // If `start` failed, its caller has got the error, and there is nothing to stop.
       stopped ??= started ? started.then(isBegun, isBegun) : Promise.resolve(isBegun());
       return stopped;
     },

@@ -1,14 +1,14 @@
 import { breakersOf } from 'holdfast';
 
-/** Calls that the breakers of one dependency have counted so far. */
+/** How many calls the circuit breakers of one dependency have counted. */
 export interface BreakerCounts {
   readonly failed: number;
   readonly succeeded: number;
 }
 
 /**
- * The dependencies of a consumer, by the names of their policies. While all breakers of one dependency are open, events stay
- * in the store: they lose no attempts and are not parked.
+ * Limits how many handlers run while a dependency of the consumer is down. A dependency is the name of a policy. While
+ * all its circuit breakers are open, events stay in the store: they lose no attempts and are not parked.
  */
 export class DependencyGate {
   readonly names: readonly string[];
@@ -21,24 +21,27 @@ export class DependencyGate {
     return this.names.length > 0;
   }
 
-  /** How many handlers may run: Infinity while each dependency has a closed breaker, otherwise the number of probes, or 0. */
+  /**
+   * Returns how many handlers may run: Infinity if each dependency has a closed breaker, otherwise the number of test
+   * calls (probes) that the breakers admit.
+   */
   room(now: number): number {
     let room = Infinity;
     for (const name of this.names) room = Math.min(room, roomOf(name, now));
     return room;
   }
 
-  /** True when some dependency has no closed breaker: events that are handled now are its probes. */
+  /** True if a dependency has no closed breaker: events that are handled now test whether it works again. */
   isProbing(now: number): boolean {
     return this.room(now) < Infinity;
   }
 
-  /** When `room` may be above 0 again; Infinity while an operator holds a breaker open. */
+  /** Returns when `room` may be above 0 again; Infinity while an operator holds a breaker open. */
   reopensAt(now: number): number {
     return Math.max(now, ...this.names.map((name) => soonest(name, now)));
   }
 
-  /** In the order of `names`. */
+  /** Returns the counts of each dependency, in the order of `names`. */
   counts(): readonly BreakerCounts[] {
     return this.names.map((name) => {
       const breakers = breakersOf(name);
@@ -49,7 +52,7 @@ export class DependencyGate {
     });
   }
 
-  /** True when the dependency at this index of `names` has no closed breaker. */
+  /** True if the dependency at this index of `names` has no closed breaker. */
   isDown(index: number, now: number): boolean {
     return roomOf(this.names[index]!, now) < Infinity;
   }

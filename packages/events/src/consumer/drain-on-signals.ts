@@ -8,15 +8,18 @@ export interface Stoppable {
 export interface DrainOptions {
   /** `SIGTERM` and `SIGINT` unless given. */
   readonly signals?: readonly NodeJS.Signals[] | undefined;
-  /** How long running handlers may take to finish; each consumer's own `grace` unless given. */
+  /** How long running handlers may take to finish; `grace` of each consumer unless given. */
   readonly grace?: Duration | undefined;
-  /** Called when all consumers have stopped, to close the engine and the server. */
+  /** Called when all consumers have stopped. Close the engine and the server here. */
   readonly then?: ((signal: NodeJS.Signals) => void | Promise<void>) | undefined;
 }
 
 const known = Object.fromEntries(['signals', 'grace', 'then'].map((name) => [name, true]));
 
-/** Stops consumers when the process gets a signal to end. Returns a function that undoes it. A second signal ends the process. */
+/**
+ * Stops consumers when the process gets a signal to end. Returns a function that removes the signal listeners. A second
+ * signal ends the process at once.
+ */
 export function drainOnSignals(consumers: readonly Stoppable[], options: DrainOptions = {}): () => void {
   assertKnownFields(known, options);
   const { signals = ['SIGTERM', 'SIGINT'], grace, then } = options;
@@ -26,7 +29,7 @@ export function drainOnSignals(consumers: readonly Stoppable[], options: DrainOp
   function drain(signal: NodeJS.Signals): void {
     undo();
     const stopped = consumers.map((each) => each.stop(grace === undefined ? {} : { grace }));
-    // An error here becomes an unhandled rejection, so that the process does not seem to have ended well.
+    // An error becomes an unhandled rejection, so that the process ends with an error code.
     void Promise.all(stopped).then(() => then?.(signal));
   }
   for (const signal of signals) process.on(signal, drain);

@@ -3,10 +3,9 @@ import type { ErrorNote } from '@holdfast/contracts';
 import type { OutcomeClass } from 'holdfast';
 
 interface NoticeHeader {
-  /** The name of the consumer. */
   readonly consumer: string;
   readonly topic: string;
-  /** On the scale of `Clock.now` of the consumer. */
+  /** The time by `Clock.now` of the consumer. */
   readonly at: number;
 }
 
@@ -16,11 +15,14 @@ interface EventHeader extends NoticeHeader {
   readonly attempt: number;
 }
 
-/** What happens to events in this process, reported as it happens. */
+/** A notification of what happens to events in this process, sent when it happens. */
 export type EventNotice =
   | (NoticeHeader & { readonly type: 'leased'; readonly count: number; readonly suspects: number })
   | (EventHeader & { readonly type: 'begun'; readonly mode: 'live' | 'retry' | 'replay' })
-  /** From here to `returned`: the settlement is decided. It takes effect with `settled`. */
+  /**
+   * The types from `succeeded` to `returned` are sent when the settlement is decided. The store has applied it when
+   * `settled` is sent.
+   */
   | (EventHeader & { readonly type: 'succeeded'; readonly tookMs: number })
   | (EventHeader & {
       readonly type: 'retry';
@@ -31,18 +33,24 @@ export type EventNotice =
     })
   | (EventHeader & { readonly type: 'snoozed'; readonly delayMs: number })
   | (EventHeader & { readonly type: 'parked'; readonly stop: string; readonly error: ErrorNote | undefined })
-  /** `because` is the reason of a discard, and the target topic of a reroute. */
+  /** `because` is the reason of a discard, or the target topic of a reroute. */
   | (EventHeader & { readonly type: 'discarded' | 'rerouted'; readonly because: string })
-  /** The event is as if it had never been leased. `error`: it was a probe that failed, and no attempt is counted. */
+  /**
+   * The event went back to the store, as if it had never been leased. `error` is given if its handler failed because a
+   * dependency is down; no attempt is counted.
+   */
   | (EventHeader & { readonly type: 'returned'; readonly error?: ErrorNote })
   | (EventHeader & { readonly type: 'lease_lost' })
   /** `settling`: a batch of settlements is sent to the store. `settled`: the store has answered. */
   | (NoticeHeader & { readonly type: 'settling' | 'settled'; readonly count: number })
-  /** A call of the store failed; it is retried after `delayMs`. */
+  /** A call of the store failed, and is retried after `delayMs`. */
   | (NoticeHeader & { readonly type: 'store_failed'; readonly what: string; readonly delayMs: number })
   | (NoticeHeader & { readonly type: 'status'; readonly from: ConsumerStatus; readonly to: ConsumerStatus });
 
-/** `dependency_down`: a breaker of a dependency is open. `exclusive`: the consumer runs, or waits to run, a suspect alone. */
+/**
+ * `dependency_down`: all breakers of a dependency are open, so nothing is leased. `exclusive`: the consumer handles, or
+ * waits to handle, a suspect (an event whose lease expired) while the process handles nothing else.
+ */
 export type ConsumerStatus = 'idle' | 'running' | 'dependency_down' | 'exclusive' | 'stopping' | 'stopped';
 
 export type EventListener = (notice: EventNotice) => void;
@@ -50,18 +58,23 @@ export type EventListener = (notice: EventNotice) => void;
 const listeners = new Set<EventListener>();
 const channel = diagnostics.channel('holdfast:event');
 
-/** Calls `listener` with every notice of every consumer in this process. Returns a function that unsubscribes it. */
+/**
+ * Calls `listener` for every notice of every consumer in this process. Returns a function that unsubscribes `listener`.
+ */
 export function subscribeEvents(listener: EventListener): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);
 }
 
-/** Without listeners, notices are not created. */
+/** False: nobody listens, so the caller need not create the notice. */
 export function hasListeners(): boolean {
   return listeners.size > 0 || channel.hasSubscribers;
 }
 
-/** An error of a listener is thrown from a microtask, so that it does not disturb the consumer. */
+/**
+ * Sends a notice to all listeners. If a listener throws, its error is thrown again in a microtask, so that it does not
+ * disturb the consumer.
+ */
 export function notify(notice: EventNotice): void {
   for (const listener of listeners) {
     try {

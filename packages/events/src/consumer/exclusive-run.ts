@@ -1,14 +1,15 @@
-/** A consumer that takes part in an exclusive run. */
+/** A consumer that shares an `ExclusiveRun` with others. */
 export interface Participant {
-  /** It holds no leased event. */
+  /** True: the consumer holds no leased event. */
   readonly isIdle: boolean;
-  /** Called when it may lease again. */
+  /** Called when the consumer may lease again. */
   poll(): void;
 }
 
 /**
- * Lets one consumer of a process handle an event while no other consumer of that process holds any. It is used for suspects:
- * events that were being handled when a process died. If one kills this process again, no other event is lost with it.
+ * A lock with which one consumer handles an event while no other consumer of the process holds any. It is used for
+ * suspects: events that were being handled when a process died. If a suspect crashes this process too, no other event
+ * is affected.
  */
 export class ExclusiveRun {
   readonly #participants = new Set<Participant>();
@@ -24,12 +25,15 @@ export class ExclusiveRun {
     this.notifyOwner();
   }
 
-  /** True when another consumer has the exclusive run or waits for it. Then nothing may be leased. */
+  /** True: another consumer has the lock or waits for it, so `participant` must not lease events. */
   isHeldByOther(participant: Participant): boolean {
     return this.#owner !== undefined && this.#owner !== participant;
   }
 
-  /** True when all consumers are idle. Until then the others lease nothing, and `participant.poll` is called as they become idle. */
+  /**
+   * Requests the lock. True: `participant` has it, and all consumers are idle. While it waits, the others lease
+   * nothing, and `participant.poll` is called when one of them becomes idle.
+   */
   tryAcquire(participant: Participant): boolean {
     this.#owner ??= participant;
     if (this.#owner !== participant) return false;
@@ -43,11 +47,11 @@ export class ExclusiveRun {
     for (const each of this.#participants) each.poll();
   }
 
-  /** To be called when a participant has become idle. */
+  /** Call it when a participant has become idle. */
   notifyOwner(): void {
     this.#owner?.poll();
   }
 }
 
-/** The default: shared by all consumers of this process. */
+/** The default lock, which all consumers of this process share. */
 export const processExclusiveRun: ExclusiveRun = new ExclusiveRun();

@@ -24,19 +24,19 @@ export interface FetcherSettings<T, Tx> extends TaskSettings {
   readonly blame: Blame;
   readonly controls: TopicControlState;
   readonly exclusiveRun: ExclusiveRun;
-  /** Retries calls of the store, for as long as a lease lasts. */
+  /** The policy that retries calls of the store, at most for the duration of a lease. */
   readonly store: Policy;
-  /** Given where `effects` is `once`: events that it has marked are not handled again. */
+  /** Only if `effects` is `once`: events that are marked as handled in this ledger are not handled again. */
   readonly ledger: Ledger<Tx> | undefined;
   readonly batchMax: number;
   readonly bytesMax: number;
   readonly leaseMs: number;
   readonly pollMs: number;
-  /** The engine rings when something may be due. Without it, the fetcher polls more often. */
+  /** True: the engine notifies the consumer when an event may be due. Otherwise the fetcher polls more often. */
   readonly hasDoorbell: boolean;
   readonly retriesShare: number;
   concurrency(): number;
-  /** How many settlements the store has answered so far. */
+  /** Returns how many settlements the store has answered so far. */
   finished(): number;
   onStatus(status: ConsumerStatus): void;
   onLeased(leased: Leased): void;
@@ -45,19 +45,28 @@ export interface FetcherSettings<T, Tx> extends TaskSettings {
 
 type Wanted = Pick<LeaseRequest, 'limit' | 'bytesMax' | 'suspects'>;
 
-/** Without a doorbell: the delay to the next poll after one that found events. It doubles after each that found none. */
+/**
+ * For engines that do not notify consumers: the delay between a poll that returned events and the next poll. The delay
+ * doubles after each poll that returned none.
+ */
 const idleMinMs = 5;
 
-/** When more than 1 in 8 leased events is returned without having been started, runs of one key get shorter. */
+/**
+ * If more than 1 in 8 leased events goes back to the store before its handler was called, fewer events of one key are
+ * leased together.
+ */
 const returnedShare = 8;
 const runShareMin = 1 / 128;
 
-/** How long suspects are run one after the other before other events get a turn. */
+/**
+ * How long suspects (events whose lease expired) are handled, one after the other, before other events are leased
+ * again.
+ */
 const suspectsMaxMs = 1000;
 
 /**
- * Leases events when there is capacity for them. `poll` drives everything. It may be called at any time: it looks at the
- * current state and leases if that is possible now.
+ * Leases events when there are free workers for them. `poll` may be called at any time: it checks the current state,
+ * and leases events if that is possible now.
  */
 export class Fetcher<T, Tx> implements Participant {
   readonly #settings: FetcherSettings<T, Tx>;
@@ -66,23 +75,34 @@ export class Fetcher<T, Tx> implements Participant {
   #isEnding = false;
   #ordering: Ordering = 'none';
   #offDoorbell: (() => void) | undefined;
-  /** False after a lease that brought less than its limit, until something rings. */
+  /** False: the last lease returned fewer events than its limit, and no notification or timer has come since then. */
   #mayHaveWork = true;
   #leasing: Promise<void> | undefined;
-  /** How many lanes were queued after the latest lease. */
+  /**
+   * The length of the worker queue after the last lease. With ordering by key, successive events of one key count as
+   * one.
+   */
   #lanes = 0;
-  /** The part of the longest possible run of one key that is requested, 0–1. It falls when many events are returned unstarted. */
+  /**
+   * Reduces how many events of one key are leased together, 0–1. It is lowered when many events go back to the store
+   * unhandled.
+   */
   #runShare = 1;
   #taken = 0;
   #returnedBefore = 0;
-  /** Time and count of the latest throughput sample; `undefined` after a pause without work. */
+  /**
+   * The time and the number of finished events at the last throughput sample; `undefined` after a lease without events.
+   */
   #measured: { readonly at: number; readonly finished: number } | undefined;
   #idleMs = idleMinMs;
-  /** The latest lease brought a suspect, which must run alone. */
+  /** True: the last lease returned a suspect, which must be handled alone. */
   #hasSuspect = false;
   #waitingSince: number | undefined;
   #exclusiveSince: number | undefined;
-  /** After a wait for the exclusive run that failed: suspects are left to other processes until then. */
+  /**
+   * The process could not handle suspects alone, because a handler ran too long. Until this time, suspects are left to
+   * other processes.
+   */
   #suspectsNotBefore = -Infinity;
   suspects = 0;
   nextDueInMs: number | undefined;
@@ -105,12 +125,13 @@ export class Fetcher<T, Tx> implements Participant {
     const { broker, topic, exclusiveRun } = this.#settings;
     this.#ordering = ordering;
     exclusiveRun.join(this);
-    // A handler may start a consumer, or ring the doorbell by publishing: its patience must not apply to other events.
+    // A handler may start a consumer, or cause a notification by publishing. Leave its ambient context, so that its
+    // patience does not apply to other events.
     this.#offDoorbell = broker.doorbell(topic, () => withoutAmbient(() => this.ring()));
     withoutAmbient(() => this.poll());
   }
 
-  /** Stops leasing. Events of a lease that is still pending are returned. */
+  /** Stops leasing. If a lease call is pending, its events are returned to the store. */
   async end(): Promise<void> {
     this.#offDoorbell?.();
     this.#wake.clear();
@@ -123,7 +144,7 @@ export class Fetcher<T, Tx> implements Participant {
     if (await this.#askStore('controls', () => controls.read())) pool.startWorkers();
   }
 
-  /** Something may be due: poll. A ring without a due event is harmless. */
+  /** Call it when an event may be due. If none is due, the additional poll does no harm. */
   ring(): void {
     this.#mayHaveWork = true;
     this.poll();
@@ -138,7 +159,8 @@ export class Fetcher<T, Tx> implements Participant {
     if (hasSuspects && now >= this.#suspectsNotBefore) {
       if (!this.#isGateShut(now)) this.#pollSuspects(now);
       else {
-        // During an outage of a dependency, do not keep other consumers, or other events of this one, waiting for suspects.
+        // A dependency is down, so the suspects cannot be handled now. Do not let other events and other consumers wait
+        // for them.
         this.#postponeSuspects();
         this.poll();
       }
@@ -148,12 +170,15 @@ export class Fetcher<T, Tx> implements Participant {
     if (this.#mayHaveWork) {
       const limit = this.#room(now);
       const bytesMax = this.#settings.bytesMax - this.#settings.heartbeat.bytesInHand;
-      // If there is no capacity, no timer is needed: each finished event calls `poll` again.
+      // If no worker is free, no timer is needed: `poll` is called again when an event is finished.
       if (limit > 0 && bytesMax > 0) this.#lease({ limit, bytesMax }, now);
     }
   }
 
-  /** True while a breaker of a dependency admits nothing. Sets a timer to poll when that may have changed. */
+  /**
+   * True: the breakers of a dependency admit no calls. In that case it sets a timer to poll when they may admit calls
+   * again.
+   */
   #isGateShut(now: number): boolean {
     const { gate, pollMs, onStatus } = this.#settings;
     if (gate.room(now) > 0) return false;
@@ -162,7 +187,7 @@ export class Fetcher<T, Tx> implements Participant {
     return true;
   }
 
-  /** How many events to lease now. */
+  /** Returns how many events to lease now. */
   #room(now: number): number {
     const { gate, blame, pool, settler, batchMax, pollMs, onStatus } = this.#settings;
     if (this.#isGateShut(now)) return 0;
@@ -172,21 +197,24 @@ export class Fetcher<T, Tx> implements Participant {
     const isProbing = gate.isProbing(now);
     const room = Math.min(target, gate.room(now)) - pool.running - pool.queued;
     const isIdle = pool.queued === 0 && pool.running < concurrency;
-    // Lease in batches: one event at a time would cost a write each. Probes are leased in rounds, so wait for the last round.
+    // Wait until a batch can be leased, because leasing one event at a time would cost one write per event. Events that
+    // test a dependency are leased in rounds: wait until the last round is finished.
     const isBusy = isProbing ? !pool.isOutOfWork : !isIdle && room * 2 < target;
     if (isBusy || settler.unsettled >= 2 * batchMax) {
-      // Leases also bring the version of the controls. While nothing is leased, a timer reads the controls instead.
+      // Each lease returns the version of the operators' controls. While nothing is leased, a timer reads the controls
+      // instead.
       if (!this.#wake.isSet) this.#wakeWithin(pollMs);
       return 0;
     }
-    // Lease more events than there are probes, so that events that have not failed can be chosen. The rest is returned at once.
+    // Only events that have not failed should test the dependency. Lease some more to choose from; the others are
+    // returned at once.
     return isProbing && room > 0 ? Math.max(room, Math.min(batchMax, room + blame.remembered)) : room;
   }
 
-  /** Leases one suspect at a time, while this process holds no other event. */
+  /** Leases one suspect (an event whose lease expired) at a time, while this process holds no other event. */
   #pollSuspects(now: number): void {
     const { exclusiveRun, onStatus } = this.#settings;
-    // The current suspect is not settled yet; its settlement will ring.
+    // The current suspect is not settled yet. `ring` is called when it is.
     if (this.#hasSuspect && !this.isIdle) return;
     onStatus('exclusive');
     if (!exclusiveRun.tryAcquire(this)) {
@@ -208,12 +236,13 @@ export class Fetcher<T, Tx> implements Participant {
       void settler.flush();
       return;
     }
-    // A handler of this process has run for longer than a lease. Go on with other events, and try again after another lease.
+    // A handler of this process has run longer than a lease. Handle other events now, and try the suspects again after
+    // another lease time.
     this.#suspectsNotBefore = now + leaseMs;
     this.#postponeSuspects();
   }
 
-  /** Goes on with ordinary events. The next ordinary lease tells whether there are more suspects. */
+  /** Handles ordinary events again. The next lease of them tells whether there are still suspects. */
   #postponeSuspects(): void {
     this.suspects = 0;
     this.#waitingSince = undefined;
@@ -247,7 +276,7 @@ export class Fetcher<T, Tx> implements Participant {
     await this.#receive(leased, sentAt);
 
     const { deliveries, suspects, nextDueInMs } = leased;
-    // While a suspect is leased, keep the count above 0, so that nothing else is leased beside it.
+    // While a suspect is leased, keep the number above 0, so that no other event is leased.
     this.#hasSuspect = request.suspects === true && deliveries.length > 0;
     this.suspects = this.#hasSuspect ? Math.max(suspects, 1) : suspects;
     this.nextDueInMs = nextDueInMs;
@@ -257,7 +286,10 @@ export class Fetcher<T, Tx> implements Participant {
     if (deliveries.length === 0) this.#measured = undefined;
   }
 
-  /** The delay to the next poll: `pollMs`, or less when there is no doorbell and events were found lately. */
+  /**
+   * Returns the delay until the next poll: `pollMs`, or less if the engine sends no notifications and recent polls
+   * returned events.
+   */
   #pollDelayMs(foundSome: boolean): number {
     const { pollMs, hasDoorbell } = this.#settings;
     if (hasDoorbell) return pollMs;
@@ -266,8 +298,9 @@ export class Fetcher<T, Tx> implements Participant {
   }
 
   /**
-   * The longest run of one key to lease. Long runs save writes, but must leave work for every worker; and they are shortened
-   * when first events of runs fail and the rest has to be returned.
+   * Returns how many successive events of one key may be leased together. A high number saves writes, but every worker
+   * needs some events. It is lowered when the first of such events fail often, because the events after them have to be
+   * returned.
    */
   #runMax(limit: number): number {
     const { pool } = this.#settings;
@@ -301,7 +334,10 @@ export class Fetcher<T, Tx> implements Participant {
       if (!kept.has(task)) settler.add(task, { lease: task.delivery.lease, kind: 'return' });
   }
 
-  /** All tasks; while a breaker is not closed, only as many as it admits probes, and only the first of each key. */
+  /**
+   * Returns the tasks to handle. If a dependency has no closed breaker, these are only as many as its breakers admit,
+   * and only the first event of each key.
+   */
   #chooseProbes(tasks: readonly Task<T>[]): readonly Task<T>[] {
     const { gate, blame, pool, clock } = this.#settings;
     const now = clock.now();
@@ -310,11 +346,14 @@ export class Fetcher<T, Tx> implements Participant {
     const heads = tasks.filter(
       ({ key }, index) => !hasOrder || key === undefined || key !== tasks[index - 1]?.key,
     );
-    // A running handler may not have made its probe call yet: count each as a probe that is still to come.
+    // A running handler may not have called the dependency yet, so count it as a call that is still to come.
     return blame.probes(heads, Math.max(0, gate.room(now) - pool.running - pool.queued));
   }
 
-  /** Reads controls and marks before any task is handled. False: the store does not answer. */
+  /**
+   * Reads the operators' controls and the marks of handled events before any task is handled. False: the store does not
+   * answer.
+   */
   async #prepare(tasks: readonly Task<T>[], controlsVersion: number): Promise<boolean> {
     const { controls, ledger, name } = this.#settings;
     if (!controls.isCurrent(controlsVersion)) {
@@ -330,18 +369,19 @@ export class Fetcher<T, Tx> implements Participant {
     return marked !== undefined;
   }
 
-  /** Asks the store, with retries. `undefined`: it did not answer within a lease. */
+  /** Calls the store, with retries. `undefined`: it did not answer within the time of a lease. */
   async #askStore<R extends object>(what: string, question: () => Promise<R>): Promise<R | undefined> {
     const { store, onFailure } = this.#settings;
     const ending = await store.try(question, {
-      // Do not abort a pending call: events it leases would be held until their lease ends. Only stop retrying.
+      // When the consumer stops, end the retries but do not abort a pending call: the events that it leases would be
+      // locked until their lease ends.
       retryVeto: () => (this.#isEnding ? 'cancelled' : undefined),
       onWait: ({ delayMs }) => onFailure(what, delayMs),
     });
     return ending.ok ? (ending.value as R) : undefined;
   }
 
-  /** Rings after `ms` at the latest: a timer that is set for an earlier time stays. */
+  /** Sets the timer to call `ring` after `ms`, unless it is set for an earlier time. */
   #wakeWithin(ms: number): void {
     const at = this.#settings.clock.now() + ms;
     if (at < Infinity && (!this.#wake.isSet || at < this.#wake.at)) this.#wake.setAt(at);

@@ -2,7 +2,10 @@ import { type Duration, durationMs, OptionsError } from 'holdfast';
 
 const isResult = Symbol.for('holdfast.handlerResult');
 
-/** What a handler may return. Returning nothing means `done()`. Plain data; `Tx` is the transaction of the engine. */
+/**
+ * What a handler may return, as plain data. A handler that returns nothing means `done()`. `Tx` is the type of the
+ * engine's transaction.
+ */
 export type HandlerResult<Tx = unknown> = { readonly [isResult]: true } & (
   | { readonly kind: 'done' }
   | { readonly kind: 'commit'; readonly commit: Commit<Tx> }
@@ -13,21 +16,24 @@ export type HandlerResult<Tx = unknown> = { readonly [isResult]: true } & (
   | { readonly kind: 'reroute'; readonly to: string }
 );
 
-/** An effect inside a transaction. Its value is ignored; a promise is awaited where transactions are asynchronous. */
+/**
+ * Writes an effect within a transaction. Its return value is ignored; if the engine's transactions are asynchronous, a
+ * promise is awaited.
+ */
 export type Commit<Tx> = (tx: Tx) => unknown;
 
 export function done(): HandlerResult {
   return { [isResult]: true, kind: 'done' };
 }
 
-/** The event is done, and `effect` runs inside the transaction that settles it: both happen, or neither. */
+/** Acknowledges the event and runs `effect` within the same transaction: both are stored, or neither. */
 export function commit<Tx>(effect: Commit<Tx>): HandlerResult<Tx> {
-  // Otherwise the event would be settled without its effect.
+  // Without this check, the event would be acknowledged without its effect.
   if (typeof effect !== 'function') throw new OptionsError('commit', effect, 'a function');
   return { [isResult]: true, kind: 'commit', commit: effect };
 }
 
-/** Retries the event as the class of the error demands; an error that no pack knows counts as transient. */
+/** Retries the event according to the class of the error. An error of unknown class is treated as transient. */
 export function retry(error: unknown): HandlerResult {
   return { [isResult]: true, kind: 'retry', error };
 }
@@ -37,7 +43,7 @@ export function snooze(delay: Duration): HandlerResult {
   return { [isResult]: true, kind: 'snooze', delayMs: durationMs(delay, 'snooze') };
 }
 
-/** Moves the event to the parking lot, with `because` as its stop reason. */
+/** Parks the event, that is, moves it to the dead-letter store. `because` is stored as its stop reason. */
 export function park(because: string, error?: unknown): HandlerResult {
   return { [isResult]: true, kind: 'park', because, error };
 }
@@ -48,12 +54,12 @@ export function discard(because: string): HandlerResult {
 
 /** Moves the event to the end of another topic, which must have been declared. */
 export function reroute(to: string): HandlerResult {
-  // A store would refuse it, together with all settlements of the same batch.
+  // Without this check, the store would refuse all settlements of the same batch.
   if (typeof to !== 'string' || to === '') throw new OptionsError('reroute', to, 'the name of a topic');
   return { [isResult]: true, kind: 'reroute', to };
 }
 
-/** False for other values, which arrow functions may return by accident. They mean `done()`. */
+/** False for other values, which an arrow function may return by accident. Consumers treat them like `done()`. */
 export function isHandlerResult(given: unknown): given is HandlerResult {
   return typeof given === 'object' && given !== null && isResult in given;
 }

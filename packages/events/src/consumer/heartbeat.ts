@@ -6,15 +6,18 @@ export interface HeartbeatSettings {
   readonly broker: Broker;
   readonly clock: Clock;
   readonly leaseMs: number;
-  /** The lease of `task` has ended: another consumer may have leased the event. */
+  /** Called when the lease of `task` has ended, so that another consumer may have leased the event. */
   onLost(task: Task): void;
   onFailure(what: string, delayMs: number): void;
 }
 
-/** Leases are renewed after a third of their time, so that two heartbeats may fail. */
+/** Leases are extended after a third of their time, so that two calls may fail before a lease ends. */
 const beatsPerLease = 3;
 
-/** Renews the leases of all unsettled events with one call a beat. No call is made while there are none. */
+/**
+ * Extends the leases of all events that the consumer holds, with one call for all. Makes no call while the consumer
+ * holds none.
+ */
 export class Heartbeat {
   readonly #settings: HeartbeatSettings;
   readonly #timer: Timer;
@@ -26,7 +29,8 @@ export class Heartbeat {
   }
 
   watch(batch: Batch): void {
-    // Drop finished batches at once: keeping a thousand finished events until the next beat costs more than handling them did.
+    // Remove finished batches now. Keeping a thousand finished events until the next beat costs more time than handling
+    // them.
     this.#batches = this.#batches.filter(({ open }) => open > 0);
     this.#batches.push(batch);
     this.#setTimer();
@@ -37,14 +41,14 @@ export class Heartbeat {
     this.#timer.clear();
   }
 
-  /** Tasks that wait, run or are being settled. */
+  /** The tasks that are waiting, running or being settled. */
   *inHand(): Generator<Task> {
     for (const { tasks } of this.#batches) {
       for (const task of tasks) if (task.phase !== OVER) yield task;
     }
   }
 
-  /** Payload bytes of unsettled events, estimated: within a batch, each counts with the average. */
+  /** The estimated payload bytes of events that are not settled. Each event counts as the average of its batch. */
   get bytesInHand(): number {
     let bytes = 0;
     for (const batch of this.#batches)
@@ -62,7 +66,7 @@ export class Heartbeat {
 
   async #beat(): Promise<void> {
     const { broker, clock, leaseMs, onLost, onFailure } = this.#settings;
-    // An earlier beat may hang on a dead connection, so check for ended leases here as well.
+    // Check for ended leases first, because the call of an earlier beat may hang on a dead connection.
     this.#loseEnded();
     this.#batches = this.#batches.filter(({ open }) => open > 0);
     if (this.#batches.length === 0) return;
@@ -85,7 +89,7 @@ export class Heartbeat {
     }
   }
 
-  /** Revokes tasks whose lease has ended by our clock: another consumer may be handling them. */
+  /** Calls `onLost` for tasks whose lease has ended by our clock, because another consumer may handle them now. */
   #loseEnded(): void {
     const { clock, onLost } = this.#settings;
     const now = clock.now();

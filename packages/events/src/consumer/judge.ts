@@ -22,9 +22,12 @@ export interface JudgeSettings {
   readonly gate: DependencyGate;
   readonly blame: Blame;
   readonly controls: TopicControlState;
-  /** The name of this consumer start, for the story. */
+  /** The name of this consumer, which is different for each start. It is stored in attempt records. */
   readonly owner: string;
-  /** Handlers to mark as done: for events with a commit, and for all events. `undefined`: no mark. */
+  /**
+   * The handler names with which events are marked as handled: events whose handler returned `commit(…)`, and all
+   * events. `undefined`: they are not marked.
+   */
   readonly marks: {
     readonly ofCommits: readonly string[] | undefined;
     readonly ofAll: readonly string[] | undefined;
@@ -37,12 +40,12 @@ export interface JudgeSettings {
   readonly keepParkedMs: number | undefined;
 }
 
-/** The longest delay of a `snooze`: a day. */
+/** The longest delay of a `snooze` is a day. */
 const snoozeMaxMs = 24 * 60 * 60 * 1000;
 
 /**
- * Decides the settlement of an event. Whether and when to retry is decided by core's `decide`: the judge calls it with the
- * history of the delivery, and turns its verdict into a settlement.
+ * Decides what happens to an event before and after its handler is called. `decide` of the core package decides whether
+ * and when to retry; the judge gives it the history of the event, and turns its answer into a settlement.
  */
 export class Judge<Tx> {
   readonly #settings: JudgeSettings;
@@ -51,7 +54,7 @@ export class Judge<Tx> {
     this.#settings = settings;
   }
 
-  /** The settlement of an event that must not be handled. `undefined`: call the handler. */
+  /** Returns the settlement of an event that must not be handled. `undefined`: the handler must be called. */
   beforeHandler(task: Task, now: number): Settlement<Tx> | undefined {
     const { controls, deathsMax } = this.#settings;
     const { delivery } = task;
@@ -64,12 +67,12 @@ export class Judge<Tx> {
     if (delivery.deaths >= deathsMax) {
       return this.#park(task, 'crashed', errorNote(new CrashedError(delivery.deaths)));
     }
-    // The patience is over, so the customer does not wait for this event any more. The last error stays on record.
+    // The customer does not wait for this event any more, so park it. The last error stays stored.
     if (now >= task.patienceEndsAt) return this.#park(task, 'patience_too_short', delivery.lastError);
     return undefined;
   }
 
-  /** The settlement of an event whose handler has returned `given`. */
+  /** Returns the settlement of an event whose handler has returned `given`. */
   answered(task: Task, given: unknown): Settlement<Tx> {
     const { lease } = task.delivery;
     const { ofAll, ofCommits } = this.#settings.marks;
@@ -98,7 +101,10 @@ export class Judge<Tx> {
     }
   }
 
-  /** The settlement of an event whose handler or commit has thrown. `insisted`: the handler returned `retry(error)`. */
+  /**
+   * Returns the settlement of an event whose handler or commit has thrown `error`. `insisted`: the handler returned
+   * `retry(error)`.
+   */
   failed(task: Task, error: unknown, insisted = false): Settlement<Tx> {
     const { policy, blame, gate, clock } = this.#settings;
     const now = clock.now();
@@ -117,7 +123,7 @@ export class Judge<Tx> {
     const isSpared = isRefused || (!fault.isOwn && plan.attempts > 1 && attempt >= plan.attempts);
     const isPutOff = isSpared && delivery.snoozes < this.#settings.snoozesMax;
     const history: History = {
-      // If nothing was called, or the dependency fails for all events, do not use up the last attempt.
+      // If the call was refused, or the dependency fails for all events, do not use up the last attempt of this event.
       attempt: isPutOff ? Math.min(attempt, plan.attempts - 1) : attempt,
       previousDelayMs: delivery.nextDelayMs ?? 0,
       patienceEndsAt: task.patienceEndsAt,
@@ -130,7 +136,8 @@ export class Judge<Tx> {
       roll: plan.random(),
       tokens: 1,
       expectedAttemptMs: 0,
-      // An operator may hold a breaker open without an end. Do not park for that: retry as usual and look again.
+      // If an operator holds a breaker open, there is no time at which it admits calls. Retry with the usual delay
+      // instead of parking the event.
       admitsAt: reopensAt < Infinity ? reopensAt : now,
     });
     if (verdict.kind === 'retry') {
@@ -149,7 +156,10 @@ export class Judge<Tx> {
     );
   }
 
-  /** A probe that failed because of the dependency: no attempt and no snooze is counted, and the key keeps waiting. */
+  /**
+   * Returns an event to the store that failed because a dependency is down. It counts neither an attempt nor a snooze,
+   * and later events of its key keep waiting.
+   */
   #giveBack(task: Task, now: number, error: unknown, judged: Judgement, fault: Fault): Settlement<Tx> {
     const note = this.#noteOf(task, error);
     task.returnedFor = note;
@@ -158,7 +168,11 @@ export class Judge<Tx> {
     return { lease: task.delivery.lease, kind: 'return' };
   }
 
-  /** An event with attempts left may lose one when `holdFor` is over, so that its key is released. It is not parked for that. */
+  /**
+   * Returns how long only this event must fail until it, and not a dependency, is taken for the cause. For an event
+   * with a key and attempts left, this is at most `holdFor`: the failure then counts as an attempt, and later events of
+   * the key need not wait.
+   */
   #aloneMaxMs({ key, attempt }: Task): number {
     const { policy, holdForMs } = this.#settings;
     const mayLetGo = key !== undefined && attempt < policy.plan.attempts - 1;
@@ -170,7 +184,8 @@ export class Judge<Tx> {
       const judged = error instanceof PoisonError ? poison : this.#judgement(error, insisted);
       return { judged, isRefused: isRefusal(error) };
     } catch {
-      // Reading the error throws. The attempt must be settled all the same, so take it for an unknown error.
+      // A property of the error throws when it is read. The event must be settled nevertheless, so treat it as an
+      // unknown error.
       return { judged: { class: insisted ? 'transient' : 'fatal' }, isRefused: false };
     }
   }
@@ -222,7 +237,7 @@ export class Judge<Tx> {
     return {
       lease,
       kind: 'park',
-      // A handler may give a text of any length as the reason. Events are grouped by it, so it is cut.
+      // A handler may give a reason of any length, and parked events are grouped by it. So the reason is cut.
       stop: stop.slice(0, messageMax),
       story: attempt ? continueStory(story, attempt) : story,
       ...(error && { error }),
@@ -263,12 +278,12 @@ export class Judge<Tx> {
 
 const poison: Judgement = { class: 'fatal' };
 
-/** True when a retry may succeed. */
+/** True if a retry may succeed. */
 function isTemporary({ class: its, retryNever }: Judgement): boolean {
   return (its === 'transient' || its === 'throttled') && !retryNever;
 }
 
-/** The stored story, plus the failed probe that counts from now on. */
+/** Returns the stored attempt records, plus that of a failure which counts as an attempt only now. */
 function storyWith({ delivery }: Task, fault: Fault | undefined): readonly AttemptRecord[] {
   return fault?.lastUncounted ? continueStory(delivery.story, fault.lastUncounted) : delivery.story;
 }

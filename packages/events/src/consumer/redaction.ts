@@ -2,13 +2,13 @@ import type { Envelope } from '@holdfast/contracts';
 import { decode } from '../publish/payload-format.ts';
 
 const mask = '[redacted]';
-/** Shorter values are not searched for, because they appear everywhere by chance. They are still masked after their name. */
+/** Shorter values are masked only after their field name, because such short texts appear elsewhere by chance. */
 const valueLengthMin = 4;
 const depthMax = 16;
 
 /**
- * Returns a function that masks the values of named fields in a text: after `name:` or `name=`, and wherever a value appears
- * that the event has under such a name.
+ * Returns a function that masks the values of the named fields in a text. It masks what follows `name:` or `name=`, and
+ * every copy of a value that the event has in such a field.
  */
 export function redaction(names: readonly string[], event: Envelope): (text: string) => string {
   if (names.length === 0) return (text) => text;
@@ -21,7 +21,7 @@ export function redaction(names: readonly string[], event: Envelope): (text: str
   };
 }
 
-/** `"card": "4111"`, `card=4111`, `card: 4111`. */
+/** Matches values after their name, as in `"card": "4111"`, `card=4111` and `card: 4111`. */
 function assignments(names: readonly string[]): RegExp {
   const any = names.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|');
   return new RegExp(`(\\b(?:${any})["']?\\s*[:=]\\s*)("(?:[^"\\\\]|\\\\.)*"|'[^']*'|[^\\s,;}\\]]+)`, 'g');
@@ -32,7 +32,7 @@ function* valuesOf(names: ReadonlySet<string>, { payload, headers }: Envelope): 
   try {
     yield* namedValues(names, decode('json', payload), 0, false);
   } catch {
-    // Not JSON: there are no named fields.
+    // The payload is not JSON, so it has no named fields.
   }
 }
 

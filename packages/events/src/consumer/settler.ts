@@ -8,15 +8,20 @@ export interface SettlerSettings<Tx> {
   readonly broker: Broker<Tx>;
   readonly clock: Clock;
   readonly judge: Judge<Tx>;
-  /** Retries calls of the store, for as long as a lease lasts. */
+  /** The policy that retries calls of the store, at most for the duration of a lease. */
   readonly store: Policy;
   readonly settleWithinMs: number;
   readonly batchMax: number;
-  /** For engines that cannot write marks together with settlements: marks are written here first. */
+  /**
+   * For engines that cannot write the marks of handled events together with settlements: the marks are written to this
+   * ledger first.
+   */
   readonly separateLedger: Ledger<Tx> | undefined;
-  /** For a parking lot in another store: successful replays are reported here before they are acknowledged. */
+  /**
+   * If parked events are in another store: successful replays are reported to this triage before they are acknowledged.
+   */
   readonly separateTriage: Triage | undefined;
-  /** The store has answered for a settlement. */
+  /** Called with the final result of a settlement. If the store did not answer, the result is `LEASE_LOST`. */
   onSettled(task: Task, settlement: Settlement<Tx>, settled: SettlementResult): void;
   onBatch(type: 'settling' | 'settled', count: number): void;
   onFailure(what: string, delayMs: number): void;
@@ -27,7 +32,10 @@ interface Decided<Tx> {
   readonly settlement: Settlement<Tx>;
 }
 
-/** Batches settlements for `settleWithinMs`, so that many share one write, and retries each until its lease ends. */
+/**
+ * Sends settlements to the store. It collects them for `settleWithinMs`, so that many share one write, and retries a
+ * failed write for the duration of a lease.
+ */
 export class Settler<Tx> extends Alarm {
   readonly #settings: SettlerSettings<Tx>;
   #pending: Decided<Tx>[] = [];
@@ -40,7 +48,7 @@ export class Settler<Tx> extends Alarm {
     this.#settings = settings;
   }
 
-  /** Settlements that the store has not answered. */
+  /** The number of settlements that the store has not answered. */
   get unsettled(): number {
     return this.#pending.length + this.#sent;
   }
@@ -58,8 +66,8 @@ export class Settler<Tx> extends Alarm {
   }
 
   /**
-   * Sends the pending settlements, one batch at a time, in order. Settlements that are added meanwhile wait for the next flush;
-   * otherwise a fast store would get a write for each.
+   * Sends the pending settlements in order, one batch at a time. Settlements that are added during a write wait for the
+   * next flush; otherwise a fast store would get one write for each.
    */
   flush(): Promise<void> {
     this.#flushRequested = true;
@@ -93,7 +101,8 @@ export class Settler<Tx> extends Alarm {
     );
     if (!ending.ok) onFailure('settle', Infinity);
     for (const [index, decided] of batch.entries()) {
-      // Without an answer the settlement may or may not have been applied. If not, the event comes back when its lease ends.
+      // Without an answer, the settlement may or may not have been applied. If it was not, the event can be leased
+      // again when its lease ends.
       this.#onResult(decided, ending.ok ? ending.value[index]! : LEASE_LOST);
     }
     this.#sent = 0;

@@ -7,12 +7,15 @@ import type { HandlerResult } from './handler-result.ts';
 // biome-ignore lint/suspicious/noConfusingVoidType: an async function that returns nothing gives a promise of void
 type Returned<Tx> = HandlerResult<Tx> | undefined | void;
 
-/** Handles one event. What it throws is classified; what it returns is a `HandlerResult` or nothing. */
+/**
+ * A function that handles one event. It may return a `HandlerResult` or nothing. If it throws, the class of the error
+ * decides whether the event is retried.
+ */
 export type Handler<T = unknown, Tx = unknown> = (
   event: HandledEvent<T>,
 ) => Returned<Tx> | PromiseLike<Returned<Tx>>;
 
-/** What a handler gets. Payload and signal are created when they are first read. */
+/** The event that a handler gets. `payload` and `signal` are created when they are first read. */
 export interface HandledEvent<T = unknown> {
   readonly id: string;
   readonly topic: string;
@@ -20,28 +23,31 @@ export interface HandledEvent<T = unknown> {
   readonly key: string | undefined;
   readonly tenant: string | undefined;
   readonly headers: Headers;
-  /** Parsed, and validated if there is a schema. */
+  /** The parsed payload, validated if there is a schema. */
   readonly payload: T;
   readonly correlationId: string;
-  /** The same in every attempt. Use it as the idempotency key of effects outside of the store. */
+  /** The same in every attempt. Use it as the idempotency key when you call other systems. */
   readonly idempotencyKey: string;
-  /** Epoch ms by the store's clock. */
+  /** When the event was first published, epoch ms by the store's clock. */
   readonly firstSeenAt: number;
-  /** Counted from 1. */
+  /** The number of this attempt, counted from 1. */
   readonly attempt: number;
-  /** `replay`: an operator, a triage rule or a rebuild has the event handled again. */
+  /** `replay`: the event is handled again because of an operator, a triage rule or a rebuild. */
   readonly mode: 'live' | 'retry' | 'replay';
-  /** How many ms the customer will still wait; Infinity without a limit. */
+  /** How many ms the customer still waits for the result; Infinity if there is no limit. */
   readonly patienceLeft: number;
-  /** When `patienceLeft` ends, epoch ms by the consumer's clock; `undefined` without a limit. */
+  /** When `patienceLeft` ends, epoch ms by the consumer's clock; `undefined` if there is no limit. */
   readonly deadline: number | undefined;
-  /** Aborts when the lease is lost, when patience or `attemptTimeout` is over, and when the grace time of `stop` is over. */
+  /**
+   * Aborts when the lease is lost, when the customer's patience or `attemptTimeout` is over, or when the grace time of
+   * `stop` is over.
+   */
   readonly signal: AbortSignal;
-  /** All that the store knows of the event. */
+  /** Everything that the store knows about the event. */
   readonly delivery: Delivery;
 }
 
-/** What all tasks of one consumer share. */
+/** Settings that all tasks of one consumer share. */
 export interface TaskSettings {
   readonly clock: Clock;
   readonly format: PayloadFormat;
@@ -49,12 +55,12 @@ export interface TaskSettings {
   readonly attemptTimeoutMs: number;
 }
 
-/** The events of one lease: their leases end together, and one heartbeat renews them. */
+/** The events of one lease call. Their leases end at the same time, and are extended together. */
 export interface Batch {
   readonly tasks: readonly Task[];
-  /** On the scale of `Clock.now`, counted from when the lease was requested: the earliest time at which it can end. */
+  /** The earliest time at which the leases can end, by `Clock.now`: it is counted from when the lease was requested. */
   leaseEndsAt: number;
-  /** Tasks that are not `OVER`. */
+  /** The number of tasks whose phase is not `OVER`. */
   open: number;
   /** Payload bytes of all tasks together. */
   bytes: number;
@@ -63,20 +69,20 @@ export interface Batch {
 export type Phase = typeof WAITING | typeof RUNNING | typeof SETTLING | typeof OVER;
 export const WAITING = 0;
 export const RUNNING = 1;
-/** Its settlement is decided, and not yet answered by the store. */
+/** The settlement of the event is decided, but the store has not answered yet. */
 export const SETTLING = 2;
-/** It is settled, or its lease is lost. */
+/** The event is settled, or its lease is lost. */
 export const OVER = 3;
 
 /**
- * One leased event: what its handler gets, the ambient context of the handler's calls, and the alarm for its timeout. All in
- * one object, because there may be a hundred thousand a second.
+ * One leased event. It is also the ambient context of the calls that its handler makes, and the timer of its timeout.
+ * One object is used for all three, because a process may handle a hundred thousand events per second.
  */
 export class Task<T = unknown> extends Alarm implements HandledEvent<T>, AmbientContext {
   declare readonly delivery: Delivery;
   declare readonly attempt: number;
   declare readonly idempotencyKey: string;
-  /** On the scale of `Clock.now`. */
+  /** When the customer's patience ends, by `Clock.now`. */
   declare readonly patienceEndsAt: number;
   declare readonly settings: TaskSettings;
   declare batch: Batch;
@@ -84,13 +90,13 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Ambient
   declare next: Task<T> | undefined;
   declare phase: Phase;
   declare startedAt: number;
-  /** The ledger has a mark of it: the event was handled before. */
+  /** True: the ledger has marked the event as handled, so the handler must not be called again. */
   declare isRepeated: boolean;
-  /** The counts of each dependency when the handler was called. */
+  /** The counts of calls of each dependency before the handler was called. */
   declare countsBefore: readonly Count[] | undefined;
-  /** The error of a failed probe that is returned. */
+  /** Set when the event goes back to the store because a dependency is down: the error of the handler. */
   declare returnedFor: ErrorNote | undefined;
-  /** Called when the store has answered for the settlement. */
+  /** Called when the store has answered the settlement. */
   declare whenSettled: ((took: boolean) => void) | undefined;
   declare private read: boolean;
   declare private value: unknown;
@@ -160,7 +166,7 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Ambient
     return this.value as T;
   }
 
-  /** Sets the value that the schema returned. */
+  /** Replaces the payload by the value that the schema returned. */
   set payload(value: T) {
     this.value = value;
     this.read = true;
@@ -196,7 +202,7 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Ambient
     if (endsAt < Infinity) clock.set(this, endsAt);
   }
 
-  /** The handler has finished, or the task was revoked. */
+  /** Stops the timeout and sets the phase. Call it when the handler has finished, or when the lease is lost. */
   end(phase: typeof SETTLING | typeof OVER): void {
     if (this.index >= 0) this.settings.clock.clear(this);
     this.phase = phase;
@@ -207,7 +213,7 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Ambient
     this.controller?.abort(reason);
   }
 
-  /** The timeout: aborts the signal. Whatever the handler then returns or throws is judged as usual. */
+  /** Called by the clock when the timeout is over: aborts the signal. The result of the handler is used as usual. */
   ring(now: number): void {
     const afterMs = Math.round(now - this.startedAt);
     this.abort(

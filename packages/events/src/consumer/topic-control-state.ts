@@ -1,12 +1,15 @@
 import type { Controls } from '@holdfast/contracts';
 
-/** The active controls of one topic that consumers obey: skip, reroute and concurrency. The engine obeys the others. */
+/**
+ * The operators' controls of one topic that consumers apply: skip, reroute and concurrency. The engine applies pause
+ * and quarantine.
+ */
 export class TopicControlState {
   readonly #controls: Controls;
   readonly #topic: string;
   #version: number | undefined;
   #skipped: ReadonlySet<string> = new Set();
-  /** Target topics by event type; `undefined` stands for all types. */
+  /** The target topic for each event type. The key `undefined` is for all other types. */
   #reroutes: ReadonlyMap<string | undefined, string> = new Map();
   concurrencyMax: number | undefined;
 
@@ -36,7 +39,7 @@ export class TopicControlState {
     return this;
   }
 
-  /** True when there is nothing to skip or reroute: the usual case, which must cost nothing. */
+  /** True if no event is skipped or rerouted. This is the usual case, and it must be fast. */
   get isEmpty(): boolean {
     return this.#skipped.size === 0 && this.#reroutes.size === 0;
   }
@@ -45,7 +48,10 @@ export class TopicControlState {
     return this.#skipped.has(id);
   }
 
-  /** The topic to which events of this type are rerouted. A reroute to the same topic is ignored, because it would never end. */
+  /**
+   * Returns the topic to which events of this type are rerouted. A reroute to the same topic is ignored, because it
+   * would never end.
+   */
   destinationOf(type: string | undefined): string | undefined {
     const to = this.#reroutes.get(type) ?? this.#reroutes.get(undefined);
     return to === this.#topic ? undefined : to;

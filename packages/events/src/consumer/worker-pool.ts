@@ -16,38 +16,42 @@ export interface WorkerPoolSettings<T, Tx> {
   readonly judge: Judge<Tx>;
   readonly gate: DependencyGate;
   readonly ambient: boolean;
-  /** The most handlers at once; may change at any time. */
+  /** Returns how many handlers may run at once. The number may change at any time. */
   concurrency(): number;
   onBegin(task: Task<T>, now: number): void;
-  /** The settlement of an event is decided. */
+  /** Called when it is decided what happens to an event next. */
   onDecided(task: Task<T>, settlement: Settlement<Tx>): void;
-  /** The queue has become shorter. */
+  /** Called when the queue has become shorter, so that more events can be leased. */
   onRoom(): void;
-  /** No handler runs and none is queued: flush decided settlements, because no more will join them soon. */
+  /**
+   * Called when no handler runs and none is queued. The decided settlements should be sent now, because no more will
+   * follow soon.
+   */
   onOutOfWork(): void;
 }
 
 /**
- * Runs handlers with at most `concurrency()` workers. A worker takes one lane at a time: the leased events of one key, or one
- * event without a key. Per event only its task is allocated; a promise only if the handler returns one.
+ * Runs handlers with at most `concurrency()` workers. A worker takes one lane at a time. A lane is a list of leased
+ * events of one key, or one event without a key. Per event only its `Task` is allocated, and a promise only if the
+ * handler returns one.
  */
 export class WorkerPool<T, Tx> {
   readonly #settings: WorkerPoolSettings<T, Tx>;
   readonly #yielder: EventLoopYielder | undefined;
-  /** First tasks of lanes that no worker has started. Entries before `#head` have been taken. */
+  /** The first task of each lane that no worker has taken. Entries before `#head` have been taken already. */
   #queue: Task<T>[] = [];
   #head = 0;
-  /** Running workers. A worker whose task was revoked is not counted. */
+  /** The number of running workers. A worker is not counted any more if the lease of its task was lost. */
   #workers = 0;
   #running = 0;
   #isOpen = true;
-  /** Events returned without having been started, so far. */
+  /** How many events went back to the store without a call of their handler. */
   returned = 0;
   #whenIdle: (() => void) | undefined;
 
   constructor(settings: WorkerPoolSettings<T, Tx>) {
     this.#settings = settings;
-    // With a virtual clock nothing else waits for the event loop.
+    // Only the system clock needs this: with a virtual clock, nothing else waits for the event loop.
     this.#yielder = settings.clock === systemClock ? new EventLoopYielder(settings.clock) : undefined;
   }
 
@@ -55,12 +59,12 @@ export class WorkerPool<T, Tx> {
     return this.#running;
   }
 
-  /** Lanes that wait for a worker. */
+  /** The number of lanes that wait for a worker. */
   get queued(): number {
     return this.#queue.length - this.#head;
   }
 
-  /** No handler runs or is queued. Workers may still wait for the store. */
+  /** True: no handler runs or is queued. Workers may still wait for the store. */
   get isOutOfWork(): boolean {
     return this.#running === 0 && this.queued === 0;
   }
@@ -69,7 +73,10 @@ export class WorkerPool<T, Tx> {
     return this.#workers === 0 && this.queued === 0;
   }
 
-  /** Queues tasks and returns how many lanes are queued. With `ordering: 'key'`, neighbours of one key share a lane. */
+  /**
+   * Queues tasks, and returns how many lanes are queued. With `ordering: 'key'`, successive tasks of one key form one
+   * lane.
+   */
   enqueue(tasks: readonly Task<T>[], ordering: Ordering): number {
     let before: Task<T> | undefined;
     let lanes = 0;
@@ -87,7 +94,7 @@ export class WorkerPool<T, Tx> {
     for (let hired = 0; hired < free; hired++) void this.#work();
   }
 
-  /** Returns all tasks that no worker has started. */
+  /** Returns all tasks that no worker has taken to the store. */
   returnQueued(): void {
     const queue = this.#queue;
     const first = this.#head;
@@ -96,7 +103,10 @@ export class WorkerPool<T, Tx> {
     for (let index = first; index < queue.length; index++) this.#returnLane(queue[index]);
   }
 
-  /** The lease of `task` has ended: its result is ignored, and the tasks behind it in its lane are returned. */
+  /**
+   * Call it when the lease of `task` has ended. The result of its handler is ignored, and later tasks of its lane are
+   * returned to the store.
+   */
   revoke(task: Task<T>): void {
     if (task.isRunning) {
       this.#running -= 1;
@@ -105,7 +115,7 @@ export class WorkerPool<T, Tx> {
     this.#returnLane(task.next);
   }
 
-  /** Starts no more handlers. Resolves with true when all workers end within `ms`, otherwise with false. */
+  /** Starts no more handlers. Resolves with true if all workers end within `ms`, otherwise with false. */
   async close(ms: number): Promise<boolean> {
     this.#isOpen = false;
     this.returnQueued();
@@ -121,18 +131,22 @@ export class WorkerPool<T, Tx> {
     });
   }
 
-  /** The next lane for a worker. `undefined`: there is none, or there are more workers than `concurrency()`. */
+  /**
+   * Returns the first task of the next lane. `undefined`: the queue is empty, or there are more workers than
+   * `concurrency()` allows.
+   */
   #next(): Task<T> | undefined {
     const { gate, clock, concurrency, onRoom } = this.#settings;
     if (this.#head === this.#queue.length || this.#workers > concurrency()) return undefined;
     if (gate.hasDependencies && gate.room(clock.now()) <= this.#running) {
-      // Return them, so that other processes can handle them and their leases do not wait for the breaker.
+      // A dependency is down. Return the queued events to the store, so that their leases do not expire here and other
+      // processes can handle them.
       this.returnQueued();
       return undefined;
     }
     const task = this.#queue[this.#head]!;
     this.#head += 1;
-    // The queue may never become empty, so drop taken entries at the latest when there are 256.
+    // The queue may never become empty. So remove taken entries when there are 256 of them.
     if (this.#head === this.#queue.length || this.#head >= takenMax) {
       this.#queue = this.#queue.slice(this.#head);
       this.#head = 0;
@@ -152,7 +166,8 @@ export class WorkerPool<T, Tx> {
         now = clock.now();
       }
       if (!this.#isOpen) this.#returnLane(task);
-      // The task was revoked or returned meanwhile, together with those behind it.
+      // During the wait, the lease of the task was lost or the task was returned to the store, with the later tasks of
+      // its lane.
       if (task.phase !== WAITING) {
         task = this.#next();
         continue;
@@ -170,7 +185,8 @@ export class WorkerPool<T, Tx> {
             ? { lease: task.delivery.lease, kind: 'return' }
             : judge.failed(task, error);
         }
-        // The task was revoked while the handler ran: another worker has taken the place of this one.
+        // The lease was lost while the handler ran. `revoke` has already stopped counting this worker, so another one
+        // may have started.
         if (!task.isRunning) return;
         this.#running -= 1;
       }
@@ -210,15 +226,15 @@ export class WorkerPool<T, Tx> {
     return ambient ? withAmbient(task, () => handler(task)) : handler(task);
   }
 
-  /** Whether the next event of the key may be handled now. */
+  /** Tells whether the next event of the same key may be handled now. */
   #letsPass(task: Task<T>, settlement: Settlement<Tx>): boolean | Promise<boolean> {
     const { kind } = settlement;
     if (kind === 'ack' && settlement.commit) {
-      // The next handler must see what this one commits, and must not run if the commit fails.
+      // The next handler must see what this event commits, and must not run if the commit fails. So wait for the store.
       const settled = new Promise<boolean>((resolve) => {
         task.whenSettled = resolve;
       });
-      // All workers wait for the store: flush now instead of waiting for more settlements.
+      // No handler runs, so no more settlements will follow soon: send the pending ones now.
       if (this.#running === 0) this.#settings.onOutOfWork();
       return settled;
     }
@@ -227,7 +243,7 @@ export class WorkerPool<T, Tx> {
     );
   }
 
-  /** Returns `head` and the tasks behind it that have not started. */
+  /** Returns `head` and the later tasks of its lane to the store, unless they have started. */
   #returnLane(head: Task<T> | undefined): void {
     for (let task = head; task; task = task.next) {
       if (task.phase === WAITING) {
@@ -237,7 +253,7 @@ export class WorkerPool<T, Tx> {
     }
   }
 
-  /** True when the handler rejected because `stop()` aborted it. */
+  /** True if the handler threw because `stop()` aborted its signal. */
   #wasStopped(task: Task<T>): boolean {
     return !this.#isOpen && task.signal.reason instanceof ConsumerStoppedError;
   }
@@ -248,7 +264,7 @@ export class WorkerPool<T, Tx> {
   }
 }
 
-/** Taken entries that the queue may hold before it is compacted. */
+/** How many taken entries the queue may contain before they are removed. */
 const takenMax = 256;
 
 function isThenable(given: unknown): given is PromiseLike<unknown> {

@@ -4,8 +4,8 @@ import { type Clock, later } from 'holdfast';
 const heldMaxMs = 10;
 
 /**
- * Yields to the event loop every 10 ms. When the store and the handlers answer in the same tick, promises alone would keep
- * signals, heartbeats and requests waiting for ever.
+ * Lets workers yield to the event loop every 10 ms. If the store and the handlers never wait for I/O, their promises
+ * alone would keep timers, signals and requests waiting forever.
  */
 export class EventLoopYielder {
   readonly #clock: Clock;

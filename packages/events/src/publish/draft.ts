@@ -13,13 +13,16 @@ import { assertKnownFields } from 'holdfast/fields';
 import { assertFormat, encode, type PayloadFormat } from './payload-format.ts';
 import { assertSchema, type StandardSchema, validated } from './standard-schema.ts';
 
-/** An event as a program gives it: the payload is a value, and durations may be texts such as `5m`. */
+/** An event that a producer publishes. The payload is any value, and durations may be texts such as `5m`. */
 export interface EventDraft<T = unknown>
   extends Omit<NewEvent, 'payload' | 'delayMs' | 'patienceMs' | 'past'> {
   readonly payload: T;
-  /** The event is due after this time. */
+  /** The event becomes due this long after the publish. */
   readonly delay?: Duration | undefined;
-  /** How long the customer will wait, from now; `inherit`: what is left of the patience of the surrounding run. */
+  /**
+   * How long the customer waits for the result, counted from the publish. `inherit`: the time that is left to the
+   * surrounding policy run or handler.
+   */
   readonly patience?: Duration | 'inherit' | undefined;
 }
 
@@ -28,12 +31,12 @@ export interface DraftOptions<T, Tx> {
   readonly broker?: Broker<Tx> | undefined;
   readonly topic: string;
   /**
-   * Payloads that do not fit are refused. The schema must be synchronous. The payload is stored as given, without what the
-   * schema transforms: a consumer with the same schema transforms it again.
+   * Payloads that do not match the schema are refused. It must be synchronous. The payload is stored as it was given,
+   * not as the schema transforms it: a consumer with the same schema transforms it later.
    */
   readonly schema?: StandardSchema<unknown, T> | undefined;
   readonly format?: PayloadFormat | undefined;
-  /** For events without a patience of their own. */
+  /** The patience of events that have none of their own. */
   readonly patience?: Duration | 'inherit' | undefined;
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
@@ -64,7 +67,10 @@ const draftFields: Readonly<Record<keyof EventDraft, true>> = {
   patience: true,
 };
 
-/** Turns drafts into events. It gives them ids, so that a publish whose answer was lost can be repeated. */
+/**
+ * Returns a function that turns drafts into events. It gives each event an id, so that a publish without an answer can
+ * be repeated safely.
+ */
 export function eventFactory<T, Tx>(
   options: DraftOptions<T, Tx>,
 ): { readonly broker: Broker<Tx>; toEvent(draft: EventDraft<T>): NewEvent } {
@@ -90,7 +96,7 @@ export function eventFactory<T, Tx>(
       const { id = newId(), payload, delay, patience = options.patience, ...rest } = draft;
       const checked = schema && validated(schema, payload);
       if (checked instanceof Promise) {
-        checked.catch(() => {}); // its result is not used
+        checked.catch(() => {}); // a rejection must not be unhandled
         throw new OptionsError('schema', 'a promise', 'one that answers at once');
       }
       const patienceMs = patienceMsOf(patience);

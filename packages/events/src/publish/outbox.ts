@@ -4,13 +4,17 @@ import { type DraftOptions, draftOptions, type EventDraft, eventFactory } from '
 
 export interface Outbox<T = unknown, Tx = unknown> {
   /**
-   * Publishes inside `tx`: the events exist if it commits, and do not if it rolls back. The topic must have been declared.
-   * With synchronous transactions, the events are written when this returns.
+   * Publishes within the transaction `tx`: the events exist if it commits, and do not exist if it rolls back. The topic
+   * must be declared already. If the engine's transactions are synchronous, the events are written when this function
+   * returns.
    */
   publish(tx: Tx, ...drafts: EventDraft<T>[]): readonly Published[] | Promise<readonly Published[]>;
 }
 
-/** Publishes in the same transaction as a change of your own data: that of a handler's `commit`, or any other of the store. */
+/**
+ * Creates an outbox, which publishes events in the same transaction as a change of your own data. This may be the
+ * transaction of a handler's `commit`, or any other one of the same store.
+ */
 export function outbox<T = unknown, Tx = unknown>(options: DraftOptions<T, Tx>): Outbox<T, Tx> {
   assertKnownFields(draftOptions, options);
   const { broker, toEvent } = eventFactory(options);

@@ -2,7 +2,7 @@ import type { Payload } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
 import { PoisonError } from '../consumer/event-errors.ts';
 
-/** How payloads are stored: `json`, or text and bytes as they are. */
+/** How payloads are stored. `json`: any value, as JSON. `raw`: text or bytes, unchanged. */
 export type PayloadFormat = 'json' | 'raw';
 
 export function assertFormat(format: PayloadFormat): PayloadFormat {
@@ -20,7 +20,7 @@ export function encode(format: PayloadFormat, payload: unknown): Payload {
   throw new OptionsError('payload', payload, 'text or bytes, because the format is raw');
 }
 
-/** Throws a `PoisonError` for a payload that is not JSON: a retry would not help. */
+/** Parses a stored payload. Throws a `PoisonError` if it is not JSON, because a retry would not help. */
 export function decode(format: PayloadFormat, payload: Payload): unknown {
   if (format === 'raw') return payload;
   try {

@@ -4,9 +4,12 @@ import { assertKnownFields } from 'holdfast/fields';
 import { type DraftOptions, draftOptions, type EventDraft, eventFactory } from './draft.ts';
 
 export interface ProducerOptions<T = unknown, Tx = unknown> extends DraftOptions<T, Tx> {
-  /** Declares the topic with this ordering. Unless given, an existing topic keeps its own, and a new one has `none`. */
+  /**
+   * The ordering with which the topic is declared. Unless given, an existing topic keeps its ordering, and a new topic
+   * has `none`.
+   */
   readonly ordering?: Ordering | undefined;
-  /** Retries a publish that failed, with the same ids, so that nothing is stored twice. */
+  /** The policy that retries a failed publish. A retry uses the same ids, so that no event is stored twice. */
   readonly policy?: Policy | undefined;
 }
 
@@ -17,9 +20,9 @@ const known: Readonly<Record<keyof ProducerOptions, true>> = {
 };
 
 export interface Producer<T = unknown> {
-  /** Resolves when the event is stored, with the durability of the engine. */
+  /** Resolves when the event is stored as durably as the engine can. */
   publish(draft: EventDraft<T>): Promise<Published>;
-  /** Stores all events or none, in this order. */
+  /** Stores all events or none. They keep this order. */
   publishAll(drafts: readonly EventDraft<T>[]): Promise<readonly Published[]>;
 }
 
@@ -29,7 +32,7 @@ interface PendingPublish {
   reject(error: unknown): void;
 }
 
-/** Publishes events. Events that are published in one tick, or while another write is pending, share a write. */
+/** Creates a producer. Events that are published in the same tick, or while a write is pending, share one write. */
 export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, Tx>): Producer<T> {
   assertKnownFields(known, options);
   const { topic, ordering, policy } = options;
@@ -68,14 +71,15 @@ export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, 
         from += events.length;
       }
     } catch (error) {
-      // The engine refused one of the events without saying which: send each publish by itself.
+      // The engine refused one of the events without telling which, so send the events of each `publishAll` call
+      // separately.
       if (batch.length > 1 && (error as { code?: unknown } | undefined)?.code === 'HOLDFAST_OPTIONS')
         for (const each of batch) await sendTogether([each]);
       else for (const { reject } of batch) reject(error);
     }
   }
 
-  /** Takes as many pending publishes as fit into one batch of the engine. */
+  /** Removes as many calls from `pending` as fit into one batch of the engine, and returns them. */
   function takeBatch(): PendingPublish[] {
     let count = 0;
     const end = pending.findIndex(({ events }, index) => {
@@ -89,14 +93,15 @@ export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, 
 
   async function publishAll(drafts: readonly EventDraft<T>[]): Promise<readonly Published[]> {
     const events = drafts.map(toEvent);
-    // Checked before batching, so that a wrong event fails only its own publish.
+    // Check the events before they are batched, so that an invalid event fails only its own call.
     assertEvents(events, broker.limits);
     if (events.length === 0) return [];
     return new Promise((resolve, reject) => {
       pending.push({ events, resolve, reject });
       if (isSending) return;
       isSending = true;
-      // Without the ambient context: other publishes share this write, and the first one's patience must not apply to them.
+      // Other calls share this write. Leave the ambient context of the first caller, so that its patience does not
+      // apply to them.
       queueMicrotask(() => withoutAmbient(() => void send()));
     });
   }

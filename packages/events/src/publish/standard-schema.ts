@@ -1,7 +1,7 @@
 import { OptionsError } from 'holdfast';
 import { PoisonError } from '../consumer/event-errors.ts';
 
-/** The part of https://standardschema.dev that is used here. Implemented by zod, valibot, arktype and others. */
+/** The part of https://standardschema.dev that this package uses. zod, valibot, arktype and others implement it. */
 export interface StandardSchema<Output = unknown, Input = unknown> {
   readonly '~standard': {
     readonly version: 1;
@@ -20,17 +20,20 @@ interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** The most issues that an error lists. */
+/** How many issues an error lists at most. */
 const issuesMax = 20;
 
-/** Throws for a value that is not a schema: it would park every event. */
+/** Throws if the option is not a schema. Otherwise every event would fail and be parked. */
 export function assertSchema<T>(schema: StandardSchema<T> | undefined): StandardSchema<T> | undefined {
   const standard: Partial<StandardSchema['~standard']> | undefined = schema?.['~standard'];
   if (schema === undefined || typeof standard?.validate === 'function') return schema;
   throw new OptionsError('schema', schema, 'a schema of https://standardschema.dev');
 }
 
-/** The value as the schema transforms it. Throws a `PoisonError`. A promise only if the schema is asynchronous. */
+/**
+ * Validates a value and returns it as the schema transforms it. Throws a `PoisonError` if it is invalid. Returns a
+ * promise only if the schema is asynchronous.
+ */
 export function validated<T>(schema: StandardSchema<T>, value: unknown): T | Promise<T> {
   const result = schema['~standard'].validate(value);
   return result instanceof Promise ? result.then(outputOf) : outputOf(result);

@@ -4,19 +4,18 @@ import { type Consumer, consumer } from '../consumer/consumer.ts';
 import type { HandledEvent } from '../consumer/task.ts';
 
 export interface CollectOptions {
-  /** The broker of an engine whose parking lot is a topic. */
+  /** The broker of an engine that moves parked events to a dead-letter topic. */
   readonly broker: Broker;
-  /** The topic whose parked events are collected. */
   readonly topic: string;
-  /** The triage of another store, where the events can be listed, searched and replayed. */
+  /** The triage of another engine, in which the parked events can be listed, searched and replayed. */
   readonly triage: Triage;
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
 }
 
 /**
- * Copies parked events into a triage, for an engine without one: a consumer of the topic that is the parking lot. An event is
- * acknowledged when the triage has stored it. Storing it twice changes nothing.
+ * Copies parked events to a triage, for engines without one. It creates a consumer of the dead-letter topic, which
+ * acknowledges an event when the triage has stored it. Storing an event twice changes nothing.
  */
 export function collectParked({ broker, topic, triage, ...environment }: CollectOptions): Consumer {
   return consumer({
@@ -24,7 +23,7 @@ export function collectParked({ broker, topic, triage, ...environment }: Collect
     broker,
     topic: parkedTopic(topic),
     effects: 'off',
-    // These events must never be parked again: retry until the triage is available.
+    // These events must never be parked a second time. So retry until the triage is available.
     policy: { attempts: 1_000_000, retryOn: 'any', backoff: { cap: '60s' } },
     handler: async (event) => {
       await triage.put([newlyParked(event, topic)]);

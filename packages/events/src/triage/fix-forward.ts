@@ -12,7 +12,7 @@ import { decode, type PayloadFormat } from '../publish/payload-format.ts';
 import { type StandardSchema, validated } from '../publish/standard-schema.ts';
 
 export interface FixOptions {
-  /** The edited payload must fit it, otherwise nothing is changed. */
+  /** The edited payload must match this schema, otherwise nothing is changed. */
   readonly schema?: StandardSchema | undefined;
   readonly format?: PayloadFormat | undefined;
   readonly request?: Partial<Omit<ReplayRequest, 'filter'>> | undefined;
@@ -20,7 +20,7 @@ export interface FixOptions {
 
 const known: Readonly<Record<keyof FixOptions, true>> = { schema: true, format: true, request: true };
 
-/** Edits a parked event and begins a replay of this one event. A payload that does not fit changes nothing. */
+/** Edits a parked event and begins a replay of this event only. An invalid payload changes nothing. */
 export async function fixForward(
   triage: Triage,
   id: string,
@@ -36,6 +36,6 @@ export async function fixForward(
   }
   const edited = await triage.edit(id, edit, act);
   if (!edited) throw new OptionsError('id', id, 'the id of a parked event');
-  // A canary is of no use for a single event.
+  // A canary (a first release of a few events) is useless for a single event.
   return triage.replays.begin({ ...defaultReplay, canary: 0, ...request, filter: { ids: [id] } }, act);
 }

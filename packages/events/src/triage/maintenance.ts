@@ -17,17 +17,17 @@ export interface MaintenanceOptions {
   readonly engine: Engine;
   /** The time between two rounds; 10 s unless given. */
   readonly every?: Duration | undefined;
-  /** Settings of the replays that rules begin; `defaultReplay` for what is not given. */
+  /** The settings of replays that rules begin; `defaultReplay` for settings that are not given. */
   readonly request?: Partial<Omit<ReplayRequest, 'filter'>> | undefined;
-  /** The first round applies rules to events parked in this time before it; a day unless given. */
+  /** The first round applies rules to events that were parked in this time before the start; a day unless given. */
   readonly lookback?: Duration | undefined;
-  /** Rules replay an event that was parked at most this often; 3 unless given. */
+  /** Rules do not replay an event that was parked more often than this; 3 unless given. */
   readonly parkingsMax?: number | undefined;
-  /** Called with events that match a rule with the action `notify`. Each event is reported once per rule and process. */
+  /** Called with the events that match a rule with the action `notify`. Each process reports an event once per rule. */
   readonly onNotify?:
     | ((rule: TriageRule, events: readonly ParkedSummary[]) => void | Promise<void>)
     | undefined;
-  /** Called when a round has failed in spite of 30 s of retries, or when a replay fails. The next round tries again. */
+  /** Called when a round fails in spite of 30 s of retries, or when a replay fails. The next round tries again. */
   readonly onError?: ((error: unknown) => void) | undefined;
   readonly clock?: Clock | undefined;
 }
@@ -52,29 +52,35 @@ export interface MaintenanceReport {
 }
 
 export interface Maintenance {
-  /** Makes a round now, and another each time `every` has passed. */
+  /** Starts a round now, and another round each time `every` has passed. */
   start(): void;
-  /** Resolves when the current round and its replays have stopped. Replays stay in the store and can be resumed. */
+  /**
+   * Stops, and resolves when the current round and its replays have ended. Unfinished replays stay in the store and can
+   * be resumed.
+   */
   stop(): Promise<void>;
   round(): Promise<MaintenanceReport>;
 }
 
-/** An event may become visible up to 60 s after others that were parked later. */
+/**
+ * An event may become visible up to 60 s later than events that were parked after it. So each round looks back 60 s
+ * further.
+ */
 const slackMs = 60_000;
 const pageMax = 500;
-/** The most entries that one round sweeps, so that it never takes long. */
+/** The most expired entries that one round removes, so that a round never takes long. */
 const sweptMax = 10_000;
 
 /**
- * Makes rounds: applies triage rules to newly parked events, resumes replays that no process runs, and removes expired entries
- * from the store. Run at least one for each store; several do no harm.
+ * Creates a regular task. Each round applies triage rules to newly parked events, resumes replays that no process runs,
+ * and removes expired entries from the store. Run at least one per store; several do no harm.
  */
 export function maintenance(options: MaintenanceOptions): Maintenance {
   assertKnownFields(known, options);
   const { engine, clock = systemClock, parkingsMax = 3, onNotify } = options;
   const { triage } = engine;
   if (!triage) throw new OptionsError('engine.triage', triage, 'an engine with a triage');
-  // Without a limit, a rule would replay an event that always fails for ever.
+  // Without this limit, a rule would replay an event that always fails again and again.
   if (!(parkingsMax >= 1)) throw new OptionsError('parkingsMax', parkingsMax, 'a number from 1');
   const everyMs = durationMs(options.every ?? '10s', 'every');
   if (everyMs === 0) throw new OptionsError('every', options.every, 'some time between two rounds');
@@ -85,7 +91,8 @@ export function maintenance(options: MaintenanceOptions): Maintenance {
   const notified = new Set<string>();
   const store = storePolicy({ attempts: 'unlimited', patience: '30s', retryOn: 'any' }, { clock });
   let lookedAt = clock.epochMs() - durationMs(options.lookback ?? '1d', 'lookback');
-  // `latestAt` is when the latest event was parked, by the store's clock; `knownSince` is when we saw that, by ours.
+  // `latestAt` is the time at which the latest known event was parked, by the store's clock. `knownSince` is when this
+  // process read it, by its own clock.
   let latestAt = lookedAt;
   let knownSince = clock.now();
   let going: Promise<void> = Promise.resolve();
@@ -106,7 +113,8 @@ export function maintenance(options: MaintenanceOptions): Maintenance {
 
   async function round(): Promise<MaintenanceReport> {
     const [now, at] = [clock.now(), clock.epochMs()];
-    // The store's clock and ours may be minutes apart: look back at least to the latest event that we have seen.
+    // The clock of the store and that of this process may differ by minutes. So look back at least to the latest event
+    // that was read.
     const from = Math.min(lookedAt, latestAt + Math.min(slackMs, now - knownSince)) - slackMs;
     const rules = { clock, parkingsMax, notified, request: options.request, onNotify, from };
     const { latest, ...applied } = await applyRules(triage!, rules);
@@ -134,7 +142,7 @@ export function maintenance(options: MaintenanceOptions): Maintenance {
     async stop() {
       timer.clear();
       stopping.abort(new Error('maintenance was stopped'));
-      // Errors were reported when they happened.
+      // Ignore errors here: they were reported when they happened.
       await Promise.allSettled([going, ...running.values()]);
     },
   };
@@ -143,27 +151,27 @@ export function maintenance(options: MaintenanceOptions): Maintenance {
 interface RuleSettings {
   readonly clock: Clock;
   readonly parkingsMax: number;
-  /** Rules apply to events parked since then, epoch ms. */
+  /** Rules are applied to events that were parked at this time or later, epoch ms. */
   readonly from: number;
-  /** `rule\0id` of the events that `onNotify` was called with. */
+  /** Pairs `rule\0id` for which `onNotify` was called already. */
   readonly notified: Set<string>;
   readonly request: Partial<Omit<ReplayRequest, 'filter'>> | undefined;
   readonly onNotify: MaintenanceOptions['onNotify'];
 }
 
 interface Applied extends Omit<MaintenanceReport, 'swept'> {
-  /** When the latest event was parked. */
+  /** When the latest event was parked, epoch ms by the store's clock. */
   readonly latest: number | undefined;
 }
 
-/** Applies the first rule that matches each event, once the rule's `afterMs` has passed. */
+/** Applies to each event the first rule that matches it, as soon as `afterMs` of the rule has passed. */
 async function applyRules(triage: Triage, settings: RuleSettings): Promise<Applied> {
   const counts = { replayed: 0, discarded: 0, notified: 0 };
   const rules = await triage.rules();
   const [newest] = (await triage.list({ from: settings.from }, { limit: 1 })).items;
   const latest = newest?.parkedAt;
   if (rules.length === 0) return { ...counts, latest };
-  // Rules with `afterMs` act later, so look back that much further.
+  // A rule with `afterMs` is applied later, so look back further by this time.
   const from = settings.from - Math.max(0, ...rules.map(({ afterMs = 0 }) => afterMs));
   let cursor: string | undefined;
   do {
@@ -220,7 +228,7 @@ async function act(
 
 const notifiedMax = 100_000;
 
-/** At 100,000 the oldest is forgotten, and may be reported a second time. */
+/** Adds a name. At 100,000 names the oldest one is removed, and its event may be reported a second time. */
 function remember(notified: Set<string>, name: string): void {
   if (notified.size >= notifiedMax) notified.delete(notified.values().next().value as string);
   notified.add(name);

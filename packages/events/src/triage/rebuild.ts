@@ -21,18 +21,21 @@ import { assertSchema, type StandardSchema, validated } from '../publish/standar
 export interface RebuildOptions<T = unknown, Tx = unknown> {
   readonly engine: Engine<Tx>;
   readonly topic: string;
-  /** The name of the handler, with its version. */
+  /** The name and version of the handler. */
   readonly name: string;
   readonly handler: Handler<T, Tx>;
   readonly schema?: StandardSchema<T> | undefined;
   readonly format?: PayloadFormat | undefined;
-  /** First seen at or after, epoch ms; from the beginning unless given. */
+  /** Only events that were first published at this time or later, epoch ms; all unless given. */
   readonly from?: number | undefined;
-  /** First seen before, epoch ms; to the end unless given. */
+  /** Only events that were first published before this time, epoch ms; all unless given. */
   readonly to?: number | undefined;
-  /** The name of this rebuild. Given again, a stopped rebuild is resumed and makes no effect twice. A new name unless given. */
+  /**
+   * The name of this rebuild; a new name unless given. To resume a stopped rebuild, give its name again: no event is
+   * handled twice.
+   */
   readonly run?: string | undefined;
-  /** How long the ledger remembers what this run has done; 7 days unless given. */
+  /** How long the ledger remembers which events this rebuild has handled; 7 days unless given. */
   readonly keep?: Duration | undefined;
   readonly onProgress?: ((progress: RebuildProgress) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -60,7 +63,7 @@ const known: Readonly<Record<keyof RebuildOptions, true>> = {
 export interface RebuildProgress {
   readonly run: string;
   readonly handled: number;
-  /** Handled before, by the same run. */
+  /** Events that an earlier start of the same rebuild has handled. */
   readonly skipped: number;
 }
 
@@ -68,9 +71,9 @@ const pageMax = 500;
 const leaseMs = 60_000;
 
 /**
- * Runs a handler over kept events in the order of publication, one after the other, with the mode `replay`. Each commit also
- * records that the event is done, so that a rebuild can be stopped and resumed anywhere. The first error ends it; so does any
- * handler result other than `done` and `commit`.
+ * Calls a handler again for the kept events of a topic, one after the other in the order of publication, with the mode
+ * `replay`. Each commit also records that its event is handled, so that a rebuild can be stopped and resumed at any
+ * time. An error ends the rebuild, and so does any handler result other than `done` and `commit`.
  */
 export async function rebuild<T = unknown, Tx = unknown>(
   options: RebuildOptions<T, Tx>,
@@ -108,11 +111,12 @@ export async function rebuild<T = unknown, Tx = unknown>(
       },
     ]);
     if (completed?.because === 'commit_failed') throw completed.error;
-    // The lease ended before the store answered: nothing was committed, and another process may have the event.
+    // The lease on the event ended before the store answered. Nothing was committed, and another process may handle the
+    // event.
     if (!completed?.took) throw new LeaseLostError(event.id);
   }
 
-  /** False: this run has handled the event before. */
+  /** Handles an event, unless this rebuild has handled it before: then it returns false. */
   async function handleOnce(event: SettledEvent): Promise<boolean> {
     const claim = { scope, key: event.id, fingerprint: '', leaseMs, keepMs, whenLost: 'takeOver' as const };
     for (;;) {
@@ -128,7 +132,8 @@ export async function rebuild<T = unknown, Tx = unknown>(
         try {
           await handle(event, hold);
         } catch (error) {
-          // Release the key, so that the rebuild can be resumed at once. If that fails, the key's lease ends by itself.
+          // Release the event in the ledger, so that the rebuild can be resumed at once. If this fails, its lease ends
+          // within a minute.
           await ledger!.release([hold]).catch(() => {});
           throw error;
         } finally {
@@ -137,9 +142,9 @@ export async function rebuild<T = unknown, Tx = unknown>(
         return true;
       }
       if (begun?.kind === 'done') return false;
-      // Skipping the event would leave it out of the result without a sign.
+      // Throw: if the event were skipped, nobody would notice that it is missing in the result.
       if (begun?.kind !== 'running') throw new RebuildError(event.id, begun?.kind);
-      // Another process handles it, or died while doing so. Wait: later events must not overtake it.
+      // Another process handles the event, or died while it did. Wait, because later events must not overtake this one.
       await sleep(clock, begun.retryAfterMs, signal);
     }
   }
@@ -162,7 +167,7 @@ export async function rebuild<T = unknown, Tx = unknown>(
   return progress;
 }
 
-/** Drops the value. Returns a promise only for a promise, because some transactions are synchronous. */
+/** Ignores the value. Returns a promise only for a promise, because some transactions are synchronous. */
 function ignoreValue(given: unknown): undefined | Promise<undefined> {
   return given instanceof Promise ? given.then(() => undefined) : undefined;
 }

@@ -18,7 +18,7 @@ import { assertKnownFields } from 'holdfast/fields';
 export interface ReplayerOptions {
   readonly engine?: Pick<Engine, 'triage' | 'broker'> | undefined;
   readonly triage?: Triage | undefined;
-  /** Where released events go. */
+  /** The broker to which events are published again. */
   readonly broker?: Pick<Broker, 'publish'> | undefined;
   readonly clock?: Clock | undefined;
 }
@@ -31,29 +31,38 @@ const known: Readonly<Record<keyof ReplayerOptions, true>> = {
 };
 
 export interface ReplayRun {
-  /** Called after each step. If it throws, this run ends; the replay can be run again. */
+  /** Called after each step. If it throws, this call of `run` ends; the replay can be run again. */
   readonly onProgress?: ((operation: ReplayOperation) => void) | undefined;
-  /** Ends this run. The replay stays in the store and can be run again. */
+  /** Ends this call of `run`. The replay stays in the store and can be run again. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface Replayer {
-  /** How many events a replay with this filter would release now. */
+  /** Returns how many events a replay with this filter would publish now. */
   dryRun(filter: ParkedFilter): Promise<number>;
-  /** Stores the operation. Nothing is released until `run`. */
+  /** Stores a new replay operation. No event is published until `run` is called. */
   begin(request: Partial<ReplayRequest> & Pick<ReplayRequest, 'filter'>, act: Act): Promise<ReplayOperation>;
-  /** Runs an operation to its end. Several processes may run the same one. */
+  /** Runs a replay operation to its end. Several processes may run the same operation. */
   run(id: string, options?: ReplayRun): Promise<ReplayOperation>;
-  /** Stops an operation. Events that it has not released return to the parking lot. False: it had ended already. */
+  /**
+   * Stops a replay operation. Its events that are not published yet stay parked. False: it is stopping or has ended
+   * already.
+   */
   stop(id: string, act: Act): Promise<boolean>;
-  /** Operations that have not ended: never run, or left by a process that died. The oldest first. */
+  /**
+   * Returns the operations that have not ended, the oldest first: nobody has run them, or the process that ran them
+   * died.
+   */
   unfinished(): Promise<readonly ReplayOperation[]>;
 }
 
-/** `unfinished` looks at the latest 1000 operations. */
+/** `unfinished` only reads the latest 1000 operations. */
 const scannedMax = 1000;
 
-/** Runs replays. All their state is in the store: any process may continue where another was killed. */
+/**
+ * Creates a replayer, which publishes parked events again. All state is in the store, so any process can continue a
+ * replay after a crash.
+ */
 export function replayer(options: ReplayerOptions): Replayer {
   assertKnownFields(known, options);
   const { engine, clock = systemClock } = options;
@@ -72,7 +81,8 @@ export function replayer(options: ReplayerOptions): Replayer {
     async begin(request, act) {
       const whole = assertRequest({ ...defaultReplay, ...request });
       assertFilterNotEmpty(whole.filter);
-      // Publishing no events throws if the topic does not exist. Otherwise the replay would select events and never release them.
+      // Publishing an empty batch rejects if the topic does not exist. Without this check, the replay would select
+      // events and never publish them.
       if (whole.to !== undefined) await publish(whole.to, []);
       return triage.replays.begin(whole, act);
     },

@@ -1,19 +1,21 @@
 import { type Act, type ActiveControl, type Broker, type Control, controlId } from '@holdfast/contracts';
 import { type Duration, durationMs, OptionsError } from 'holdfast';
 
-/** The tenant or key whose events are held back. */
+/** The tenant or key whose events are not leased. */
 export type Quarantined = { readonly tenant: string } | { readonly key: string };
 
-/** Controls all consumers of one topic, in every process. With `lasting`, a control ends by itself after that time. */
+/**
+ * Lets operators control all consumers of one topic, in every process. With `lasting`, a control ends after that time.
+ */
 export interface TopicControls {
   pause(act: Act, lasting?: Duration): Promise<ActiveControl>;
-  /** False: the topic was not paused. */
+  /** Ends a pause. False: the topic was not paused. */
   resume(act: Act): Promise<boolean>;
   quarantine(what: Quarantined, act: Act, lasting?: Duration): Promise<ActiveControl>;
   release(what: Quarantined, act: Act): Promise<boolean>;
-  /** Parks this event when it is leased next, instead of handling it. */
+  /** When this event is leased next, it is parked (moved to the dead-letter store) instead of handled. */
   skip(eventId: string, act: Act): Promise<ActiveControl>;
-  /** Sends events (of one type, or all) to another topic instead of the handler. */
+  /** Moves events (of one type, or all) to another topic instead of handling them. */
   reroute(to: string, act: Act, type?: string): Promise<ActiveControl>;
   stopRerouting(act: Act, type?: string): Promise<boolean>;
   /** Sets how many handlers each consumer runs at once. */
