@@ -76,7 +76,7 @@ export interface Broker<Tx = unknown> {
 export type Ordering = 'none' | 'key';
 
 export interface TopicSettings {
-  /** `none` unless given. */
+  /** `key`: events with the same key are handled one after the other. `none` unless given. */
   readonly ordering: Ordering;
   /** How long acknowledged and discarded events are kept for `history`; 0 (not at all) unless given. */
   readonly keepSettledMs: number;
@@ -131,8 +131,8 @@ export interface Leased {
 }
 
 /**
- * What happens to a leased event next: it is acknowledged, retried later, parked (moved to the dead-letter store), and
- * so on.
+ * What happens to a leased event next: for example, it is acknowledged, retried later, or parked (moved to the
+ * dead-letter store).
  */
 export type Settlement<Tx = unknown> = {
   readonly lease: Lease;

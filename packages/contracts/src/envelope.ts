@@ -23,7 +23,7 @@ export interface NewEvent {
   readonly tenant?: string;
   /** Names in `reservedHeaders` are not allowed. */
   readonly headers?: Headers;
-  /** The id of the event unless given. */
+  /** Connects events that belong together; the id of the event unless given. */
   readonly correlationId?: string;
   /**
    * The idempotency key for calls of other systems. It is the same in every attempt; the id of the event unless given.

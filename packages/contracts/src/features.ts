@@ -79,7 +79,7 @@ export function missing(why: string): Missing {
   return { missing: why };
 }
 
-/** The reason why the engine lacks a feature; `undefined` when it has it. */
+/** Returns why the engine does not have a feature; `undefined` if it has the feature. */
 export function whyMissing(features: Features, name: FeatureName): string | undefined {
   const feature = features[name];
   return feature === true ? undefined : feature.missing;

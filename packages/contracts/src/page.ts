@@ -1,7 +1,6 @@
 import { OptionsError } from 'holdfast';
 
 export interface PageRequest {
-  /** The most items on the page. */
   readonly limit: number;
   /** `cursor` of the previous page; the list starts at its beginning unless given. */
   readonly cursor?: string;

@@ -63,7 +63,7 @@ export function isEmptyFilter(filter: ParkedFilter): boolean {
   );
 }
 
-/** The first rule that matches the event. */
+/** Returns the first rule that matches the event. */
 export function ruleFor(rules: readonly TriageRule[], event: ParkedEvent): TriageRule | undefined {
   return rules.find((rule) => matches(rule.filter, event));
 }

@@ -15,7 +15,7 @@ export interface Triage {
    */
   put(events: readonly NewlyParked[]): Promise<readonly boolean[]>;
   get(id: string): Promise<ParkedEvent | undefined>;
-  /** The latest parked first. */
+  /** Lists parked events. Those that were parked last come first. */
   list(filter: ParkedFilter, page: PageRequest): Promise<Page<ParkedSummary>>;
   count(filter: ParkedFilter): Promise<number>;
   /** Groups parked events by the fingerprint of their error. The largest group comes first. */
@@ -76,10 +76,10 @@ export interface ParkedEvent extends Envelope {
   readonly removedAt: number;
   /** The id of the replay operation to which the event belongs now. */
   readonly operation: string | undefined;
-  /** Payload and headers before the first edit. */
+  /** Payload and headers before the first edit; `undefined` if the event was never edited. */
   readonly original: { readonly payload: Payload; readonly headers: Headers } | undefined;
   readonly edits: readonly EditNote[];
-  /** Who discarded it, and why. */
+  /** Who discarded the event, and why. */
   readonly discarded: Act | undefined;
 }
 
@@ -102,7 +102,7 @@ export interface ParkedGroup {
   readonly reason: string;
   readonly message: string;
   readonly count: number;
-  /** Epoch ms. */
+  /** When the first and the last event of the group were parked, epoch ms. */
   readonly firstAt: number;
   readonly lastAt: number;
   readonly topics: readonly string[];

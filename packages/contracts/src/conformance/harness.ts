@@ -10,8 +10,8 @@ export interface Harness<Tx = unknown> {
   passTime(ms: number): Promise<void>;
   /**
    * The unit in ms of all delays and leases in checks; 1000 unless given. If `passTime` really waits, choose the
-   * shortest time in which the engine surely completes a few operations. If the engine supports only fixed delays,
-   * configure them as multiples of this unit.
+   * shortest time in which the engine surely completes a few operations. If the engine supports delays only in fixed
+   * steps, configure steps of one unit.
    */
   readonly unitMs?: number;
   /** A prefix for the names of topics, keys and scopes. */

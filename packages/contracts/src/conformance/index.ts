@@ -41,7 +41,6 @@ type TestFunction = (name: string, test: () => Promise<void>) => unknown;
 export interface ConformanceOptions<Tx> extends Runner {
   /** The name of the engine in the test report. */
   readonly name: string;
-  /** The contracts that the engine implements. */
   readonly contracts: readonly Contract[];
   readonly features: Features;
   /**
@@ -49,7 +48,7 @@ export interface ConformanceOptions<Tx> extends Runner {
    * reason.
    */
   readonly means?: readonly Means[];
-  /** Called once for each check. */
+  /** Creates a new harness. Called once for each check. */
   create(): Promise<Harness<Tx>>;
 }
 

@@ -30,7 +30,7 @@ export interface Row {
 export interface Topic {
   ordering: Ordering;
   keepSettledMs: number;
-  /** By event id, in the order of publication. */
+  /** The events that are not finished, by event id and in the order of publication. */
   readonly rows: Map<string, Row>;
   settled: { readonly order: number; readonly event: SettledEvent; readonly removedAt: number }[];
 }

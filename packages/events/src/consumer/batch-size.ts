@@ -1,5 +1,6 @@
 /**
- * Enough events are leased ahead for this much time, so that workers are not idle during the next call of the store.
+ * As many events are leased ahead as the handlers finish in this time, so that workers are not idle during the next
+ * call of the store.
  */
 const bufferMs = 25;
 /** The weight of the latest sample in the moving average, 0–1. */

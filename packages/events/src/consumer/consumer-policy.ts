@@ -52,7 +52,7 @@ const ownRefusals: Pack<'holdfast'> = {
 };
 
 /**
- * The codes of errors that pass: timeouts, and stores that are busy, full or unavailable (a handler may publish
+ * The codes of temporary errors: timeouts, and stores that are busy, full or unavailable (a handler may publish
  * events).
  */
 const passing = /^HOLDFAST_(ATTEMPT_TIMEOUT|PATIENCE_SPENT|\w+_(BUSY|FULL|UNAVAILABLE))$/;

@@ -20,8 +20,8 @@ export type EventNotice =
   | (NoticeHeader & { readonly type: 'leased'; readonly count: number; readonly suspects: number })
   | (EventHeader & { readonly type: 'begun'; readonly mode: 'live' | 'retry' | 'replay' })
   /**
-   * The types from `succeeded` to `returned` are sent when the settlement is decided. The store has applied it when
-   * `settled` is sent.
+   * The types from `succeeded` to `returned` are sent when the settlement is decided. When `settled` is sent, the store
+   * has answered it.
    */
   | (EventHeader & { readonly type: 'succeeded'; readonly tookMs: number })
   | (EventHeader & {

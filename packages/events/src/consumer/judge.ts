@@ -157,8 +157,8 @@ export class Judge<Tx> {
   }
 
   /**
-   * Returns an event to the store that failed because a dependency is down. It counts neither an attempt nor a snooze,
-   * and later events of its key keep waiting.
+   * Gives the event back to the store, because it failed while a dependency is down. Neither an attempt nor a snooze is
+   * counted, and later events of its key keep waiting.
    */
   #giveBack(task: Task, now: number, error: unknown, judged: Judgement, fault: Fault): Settlement<Tx> {
     const note = this.#noteOf(task, error);

@@ -94,7 +94,7 @@ export class WorkerPool<T, Tx> {
     for (let hired = 0; hired < free; hired++) void this.#work();
   }
 
-  /** Returns all tasks that no worker has taken to the store. */
+  /** Gives all queued tasks back to the store. */
   returnQueued(): void {
     const queue = this.#queue;
     const first = this.#head;
@@ -243,7 +243,7 @@ export class WorkerPool<T, Tx> {
     );
   }
 
-  /** Returns `head` and the later tasks of its lane to the store, unless they have started. */
+  /** Gives `head` and the later tasks of its lane back to the store, unless they have started. */
   #returnLane(head: Task<T> | undefined): void {
     for (let task = head; task; task = task.next) {
       if (task.phase === WAITING) {

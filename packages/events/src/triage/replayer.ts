@@ -45,14 +45,11 @@ export interface Replayer {
   /** Runs a replay operation to its end. Several processes may run the same operation. */
   run(id: string, options?: ReplayRun): Promise<ReplayOperation>;
   /**
-   * Stops a replay operation. Its events that are not published yet stay parked. False: it is stopping or has ended
-   * already.
+   * Stops a replay operation. Its events that are not published yet stay parked. False: there is no such operation, or
+   * it is stopping or has ended already.
    */
   stop(id: string, act: Act): Promise<boolean>;
-  /**
-   * Returns the operations that have not ended, the oldest first: nobody has run them, or the process that ran them
-   * died.
-   */
+  /** Returns the operations that have not ended, the oldest first. These include operations whose process died. */
   unfinished(): Promise<readonly ReplayOperation[]>;
 }
 
