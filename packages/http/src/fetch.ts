@@ -371,8 +371,8 @@ function discardLast(call: Call, plan: Plan): void {
 }
 
 /**
- * Returns a signal that aborts when the caller's signal or that of the ambient context aborts. A Request always has a
- * signal.
+ * Returns a signal that aborts when the signal of the caller, or that of the request or event being handled, aborts. A
+ * Request always has a signal.
  */
 function callerSignalOf(
   init: HoldfastRequestInit | undefined,

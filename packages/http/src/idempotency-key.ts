@@ -45,12 +45,15 @@ function assertKey(key: string | undefined): string | undefined {
   throw new OptionsError('idempotency', key, keyField.kind);
 }
 
-/** For each ambient context: how often each method and URL was called inside it. */
+/**
+ * For each ambient context (an event or request that is being handled): how often each method and URL was called in it.
+ */
 const calls = new WeakMap<AmbientContext, Map<string, number>>();
 
 /**
- * Derives a key from the key of the ambient context, the method, the URL, and how often these were called before. When
- * the same work runs again, its n-th call gets the same key as before. Two different calls never get the same key.
+ * Derives a key from the key of the event or request that is being handled, the method, the URL, and how often these
+ * were called before. When the same work runs again, its n-th call gets the same key as before. Two different calls
+ * never get the same key.
  */
 function derive({ method, url }: KeyedRequest, ambient: AmbientContext | undefined): string | undefined {
   if (ambient?.idempotencyKey === undefined) return undefined;

@@ -59,7 +59,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   declare readonly plan: Plan;
   declare private readonly ambient: AmbientContext | undefined;
   declare private readonly origin: string;
-  /** The state machine. It is created only when the first attempt fails, or if the fast path cannot be used. */
+  /** The policy's state machine. It is created only if the first attempt fails or cannot start without it. */
   declare private machine: Work | undefined;
   /** The first attempt, if it was started without the state machine. */
   declare private first: GuardedAttempt | undefined;
@@ -352,7 +352,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     if (this.isListening) this.unlisten();
   }
 
-  /** Called when the caller has got the whole response: stops listening to the ambient context's signal. */
+  /** Stops listening to the ambient context's signal. Called when the caller has got the whole response or an error. */
   bodyEnded(): void {
     const signal = this.ambient?.signal;
     if (signal && this.abortListener) offAbort(signal, this.abortListener);

@@ -74,8 +74,8 @@ export function retryInterceptor(
 }
 
 /**
- * Decides which requests get the `Holdfast` header. By default only requests inside an ambient context get it: they
- * pass on its patience and priority. Other requests have nothing to pass on.
+ * Decides which requests get the `Holdfast` header. By default only those that are sent while an event or a request is
+ * being handled: they pass on its deadline and priority. Other requests have nothing to pass on.
  */
 function announceRule(announce: Announce | undefined): InterceptorSettings['announces'] {
   if (announce === undefined) return (_origin, ambient) => ambient !== undefined;

@@ -16,7 +16,7 @@ export const defaultBatching: Omit<BatchingSettings, 'timeoutMs'> = { callsMax: 
 /** After a failed call, the store counts as unavailable for this long. */
 const pauseMs = 100;
 
-/** A call that has had no result for this long is no longer waited for, and a new call may be made. */
+/** A call that has had no result for this long is ignored from then on, and a new call may be made. */
 const abandonedMs = 1000;
 
 /**
@@ -24,8 +24,8 @@ const abandonedMs = 1000;
  * while calls are pending are sent together in the next call, so a busy server makes few calls. An item waits at most
  * `timeoutMs`; if it times out before it was sent, it is not sent.
  *
- * While a call takes longer than `timeoutMs`, or shortly after a call has failed, the store counts as unavailable and
- * items get no result at once. This ends when the slow call ends, or when a new call succeeds.
+ * While a call takes longer than `timeoutMs`, or shortly after a call has failed, the store counts as unavailable:
+ * `submit` resolves with `undefined` at once. This ends when the slow call ends, or when a new call succeeds.
  */
 export class BatchingStore<Item, Result> {
   /** How many items got no result from the store in time. */

@@ -74,8 +74,8 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   /** Outgoing calls of the handler derive their own idempotency keys from this key. */
   declare idempotencyKey: string | undefined;
   /**
-   * Whether the handler runs with this exchange as its ambient context. If so, its outgoing calls inherit deadline,
-   * signal, priority and idempotency key.
+   * Whether the handler runs with this exchange as its ambient context (in AsyncLocalStorage). If so, its outgoing
+   * calls inherit deadline, signal, priority and idempotency key.
    */
   declare isAmbient: boolean;
   /**
@@ -85,7 +85,7 @@ export abstract class Exchange implements RequestContext, AmbientContext {
 
   declare private controller: AbortController | undefined;
   declare private abortReason: unknown;
-  /** The time at which the parts were entered; below 0 until the clock is read. */
+  /** The time at which the parts (such as `rateLimit()`) were entered; below 0 until the clock is read. */
   declare private now: number;
   /** The first end listener. Most exchanges have at most two listeners, so the first one needs no list. */
   declare private endListener: EndListener | undefined;
@@ -243,7 +243,7 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     return instead;
   }
 
-  /** Calls `next` with this exchange as its ambient context, if a part has set `isAmbient`. */
+  /** Calls `next` with this exchange as its ambient context (in AsyncLocalStorage), if a part has set `isAmbient`. */
   runInContext<T>(next: () => T): T {
     if (!this.isAmbient) return next();
     const outer = ambientContext();
@@ -297,8 +297,8 @@ function callReviewer(
 export const exchangeKey: unique symbol = Symbol('holdfast.exchange');
 
 /**
- * The property of a framework's request with a function that makes the exchange later. Used for requests that passed on
- * the fast path, without an exchange.
+ * The property of a framework's request with a function that makes the exchange later. It is for requests that passed
+ * without an exchange, see `tryFastPath`.
  */
 export const exchangeFactory: unique symbol = Symbol('holdfast.exchangeFactory');
 

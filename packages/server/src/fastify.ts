@@ -13,8 +13,8 @@ export { contextOf } from './exchange.ts';
 export interface FastifyGuardOptions {
   readonly parts: readonly Part[];
   /**
-   * The hook in which the parts run, except those that need the body. `preHandler` is for parts that must run after
-   * authentication.
+   * The hook in which the parts are entered, except those that read the body. Use `preHandler` for parts that must run
+   * after authentication.
    */
   readonly at?: 'onRequest' | 'preHandler' | undefined;
   readonly clock?: Clock | undefined;
@@ -26,7 +26,10 @@ const fields = {
   clock: clockField,
 };
 
-/** A plugin for Fastify 5. The parts run before all routes of the scope in which it is registered. */
+/**
+ * A plugin for Fastify 5. The parts (checks such as `rateLimit()`) run before all routes of the scope in which it is
+ * registered.
+ */
 export function guard(
   app: FastifyInstance,
   options: FastifyGuardOptions,
@@ -99,8 +102,8 @@ function addHooks(app: FastifyInstance, options: FastifyGuardOptions): void {
 (guard as unknown as Record<symbol, unknown>)[Symbol.for('fastify.display-name')] = '@holdfast/server';
 
 /**
- * The property in which a request that passed on the fast path keeps its reply. Request and reply are enough to make
- * the exchange later, if a handler needs it.
+ * The property in which a request that passed without an exchange (see `tryFastPath`) keeps its reply. Request and
+ * reply are enough to make the exchange later, if a handler needs it.
  */
 const fastPathReply: unique symbol = Symbol('holdfast.fastPathReply');
 
@@ -184,8 +187,8 @@ class FastifyExchange extends NodeExchange {
   }
 
   /**
-   * Calls the reviewers if the handler wrote to Node's raw response. All other responses are reviewed in the `onSend`
-   * hook.
+   * Calls the reviewers (see `addReviewer`) if the handler wrote to Node's raw response. All other responses are
+   * reviewed in the `onSend` hook.
    */
   override prepare(): void {
     if (!this.hasReviewers) return;

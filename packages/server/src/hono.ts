@@ -99,8 +99,8 @@ class HonoExchange extends WebExchange {
   }
 
   /**
-   * Sets the headers of the parts after the handler, because Hono loses headers that were set before the handler made
-   * its own `Response`.
+   * Sets the headers that the parts want, after the handler: Hono loses headers that were set before a handler made its
+   * own `Response`.
    */
   #finishNext(): undefined {
     const context = this.#context;

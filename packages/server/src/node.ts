@@ -23,7 +23,10 @@ export interface NodeGuardOptions {
 
 const fields = { clock: clockField, onError: callback<NonNullable<NodeGuardOptions['onError']>>() };
 
-/** Makes a handler for `http.createServer`. It runs the parts first, and then calls `handler`. */
+/**
+ * Makes a handler for `http.createServer`. It enters the parts (checks such as `rateLimit()`) first, and then calls
+ * `handler`.
+ */
 export function guard(
   parts: readonly Part[],
   handler: NodeHandler,

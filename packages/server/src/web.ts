@@ -23,8 +23,8 @@ export type WebHandler<Tx = unknown> = (
 ) => Response | Promise<Response>;
 
 /**
- * Makes a handler that runs the parts first and then calls `handler`. It works with any server that uses `Request` and
- * `Response`.
+ * Makes a handler that enters the parts (checks such as `rateLimit()`) first and then calls `handler`. It works with
+ * any server that uses `Request` and `Response`.
  */
 export function guardWeb<Tx = unknown>(
   parts: readonly Part[],
@@ -41,7 +41,9 @@ export function guardWeb<Tx = unknown>(
   };
 }
 
-/** Enters the parts, calls `next`, and calls the reviewers with its response. */
+/**
+ * Enters the parts, calls `next`, and calls the reviewers (functions that may replace a response) with its response.
+ */
 async function serveWeb(
   ordered: readonly Part[],
   exchange: WebExchange,
@@ -139,7 +141,7 @@ export class WebExchange extends Exchange {
     return Buffer.concat(chunks, length);
   }
 
-  /** Calls the handler, and then the reviewers with its response. */
+  /** Calls the handler, and then the reviewers (functions that may replace a response) with its response. */
   async callHandler(next: () => Response | Promise<Response>): Promise<Response> {
     let response: Response;
     try {

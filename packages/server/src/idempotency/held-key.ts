@@ -26,9 +26,9 @@ export interface IdempotentRequest<Tx = unknown> {
    */
   readonly attempt: number;
   /**
-   * Runs `effect` and records the response that it returns, in one transaction of the ledger: either both are committed
-   * or neither. Send the response with which this resolves. If `effect` throws, the transaction is rolled back and the
-   * error is thrown.
+   * Runs `effect` and records the response that it returns, in one transaction of the ledger's database: either both
+   * are committed or neither. Send the response with which this resolves. If `effect` throws, the transaction is rolled
+   * back and the error is thrown.
    */
   commit(effect: (tx: Tx) => PlainResponse | Promise<PlainResponse>): Promise<PlainResponse>;
   /**
@@ -152,7 +152,8 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
       ([kept]) => {
         if (!kept && !this.isCommitted && this.#timer.isSet) this.#lose();
       },
-      // The ledger is unavailable. The next extension, or the final record, will show whether the lease is lost.
+      // The ledger (the store of idempotency keys) is unavailable. The next extension, or the final record, will show
+      // whether the lease is lost.
       () => {},
     );
   }

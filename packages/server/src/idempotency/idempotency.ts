@@ -71,7 +71,7 @@ export interface IdempotencyCounts {
    * unknown outcome, or the caller had too many keys.
    */
   refused: number;
-  /** Requests that were refused because the ledger was unavailable. */
+  /** Requests that were refused because the ledger (the store of idempotency keys) was unavailable. */
   failedClosed: number;
   /** Responses that could not be recorded. When the lease of such a key ends, the outcome of its request is unknown. */
   unrecorded: number;
@@ -93,8 +93,8 @@ const storeUnavailable = problem('store-unavailable', retrySoon);
 const inProgress = problem('in-progress', retrySoon);
 
 /**
- * Makes a part that executes only one of the requests with the same Idempotency-Key, and sends its response to all of
- * them.
+ * Makes a part of a `guard`. Of all requests with the same Idempotency-Key it executes only one, and sends its response
+ * to all of them.
  */
 export function idempotency(
   options: IdempotencyOptions,
@@ -147,8 +147,8 @@ export function idempotency(
   const releases = new BatchingStore<Hold, boolean>((holds) => ledger.release(holds), batching, clock);
 
   /**
-   * Submits `item` again and again until the ledger has accepted it, or the lease has ended. Without a record, the
-   * outcome of the request would be unknown.
+   * Submits `item` repeatedly until the ledger has accepted it, or the lease has ended. Without a record, the outcome
+   * of the request would be unknown.
    */
   async function settleLater<Item, Result>(store: BatchingStore<Item, Result>, item: Item): Promise<void> {
     const until = clock.now() + leaseMs;
@@ -237,8 +237,8 @@ export function idempotency(
   }
 
   /**
-   * Polls the ledger until the other request with this key has ended, for at most `wait`, and not beyond the client's
-   * deadline.
+   * Another request with this key is being executed. Polls the ledger until it has ended, for at most `wait`, and not
+   * beyond the client's deadline.
    */
   async function waitForOther(exchange: Exchange, claim: Claim, running: Begun): Promise<Begun | undefined> {
     const waiting = waiters.get(claim.key) ?? 0;

@@ -2,9 +2,9 @@ import type { Payload } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
 
 /**
- * Encrypts the responses and results that are recorded in the ledger, for instance with AES-GCM. Both functions are
- * synchronous, because a record may be written inside a synchronous transaction. `scope` is the owner of the record; a
- * different encryption key can be used for each.
+ * Encrypts the responses and results that are recorded in the store of idempotency keys, for instance with AES-GCM.
+ * Both functions are synchronous, because a record may be written inside a synchronous transaction. `scope` is the
+ * owner of the record; a different encryption key can be used for each.
  */
 export interface RecordEncryption {
   encrypt(record: Uint8Array, scope: string): Uint8Array;

@@ -21,7 +21,7 @@ function sorted(query: string): string {
 }
 
 /**
- * Returns the key under which the ledger stores a request. It is a hash, so that the keys of two scopes, methods or
+ * Returns the key under which the store keeps a request. It is a hash, so that the keys of two scopes, methods or
  * routes never collide, and nobody can read the client's key in the store.
  */
 export function storeKey(scope: string, exchange: Exchange, key: string): string {

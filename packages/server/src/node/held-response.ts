@@ -30,10 +30,10 @@ export function sendReplacement(response: ServerResponse, instead: PlainResponse
 }
 
 /**
- * Holds a response until the reviewers have seen it: `writeHead`, `write` and `end` only collect what the handler
- * sends. A response that is a stream, or longer than `bytesMax`, is reviewed without its body; after the review the
- * rest is sent directly. Returns a function that discards what was collected; once the response was sent, this function
- * does nothing.
+ * Holds a response back until `review` has seen it: `writeHead`, `write` and `end` only collect what the handler sends.
+ * A response that is a stream, or longer than `bytesMax`, is reviewed without its body; after the review the rest is
+ * sent directly. Returns a function that discards what was collected; once the response was sent, this function does
+ * nothing.
  */
 export function holdResponse(
   response: ServerResponse,
@@ -99,7 +99,7 @@ export function holdResponse(
       }
       return response;
     },
-    // Once the reviewers were called, the headers can no longer be changed, for example by an error handler.
+    // Once `review` was called, the headers can no longer be changed, for example by an error handler.
     setHeader: (...args: Parameters<typeof original.setHeader>) =>
       state === 'held' && isReviewed ? response : original.setHeader(...args),
     appendHeader: (...args: Parameters<typeof original.appendHeader>) =>
@@ -108,11 +108,11 @@ export function holdResponse(
       if (state !== 'held' || !isReviewed) original.removeHeader(name);
     },
     destroy(error?: Error) {
-      // The handler aborts its response: the reviewers see status and headers without a body.
+      // The handler aborts its response: `review` gets status and headers without a body.
       if (state === 'held' && !isReviewed) {
         isReviewed = true;
-        // If the idempotency reviewer cannot record this, the lease of the key ends later, as if the process had
-        // crashed.
+        // `review` may fail to record the outcome of an idempotency key. The lease of the key then ends later, as if
+        // the process had crashed.
         review({ ...handlerHead(), body: undefined }).catch(() => {});
       }
       return original.destroy(error);

@@ -18,7 +18,8 @@ export class NodeExchange extends Exchange {
   declare readonly request: IncomingMessage;
   declare readonly response: ServerResponse;
   /**
-   * Discards the handler's response that waits for the reviewers. It does nothing if that response was already sent.
+   * Discards the handler's response while it is held back for the reviewers. It does nothing if the response was
+   * already sent.
    */
   declare private discardHeld: (() => void) | undefined;
 
@@ -117,7 +118,10 @@ export class NodeExchange extends Exchange {
     onResponseEnd(this.response, (completed) => this.ended(completed));
   }
 
-  /** Called before the handler is started. If there are reviewers, it holds the handler's response for them. */
+  /**
+   * Called before the handler is started. If there are reviewers (functions that see the response before it is sent),
+   * it holds the handler's response back for them.
+   */
   prepare(): void {
     if (!this.hasReviewers || this.discardHeld) return;
     this.discardHeld = holdResponse(this.response, this.reviewedBodyMax, (response) =>
@@ -125,7 +129,10 @@ export class NodeExchange extends Exchange {
     );
   }
 
-  /** Sends a response of a part instead of calling the handler. The reviewers see it first, and may replace it. */
+  /**
+   * Sends the response of a part that refused the request; the handler is not called. The reviewers (see `addReviewer`)
+   * are called first, and may replace the response.
+   */
   refuse(response: PlainResponse, failed: (error: unknown) => void): void {
     if (this.hasReviewers && !this.discardHeld) {
       const shown = { ...response, body: response.body ?? '' };

@@ -32,8 +32,9 @@ const recentMs = 5;
 
 /**
  * Makes a part that ends a request when its client will not wait longer. `timeout` is the default and the maximum;
- * headers of the request can only shorten it. The handler runs inside an ambient context, from which its outgoing calls
- * (with `@holdfast/http`, for example) inherit deadline, signal, and whether the caller retries.
+ * headers of the request can only shorten it. The handler runs inside an ambient context (in AsyncLocalStorage), from
+ * which its outgoing calls, for example with `@holdfast/http`, inherit deadline, signal, and whether the caller
+ * retries.
  */
 export function deadline(
   options: DeadlineOptions = {},

@@ -12,7 +12,8 @@ export interface Tat {
  * moved into the new young generation.
  *
  * A key whose TAT has passed has its full limit, like an unknown key, so it can be forgotten: a caller gains nothing by
- * using many keys. If all places are taken by keys with a TAT in the future, new keys share one overflow TAT.
+ * filling the memory with other keys. If all places are taken by keys with a TAT in the future, new keys share one
+ * overflow TAT.
  */
 export class BoundedTats {
   readonly #generationMax: number;
