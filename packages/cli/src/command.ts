@@ -2,26 +2,26 @@ import { parseArgs } from 'node:util';
 import type { Terminal } from './terminal.ts';
 import { version } from './version.ts';
 
-/** A flag with a value; without `value`, a flag that is present or absent. */
+/** A flag of a command. With `value` it takes a value, which help texts show under this name. */
 export interface Flag {
   readonly value?: string;
-  /** It may be given several times: `Given.lists` has all of them. */
+  /** The flag may be given several times. All values are in `Given.lists`. */
   readonly many?: true;
   readonly says: string;
 }
 
-/** A command is data and one function. It resolves to the exit code: 0 good, 1 bad news. */
+/** A command of the command line. `run` resolves to the exit code: 0 success, 1 a check has failed. */
 export interface Command {
-  /** The words of the command: `dlq ls`. */
+  /** The words that call the command: `dlq ls`. */
   readonly name: string;
   readonly summary: string;
-  /** The operands: `<id>`, `[id…]`; none unless given. */
+  /** The operands for the help text: `<id>`, `[id…]`; none unless given. */
   readonly operands?: string;
   readonly flags: Readonly<Record<string, Flag>>;
   run(given: Given, terminal: Terminal): Promise<number>;
 }
 
-/** The flags and operands of a call. */
+/** The flags and operands that the user has given. */
 export interface Given {
   readonly operands: readonly string[];
   readonly flags: Readonly<Record<string, string | true | undefined>>;
@@ -29,10 +29,10 @@ export interface Given {
   readonly lists: Readonly<Record<string, readonly string[]>>;
 }
 
-/** A flag or a value that cannot be used: exit code 2. */
+/** Thrown for a flag or a value that cannot be used. The exit code is 2. */
 export class UsageError extends Error {}
 
-/** The store, or a file, cannot be opened: exit code 3. */
+/** Thrown if the store or a file cannot be opened. The exit code is 3. */
 export class StoreUnavailable extends Error {}
 
 const everywhere: Record<string, Flag> = {
@@ -40,7 +40,10 @@ const everywhere: Record<string, Flag> = {
   help: { says: 'print this' },
 };
 
-/** Runs one of `commands`. Resolves to the exit code: 0 good, 1 bad news, 2 wrong question, 3 could not ask. */
+/**
+ * Runs the command that `args` name. Resolves to the exit code: 0 success, 1 a check has failed, 2 wrong usage, 3 any
+ * other error.
+ */
 export async function runCommand(
   commands: readonly Command[],
   args: readonly string[],
@@ -66,7 +69,7 @@ export async function runCommand(
   }
 }
 
-/** An error of ours means wrong usage: exit code 2. Any other error: exit code 3. */
+/** The exit code of an error: 2 for wrong usage and for invalid options or documents, 3 for any other error. */
 function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return 2;
   const code = String((Object(error) as { code?: unknown }).code);

@@ -13,7 +13,7 @@ import { topicsLs } from './commands/topics-ls.ts';
 import { topicsPause, topicsResume } from './commands/topics-pause.ts';
 import { tunePolicy } from './commands/tune.ts';
 
-/** Everything that `holdfast` can do, in the order in which it is listed. */
+/** All commands, in the order in which the help text lists them. */
 export const commands: readonly Command[] = [
   dlqLs,
   dlqShow,
@@ -23,7 +23,7 @@ export const commands: readonly Command[] = [
   topicsLs,
   topicsPause,
   topicsResume,
-  // The longer names first: `simulate` is the beginning of them.
+  // The longer names come first, because the first command that matches is run and `simulate` matches all of these.
   simulateSweep,
   simulateReplay,
   simulate,

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { StoreUnavailable } from './command.ts';
 
-/** The text of a file, without a byte order mark. */
+/** Reads a file as text, without a byte order mark. */
 export async function readText(file: string): Promise<string> {
   try {
     return (await readFile(file, 'utf8')).replace(/^\uFEFF/, '');

@@ -1,7 +1,7 @@
 import { type Duration, durationMs, OptionsError, systemClock } from 'holdfast';
 import { type Given, UsageError } from './command.ts';
 
-/** The value of a flag, if it was given. */
+/** The value of a flag; undefined if the flag was not given or has no value. */
 export function textOf({ flags }: Given, name: string): string | undefined {
   const value = flags[name];
   return typeof value === 'string' ? value : undefined;
@@ -16,7 +16,7 @@ export function numberOf(given: Given, name: string): number | undefined {
   return value;
 }
 
-/** A whole number from `least` on. */
+/** The value of a flag as a whole number. Throws a `UsageError` if it is not one or is below `least`. */
 export function countOf(given: Given, name: string, least: number): number | undefined {
   const value = numberOf(given, name);
   if (value === undefined || (Number.isInteger(value) && value >= least)) return value;
@@ -34,7 +34,7 @@ export function msOf(given: Given, name: string): number | undefined {
   }
 }
 
-/** A time in epoch ms, from a date or from an age (`2h`). */
+/** The value of a flag as a time in epoch ms. The user gives a date, or an age such as `2h`. */
 export function momentOf(given: Given, name: string): number | undefined {
   const text = textOf(given, name);
   if (text === undefined) return undefined;
@@ -45,7 +45,7 @@ export function momentOf(given: Given, name: string): number | undefined {
   return moment;
 }
 
-/** The only operand. */
+/** The only operand of a command. Throws a `UsageError` if there is none or more than one. */
 export function onlyOperand({ operands }: Given, what: string): string {
   const [only] = operands;
   if (only === undefined) throw new UsageError(`${what} is needed.`);
@@ -53,7 +53,7 @@ export function onlyOperand({ operands }: Given, what: string): string {
   return only;
 }
 
-/** The user and the reason, for the audit log; `flag` is the flag that has the reason. */
+/** The user and the reason for the audit log. `flag` is the name of the flag with the reason. */
 export function actOf(
   given: Given,
   user: string,

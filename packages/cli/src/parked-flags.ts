@@ -2,7 +2,7 @@ import type { ParkedFilter, ParkedStatus } from '@holdfast/contracts';
 import { type Flag, type Given, UsageError } from './command.ts';
 import { momentOf, textOf } from './given-values.ts';
 
-/** Flags that filter parked events. */
+/** Flags that filter parked events, which are events that were set aside after their attempts had failed. */
 export const filterFlags: Readonly<Record<string, Flag>> = {
   topic: { value: 'name', says: 'of this topic' },
   type: { value: 'type', says: 'of this type of event' },

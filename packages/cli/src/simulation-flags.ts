@@ -31,10 +31,10 @@ export const outFlag: Record<string, Flag> = {
   out: { value: 'file.html', says: 'write a report that needs nothing else' },
 };
 
-/** A folder or an extension means a file, and not a storm of the suite. */
+/** Matches names with a folder or a file extension: they mean a file, and not a shipped scenario. */
 const fileLike = /[/\\]|\.[a-z]+$/i;
 
-/** A scenario by its file, or one of the suite by its name, as text. */
+/** The text of the scenario that the user names: a file, or a shipped scenario. */
 export async function scenarioText(given: Given): Promise<{ text: string; file: string }> {
   const [name, ...more] = given.operands;
   if (name === undefined) {
@@ -51,7 +51,7 @@ export async function scenarioText(given: Given): Promise<{ text: string; file: 
   return { text: await readText(name), file: name };
 }
 
-/** The policies of the command line, and all policies that may be named. */
+/** The names of the policies to run, and all policies that may be named. */
 export async function policiesOf(
   given: Given,
   scenario: Scenario,
@@ -76,7 +76,7 @@ export async function policiesOf(
   return { names: chosen.length > 0 ? [...new Set(chosen)] : ['holdfast'], policies };
 }
 
-/** The policies that a run needs, each with the place that names it. */
+/** The names of all policies that a run needs, each with the field that names it. */
 function namedIn({ clients, services, compare }: Scenario, named: readonly string[]): [string, string][] {
   const calls = Object.entries(services).flatMap(([name, { calls: its, routes }]) => [
     ...its.map(({ policy }): [string, string] => [`services.${name}.calls`, policy]),
@@ -119,7 +119,7 @@ export function assertionsOf(given: Given): Assertion[] {
   });
 }
 
-/** Throws if an assertion is about a part that the scenario does not have. */
+/** Throws a `UsageError` if a bound names clients or a service that the scenario does not have. */
 export function assertMeasurable(scenario: Scenario, flag: string, bounds: readonly Bound[]): void {
   for (const bound of bounds) {
     const message = missingPartIn(scenario, bound);
@@ -127,7 +127,7 @@ export function assertMeasurable(scenario: Scenario, flag: string, bounds: reado
   }
 }
 
-/** An `OptionsError` becomes a `UsageError`. */
+/** Calls `read`. If it throws an `OptionsError`, throws a `UsageError` instead. */
 export function asUsageError<R>(read: () => R): R {
   try {
     return read();
@@ -137,7 +137,7 @@ export function asUsageError<R>(read: () => R): R {
   }
 }
 
-/** A sentence for an assertion that does not hold; nothing for one that does. */
+/** An error message if an assertion does not hold; otherwise undefined. */
 export function broken(assertion: Assertion, policy: string, figures: readonly number[]): string | undefined {
   const figure = median(figures);
   if (holds(assertion, figure)) return undefined;
@@ -146,7 +146,7 @@ export function broken(assertion: Assertion, policy: string, figures: readonly n
   return `${policy}: expected ${assertion.text}, got ${measured} (${seeds}).`;
 }
 
-/** A progress line, drawn only in an interactive terminal. */
+/** Prints a progress line, only in an interactive terminal. */
 export function progress(
   terminal: Terminal,
   given: Given,

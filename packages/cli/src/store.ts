@@ -7,10 +7,10 @@ export const storeFlag: Record<'store', Flag> = {
   store: { value: 'file or URL', says: 'a SQLite file, or postgres://…; HOLDFAST_STORE unless given' },
 };
 
-/** The parts of an engine that commands use. */
+/** An open store with the parts that commands use. */
 export type OpenStore = Engine & { readonly broker: Broker; readonly triage: Triage };
 
-/** Opens the store, runs `work`, and closes the store in any case. */
+/** Opens the store, calls `use`, and closes the store in any case. */
 export async function withStore<T>(
   given: Given,
   terminal: Terminal,
@@ -24,7 +24,7 @@ export async function withStore<T>(
   }
 }
 
-/** A store that does not exist is not created: an empty one would answer every command with nothing. */
+/** Opens a store that exists. It does not create one: an empty store would hide a wrong path or URL. */
 async function openStore(where: string | undefined): Promise<OpenStore> {
   if (where === undefined || where === '') {
     throw new UsageError('which store? Say --store <file or postgres URL>, or set HOLDFAST_STORE.');
@@ -44,6 +44,6 @@ async function openStore(where: string | undefined): Promise<OpenStore> {
 }
 
 function withoutSecrets(where: string): string {
-  // A password may have an @ of its own, and may stand among the parameters.
+  // A password may contain an @, and a URL may have the password as a query parameter.
   return where.replace(/\/\/[^/?#]*@/, '//…@').replace(/([?&]password=)[^&#]*/gi, '$1…');
 }

@@ -1,4 +1,6 @@
-/** Rows under headings, as wide as they need to be; the last column may be long. */
+/**
+ * Formats rows under headings. Each column is as wide as its longest cell, except the last one, which is not padded.
+ */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [headings, ...rows];
   const widths = headings.map((_, column) => Math.max(...all.map((row) => (row[column] ?? '').length)));
@@ -12,7 +14,7 @@ export function table(headings: readonly string[], rows: readonly (readonly stri
     .join('\n');
 }
 
-/** One line of a text, no longer than `max`. */
+/** Puts a text on one line and cuts it after `max` characters. */
 export function oneLine(text: string, max: number): string {
   const line = text.replace(/\s+/g, ' ').trim();
   return line.length > max ? `${line.slice(0, max - 1)}…` : line;
@@ -25,13 +27,13 @@ const steps = [
   [1e3, 's'],
 ] as const;
 
-/** `3h`, `12s`: for people, in the largest unit that fits. */
+/** Formats a duration in the largest unit that fits: `3h`, `12s`. */
 export function span(ms: number): string {
   const [unitMs, unit] = steps.find(([each]) => ms >= each) ?? [1, 'ms'];
   return `${Math.floor(ms / unitMs)}${unit}`;
 }
 
-/** An error in one line: its type, and its message if it has one. */
+/** Formats an error in one line: its type, and its message if it has one. */
 export function errorLine(reason: string, message: string): string {
   return message ? `${reason}: ${message}` : reason;
 }

@@ -1,15 +1,15 @@
 import os from 'node:os';
 
-/** Everything outside the command that it reads or writes. */
+/** The environment of a command: what it reads and where it prints. Tests replace it. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** A person reads it: lines may be overwritten. */
+  /** Whether the output goes to a terminal, where lines may be overwritten. */
   readonly isInteractive: boolean;
-  /** The user, for the audit log. */
+  /** The name of the user, for the audit log. */
   readonly user: string;
   out(line: string): void;
   err(line: string): void;
-  /** Overwrites the last drawn line. */
+  /** Prints a line in place of the line that was drawn last. */
   draw(line: string): void;
   /** Aborts on SIGINT or SIGTERM. */
   readonly signal: AbortSignal;
@@ -21,12 +21,12 @@ export function processTerminal(): Terminal {
     process.once(signal, () => ending.abort(new Error(`ended by ${signal}`)));
   }
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // A reader such as `head` may close the pipe early: that is not an error.
+    // A program that reads the output, such as `head`, may close the pipe early. That is not an error.
     if (error.code === 'EPIPE') process.exit(0);
     process.stderr.write(`holdfast: the answer cannot be printed: ${error.message}.\n`);
     process.exit(3);
   });
-  // An error of standard error cannot be reported anywhere.
+  // If standard error is broken, the error cannot be reported anywhere.
   process.stderr.on('error', () => {});
   const isInteractive = process.stdout.isTTY === true;
   return {
@@ -40,7 +40,7 @@ export function processTerminal(): Terminal {
   };
 }
 
-/** Events may contain control characters that move the cursor or do worse: they are printed as escapes. */
+/** Escapes control characters. Events may contain them, and they could move the cursor or change the terminal. */
 export function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   return text.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, (each) => {
@@ -48,9 +48,9 @@ export function printable(text: string): string {
   });
 }
 
-/** The part of a line that fits into one row: only one row can be overwritten. */
+/** Cuts a line to one row of the terminal, because only one row can be overwritten. */
 export function drawable(line: string, columns: number | undefined): string {
-  const room = (columns || 80) - 1; // some terminals have no width, or 0
+  const room = (columns || 80) - 1; // some terminals report no width, or 0
   return line.length <= room ? line : `${line.slice(0, Math.max(0, room - 1))}…`;
 }
 
@@ -58,6 +58,6 @@ function userName(): string {
   try {
     return os.userInfo().username;
   } catch {
-    return 'somebody'; // a container may run under a user id without a name
+    return 'somebody'; // the user id of a container may have no name
   }
 }

@@ -2,16 +2,16 @@ import { durationMs, OptionsError } from 'holdfast';
 import { readTable } from 'holdfast/fields';
 import { type Bound, boundFields, type Metric, metrics } from './scenario.ts';
 
-/** A bound on a figure of a run. */
+/** A condition on a figure of a run, such as `recovery < 30s`. */
 export interface Assertion {
   /** The text as it was written. */
   readonly text: string;
-  /** What is measured, and in which part of the run. */
+  /** The metric, and the part of the run in which it is measured. */
   readonly bound: Bound;
   readonly relation: Relation;
-  /** In the unit of the metric: seconds, a share, a number. */
+  /** The number to compare with, in the unit of the metric: seconds, a share or a count. */
   readonly limit: number;
-  /** The share of attempts that fail by chance, where the assertion is about such a service. */
+  /** The share of attempts that fail by chance, if the assertion ends with `at 5% failures`; otherwise undefined. */
   readonly failing: number | undefined;
 }
 
@@ -55,7 +55,7 @@ export function parseAssertion(text: string, path = 'assertion'): Assertion {
   };
 }
 
-/** Whether a figure meets an assertion. Infinity (never) and NaN (unknown) meet only lower bounds. */
+/** Whether a figure meets an assertion. Infinity (it never happened) and NaN (unknown) meet only lower bounds. */
 export function holds({ relation, limit }: Assertion, figure: number): boolean {
   return isTrue[relation](Number.isNaN(figure) ? Infinity : figure, limit);
 }

@@ -1,16 +1,16 @@
 import { HoldfastError } from 'holdfast';
 
-/** One mistake and its place. Lines and columns count from 1. */
+/** One mistake in a document and its place. Lines and columns count from 1. */
 export interface Problem {
   readonly line: number;
   readonly column: number;
-  /** `policies.payments.backoff.base`; empty for the document as a whole. */
+  /** The field: `policies.payments.backoff.base`; empty for the document as a whole. */
   readonly path: string;
   /** One sentence: what was expected, what was found. */
   readonly message: string;
 }
 
-/** A document that cannot be used, with all of its mistakes. */
+/** Thrown for a document with mistakes. It lists all of them. */
 export class ConfigError extends HoldfastError {
   declare readonly file: string;
   declare readonly problems: readonly Problem[];

@@ -10,31 +10,31 @@ import {
 } from 'yaml';
 import { ConfigError, type Problem } from './config-error.ts';
 
-/** Longer documents are not read. */
+/** A longer document is an error. */
 const bytesMax = 1024 * 1024;
 const depthMax = 64;
 /** The most mistakes that are reported. */
 const problemsMax = 100;
-/** Keys with a meaning in JavaScript, or, the last, in other YAML readers. */
+/** Keys with a special meaning in JavaScript or, for `<<`, in other YAML parsers. */
 const forbiddenKeys = new Set(['__proto__', 'constructor', 'prototype', '<<']);
 
-/** The data of a document, and the place of each part. */
+/** The data of a parsed document, with the line and column of each field. */
 export interface SourceDocument {
   readonly file: string;
   readonly data: unknown;
-  /** The problem at `path`, which is written as core writes it: `backoff.base`, `retryOn[0]`. */
+  /** Makes a problem with the line and column of `path`, such as `backoff.base` or `retryOn[0]`. */
   problemAt(path: string, message: string): Problem;
 }
 
 interface Place {
-  /** The place of the value, or of the key if the key is wrong. */
+  /** The offset of the value in the text. `key` is the offset of its key. */
   readonly value: number;
   readonly key: number;
 }
 
 /**
- * Reads YAML or JSON as plain data: no tags, anchors, merge keys or second documents, and no keys that mean
- * something to the language. Throws a `ConfigError` with everything that is wrong.
+ * Parses YAML or JSON as plain data. Tags, anchors, merge keys, a second document and keys such as `__proto__` are
+ * errors. Throws a `ConfigError` with all mistakes.
  */
 export function readDocument(text: string, file = 'document'): SourceDocument {
   if (text.length > bytesMax || new TextEncoder().encode(text).length > bytesMax) {
@@ -47,7 +47,8 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
     lineCounter,
     schema: 'core',
     version: '1.2',
-    // Checked below: the parser compares each key with all keys before it, which takes minutes for a long map.
+    // Duplicate keys are checked below: the parser compares each key with all before it, which takes minutes for a long
+    // map.
     uniqueKeys: false,
     merge: false,
     customTags: [],
@@ -62,7 +63,7 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
   };
   const [document, second] = Array.isArray(documents) ? documents : [];
   const mistakes = [...(document?.errors ?? []), ...(document?.warnings ?? [])];
-  // If the parser ran out of stack, its other errors follow from that.
+  // If the parser ran out of stack, its other errors are only consequences of that.
   const tooDeep = mistakes.find(({ message }) => message.includes('call stack'));
   if (tooDeep) complain(tooDeep.pos[0], '', `nested deeper than ${depthMax}`);
   else for (const { pos, message } of mistakes) complain(pos[0], '', sentence(message));
@@ -120,10 +121,10 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
     data,
     problemAt(path, message) {
       let known = path;
-      // A missing field has no place: the place of its parent is used.
+      // A missing field has no place, so the place of its parent is used.
       while (known !== '' && !places.has(known)) known = known.replace(/(^|\.)[^.[]*$|\[\d+\]$/, '');
       const place = places.get(known);
-      // If a word was expected, the key may be wrong: its place is near that of its value.
+      // If the message expects one of several words, it may mean the key. So the place of the key is used.
       const offset = message.includes('expected one of') ? place?.key : place?.value;
       const { line, col } = lineCounter.linePos(offset ?? 0);
       return { line: Math.max(1, line), column: Math.max(1, col), path, message };
@@ -131,7 +132,10 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
   };
 }
 
-/** Tags, anchors and aliases: their meaning depends on the reader or on another part of the document. */
+/**
+ * The error message for a tag, an anchor or an alias. They are refused, because they are more than plain data: their
+ * meaning depends on the parser or on another part of the document.
+ */
 function beyondData(node: Node): string | undefined {
   if (isAlias(node)) return 'aliases are not followed';
   if (node.anchor !== undefined) return 'anchors have no use here';

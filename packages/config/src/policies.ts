@@ -8,8 +8,9 @@ import type { Schema } from './table-schema.ts';
 const single = 'default';
 
 /**
- * Policy documents by name, each checked by `policy` itself. A document with `policies:` holds many; any other is one
- * policy, under its `name` or as `default`. Throws a `ConfigError` with a problem for each policy that is refused.
+ * Reads policies by name, and checks each with `policy`. A document with `policies:` holds many; any other is one
+ * policy, with the name of its field `name` or `default`. Throws a `ConfigError` with a problem for each invalid
+ * policy.
  */
 export function parsePolicies(text: string, file?: string): ReadonlyMap<string, PolicySpec> {
   const source = readDocument(text, file);
@@ -42,19 +43,19 @@ export function parsePolicies(text: string, file?: string): ReadonlyMap<string, 
   return found;
 }
 
-/** The document of one policy, checked; an empty one is the default. Throws an `OptionsError`. */
+/** Checks the options of one policy. A missing value is the default policy. Throws an `OptionsError`. */
 export function readPolicySpec(spec: unknown, path: string): PolicySpec {
   const input = spec ?? {};
   if (typeof input !== 'object' || Array.isArray(input)) throw new OptionsError(path, input, 'a policy');
   const { name, ...fields } = input as PolicySpec;
   if (name !== undefined && (typeof name !== 'string' || name === ''))
     throw new OptionsError('name', name, 'a text');
-  // Without its name: otherwise the check would register the policy.
+  // The name is left out, because a policy with a name would be registered in the process.
   policy(fields);
   return input as PolicySpec;
 }
 
-/** The JSON Schema of what `parsePolicies` takes. */
+/** The JSON Schema of the documents that `parsePolicies` reads. */
 export function policiesSchema(): Schema {
   const { $schema, ...policy } = jsonSchema();
   const ofMany = {

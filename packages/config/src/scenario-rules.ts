@@ -1,13 +1,13 @@
 import type { Bound, FaultSettings, Scenario } from './scenario.ts';
 
-/** A conflict between fields of a scenario, at the path of one of them. */
+/** A conflict between fields of a scenario. `path` is the path of one of them. */
 export interface BrokenRule {
   readonly path: string;
   /** One sentence: what was expected, what was found. */
   readonly message: string;
 }
 
-/** All conflicts between fields of a scenario, which a table of fields cannot express. */
+/** All conflicts between fields of a scenario. The field tables check each field alone and cannot find these. */
 export function brokenRules(scenario: Scenario): BrokenRule[] {
   return [
     ...fewRules(scenario),
@@ -18,7 +18,10 @@ export function brokenRules(scenario: Scenario): BrokenRule[] {
   ];
 }
 
-/** A sentence about a part that an assertion names and the scenario does not have; `undefined` if it has all. */
+/**
+ * An error message if a bound names clients, a service or an instance that the scenario does not have; otherwise
+ * undefined.
+ */
 export function missingPartIn(
   { clients, services }: Pick<Scenario, 'clients' | 'services'>,
   { clients: whose, service, instance = 0 }: Pick<Bound, 'clients' | 'service' | 'instance'>,
@@ -115,7 +118,7 @@ function* forward(path: string, { from, until }: { from: number; until: number }
     yield { path: `${path}.until`, message: `expected at least its from of ${from} ms, got ${until} ms` };
 }
 
-/** A service by its name. Names such as toString must not find a member of Object. */
+/** A service by its name. It reads own properties only, so that a name such as toString finds nothing. */
 function serviceOf(services: Scenario['services'], name: string): Scenario['services'][string] | undefined {
   return Object.hasOwn(services, name) ? services[name] : undefined;
 }
@@ -130,7 +133,7 @@ function tooFar(services: Scenario['services'], name: string, instance: number):
   return `there is no instance ${instance} of ${name}: they are counted from 0, and there ${instances === 1 ? 'is 1' : `are ${instances}`}`;
 }
 
-/** The names of tiers that call others: `api → db`, `api.search → db`. */
+/** The names of tiers, which are services or routes that call another service: `api → db`, `api.search → db`. */
 function tiersOf(services: Scenario['services']): string[] {
   return Object.entries(services).flatMap(([name, { calls, routes }]) => [
     ...calls.map(({ to }) => `${name} → ${to}`),
@@ -138,7 +141,7 @@ function tiersOf(services: Scenario['services']): string[] {
   ]);
 }
 
-/** The way from a service back to itself, if there is one. */
+/** The chain of calls from a service back to itself, if there is one. */
 function circle(
   services: Scenario['services'],
   start: string,

@@ -25,7 +25,7 @@ import { type Schema, schemaOf } from './table-schema.ts';
 
 const unlimited = { unlimited: Infinity };
 
-/** What a scenario calls the policy that is being compared. */
+/** The name that a scenario uses for the policy that is being compared. */
 export const underTest = 'under-test';
 
 const policyField: Field<PolicySpec, PolicySpec> = {
@@ -33,7 +33,7 @@ const policyField: Field<PolicySpec, PolicySpec> = {
   read: (value, path) => nested(value, path),
 };
 
-/** A policy inside a scenario: its own errors name the path from the top. */
+/** Reads a policy inside a scenario. The paths in its errors begin at the top of the scenario. */
 function nested(value: unknown, path: string): PolicySpec {
   try {
     return readPolicySpec(value, path);
@@ -54,15 +54,15 @@ const amounts = {
   pareto: shape({
     least: needed(duration()),
     alpha: needed(number(undefined, 0.001)),
-    /** Longer times are cut to this. */
+    /** Longer times are replaced by this time. */
     cap: duration('unlimited', unlimited),
-    /** The distribution ends here: longer times are never drawn. */
+    /** The distribution is truncated here: longer times are never drawn. */
     until: duration('unlimited', unlimited),
   }),
   uniform: shape({ from: duration('0ms'), to: needed(duration()) }),
-  /** The magnitude of a normal one, as messages are delayed in one of the experiments. */
+  /** The absolute value of a normally distributed time. */
   normal: shape({ mean: needed(duration()), sd: needed(duration()) }),
-  /** Measured times, drawn from with equal chance. */
+  /** A list of measured times. Each is drawn with the same chance. */
   recorded: filled(list(duration())),
   /** Added to the drawn time. */
   plus: duration(),
@@ -70,7 +70,7 @@ const amounts = {
 
 const kinds = Object.keys(amounts).filter((each) => each !== 'plus');
 
-/** How long something takes: one kind, or a mix of kinds with shares. */
+/** How long something takes: one kind of distribution, or a mix of several with shares. */
 const time = ofOneKind(
   either(
     undefined,
@@ -83,7 +83,7 @@ const time = ofOneKind(
   [...kinds, 'mix'],
 );
 
-/** Exactly one kind is required: two would be ambiguous, and none would take no time. */
+/** Requires exactly one kind of distribution: two would be ambiguous, and without one the time would be 0. */
 function ofOneKind<In, Out>(field: Field<In, Out>, names: readonly string[]): Field<In, Out> {
   return {
     ...field,
@@ -106,7 +106,7 @@ function ofOneKind<In, Out>(field: Field<In, Out>, names: readonly string[]): Fi
   };
 }
 
-/** A list from which values are drawn: it cannot be empty. */
+/** Refuses an empty list, because values are drawn from the list. */
 function filled<In, Out>(field: Field<In, Out>): Field<In, Out> {
   return {
     ...field,
@@ -117,7 +117,7 @@ function filled<In, Out>(field: Field<In, Out>): Field<In, Out> {
   };
 }
 
-/** Shares that sum up to 1, except for rounding. */
+/** Requires a mix whose shares add up to 1, except for rounding. */
 function wholeMix<In, Out extends readonly { readonly share: number }[]>(
   field: Field<In, Out>,
 ): Field<In, Out> {
@@ -135,12 +135,14 @@ function wholeMix<In, Out extends readonly { readonly share: number }[]>(
 
 const call = shape({
   to: needed(text()),
-  /** The name of a policy; `under-test` is the one that is being compared. */
+  /** The name of the policy for the call. `under-test` is the policy that is being compared. */
   policy: text(underTest),
   attemptTimeout: duration(),
-  /** Passed on with the call: the remaining patience, and whether a caller above retries already. */
+  /**
+   * What the call passes on: the remaining patience of the incoming call, and that a caller further up already retries.
+   */
   tells: list(word(undefined, 'patience', 'ownership'), []),
-  /** The number of calls. */
+  /** How often the call is made. */
   times: count(1, 1),
 });
 
@@ -148,58 +150,68 @@ const route = shape({ time, calls: list(call, []) });
 
 const service = shape({
   instances: count(1, 1),
-  /** Calls that each instance works on at once. */
+  /** The number of calls that each instance serves at the same time. */
   workers: count('unlimited', 1, unlimited),
   time,
-  /** How much longer a call takes for each call in flight. */
+  /** The extra time of a call for each other call that the instance is serving. */
   slowdown: duration('0ms'),
   queue: shape({
     max: count('unlimited', 0, unlimited),
-    /** `codel`: core's; it serves the newest first and drops the oldest while the queue stands. */
+    /** With `codel` (controlled delay), a queue that stays long serves the newest call first and drops the oldest. */
     order: word('fifo', 'fifo', 'lifo', 'codel'),
     target: duration('20ms'),
     interval: duration('100ms'),
-    /** Calls whose caller has given up are dropped when their turn comes. */
+    /** A call whose caller has given up is dropped when its turn comes. */
     dropExpired: flag(false),
   }),
-  /** Core's adaptive limit: calls above it are refused. */
+  /**
+   * Limits the calls in flight of an instance, and adapts the limit to the latency. Calls above the limit are refused.
+   */
   limit: shape({ initial: count(20, 1), floor: count(1, 1), ceiling: count(1000, 1) }),
   rateLimit: shape({
     calls: needed(count(undefined, 1)),
     per: duration('1s', undefined, 1),
-    /** `window`: a number of calls in each window; `gcra`: core's, evenly, with the same burst. */
+    /**
+     * With `window`, each window of length `per` allows `calls` calls. With `gcra`, calls are allowed at an even rate,
+     * with a burst of up to `calls`.
+     */
     kind: word('window', 'window', 'gcra'),
     tellsWhen: flag(true),
   }),
-  /** A refusal of a full queue has a Retry-After. */
+  /** The Retry-After header of a refusal because the queue is full. */
   retryAfter: duration(),
-  /** The time of one direction; a call takes both. */
+  /** The network delay in one direction. A call has it twice. */
   network: time,
-  /** A cancelled call is removed from the queue. */
+  /** Whether a call is removed from the queue when its caller cancels it. */
   cancels: flag(false),
-  /** Work that a refusal costs; the next call takes longer by it. */
+  /** The working time that a refusal costs. The next call takes longer by it. */
   refusalCost: duration('0ms'),
-  /** Calls that are made, one after the other, once its own time has passed. */
+  /** Calls to other services, made one after the other when the service's own work is done. */
   calls: list(call, []),
-  /** The calls are made at the same time; the answer waits for all. */
+  /** Whether the calls are made at the same time. The answer waits for all of them. */
   together: flag(false),
-  /** A worker stays busy while it calls other services. */
+  /** Whether a worker stays busy during the calls to other services. */
   holdsWorker: flag(true),
   routes: mapOf(route, {}),
-  /** Capacity over time: from `at` on, work goes `factor` times as fast. */
+  /** Changes of capacity: from `at` on, work is done `factor` times as fast. */
   capacity: list(shape({ at: needed(duration()), factor: needed(number(undefined, 0.001)) }), []),
-  /** How an instance is chosen: by the policy, by chance, or the one of two with fewer calls in flight. */
+  /**
+   * How the instance for an attempt is chosen: by the policy, by chance, or the less busy one of two random instances.
+   */
   balance: word('policy', 'policy', 'random', 'leastOutstanding'),
   cache: shape({
     keys: needed(count(undefined, 1)),
     zipf: number(0.9, 0),
     warm: count(0, 0),
-    /** Misses of one key at one time share one call. */
+    /** Whether misses of the same key at the same time share one call. */
     coalesces: flag(false),
   }),
-  /** A database row: an attempt reads it, then writes it, and fails if another attempt has written it in between. */
+  /**
+   * Makes the service a database row: an attempt reads it, then writes it, and fails if another attempt has written in
+   * between.
+   */
   conditionalWrite: flag(false),
-  /** Recorded answers of a real service: an attempt gets the answer nearest to its time. */
+  /** Recorded answers of a real service. An attempt gets the answer that is nearest to its time. */
   recording: filled(
     list(
       shape({
@@ -214,41 +226,41 @@ const service = shape({
 const clients = shape({
   to: needed(text()),
   route: text(),
-  /** The number of clients. Each has policy state of its own, unless state is shared. */
+  /** The number of clients. Each has its own policy state if `state` is `each`. */
   count: count(1, 1),
   state: word('shared', 'shared', 'each'),
   arrivals: needed(
     shape({
       poisson: rate(),
       constant: rate(),
-      /** Each client calls, waits for this time, and calls again. */
+      /** Each client calls, waits for the answer and then for this time, and calls again. */
       think: time,
-      /** All clients call at this time, once. */
+      /** Each client makes one call, all at this time. */
       burst: duration(),
-      /** One call at each of these times, in their order. */
+      /** There is one call at each of these times. */
       at: list(duration()),
       spikes: list(shape({ from: needed(duration()), until: needed(duration()), rate: needed(rate()) }), []),
       from: duration('0ms'),
       until: duration(),
     }),
   ),
-  /** Calls that each client makes. */
+  /** The number of calls that each client makes. */
   calls: count('unlimited', 1, unlimited),
-  /** A client whose call fails makes no more: a script that throws. */
+  /** Whether a client makes no more calls after a failed one, like a script that throws. */
   quits: flag(false),
-  /** After a failure the same client calls again after this time, until it succeeds. */
+  /** After a failed call the same client repeats the call after this time, until it succeeds. */
   repeat: time,
-  /** The most repetitions of one piece of work. */
+  /** The most repetitions of one call. */
   repeatMax: count('unlimited', 0, unlimited),
   policy: text(underTest),
-  /** The attempt timeout of policies that have none. */
+  /** The attempt timeout for policies that have none. */
   attemptTimeout: duration(),
-  /** How long the customer waits; the policy knows it. */
+  /** The total timeout of a call, which the policy knows in advance. */
   patience: duration(),
-  /** The customer cancels after this time; the policy does not know it before. */
+  /** The client cancels the call after this time. The policy does not know this time in advance. */
   leavesAfter: duration(),
   priority: word('default', 'critical', 'default', 'sheddable'),
-  /** The share of calls that fail at every attempt, after `poisonTime`. */
+  /** The share of poison calls: those that fail at every attempt. Such an attempt takes `poisonTime`. */
   poison: number(0, 0, 1),
   poisonTime: duration(),
   /** The share of attempts that fail by chance. */
@@ -275,20 +287,20 @@ const fault = shape({
   instance: count(),
   from: needed(duration()),
   until: duration('unlimited', unlimited),
-  /** The share of `errorRate` and `loss` (each direction), or the factor of `capacityFactor`. */
+  /** For `errorRate` and `loss` (in each direction) the share of attempts; for `capacityFactor` the factor. */
   value: number(1, 0),
-  /** For `errorRate`: the error that an attempt gets. */
+  /** For `errorRate`: the status of the error, or a connection reset. */
   gives: word('500', '500', '503', '429', 'reset'),
-  /** For `errorRate` with 503 or 429: the Retry-After of the server. */
+  /** For `errorRate` with 503 or 429: the Retry-After header. */
   retryAfter: duration(),
-  /** For `extraLatency`. */
+  /** For `extraLatency`: the extra time. */
   extra: duration('0ms'),
-  /** Of `flap`: it refuses while it is down, and starts so. */
+  /** For `flap`: the service first refuses all calls for `down`, then works for `up`, and so on. */
   up: duration('5s'),
   down: duration('5s'),
 });
 
-/** What can be measured and bounded. */
+/** The metrics that can be measured and bounded. */
 export const metrics = [
   'goodput',
   'success',
@@ -321,44 +333,47 @@ export const boundFields = {
   metric: needed(word(undefined, ...metrics)),
   from: duration('0ms'),
   until: duration('unlimited', unlimited),
-  /** Of these clients alone. */
+  /** Only calls of these clients are measured. */
   clients: text(),
-  /** At this service, not at the customer. */
+  /** The figure is measured at this service and not at the clients. */
   service: text(),
   instance: count(),
-  /** Of `peak`: how long a step is counted. */
+  /** For `peak`: the length of the intervals in which attempts are counted. */
   step: duration('1s', undefined, 100),
   atLeast: number(),
   atMost: number(),
-  /** These policies alone; in `damage` the ones that must show it. */
+  /** The bound is only for these policies. In `damage`, these are the policies that must cause the damage. */
   policies: list(text()),
 };
 
 const bound = shape(boundFields);
 
-/** What a scenario can say. */
+/** All fields of a scenario. */
 export const scenarioFields = {
   id: needed(text()),
   title: text('a scenario'),
-  /** One of several variants of a scenario. */
+  /** The name of this variant, if a scenario has several. */
   variant: text(),
-  /** Load stops then; what is in flight is let finish. */
+  /** No new calls begin after this time. Calls in flight may still end. */
   duration: needed(duration(undefined, undefined, 1)),
   seeds: list(count(), [7919, 15838, 23757, 31676, 39595]),
   services: needed(mapOf(service)),
   clients: needed(mapOf(clients)),
   faults: list(fault, []),
-  /** What is taken for normal, and where the trouble ends; from the faults unless said. */
+  /**
+   * Goodput between `from` and `troubleFrom` counts as normal. `troubleFrom` and `troubleUntil` are the begin and the
+   * end of the faults unless given.
+   */
   measure: shape({ from: duration('0ms'), troubleFrom: duration(), troubleUntil: duration() }),
   policies: mapOf(policyField, {}),
   compare: list(text(), []),
   expect: list(bound, []),
   damage: list(bound, []),
-  /** What a reader should know of it. */
+  /** Remarks that are printed in reports. */
   notes: list(text(), []),
 };
 
-/** A scenario, checked: durations in ms, rates in ms⁻¹. */
+/** A scenario after checking: durations are in ms, rates are per ms. */
 export type Scenario = SettingsOf<typeof scenarioFields>;
 export type ServiceSettings = OutputOf<typeof service>;
 export type ClientsSettings = OutputOf<typeof clients>;
@@ -368,7 +383,7 @@ export type TimeSettings = OutputOf<typeof time>;
 export type Bound = OutputOf<typeof bound>;
 export type Metric = (typeof metrics)[number];
 
-/** Reads a scenario of the simulator. Throws a `ConfigError`. */
+/** Parses and checks a scenario of the simulator. Throws a `ConfigError`. */
 export function parseScenario(text: string, file?: string): Scenario {
   const source = readDocument(text, file);
   const scenario = checked(source, () => readTable(scenarioFields, mapAt(source)));
@@ -377,7 +392,7 @@ export function parseScenario(text: string, file?: string): Scenario {
   return scenario;
 }
 
-/** The JSON Schema of what `parseScenario` takes. */
+/** The JSON Schema of the documents that `parseScenario` reads. */
 export function scenarioSchema(): Schema {
   const { $schema, ...policy } = jsonSchema();
   const schema = schemaOf(scenarioFields, 'Holdfast scenario', (field) =>

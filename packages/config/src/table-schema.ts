@@ -4,7 +4,10 @@ import { isNeeded } from './table.ts';
 /** JSON Schema as plain data. */
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** The JSON Schema of documents that `parseTable` reads by this table. `special` returns the schema of fields that have their own. */
+/**
+ * The JSON Schema of the documents that `parseTable` reads with this table. `special` may return another schema for a
+ * field.
+ */
 export function schemaOf(
   table: Table,
   title: string,

@@ -10,7 +10,7 @@ import {
 import { ConfigError, type Problem } from './config-error.ts';
 import { readDocument, type SourceDocument } from './document.ts';
 
-/** A map with names of the author's choice and values of one kind. */
+/** A field that is a map. The author of the document chooses the keys; all values are of the same kind. */
 export function mapOf<F extends Field>(
   item: F,
   defaultValue?: Readonly<Record<string, InputOf<F>>>,
@@ -31,7 +31,7 @@ export function mapOf<F extends Field>(
   };
 }
 
-/** A field that is required. */
+/** Makes a field required. */
 export function needed<In, Out>(field: Field<In, Out>): Field<In, Out> {
   return {
     ...field,
@@ -40,27 +40,27 @@ export function needed<In, Out>(field: Field<In, Out>): Field<In, Out> {
   };
 }
 
-/** The value of a required field that is missing. An object, because any text could be a real value. */
+/** Marks a required field that is missing. It is an object, because any text could be a real value. */
 const missing: unknown = { toJSON: () => 'nothing' };
 
 export function isNeeded(field: Field): boolean {
   return field.default === missing;
 }
 
-/** Reads a document by a table of fields: defaults filled in, words and durations as numbers. Throws a `ConfigError`. */
+/** Parses a document with a table of fields. Defaults are filled in; durations become ms. Throws a `ConfigError`. */
 export function parseTable<T extends Table>(table: T, text: string, file?: string): SettingsOf<T> {
   const source = readDocument(text, file);
   return checked(source, () => readTable(table, mapAt(source)));
 }
 
-/** The document as a map; anything else is a mistake. */
+/** The data of a document, which must be a map. Throws a `ConfigError` otherwise. */
 export function mapAt({ data, file, problemAt }: SourceDocument): Record<string, unknown> {
   if (typeof data === 'object' && data !== null && !Array.isArray(data))
     return data as Record<string, unknown>;
   throw new ConfigError(file, [problemAt('', 'a document is a map of fields')]);
 }
 
-/** The result of `read`. An `OptionsError` with a path becomes a `ConfigError` with line and column. */
+/** Calls `read`. If it throws an `OptionsError`, throws a `ConfigError` with line and column instead. */
 export function checked<R>(source: SourceDocument, read: () => R): R {
   try {
     return read();
@@ -69,7 +69,10 @@ export function checked<R>(source: SourceDocument, read: () => R): R {
   }
 }
 
-/** Turns an error with a path into a problem with a place; throws any other error again. `prefix` is put before the path. */
+/**
+ * Turns an `OptionsError` into a problem with line and column; throws any other error again. `prefix` is put before the
+ * path.
+ */
 export function problemOf(source: SourceDocument, error: unknown, prefix = ''): Problem {
   if (!(error instanceof OptionsError)) throw error;
   const path = prefix === '' ? error.path : `${prefix}.${error.path}`;

@@ -22,7 +22,7 @@ export const dlqLs: Command = {
       const { items, cursor: next } = await triage.list(filter, page);
       if (given.flags.json) {
         for (const item of items) terminal.out(JSON.stringify(item));
-        // On standard error, so that a page is not mistaken for all events.
+        // Printed on standard error, so that a reader of the JSON does not take one page for all events.
         if (next !== undefined) terminal.err(`holdfast: there are more, with --cursor ${next}`);
         return 0;
       }

@@ -137,7 +137,7 @@ async function follow(
     if (ended.stage === 'stopped') terminal.err(`holdfast: replay ${id} was stopped: ${ended.stopped}.`);
     return ended.stage === 'done' && failedAgain === 0 ? 0 : 1;
   } catch (error) {
-    // The replay has begun and is not over: it must be resumed or cancelled.
+    // The replay has begun and has not ended, so the user must resume or cancel it.
     if (terminal.signal.aborted || last !== '')
       terminal.err(
         `\nholdfast: replay ${id} stays where it is; go on with --resume ${id}, or stop it with --cancel ${id}.`,
@@ -146,10 +146,10 @@ async function follow(
   }
 }
 
-/** After this time without an outcome, the consumers are checked. */
+/** After this time without a handled event, it is checked whether a consumer is running. */
 const silenceMs = 2000;
 
-/** Without a consumer a replay waits forever: the warning is printed once. */
+/** Warns once if no consumer seems to run for the replayed events: without one a replay waits forever. */
 class Silence {
   readonly #engine: OpenStore;
   readonly #print: (topic: string) => void;
@@ -170,7 +170,7 @@ class Silence {
     if (this.#isTold || this.looking || now - this.#since < silenceMs) return;
     this.#since = now;
     this.looking = this.#look(request)
-      .catch(() => {}) // the replay uses the same store, and reports its errors
+      .catch(() => {}) // the replay uses the same store, and reports the errors of the store
       .finally(() => {
         this.looking = undefined;
       });
@@ -188,7 +188,7 @@ class Silence {
   }
 }
 
-/** A replay may make many steps a second; only a few are printed. */
+/** Prints only some steps of a replay: a new stage, or each further fiftieth of the work. */
 function throttled(print: (operation: ReplayOperation) => void): (operation: ReplayOperation) => void {
   let printedPart = -1;
   let printedStage = '';

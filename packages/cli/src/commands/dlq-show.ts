@@ -24,7 +24,7 @@ export const dlqShow: Command = {
     }),
 };
 
-/** The longest label, `idempotencyKey`, and a gap. */
+/** The width of the longest label, `idempotencyKey`, and a gap. */
 const labelWidth = 16;
 
 function describe(event: ParkedEvent, terminal: Terminal): void {

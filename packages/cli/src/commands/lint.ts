@@ -4,9 +4,9 @@ import type { Command, Given } from '../command.ts';
 import { readText } from '../files.ts';
 import { msOf, onlyOperand, textOf } from '../given-values.ts';
 
-/** A finding and its place. */
+/** A finding of lint with its place in the file. */
 interface Placed extends Pick<Problem, 'line' | 'column' | 'path'> {
-  /** The name of the policy; null for the whole document. */
+  /** The name of the policy; null for a finding about the whole document. */
   readonly policy: string | null;
   readonly severity: Finding['severity'];
   readonly rule: string;
@@ -73,12 +73,12 @@ function findingsIn(text: string, file: string, given: Given): Placed[] {
   }
 }
 
-/** The name of the policy that a path of a refused document leads into. */
+/** The name of the policy that contains the field `path`; null if there is none. */
 function policyIn(data: unknown, path: string): string | null {
   if (path === '') return null;
   const { policies, name } = Object(data) as { policies?: unknown; name?: unknown };
   if (policies === undefined) return typeof name === 'string' && name !== '' ? name : 'default';
-  // A name may contain dots, and may be a prefix of another name.
+  // The name of a policy may contain dots and may be the begin of another name, so the longest match counts.
   const around = Object.keys(Object(policies)).filter((each) => `${path}.`.startsWith(`policies.${each}.`));
   return around.sort((a, b) => b.length - a.length)[0] ?? null;
 }

@@ -38,7 +38,7 @@ export const simulateSweep: Command = {
     const scenario = readScenario(source);
     assertMeasurable(scenario, '--metric', [bound]);
     const { names, policies } = await policiesOf(given, scenario);
-    // If a scenario compares several policies, its own default is used.
+    // Without a flag for the policy, `holdfast` is used if the scenario compares it, otherwise the first policy.
     const policy =
       (given.lists.policy ?? []).length > 0 || !names.includes('holdfast') ? names[0]! : 'holdfast';
     const document = readDocument(source.text, source.file).data as Record<string, unknown>;

@@ -83,7 +83,7 @@ export const tunePolicy: Command = {
         `\n${isReached ? 'It reaches the goal' : 'Nothing was found that reaches the goal; this is nearest'}, of ${trials} policies.\n`,
       );
       terminal.out(`In the storms it was tuned on:\n${evidenceTable(best.evidence)}\n`);
-      // A goal about certain clients cannot be measured in storms without them.
+      // The table is left out if the goal names clients that none of these storms (scenarios with faults) has.
       if (after!.evidence.length > 0)
         terminal.out(
           `In storms it was not tuned on, with what it started from:\n${comparisonTable(before!, after!)}`,
