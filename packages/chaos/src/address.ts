@@ -1,6 +1,6 @@
 import { OptionsError } from 'holdfast';
 
-/** `'127.0.0.1:5432'`, `'[::1]:5432'`, `'db.internal:5432'`; a port alone is one of this machine's. */
+/** Host and port: `'127.0.0.1:5432'`, `'[::1]:5432'`, `'db.internal:5432'`. A port alone means a port of 127.0.0.1. */
 export type Address = string | number;
 
 export interface HostAndPort {
@@ -10,7 +10,7 @@ export interface HostAndPort {
 
 const loopback = '127.0.0.1';
 
-/** Reads an address. Throws an `OptionsError`; `path` is what it calls the field. */
+/** Parses an address. Throws an `OptionsError`, which calls the field `path`. */
 export function readAddress(address: Address, path: string, portMin = 0): HostAndPort {
   const [, bracketed, plain, digits] =
     /^(?:(?:\[([\da-f:.]+)\]|([^\s:[\]]*)):)?(\d{1,5})$/i.exec(String(address)) ?? [];

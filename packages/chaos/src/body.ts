@@ -3,18 +3,18 @@ import { type Clock, sleep } from 'holdfast';
 export interface BodyFault {
   readonly clock: Clock;
   readonly signal: AbortSignal | null | undefined;
-  /** Infinity: not slowed down. */
+  /** The speed limit; Infinity: no limit. */
   readonly bytesPerSecond: number;
-  /** Bytes that pass before the connection breaks; Infinity: all. */
+  /** The number of bytes that pass before the connection breaks; Infinity: it does not break. */
   readonly bytesMax: number;
-  /** The error that the reader gets when it breaks. */
+  /** The error that the reader gets when the connection breaks. */
   broken(): Error;
 }
 
-/** A slow body comes in slices of 20 ms. */
+/** A slow body is delivered in slices of 20 ms. */
 const slicesPerSecond = 50;
 
-/** The same body, slower or broken off after `bytesMax`. A shorter body ends normally. */
+/** Copies a body slowly, or breaks it off after `bytesMax` bytes. A shorter body ends normally. */
 export function faultyBody(
   body: ReadableStream<Uint8Array>,
   { clock, signal, bytesPerSecond, bytesMax, broken }: BodyFault,
@@ -29,20 +29,20 @@ export function faultyBody(
   return new ReadableStream({
     type: 'bytes',
     async pull(controller) {
-      // A cancelled stream must not be used any more; an abort is reported by its signal.
+      // A cancelled stream must not be used any more. If `signal` aborts, the reader gets the error of the signal.
       try {
         while (held.length === 0) {
           const { done, value } = await reader.read();
           if (done) {
             controller.close();
-            // A reader with its own buffer waits for this answer.
+            // A reader that brings its own buffer waits until this request is answered.
             controller.byobRequest?.respond(0);
             return;
           }
           held = value as Uint8Array<ArrayBuffer>;
         }
         if (passed >= bytesMax) {
-          // The result of this does not matter: the reader gets the error of the break.
+          // The result of `cancel` does not matter: the reader gets the error of the broken connection.
           reader.cancel().catch(() => {});
           controller.error(broken());
           return;

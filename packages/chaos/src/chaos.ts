@@ -4,30 +4,33 @@ import { type ChaosPlan, type ChaosSpec, type FaultKind, type Place, readChaos }
 import { type Fault, type Subject, strike } from './strike.ts';
 
 export interface ChaosOptions {
-  /** The system's unless given. */
+  /** The system clock unless given. */
   readonly clock?: Clock | undefined;
-  /** The random source; seeded by the document unless given. */
+  /** The random source; unless given, one with the seed of the document. */
   readonly random?: Random | undefined;
 }
 
 export const chaosOptions: Readonly<Record<keyof ChaosOptions, true>> = { clock: true, random: true };
 
 export interface ChaosCounts {
-  /** The number of requests, events or exchanges. */
+  /** The number of requests, events or exchanges (a request with its answer on a connection) so far. */
   readonly subjects: number;
-  /** The number of those that a fault has hit. */
+  /** The number of subjects that a fault has hit. */
   readonly struck: number;
   readonly byKind: Readonly<Partial<Record<FaultKind, number>>>;
 }
 
-/** The running faults of one place. */
+/** The faults that are injected at one place, such as a `fetch` or a proxy. */
 export interface Chaos {
-  /** The document that `set` got last. */
+  /** The faults that are injected now: the last argument of `set`. */
   readonly spec: ChaosSpec;
   readonly counts: ChaosCounts;
-  /** Starts again with these faults: time, counts and random source, too. Throws an `OptionsError`, and then changes nothing. */
+  /**
+   * Replaces the faults. The time, the numbers of the subjects and the random numbers start again. Throws an
+   * `OptionsError` for an invalid document, and then changes nothing.
+   */
   set(spec: ChaosSpec): void;
-  /** No faults from now on. */
+  /** Removes all faults. */
   heal(): void;
 }
 
@@ -50,7 +53,7 @@ export class RunningChaos implements Chaos {
     this.resetCounts();
   }
 
-  /** Milliseconds since the document was given. */
+  /** Milliseconds since the last `set`. */
   get now(): number {
     return this.#clock.now() - this.#startedAt;
   }

@@ -4,13 +4,13 @@ import { chaosControl } from './control.ts';
 import { type ChaosProxy, chaosProxy } from './proxy.ts';
 import type { ChaosSpec } from './spec.ts';
 
-/** Everything outside the command that it reads or writes. */
+/** The environment of the command: what it reads and where it prints. Tests replace it. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
   out(line: string): void;
   err(line: string): void;
   readFile(path: string): Promise<string>;
-  /** Resolves when the process is asked to end. */
+  /** Resolves when the process gets a signal to end. */
   readonly ended: Promise<void>;
 }
 
@@ -30,10 +30,13 @@ const flags = {
 
 type Values = Partial<Record<keyof typeof flags, string | boolean>>;
 
-/** A flag or a value that cannot be used: exit code 2. */
+/** Thrown for a flag or a value that cannot be used. The exit code is 2. */
 class UsageError extends Error {}
 
-/** `holdfast-chaos`: runs until `ended` resolves. Resolves to the exit code: 0 good, 2 wrong question, 3 could not start. */
+/**
+ * Runs the command `holdfast-chaos` until `ended` resolves. Resolves to the exit code: 0 ended, 2 wrong usage, 3 it
+ * could not start.
+ */
 export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   let closing: (() => Promise<void>)[] = [];
   try {
@@ -122,7 +125,10 @@ function readFlags(args: readonly string[]): Values {
   return values as Values;
 }
 
-/** An error about a field without a flag comes from the document. */
+/**
+ * The message of an error with the flag that it is about. A field without a flag is a field of the document, so its
+ * flag is `--spec`.
+ */
 function asFlag(error: UsageError | OptionsError): string {
   if (!(error instanceof OptionsError)) return error.message;
   return ['upstream', 'listen', 'control', 'token', 'spec'].includes(error.path)

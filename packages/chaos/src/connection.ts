@@ -4,7 +4,7 @@ import type { HostAndPort } from './address.ts';
 import { Lane } from './lane.ts';
 import type { Fault } from './strike.ts';
 
-/** Bytes that the proxy received, and bytes that it passed on. */
+/** The number of bytes that the proxy has received from each side and has sent to each side. */
 export interface ByteCounts {
   fromClient: number;
   toUpstream: number;
@@ -12,24 +12,26 @@ export interface ByteCounts {
   toClient: number;
 }
 
-/** What a connection needs from its proxy. */
+/** What a connection needs from the proxy that it belongs to. */
 export interface Surround {
   readonly clock: Clock;
   readonly upstream: HostAndPort;
   readonly bytes: ByteCounts;
-  /** The fault of the exchange that begins now. */
+  /** The fault for the exchange (a request and its answer) that begins now. */
   strike(isReused: boolean): Fault | undefined;
   onClose(connection: Connection): void;
 }
 
-/** A client and its own connection to the server, with a lane each way. */
+/** The connection of one client and its connection to the server. Each direction has a lane. */
 export class Connection {
   readonly #surround: Surround;
   readonly #client: Socket;
   #upstream: Socket | undefined;
   #request: Lane | undefined;
   #response: Lane | undefined;
-  /** Whether the server has answered in this exchange: then the next byte of the client begins another. */
+  /**
+   * Whether the server has answered in the current exchange. If so, the next byte of the client begins a new exchange.
+   */
   #isAnswered = false;
   #open = 1;
 
@@ -48,21 +50,21 @@ export class Connection {
     }
   }
 
-  /** Resets both sides; pending bytes are lost. */
+  /** Resets both sockets; bytes that are not sent yet are lost. */
   cut(): void {
     this.#close();
     reset(this.#client);
     if (this.#upstream) reset(this.#upstream);
   }
 
-  /** No fault until the next exchange. A connection with dropped bytes cannot go on. */
+  /** Removes the fault of the current exchange. If bytes were dropped already, the connection is reset instead. */
   heal(): void {
     const isWhole = this.#request && !this.#request.hasSwallowed && !this.#response?.hasSwallowed;
     if (isWhole) this.#suffer(undefined);
     else this.cut();
   }
 
-  /** Ends without a reset: the proxy closes. */
+  /** Closes both sockets without a reset. The proxy calls it when it closes. */
   destroy(): void {
     this.#close();
     this.#client.destroy();
@@ -84,7 +86,7 @@ export class Connection {
     this.#request = request;
     this.#response = response;
     this.#keep(upstream, () => {
-      // Bytes that the server sent before it broke are still passed to the client.
+      // Bytes that the server sent before its connection broke are still passed to the client.
       if (!response.isHanging) response.afterwards(() => this.cut());
     });
     upstream.on('close', () => request.close());
@@ -109,7 +111,10 @@ export class Connection {
     this.#response?.push(chunk);
   }
 
-  /** A client of a hanging exchange that closes is gone; any other may still wait for its answer. */
+  /**
+   * Called when the client has closed its side. In a hanging exchange it is gone, so both sockets are closed; otherwise
+   * it may still wait for an answer.
+   */
   #onClientEnd(): void {
     const request = this.#request;
     if (!request || request.isHanging || this.#response?.isHanging) {
@@ -149,7 +154,7 @@ export class Connection {
     });
   }
 
-  /** The client sees a normal end; the server sees a reset. */
+  /** Breaks off the answer: the client sees a normal end of the connection, the server sees a reset. */
   #truncate(): void {
     this.#close();
     this.#client.end();
@@ -173,8 +178,8 @@ export class Connection {
 }
 
 /**
- * One that is not connected has nothing to reset. One that is just sending its end cannot be reset: the system refuses,
- * and Node then loses the socket without closing it.
+ * Resets a socket. A socket that is not connected has nothing to reset. A socket that is just sending its end cannot be
+ * reset: the system refuses, and Node then loses the socket without closing it. Both are destroyed.
  */
 function reset(socket: Socket): void {
   if (socket.destroyed) return;
@@ -183,7 +188,7 @@ function reset(socket: Socket): void {
   else socket.resetAndDestroy();
 }
 
-/** Nothing of this exchange reaches the server. */
+/** Whether nothing of the exchange reaches the server. */
 function isLostAtOnce(fault: Fault | undefined): boolean {
   const ending = fault?.ending;
   if (ending?.kind === 'refuse') return true;

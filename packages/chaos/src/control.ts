@@ -9,23 +9,23 @@ import type { ChaosProxy } from './proxy.ts';
 import type { ChaosSpec } from './spec.ts';
 
 export interface ChaosControlOptions {
-  /** A free port of loopback unless given. */
+  /** The address of the control API; a free port of loopback unless given. */
   readonly listen?: Address | undefined;
-  /** The token that every request must have; required on an address other than loopback. */
+  /** The token that every request must have. An address other than loopback requires one. */
   readonly token?: string | undefined;
 }
 
 const known: Readonly<Record<keyof ChaosControlOptions, true>> = { listen: true, token: true };
 
 export interface ChaosControl {
-  /** `127.0.0.1:6433` */
+  /** The address that it listens on: `127.0.0.1:6433`. */
   readonly address: string;
   close(): Promise<void>;
 }
 
 const bodyMaxBytes = 256 * 1024;
 
-/** A refused request: a status and one sentence. */
+/** Thrown to refuse a request with a status and one sentence. */
 class Refusal extends Error {
   readonly status: number;
   readonly headers: Record<string, string>;
@@ -46,7 +46,7 @@ const actions: Readonly<Record<string, Readonly<Record<string, Action>>>> = {
   '/heal': { POST: (proxy) => proxy.heal() },
 };
 
-/** Controls a proxy over HTTP. Every successful answer is the state of the proxy. */
+/** Starts an HTTP server that controls a proxy. Every successful answer is the state of the proxy. */
 export async function chaosControl(
   proxy: ChaosProxy,
   options: ChaosControlOptions = {},
@@ -70,7 +70,7 @@ export async function chaosControl(
       } else answer(response, 500, { error: `The request failed: ${(error as Error).message}.` });
     }
   });
-  // Slow requests must end within the time of a test.
+  // A slow request must end within the time of a test: Node's default is five minutes.
   server.requestTimeout = 10_000;
   server.listen(port, host);
   await once(server, 'listening');
@@ -84,7 +84,10 @@ export async function chaosControl(
   };
 }
 
-/** A web page can send requests to loopback under any host name: DNS rebinding. */
+/**
+ * Refuses requests of web pages and requests with a wrong token. Without a token it also checks the host name, because
+ * by DNS rebinding a web page can reach loopback under its own name.
+ */
 function assertCaller({ headers }: IncomingMessage, token: string | undefined): void {
   if (headers.origin !== undefined) throw new Refusal(403, 'Web pages may not use this.');
   if (token === undefined) {
@@ -102,7 +105,7 @@ function assertCaller({ headers }: IncomingMessage, token: string | undefined): 
   }
 }
 
-/** A hash has the same length whatever was sent, so that the comparison reveals nothing. */
+/** Hashes a token. Hashes have the same length, so that comparing them reveals nothing about the token. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
@@ -126,7 +129,8 @@ async function readJson(request: IncomingMessage): Promise<ChaosSpec> {
   let size = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     size += chunk.length;
-    // The rest is read and dropped: a client that is cut off while it sends does not see the answer.
+    // A document that is too large is read to its end and dropped: a client that is cut off while it sends does not see
+    // the answer.
     if (size <= bodyMaxBytes) chunks.push(chunk);
   }
   if (size > bodyMaxBytes) throw new Refusal(413, `The document is larger than ${bodyMaxBytes} bytes.`);

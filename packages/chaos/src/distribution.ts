@@ -11,13 +11,16 @@ const distributions = {
   pareto: { min: required(duration()), alpha: number(1.5, 0.1), cap },
 };
 
-/** A time that is constant, or drawn for each use. */
+/** A constant time, or a distribution from which a time is drawn for each use. */
 export type DelaySpec = Duration | VariantSpec<'distribution', typeof distributions>;
 export type DelaySettings = number | VariantSettings<'distribution', typeof distributions>;
 
 const drawn = variants('distribution', distributions);
 
-/** Drawn times are cut at `cap`, an hour unless given: an endless tail would outlast every test. */
+/**
+ * A field for a delay. Drawn times are limited to `cap`, which is an hour unless given: a longer one would outlast
+ * every test.
+ */
 export const delay: Field<DelaySpec, DelaySettings> = either(undefined, duration(), {
   ...drawn,
   read(value, path) {
@@ -29,7 +32,7 @@ export const delay: Field<DelaySpec, DelaySettings> = either(undefined, duration
   },
 });
 
-/** The duration that a share `at` of all draws stays below; `at` is in [0, 1). */
+/** The quantile of a delay: a share `at` of all drawn times is below it. `at` is in [0, 1). */
 export function quantile(delay: DelaySettings, at: number): number {
   if (typeof delay === 'number') return delay;
   switch (delay.distribution) {
@@ -44,7 +47,7 @@ export function quantile(delay: DelaySettings, at: number): number {
   }
 }
 
-/** The quantile of the standard normal distribution, to 0.00045 (Abramowitz and Stegun 26.2.23). */
+/** The quantile of the standard normal distribution, with an error below 0.00045 (Abramowitz and Stegun 26.2.23). */
 function probit(at: number): number {
   const tail = Math.max(Math.min(at, 1 - at), Number.MIN_VALUE);
   const t = Math.sqrt(-2 * Math.log(tail));

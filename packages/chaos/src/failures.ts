@@ -18,7 +18,7 @@ const syscalls: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'getaddrinfo',
 };
 
-/** The names and messages of undici's own. */
+/** The names and messages of the errors that undici (Node's HTTP client) itself throws. */
 const undici: Readonly<Record<string, readonly [name: string, message: string]>> = {
   UND_ERR_SOCKET: ['SocketError', 'other side closed'],
   UND_ERR_CONNECT_TIMEOUT: ['ConnectTimeoutError', 'Connect Timeout Error'],
@@ -26,17 +26,17 @@ const undici: Readonly<Record<string, readonly [name: string, message: string]>>
   UND_ERR_BODY_TIMEOUT: ['BodyTimeoutError', 'Body Timeout Error'],
 };
 
-/** The error of a `fetch` without an answer; `cause` is the reason. */
+/** The error of a `fetch` that got no answer. `cause` is the reason. */
 export function fetchFailed(cause: Error): TypeError {
   return new TypeError('fetch failed', { cause });
 }
 
-/** `fetch` had an answer, and its body broke off. */
+/** The error of a body that breaks off after `fetch` has got the answer. */
 export function terminated(cause: Error): TypeError {
   return new TypeError('terminated', { cause });
 }
 
-/** An error with this code, in the shape that Node or undici gives it. */
+/** Makes an error with this code, in the shape that Node or undici gives it. */
 export function failure(
   code: string,
   message?: string,
@@ -57,7 +57,7 @@ export function failure(
   });
 }
 
-/** Undici's errors have a class each; its name is what loggers print. */
+/** Makes an error with a name. Each error of undici has its own class, and loggers print the name of the class. */
 function named(name: string, message: string): Error {
   const error = new Error(message);
   Object.defineProperty(error, 'name', { value: name, configurable: true, writable: true });
@@ -66,7 +66,7 @@ function named(name: string, message: string): Error {
 
 function socketOf(name: string, to: Destination | undefined): object {
   if (name !== 'SocketError') return {};
-  // Not 0: that would prove that nothing was sent, which is true only for a refused connection.
+  // Not 0: `bytesWritten: 0` would prove that nothing was sent, which is true only for a refused connection.
   return { socket: { remoteAddress: to?.host, remotePort: to?.port, bytesWritten: 1, bytesRead: 0 } };
 }
 

@@ -8,7 +8,7 @@ import type { Fault } from './strike.ts';
 import { untilAborted } from './until-aborted.ts';
 
 export interface ChaosFetchOptions extends ChaosOptions {
-  /** The `fetch` that is called if no fault prevents it; the global one unless given. */
+  /** The `fetch` that is called unless a fault prevents it; the global one unless given. */
   readonly fetch?: typeof globalThis.fetch | undefined;
 }
 
@@ -16,7 +16,7 @@ const known: Readonly<Record<keyof ChaosFetchOptions, true>> = { fetch: true, ..
 
 export type ChaosFetch = typeof globalThis.fetch & { readonly chaos: Chaos };
 
-/** A `fetch` that fails as the document says, with the errors that undici would throw. */
+/** Makes a `fetch` that fails as the document says, with the errors that undici (Node's HTTP client) would throw. */
 export function chaosFetch(spec: ChaosSpec, options: ChaosFetchOptions = {}): ChaosFetch {
   assertKnownFields(known, options);
   const { clock = systemClock, fetch = (...args) => globalThis.fetch(...args) } = options;
@@ -26,7 +26,7 @@ export function chaosFetch(spec: ChaosSpec, options: ChaosFetchOptions = {}): Ch
     const request = typeof input === 'object' && 'url' in input ? input : undefined;
     const url = URL.parse(request?.url ?? String(input));
     const signal = init?.signal === undefined ? request?.signal : init.signal;
-    // Invalid arguments are not a subject: the real `fetch` reports what is wrong.
+    // A call with an invalid URL or an aborted signal is not counted: the real `fetch` throws the error for it.
     if (url === null || signal?.aborted) return fetch(input, init);
     const fault = chaos.strike({
       method: init?.method ?? request?.method ?? 'GET',
@@ -63,7 +63,10 @@ async function suffer(fault: Fault, sending: Sending, send: () => Promise<Respon
   }
 }
 
-/** The fault that replaces the request, or the answer. */
+/**
+ * Applies a fault that replaces the request or the answer: throws its error or returns its answer. Returns undefined if
+ * there is no such fault.
+ */
 async function instead(
   direction: 'request' | 'response',
   { ending }: Fault,
@@ -83,10 +86,11 @@ async function instead(
       return untilAborted(signal);
     case 'reset':
       if (ending.afterBytes > 0) return undefined;
-      // Node reports a connection that breaks before anything is written as an error of connecting.
+      // If a connection breaks before anything is written, Node reports an error of `connect`.
       throw fetchFailed(failure('ECONNRESET', undefined, to, isBefore ? 'connect' : 'read'));
     case 'error':
-      // After the request is sent, the error must not look like a failed connect, which would prove that nothing was sent.
+      // After the request is sent, the error must not look like a failed connect, which would prove that nothing was
+      // sent.
       throw fetchFailed(failure(ending.code, ending.message, to, isBefore ? undefined : 'read'));
     case 'status':
       return answer(ending, clock, url);
@@ -101,7 +105,7 @@ function answer(fault: FaultSettings<'status'>, clock: Clock, url: URL): Respons
   return resembling(response, { url: url.href, redirected: false, type: 'basic' });
 }
 
-/** Rounded up: a client that waits for this time must not be early. */
+/** The value of the Retry-After header. It is rounded up, so that a client that waits for this time is not early. */
 function retryAfter({ retryAfter = 0, retryAfterAs }: FaultSettings<'status'>, clock: Clock): string {
   if (retryAfterAs === 'seconds') return String(Math.ceil(retryAfter / 1000));
   return new Date(Math.ceil((clock.epochMs() + retryAfter) / 1000) * 1000).toUTCString();
@@ -123,7 +127,7 @@ function withFaultyBody(response: Response, fault: Fault, { clock, signal, url }
   return resembling(new Response(body, response), response);
 }
 
-/** A constructed Response has no `url` and `redirected`: they are copied from the fetched one. */
+/** Sets `url`, `redirected` and `type` of a response, which the constructor of Response cannot set. */
 function resembling(
   made: Response,
   { url, redirected, type }: Pick<Response, 'url' | 'redirected' | 'type'>,
@@ -137,7 +141,7 @@ function resembling(
   });
 }
 
-/** Frees the connection; errors of this are ignored. */
+/** Frees the connection of a response that is not returned. Errors of this are ignored. */
 function discard(response: Response): void {
   response.body?.cancel().catch(() => {});
 }

@@ -7,7 +7,7 @@ import type { Fault, Subject } from './strike.ts';
 import { untilAborted } from './until-aborted.ts';
 
 export interface ChaosHandlerOptions<Args extends unknown[]> extends ChaosOptions {
-  /** The subject that `match` reads; empty unless given. */
+  /** Returns the fields that `match` compares; unless given, there are none. */
   readonly subject?: ((...args: Args) => Omit<Subject, 'number'>) | undefined;
 }
 
@@ -18,7 +18,8 @@ export type ChaosHandler<Args extends unknown[], Result> = ((...args: Args) => P
 };
 
 /**
- * A handler that fails as the document says. A hang ends only with the `signal` of the first argument that has one.
+ * Makes a handler that fails as the document says. A hang ends only when the `signal` of an argument aborts; the first
+ * argument that has a signal counts.
  */
 export function chaosHandler<Args extends unknown[], Result>(
   spec: ChaosSpec,
@@ -65,7 +66,10 @@ export function chaosHandler<Args extends unknown[], Result>(
   return Object.assign(handle, { chaos });
 }
 
-/** Once, twice in a row, or twice at once: then the first error counts, and no call is left running. */
+/**
+ * Calls the handler once, twice in a row, or twice at the same time. In the last case it waits for both calls, and the
+ * first error is thrown.
+ */
 async function call<Result>(
   duplicate: FaultSettings<'duplicate'> | undefined,
   handle: () => Result,
@@ -80,7 +84,7 @@ async function call<Result>(
   return (both[0] as PromiseFulfilledResult<Awaited<Result>>).value;
 }
 
-/** The order of calls in progress, so that one can be made to wait until `by` later ones have ended. */
+/** The order of the calls in progress. It lets a call wait until `by` later calls have ended. */
 class CallOrder {
   readonly #clock: Clock;
   readonly #aside = new Set<{ readonly place: number; left: number; wake(): void }>();

@@ -1,32 +1,32 @@
 import type { Socket } from 'node:net';
 import { Alarm, type Clock } from 'holdfast';
 
-/** Bytes that one direction may hold back before the sender must wait. */
+/** The number of bytes that one direction holds back before it pauses the sender. */
 const heldMaxBytes = 1024 * 1024;
-/** Slow bytes come in slices of 20 ms. */
+/** With a speed limit, bytes are sent in slices of 20 ms. */
 const slicesPerSecond = 50;
 
-/** What one direction does to the bytes of the current exchange. */
+/** The fault of one direction for the current exchange (a request and its answer). */
 export interface LaneFault {
   readonly delayMs: number;
   readonly bytesPerSecond: number;
-  /** Bytes are dropped. */
+  /** Whether all bytes are dropped. */
   readonly swallows: boolean;
-  /** Bytes that pass before the connection breaks; Infinity: all. */
+  /** The number of bytes that pass before the connection breaks; Infinity: it does not break. */
   readonly bytesMax: number;
-  /** How it breaks. */
+  /** Called when the connection must break. */
   readonly onBreak: () => void;
 }
 
 interface Held {
-  /** Bytes to pass on, or a function to call in their place. */
+  /** Bytes to send, or a function to call when all bytes before it are sent. */
   bytes: Buffer | (() => void);
   readonly dueAt: number;
 }
 
 const nothing = Buffer.alloc(0);
 
-/** One direction of a connection: bytes go from one socket to the other, as the current fault allows. */
+/** One direction of a connection: sends the bytes of one socket to the other, with the current fault. */
 export class Lane extends Alarm {
   readonly #clock: Clock;
   readonly #from: Socket;
@@ -36,12 +36,12 @@ export class Lane extends Alarm {
   #bytesLeft = Infinity;
   #held: Held[] = [];
   #heldBytes = 0;
-  /** When the first slice may pass; `undefined` while none is waiting. */
+  /** The time at which the next slice may be sent; `undefined` while none waits. */
   #readyAt: number | undefined;
   #freeAt = 0;
   #isBlocked = false;
   #isClosed = false;
-  /** Bytes were dropped: whatever follows would make no sense to the receiver. */
+  /** Whether bytes were dropped. If so, the receiver could not understand later bytes. */
   hasSwallowed = false;
 
   constructor(clock: Clock, from: Socket, to: Socket, onPassed: (bytes: number) => void) {
@@ -61,12 +61,12 @@ export class Lane extends Alarm {
     return this.#isClosed;
   }
 
-  /** Whether incoming bytes are dropped. */
+  /** Whether incoming bytes are dropped now. */
   get isHanging(): boolean {
     return this.hasSwallowed || this.#fault?.swallows === true;
   }
 
-  /** From the next byte on; bytes that are held back already are not affected. */
+  /** Sets the fault for the bytes to come. Bytes that are held back already are not affected. */
   suffer(fault: LaneFault | undefined): void {
     this.#fault = fault;
     this.#bytesLeft = fault?.bytesMax ?? Infinity;
@@ -91,18 +91,18 @@ export class Lane extends Alarm {
     this.afterwards(onBreak);
   }
 
-  /** Calls back when all bytes that were pushed before have been passed on. */
+  /** Calls `act` when all bytes that were pushed before have been sent. */
   afterwards(act: () => void): void {
     if (!this.#isClosed) this.#hold(act);
   }
 
-  /** Nothing passes any more, and no alarm is left. */
+  /** Drops all bytes that are held back and to come, and clears the alarm. */
   close(): void {
     this.#isClosed = true;
     this.#held = [];
     this.#heldBytes = 0;
     this.#clock.clear(this);
-    // Further bytes are read and dropped, so that the end of the stream is noticed.
+    // Bytes to come are still read, so that the end of the stream is noticed.
     this.#from.resume();
   }
 
@@ -160,13 +160,13 @@ export class Lane extends Alarm {
     this.#isBlocked = !this.#to.write(bytes);
   }
 
-  /** A reset discards what the socket has not sent yet, so it waits until all is sent. */
+  /** Calls `act` when the socket has sent everything: `act` may reset the socket, which discards unsent bytes. */
   #afterWriting(act: () => void): void {
     if (this.#to.writableLength === 0 || this.#to.destroyed) act();
     else this.#to.write(nothing, act);
   }
 
-  /** Pauses the sender while too many bytes are held back, and resumes it afterwards. */
+  /** Pauses the sender while too many bytes are held back, and resumes it when they are sent. */
   #press(): void {
     if (this.#isClosed) return;
     const isFull = this.#isBlocked || this.#heldBytes >= heldMaxBytes;

@@ -9,7 +9,7 @@ import type { ChaosSpec, FaultKind, FaultSettings } from './spec.ts';
 import { isInForce, nextChange } from './strike.ts';
 
 export interface ChaosProxyOptions {
-  /** A free port of this machine unless given. */
+  /** The address to listen on; a free port of 127.0.0.1 unless given. */
   readonly listen?: Address | undefined;
   readonly upstream: Address;
   /** No faults unless given. */
@@ -28,17 +28,17 @@ const known: Readonly<Record<keyof ChaosProxyOptions, true>> = {
   ...chaosOptions,
 };
 
-/** The state and the counts of a proxy: plain data. */
+/** The state and the counters of a proxy, as plain data. */
 export interface ChaosProxyState {
   readonly listen: string;
   readonly upstream: string;
-  /** False while connections are refused. */
+  /** False while a fault refuses connections. */
   readonly listening: boolean;
   readonly spec: ChaosSpec;
   readonly connections: { readonly accepted: number; readonly open: number };
   readonly bytes: Readonly<ByteCounts>;
   readonly exchanges: number;
-  /** Exchanges that a fault has hit. */
+  /** The number of exchanges that a fault has hit. */
   readonly struck: number;
   readonly faults: Readonly<Partial<Record<FaultKind, number>>>;
 }
@@ -48,20 +48,20 @@ export interface ChaosProxy extends AsyncDisposable {
   readonly port: number;
   state(): ChaosProxyState;
   /**
-   * Other faults, from the next exchange on. Resolves when it listens, or refuses, as they say. Rejects with an
-   * `OptionsError`, and then nothing has changed.
+   * Replaces the faults from the next exchange on. Resolves when the proxy listens, or refuses connections, as the new
+   * faults say. Rejects with an `OptionsError` for an invalid document, and then changes nothing.
    */
   set(spec: ChaosSpec): Promise<void>;
-  /** No faults from now on. */
+  /** Removes all faults. */
   heal(): Promise<void>;
   /** Resets every connection now. */
   cut(): void;
   resetCounters(): void;
-  /** Ends every connection; resolves when no socket is left. */
+  /** Closes every connection. Resolves when no socket is left. */
   close(): Promise<void>;
 }
 
-/** A proxy in front of any TCP server. Rejects if it cannot listen. */
+/** Starts a proxy in front of any TCP server. Rejects if it cannot listen. */
 export async function chaosProxy(options: ChaosProxyOptions): Promise<ChaosProxy> {
   assertKnownFields(known, options);
   const { listen = 0, upstream, spec = { faults: [] }, seed, clock = systemClock, random } = options;
@@ -72,7 +72,7 @@ export async function chaosProxy(options: ChaosProxyOptions): Promise<ChaosProxy
   return proxy;
 }
 
-/** How long to wait before listening again, if another process has taken the port. */
+/** The wait before the next try to listen, if another process has taken the port. */
 const listenAgainMs = 20;
 
 class RunningProxy extends Alarm implements ChaosProxy {
@@ -85,7 +85,7 @@ class RunningProxy extends Alarm implements ChaosProxy {
   readonly #surround: Surround;
   #accepted = 0;
   #bytes: ByteCounts = { fromClient: 0, toUpstream: 0, fromUpstream: 0, toClient: 0 };
-  /** One change of the listener at a time. */
+  /** Resolves when the current change of the listener is done. Changes are made one after the other. */
   #changing: Promise<void> = Promise.resolve();
   #isRefusing = false;
   #isClosed = false;
@@ -117,7 +117,7 @@ class RunningProxy extends Alarm implements ChaosProxy {
     };
   }
 
-  /** Listens once in any case: the port must be known before connections to it can be refused. */
+  /** Starts to listen, even if a fault refuses connections: a free port is known only after listening. */
   async start({ host, port }: HostAndPort): Promise<void> {
     this.#server.listen(port, host);
     await once(this.#server, 'listening');
@@ -127,7 +127,7 @@ class RunningProxy extends Alarm implements ChaosProxy {
       this.#accepted++;
       this.#connections.add(new Connection(this.#surround, client));
     });
-    // Listening again can fail; `#listen` repeats it.
+    // Listening again can fail. `#listen` then tries again later.
     this.#server.on('error', () => {});
     await this.#reconsider();
   }
@@ -190,7 +190,7 @@ class RunningProxy extends Alarm implements ChaosProxy {
     void this.#reconsider();
   }
 
-  /** Starts or stops listening as the current faults demand, and sets an alarm for their next change. */
+  /** Starts or stops listening as the current faults say, and sets an alarm for the time of the next change. */
   #reconsider(): Promise<void> {
     this.#changing = this.#changing.then(async () => {
       if (this.#isClosed) return;

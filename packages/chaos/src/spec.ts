@@ -15,10 +15,10 @@ import {
 import { delay } from './distribution.ts';
 import { required, type VariantSettings, type VariantSpec, variants } from './variants.ts';
 
-/** Where faults happen. Not every place can do every fault. */
+/** Where faults are injected. Not every place supports every kind of fault. */
 export type Place = 'fetch' | 'handler' | 'proxy';
 
-/** A body may be empty. */
+/** The body of an answer. Unlike other texts it may be empty. */
 const body: Field<string, string> = {
   ...text(),
   read: (value) => (typeof value === 'string' ? value : undefined),
@@ -43,7 +43,7 @@ const headers: Field<Readonly<Record<string, string>>, Readonly<Record<string, s
   },
 };
 
-/** When a fault may strike; the same for all of them. */
+/** The fields that say when a fault is active and what it hits. All kinds of faults have them. */
 const when = {
   rate: number(1, 0, 1),
   from: duration(0),
@@ -87,14 +87,14 @@ export type FaultSettings<K extends FaultKind = FaultKind> = Extract<
   { readonly kind: K }
 >;
 
-/** Faults as data: plain JSON. */
+/** The faults to inject, as plain JSON. This is what comments call the document. */
 export interface ChaosSpec {
   /** The same seed gives the same faults; 0 unless given. */
   seed?: number | string | undefined;
   faults: readonly FaultSpec[];
 }
 
-/** A document after reading, as `strike` needs it. */
+/** A document after checking, with defaults filled in. */
 export interface ChaosPlan {
   readonly seed: number | string;
   readonly faults: readonly FaultSettings[];
@@ -115,7 +115,10 @@ const doable: Readonly<Record<Place, readonly FaultKind[]>> = {
   proxy: ['latency', 'slow', 'hang', 'refuse', 'reset', 'truncate'],
 };
 
-/** Reads a document. Throws an `OptionsError` that names the field and the value; `place` also refuses what it cannot do. */
+/**
+ * Checks a document. Throws an `OptionsError` that names the field and the value. With `place`, it also refuses faults
+ * that this place does not support.
+ */
 export function readChaos(spec: ChaosSpec, place?: Place): ChaosPlan {
   if (typeof spec !== 'object' || spec === null || Array.isArray(spec)) {
     throw new OptionsError('spec', spec, 'an object with faults');
@@ -141,7 +144,7 @@ function assertTimes({ from, until, flap }: FaultSettings, path: string): void {
   }
 }
 
-/** A fault that would silently do nothing makes a test pass for the wrong reason. */
+/** Throws for a fault that `place` does not support. If it were ignored, a test would pass for the wrong reason. */
 function assertPlace(fault: FaultSettings, place: Place, path: string): void {
   if (!doable[place].includes(fault.kind)) {
     throw new OptionsError(`${path}.kind`, fault.kind, `one of ${doable[place].join(', ')} for a ${place}`);

@@ -2,39 +2,39 @@ import type { Random } from 'holdfast';
 import { quantile } from './distribution.ts';
 import type { ChaosPlan, FaultKind, FaultSettings } from './spec.ts';
 
-/** What a fault can hit: a request, an event, or an exchange on a connection. */
+/** What a fault can hit: a request, an event, or an exchange (a request and its answer) on a connection. */
 export interface Subject {
-  /** Counted from 1, in the order of arrival. */
+  /** The number of the subject in the order of arrival, from 1. */
   readonly number: number;
   readonly method?: string | undefined;
   readonly path?: string | undefined;
-  /** `host:port` of a server, the topic of an event, or what the caller calls it. */
+  /** The `host:port` of a server, the topic of an event, or another name that the user chooses. */
   readonly target?: string | undefined;
-  /** True on a connection that is open already: it can no longer be refused. */
+  /** True for an exchange on a connection that was used before: it can no longer be refused. */
   readonly isReused?: boolean | undefined;
 }
 
 type EndingKind = 'hang' | 'refuse' | 'reset' | 'truncate' | 'error' | 'status';
 
-/** All faults that hit one subject, combined. */
+/** The combined effect of all faults that hit one subject. */
 export interface Fault {
-  /** The faults that have an effect, in the order of the document. */
+  /** The kinds of faults that have an effect, in the order of the document. */
   readonly kinds: readonly FaultKind[];
-  /** Milliseconds; 0 where there is no latency. */
+  /** The total latency in ms; 0 for none. */
   readonly requestDelayMs: number;
   readonly responseDelayMs: number;
-  /** Infinity: not slowed down. */
+  /** The speed limit; Infinity: no limit. */
   readonly requestBytesPerSecond: number;
   readonly responseBytesPerSecond: number;
-  /** How it fails; `undefined`: it does not. */
+  /** How the subject fails; `undefined`: it does not fail. */
   readonly ending: FaultSettings<EndingKind> | undefined;
   readonly duplicate: FaultSettings<'duplicate'> | undefined;
   readonly reorder: FaultSettings<'reorder'> | undefined;
 }
 
 /**
- * What happens to `subject`, if anything. Pure but for the draws: two a fault, whether or not it strikes, so that a
- * change to one fault does not move the others. `now` is in ms since the document was given.
+ * Decides which faults hit `subject`. It draws two random numbers for each fault, even if the fault does not hit, so
+ * that a change to one fault does not affect the others. `now` is in ms since the document was set.
  */
 export function strike(plan: ChaosPlan, random: Random, now: number, subject: Subject): Fault | undefined {
   const kinds: FaultKind[] = [];
@@ -82,13 +82,13 @@ export function strike(plan: ChaosPlan, random: Random, now: number, subject: Su
   };
 }
 
-/** Whether the time is right, by `from`, `until` and `flap`. */
+/** Whether a fault is active at the time `now`, by its `from`, `until` and `flap`. */
 export function isInForce({ from, until = Infinity, flap }: FaultSettings, now: number): boolean {
   if (now < from || now >= until) return false;
   return flap === undefined || (now - from) % (flap.up + flap.down) >= flap.up;
 }
 
-/** When the result of `isInForce` changes next; Infinity: never. */
+/** The time at which the result of `isInForce` changes next; Infinity: never. */
 export function nextChange(fault: FaultSettings, now: number): number {
   const { from, until = Infinity, flap } = fault;
   if (now < from) return from;
@@ -125,7 +125,7 @@ function resembles(pattern: string, value: string, ignoresCase: boolean): boolea
   const [head = '', ...rest] = pattern.split('*');
   if (rest.length === 0) return value === pattern;
   if (!value.startsWith(head)) return false;
-  // Each piece at its first match: a later match never helps the pieces after it.
+  // Each piece of the pattern is matched at the first possible place: a later place never helps the pieces after it.
   const tail = rest.pop() as string;
   let at = head.length;
   for (const piece of rest) {

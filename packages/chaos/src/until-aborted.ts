@@ -1,4 +1,4 @@
-/** Never resolves. Rejects with the reason of `signal` when that aborts. */
+/** Returns a promise that never resolves. It rejects with the reason of `signal` when `signal` aborts. */
 export function untilAborted(signal?: AbortSignal | null): Promise<never> {
   return new Promise((_, reject) => {
     signal?.throwIfAborted();

@@ -8,15 +8,14 @@ import {
   type Table,
 } from 'holdfast/fields';
 
-/** A required field. */
 export type Required<F> = F & { readonly required: true };
 export type Variants = Readonly<Record<string, Table>>;
 
-/** The input: the tag, and the fields of that variant. */
+/** The input type: the tag, which names the variant, and the fields of that variant. */
 export type VariantSpec<Tag extends string, V extends Variants> = {
   [K in keyof V]: { [T in Tag]: K } & SpecOf<V[K]> & Said<V[K]>;
 }[keyof V];
-/** The same after reading. */
+/** The type after checking, with defaults filled in. */
 export type VariantSettings<Tag extends string, V extends Variants> = {
   [K in keyof V]: { readonly [T in Tag]: K } & SettingsOf<V[K]>;
 }[keyof V];
@@ -29,7 +28,7 @@ export function required<F extends Field>(field: F): Required<F> {
   return { ...field, required: true };
 }
 
-/** An object whose `tag` selects the table of its other fields. */
+/** A field that is an object. The value of its `tag` selects the table for its other fields. */
 export function variants<Tag extends string, V extends Variants>(
   tag: Tag,
   tables: V,

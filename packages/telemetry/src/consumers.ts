@@ -3,7 +3,7 @@ import { assertKnownFields } from 'holdfast/fields';
 import type { Labels, Metric } from './metrics.ts';
 import type { Family, Observation, Sample } from './observe.ts';
 
-/** The part of a consumer of `@holdfast/events` that is read. */
+/** The members of a consumer of `@holdfast/events` that are read. */
 export interface ConsumerLike {
   readonly name: string;
   readonly topic: string;
@@ -27,7 +27,7 @@ interface LagLike {
   readonly nextDueInMs: number | undefined;
 }
 
-/** Every metric of consumers, as data: the exposition, the document and its test read this table. */
+/** All metrics of consumers. The Prometheus output, the documentation and its test read this table. */
 export const eventMetrics = {
   handled: {
     name: 'holdfast_events_handled_total',
@@ -87,12 +87,15 @@ export const eventMetrics = {
 
 type Key = keyof typeof eventMetrics;
 
-/** The timeout of a store. A scrape has some seconds in all: a store that hangs must not lose the rest. */
+/**
+ * The timeout for reading the lag from a store. A scrape has only a few seconds, and a store that hangs must not spoil
+ * the other metrics.
+ */
 const lagMs = 1000;
 
 /**
- * Metrics of consumers, read when somebody asks: what they have done from themselves, what waits from their stores. A store
- * that does not answer within a second is shown as one that does not.
+ * Provides metrics of consumers, read when they are requested: counters from the consumers, waiting events from their
+ * stores. A store that does not answer within a second is reported as unreachable.
  */
 export function observeConsumers(
   consumers: readonly ConsumerLike[],
@@ -100,7 +103,7 @@ export function observeConsumers(
 ): Observation {
   assertKnownFields({ clock: true }, options);
   const { clock = systemClock } = options;
-  /** By topic: several consumers of a topic read the store once. `undefined`: it did not answer. */
+  /** The lag of each topic, read once for all consumers of the topic. `undefined`: the store did not answer. */
   const lags = new Map<string, LagLike | undefined>();
   let watched: readonly ConsumerLike[] = consumers;
 
@@ -109,7 +112,7 @@ export function observeConsumers(
       const byTopic = new Map(watched.map((each) => [each.topic, each]));
       await Promise.all(
         [...byTopic].map(async ([topic, consumer]) => {
-          // A store that fails is shown as away; other metrics are not affected.
+          // A store that fails is reported as unreachable; other metrics are not affected.
           const asked = (async () => consumer.lag())();
           lags.set(topic, await within(clock, lagMs, asked).catch(() => undefined));
         }),
@@ -120,7 +123,7 @@ export function observeConsumers(
       const put = (key: Key, labels: Labels, value: number) => {
         const kept = samples.get(key) ?? new Map<string, Sample>();
         const identity = JSON.stringify(labels);
-        // Consumers of one name are combined: counts are summed, of rates the worst is shown.
+        // Values of consumers with the same name are combined: counts are added, and of the rates the highest counts.
         const before = kept.get(identity)?.value ?? 0;
         kept.set(identity, { labels, value: key === 'dlqRate' ? Math.max(before, value) : before + value });
         samples.set(key, kept);
@@ -137,7 +140,7 @@ export function observeConsumers(
   };
 }
 
-/** Combines several observations for one endpoint. */
+/** Combines several observations, so that one endpoint can serve all. */
 export function together(...observations: readonly Observation[]): Observation {
   return {
     snapshot: () => joined(observations.flatMap((each) => each.snapshot())),
@@ -150,7 +153,7 @@ export function together(...observations: readonly Observation[]): Observation {
   };
 }
 
-/** Each family once, and each label set in it once: of duplicates the first counts. */
+/** Combines metrics of the same name. If a label set occurs twice, the first value counts. */
 function joined(families: readonly Family[]): Family[] {
   const byName = new Map<string, { family: Family; samples: Map<string, Sample> }>();
   for (const family of families) {
@@ -164,7 +167,7 @@ function joined(families: readonly Family[]): Family[] {
   return [...byName.values()].map(({ family, samples }) => ({ ...family, samples: [...samples.values()] }));
 }
 
-/** The value of `promise`, or `undefined` after `ms`. */
+/** Resolves to the value of `promise`, or to `undefined` after `ms`. */
 function within<T>(clock: Clock, ms: number, promise: Promise<T>): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const timeout = new Timer(clock, () => resolve(undefined));

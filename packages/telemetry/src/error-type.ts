@@ -1,23 +1,23 @@
 import { causesOf, type UnknownObject } from 'holdfast';
 import { OTHER } from './metrics.ts';
 
-/** The pattern of codes and names of errors. Sentences, addresses and tokens of users hardly ever match it. */
+/** Matches codes and names of errors. Sentences, addresses and tokens of users hardly ever match. */
 const nameLike = /^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,63}$/;
 
 /**
- * A short name for a failed outcome: its status, else its code, else those of its causes, else the name of the error. Never a
- * message: messages may contain what users sent.
+ * A short name for a failed outcome: its status or code, else the status or code of a cause, else the name of the
+ * error. It is never a message, because messages may contain what users sent.
  */
 export function errorType(outcome: unknown): string {
   try {
     return isObject(outcome) ? nameOf(outcome) : typeof outcome;
   } catch {
-    return OTHER; // a getter that throws
+    return OTHER; // a getter of the outcome may throw
   }
 }
 
 function nameOf(outcome: UnknownObject): string {
-  // `fetch failed` says less than its cause.
+  // The causes count, too: the error `fetch failed` says less than its cause.
   for (const each of causesOf(outcome)) {
     const found = statusOf(each) ?? codeOf(each);
     if (found !== undefined) return found;
@@ -33,7 +33,10 @@ function statusOf(thing: UnknownObject): string | undefined {
   return Number.isInteger(status) && Number(status) >= 100 && Number(status) < 600 ? `${status}` : undefined;
 }
 
-/** A text such as ECONNRESET or 40001, or a number as in gRPC. The legacy numbers of DOMException are ignored. */
+/**
+ * The code of an error: a text such as ECONNRESET or 40001, or a number as in gRPC. The legacy numbers of DOMException
+ * are ignored.
+ */
 function codeOf(thing: UnknownObject): string | undefined {
   const { code } = thing;
   if (Number.isSafeInteger(code) && !isDomException(thing)) return `${code}`;

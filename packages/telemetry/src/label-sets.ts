@@ -1,28 +1,29 @@
 import { type Label, type Labels, type Metric, OTHER } from './metrics.ts';
 
-/** The labels whose values are not a closed list. */
+/** The labels with values that users or servers choose. Their number has no limit. */
 const open = new Set<Label>(['policy', 'target', 'error_type']);
 
-/** The longest label value: it is repeated in a line for each bucket and state, and users may choose it. */
+/** Longer label values are cut: users may choose them, and each is repeated in the line of every bucket and state. */
 const nameMax = 128;
 
-/** A label set and its value. */
+/** A combination of label values, and what is stored for it. */
 export interface LabelSet<T> {
   readonly labels: Labels;
-  /** It stands for `other` label sets. */
+  /** True if it counts several label sets together, under the value `other`. */
   readonly overflowed: boolean;
   readonly kept: T;
 }
 
 /**
- * The distinct label sets of one metric, never more than twice `labelSetsMax` and what closed lists can add. When the
- * first half is full, new targets and error types are `other`; when the second is, new policies are, too.
+ * The label sets of one metric, with a limit on their number. From `labelSetsMax` sets on, new targets and error types
+ * are counted as `other`; from twice as many on, new policies are, too. Labels with a fixed list of values can add a
+ * few sets more.
  */
 export class LabelSets<T> {
   readonly #names: readonly Label[];
   readonly #max: number;
   readonly #make: (labels: Labels) => T;
-  /** A tree with a level for each label: known names are found without building a string. */
+  /** A tree with one level for each label. It finds a known label set without building a string. */
   readonly #root: Level<T> = new Map();
   #size = 0;
 
@@ -32,7 +33,7 @@ export class LabelSets<T> {
     this.#make = make;
   }
 
-  /** The label set itself while there is capacity; else the one that counts it as `other`. */
+  /** Finds or adds a label set. If there are too many, returns the one that counts it as `other`. */
   place(given: Labels): LabelSet<T> {
     const known = this.#find(given);
     if (known) return known;
@@ -48,7 +49,7 @@ export class LabelSets<T> {
     return this.#find(coarsest) ?? this.#add(coarsest, true);
   }
 
-  /** Sorted by labels. */
+  /** All label sets, sorted by their labels. */
   inOrder(): LabelSet<T>[] {
     return [...leaves(this.#root, this.#names.length)];
   }
@@ -72,7 +73,7 @@ export class LabelSets<T> {
     return set;
   }
 
-  /** The labels with `other` for open values. */
+  /** Replaces the values of open labels by what `by` returns. */
   #replace(labels: Labels, by: (label: Label, name: string | undefined) => string | undefined): Labels {
     return Object.fromEntries(
       this.#names.map((label) => [label, open.has(label) ? by(label, labels[label]) : labels[label]]),
@@ -80,7 +81,10 @@ export class LabelSets<T> {
   }
 }
 
-/** Lone surrogates cannot be encoded: two names that differ only in them would be the same label, twice. */
+/**
+ * Cuts a label value and replaces lone surrogates, which UTF-8 cannot encode: two values that differ only in them would
+ * be written as the same label.
+ */
 function writable(name: string): string {
   return name.slice(0, nameMax).replace(/\p{Surrogate}/gu, '\ufffd');
 }

@@ -11,18 +11,20 @@ import { assertKnownFields } from 'holdfast/fields';
 import { errorType } from './error-type.ts';
 import { type Policies, selectionOf } from './selection.ts';
 
-/** A logger of pino's shape: an object first, then a message. */
+/** A logger with the interface of pino: each level is a method that takes an object and a message. */
 export type Logger<Level extends string = string> = {
   readonly [level in Level]: (line: RetryLine, message: string) => void;
 };
 
 export interface LogOptions<Level extends string = string> {
   readonly policies?: Policies | undefined;
-  /** The method of the logger; `info` unless given. */
+  /** The method of the logger to call; `info` unless given. */
   readonly level?: Level | undefined;
-  /** Adds `error_message`. Off unless given, because messages may contain what users sent. */
+  /** Whether to add `error_message`. The default is false, because messages may contain what users sent. */
   readonly messages?: boolean | undefined;
-  /** The most lines for each event, policy and reason within `window`; further ones are counted. */
+  /**
+   * The most lines for each event, policy and reason within `window`; 10 unless given. Further lines are only counted.
+   */
   readonly linesMax?: number | undefined;
   readonly window?: Duration | undefined;
   readonly clock?: Clock | undefined;
@@ -37,25 +39,25 @@ const known: Readonly<Record<keyof LogOptions, true>> = {
   clock: true,
 };
 
-/** The fields of a line. */
+/** The fields of a log line. */
 export interface RetryLine {
   readonly event: 'retry' | 'gave_up' | 'breaker' | 'left_out';
   readonly policy?: string | undefined;
   readonly target?: string | undefined;
-  /** The attempt that has failed; for work that was given up, the number of attempts. */
+  /** The number of the failed attempt. For a call that was given up: the number of its attempts. */
   readonly attempt?: number | undefined;
   readonly reason: string;
   readonly next_delay_ms?: number | undefined;
   readonly error_type?: string | undefined;
   readonly error_message?: string | undefined;
-  /** For a change of a breaker. */
+  /** For a breaker that changes: its old and its new state. */
   readonly from?: string | undefined;
   readonly to?: string | undefined;
-  /** The number of lines like this one that were left out since the last. */
+  /** The number of similar lines that were left out since the last one. */
   readonly left_out?: number | undefined;
 }
 
-/** The most combinations of event, policy and reason with a window of their own; further ones share one. */
+/** The most combinations of event, policy and reason that are counted separately; further ones are counted together. */
 const windowsMax = 1000;
 
 const messages = {
@@ -65,7 +67,10 @@ const messages = {
   left_out: 'lines were left out',
 } satisfies Record<RetryLine['event'], string>;
 
-/** Writes a line for each retry, each failed end and each change of a breaker. Returns a function that stops it. */
+/**
+ * Writes a log line for each retry, each call that fails for good and each state change of a breaker. Returns a
+ * function that stops it.
+ */
 export function logRetries<Level extends string = 'info'>(
   logger: Logger<NoInfer<Level>>,
   options: LogOptions<Level> = {},
@@ -85,7 +90,7 @@ export function logRetries<Level extends string = 'info'>(
     logger[level](line, messages[line.event]);
   }
 
-  /** Writes the number of left-out lines of ended windows, and removes those windows. */
+  /** Writes the number of left-out lines of each window that has ended, and removes the window. */
   function close(by: number): void {
     soonestEndsAt = Infinity;
     for (const [key, each] of windows) {
@@ -116,7 +121,7 @@ export function logRetries<Level extends string = 'info'>(
     const now = clock.now();
     const key = JSON.stringify([line.event, line.policy, line.reason]);
     const before = windows.get(key);
-    // This line has the number of lines that were left out before: no timer is needed for it.
+    // This line reports how many lines were left out before it, so that no timer is needed for that.
     const left_out = before && before.endsAt <= now && before.leftOut > 0 ? before.leftOut : undefined;
     if (before && before.endsAt <= now) windows.delete(key);
     if (soonestEndsAt <= now) close(now);

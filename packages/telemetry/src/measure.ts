@@ -2,10 +2,10 @@ import type { Notice } from 'holdfast';
 import { errorType } from './error-type.ts';
 import type { Labels, MetricKey } from './metrics.ts';
 
-/** Takes one measurement: 1 for a counter, seconds for a histogram. */
+/** Receives one measurement: 1 for a counter, seconds for a histogram. */
 export type Sink = (metric: MetricKey, labels: Labels, value: number) => void;
 
-/** Stop reasons that are not suppressed retries: nothing forbade another attempt. */
+/** Stop reasons that do not count as a suppressed retry, because no limit of the policy forbade another attempt. */
 const notSuppressed: ReadonlySet<string> = new Set(['not_retryable', 'cancelled', 'committed', 'poison']);
 
 const expiries: Record<string, string> = {
@@ -13,9 +13,9 @@ const expiries: Record<string, string> = {
   HOLDFAST_PATIENCE_SPENT: 'patience',
 };
 
-/** Turns notices into measurements, for Prometheus and OpenTelemetry. */
+/** Turns notices of policies into measurements, for Prometheus and OpenTelemetry. */
 export function measuring(sink: Sink): (notice: Notice) => void {
-  /** By work whose start we have seen: the number of attempts. */
+  /** The number of attempts so far of each call whose start was seen. */
   const attemptsSeen = new Map<number, number>();
 
   function ended(notice: Notice & { type: 'done' | 'gave_up' }): void {
@@ -63,7 +63,7 @@ export function measuring(sink: Sink): (notice: Notice) => void {
         sink('failures', { policy, target, reason }, 1);
         if (attempts > 0 && !notSuppressed.has(reason))
           sink('suppressedRetries', { policy, target, reason }, 1);
-        // If there was an attempt, its notice has counted it already.
+        // If there was an attempt, its own notice has counted the timeout already.
         if (attempts === 0) expired(notice, notice.outcome);
         return;
       }
@@ -94,7 +94,7 @@ export function measuring(sink: Sink): (notice: Notice) => void {
   };
 }
 
-/** One of the four outcomes of work. */
+/** The outcome of a call as a label value. */
 export function outcomeOf(type: 'done' | 'gave_up', attempts: number): string {
   if (type === 'done') return attempts > 1 ? 'succeeded_after_retry' : 'succeeded';
   return attempts > 1 ? 'failed_after_retry' : 'failed';

@@ -1,27 +1,29 @@
 import type { Observation } from './observe.ts';
 import { contentTypes, type ExpositionFormat, prometheus } from './prometheus.ts';
 
-/** Answers a scrape: as a handler of `node:http`, or as a web handler. */
+/**
+ * Answers a request for metrics. It works as a handler of `node:http` and as a web handler with Request and Response.
+ */
 export interface MetricsHandler {
   (request: Request): Response | Promise<Response>;
   (request: NodeRequest, response: NodeResponse): void;
 }
 
-/** The part of `IncomingMessage` that is read. */
+/** The fields of `IncomingMessage` that are read. */
 export interface NodeRequest {
   readonly method?: string | undefined;
   readonly headers: { readonly accept?: string | undefined };
 }
 
-/** The part of `ServerResponse` that is used. */
+/** The methods of `ServerResponse` that are called. */
 export interface NodeResponse {
   writeHead(status: number, headers: Record<string, string>): unknown;
   end(body?: string): unknown;
 }
 
 /**
- * Serves what is observed, to GET and HEAD, in the format that `Accept` prefers. Anybody who can reach it can read it:
- * listen on loopback, or put it behind what guards the rest.
+ * Makes a handler that answers GET and HEAD with all metrics, in the format that `Accept` prefers. It checks no
+ * credentials: listen on loopback, or protect it like your other endpoints.
  */
 export function metricsHandler(observation: Pick<Observation, 'snapshot' | 'refresh'>): MetricsHandler {
   function answer(request: Request | NodeRequest, response: NodeResponse | undefined): Response | undefined {
@@ -71,7 +73,7 @@ interface Answer {
 const always = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 const plain = { 'content-type': 'text/plain; charset=utf-8' };
 
-/** Nothing else catches an error in a handler of `node:http`: a scrape must not end the process. */
+/** Answers with an error if `answerTo` throws: in a handler of `node:http` the error would end the process. */
 function safely(...asked: Parameters<typeof answerTo>): Answer {
   try {
     return answerTo(...asked);
@@ -96,7 +98,7 @@ function answerTo(
   }
   const format = preferred(accept);
   const body = prometheus(observation, { format });
-  // Set here, because Node would not set it in the answer to a HEAD.
+  // The length is set here, because Node does not set it in an answer to HEAD.
   const length = `${new TextEncoder().encode(body).length}`;
   const headers = {
     ...always,
@@ -107,7 +109,7 @@ function answerTo(
   return { status: 200, headers, body };
 }
 
-/** OpenMetrics only if `Accept` names it, with at least the weight of plain text. */
+/** Chooses the format: OpenMetrics only if `Accept` names it with at least the weight of plain text. */
 function preferred(accept: string): ExpositionFormat {
   const openmetrics = weight(accept, 'application/openmetrics-text');
   return openmetrics > 0 && openmetrics >= weight(accept, 'text/plain') ? 'openmetrics' : 'text';

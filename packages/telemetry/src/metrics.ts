@@ -1,4 +1,6 @@
-/** Every metric there is, as data: the store, Prometheus, OpenTelemetry, the document and its test read this table. */
+/**
+ * The description of a metric. Prometheus, OpenTelemetry, the documentation and its test read the table of all metrics.
+ */
 export interface Metric {
   readonly name: string;
   readonly type: 'counter' | 'histogram' | 'gauge';
@@ -7,7 +9,8 @@ export interface Metric {
 }
 
 /**
- * `policy`, `target` and `error_type` are open: names that users and servers choose. The others are closed lists.
+ * The values of `policy`, `target` and `error_type` are chosen by users and servers. The other labels have a fixed list
+ * of values.
  */
 export type Label =
   | 'policy'
@@ -165,10 +168,10 @@ export const metrics = {
 
 export const metricKeys = Object.keys(metrics) as readonly MetricKey[];
 
-/** Bounds in seconds: from a call in the same rack to the longest patience of users. */
+/** Bounds of the histograms in seconds: from a call in the same rack to the longest wait of a user. */
 export const defaultBucketsSeconds: readonly number[] = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
 
-/** The value of a label when there are too many. */
+/** The label value that replaces further values when there are too many. */
 export const OTHER = 'other';

@@ -7,7 +7,7 @@ import { readings } from './readings.ts';
 import { type Policies, selectionOf } from './selection.ts';
 
 export interface ObserveOptions {
-  /** Upper bounds of all histograms, rising. */
+  /** The upper bounds of all histogram buckets, in rising order. */
   readonly bucketsSeconds?: readonly number[] | undefined;
   /** The most label sets of each metric; further ones are counted as `other`. */
   readonly labelSetsMax?: number | undefined;
@@ -17,15 +17,17 @@ const known: Readonly<Record<keyof ObserveOptions, true>> = { bucketsSeconds: tr
 
 /** The metrics of some policies or consumers. */
 export interface Observation {
-  /** The current values; gauges are read now. Plain JSON, in a stable order. */
+  /** The current values of all metrics, in a stable order, as plain JSON. Gauges are read at this time. */
   snapshot(): readonly Family[];
-  /** Reads what takes time, such as a store; a scrape waits for it. */
+  /** Reads values that take time, such as those of a store. The metrics handler waits for it before each `snapshot`. */
   refresh?(): Promise<void>;
-  /** Stops listening: counts no longer change and gauges are gone. Without listeners notices cost nothing in core. */
+  /**
+   * Stops counting: counters keep their values, and gauges disappear. If nobody subscribes, policies create no notices.
+   */
   stop(): void;
 }
 
-/** One metric with all its label sets. */
+/** One metric with the values of all its label sets. */
 export interface Family extends Metric {
   readonly samples: readonly Sample[];
 }
@@ -41,7 +43,7 @@ export interface Sample {
 
 export const defaultLabelSetsMax = 500;
 
-/** Counts what policies do, from their notices. */
+/** Counts what policies do, by subscribing to their notices. */
 export function observe(policies: Policies, options: ObserveOptions = {}): Observation {
   assertKnownFields(known, options);
   const selection = selectionOf(policies);
@@ -62,7 +64,7 @@ export function observe(policies: Policies, options: ObserveOptions = {}): Obser
 
   return {
     snapshot() {
-      // New label sets each time: a target that core has forgotten disappears.
+      // Gauges get new label sets each time, so that a target disappears when its policy has forgotten it.
       const now = new Map(gaugeKeys.map((key) => [key, new Kept(metrics[key], labelSetsMax, bounds)]));
       for (const { metric, labels, value } of stopped ? [] : readings(selection)) {
         now.get(metric)!.measure(labels, value);
@@ -89,7 +91,7 @@ class Kept {
     this.#sets = new LabelSets(metric, labelSetsMax, () => ({ sum: 0, counts: new Array(counts).fill(0) }));
   }
 
-  /** Adds a measurement. True if the labels were replaced by `other`. */
+  /** Adds a measurement. Returns true if the labels were replaced by `other`. */
   measure(labels: Labels, value: number): boolean {
     const { kept, overflowed } = this.#sets.place(labels);
     kept.sum += value;
@@ -117,7 +119,7 @@ class Kept {
 
 interface Series {
   sum: number;
-  /** By bucket, not cumulative; the last bucket is above all bounds. */
+  /** The number of measurements in each bucket, not cumulative. The last bucket is for values above all bounds. */
   readonly counts: number[];
 }
 

@@ -3,7 +3,10 @@ import { assertKnownFields } from 'holdfast/fields';
 import type { Labels } from './metrics.ts';
 import type { Family, Observation, Sample } from './observe.ts';
 
-/** `text`: version 0.0.4, which every scraper reads. `openmetrics`: version 1.0.0. */
+/**
+ * `text` is version 0.0.4 of the Prometheus format, which every scraper reads. `openmetrics` is version 1.0.0 of
+ * OpenMetrics.
+ */
 export type ExpositionFormat = 'text' | 'openmetrics';
 
 export const contentTypes: Record<ExpositionFormat, string> = {
@@ -11,7 +14,7 @@ export const contentTypes: Record<ExpositionFormat, string> = {
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 };
 
-/** All metrics in the format of Prometheus. */
+/** Writes all metrics in the format of Prometheus. */
 export function prometheus(
   observation: Pick<Observation, 'snapshot'>,
   options: { readonly format?: ExpositionFormat | undefined } = {},
@@ -25,9 +28,9 @@ export function prometheus(
   return `${[...lines, ...dialect.end].join('\n')}\n`;
 }
 
-/** Where the two formats differ. */
+/** The differences between the two formats. */
 interface Dialect {
-  /** The name of a family; its samples may have other names. */
+  /** The name in the HELP and TYPE lines. Samples may have another name. */
   familyName(family: Family): string;
   unit(family: Family): readonly string[];
   escapeHelp(text: string): string;

@@ -11,7 +11,7 @@ export interface Reading {
 
 const breakerStates = ['closed', 'open', 'half-open'] as const;
 
-/** The current state of the selected policies. Core does not list policies without a name. */
+/** Reads the gauges of the selected policies. Policies without a name are not listed, so they have none. */
 export function* readings(selection: Selection): Generator<Reading> {
   for (const { name: policy, killSwitch, targets } of policies()) {
     if (!selection(policy)) continue;

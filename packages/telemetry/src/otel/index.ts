@@ -8,15 +8,15 @@ import { spans } from './spans.ts';
 
 export interface OpenTelemetryOptions {
   readonly policies?: Policies | undefined;
-  /** The global provider's unless given; false: no metrics. */
+  /** The meter of the global provider unless given; false: no metrics. */
   readonly meter?: Meter | false | undefined;
-  /** The global provider's unless given; false: no spans. */
+  /** The tracer of the global provider unless given; false: no spans. */
   readonly tracer?: Tracer | false | undefined;
   /** The most label sets of each metric; further ones are counted as `other`. */
   readonly labelSetsMax?: number | undefined;
-  /** The most operations with spans at a time; further ones have none. */
+  /** The most operations that have spans at the same time; further ones get no spans. */
   readonly operationsMax?: number | undefined;
-  /** The clock of the policies: it turns their times into dates. */
+  /** The clock of the policies. It converts their times to dates. */
   readonly clock?: Clock | undefined;
 }
 

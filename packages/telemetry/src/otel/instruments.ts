@@ -13,13 +13,13 @@ import {
 import { readings } from '../readings.ts';
 import type { Selection } from '../selection.ts';
 
-/** Records notices in the instruments of a meter; gauges are read when they are collected. */
+/** Records notices of policies in the instruments of a meter. Gauges are read when the meter collects them. */
 export interface Instruments {
   measure(notice: Notice): void;
   stop(): void;
 }
 
-/** Takes a value with its attributes. */
+/** Records a value with its attributes. */
 type Instrument = (value: number, attributes: Attributes) => void;
 
 export function instruments(meter: Meter, selection: Selection, labelSetsMax: number): Instruments {
@@ -44,7 +44,10 @@ export function instruments(meter: Meter, selection: Selection, labelSetsMax: nu
     if (set.overflowed) taking.get('labelOverflows')!.take(1, { metric: metrics[metric].name });
   });
 
-  /** Values of one label set are summed up: a later observation would replace an earlier one. */
+  /**
+   * Reads all gauges. Values with the same label set are added up, because a second observation would replace the
+   * first.
+   */
   function read(result: BatchObservableResult): void {
     const places = new Map(
       [...gauges.keys()].map((key) => [key, new LabelSets(metrics[key], labelSetsMax, () => ({ sum: 0 }))]),
@@ -64,7 +67,7 @@ export function instruments(meter: Meter, selection: Selection, labelSetsMax: nu
   return { measure, stop: () => meter.removeBatchObservableCallback(read, observed) };
 }
 
-/** The name without unit and `_total`: an exporter to Prometheus adds both again. */
+/** The name of a metric without its unit and `_total`: exporters to Prometheus add both again. */
 function instrumentName({ name }: Metric): string {
   return name.replace(/^holdfast_/, 'holdfast.').replace(/_(total|seconds)$/, '');
 }

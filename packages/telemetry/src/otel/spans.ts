@@ -12,10 +12,10 @@ import type { Around, Clock, Notice, Sent } from 'holdfast';
 import { errorType } from '../error-type.ts';
 import { outcomeOf } from '../measure.ts';
 
-/** Makes spans from notices: one for an operation, one for each attempt. */
+/** Makes spans from notices of policies: one for an operation, and one for each of its attempts. */
 export interface Spans {
   hear(notice: Notice): void;
-  /** Runs a call inside the span of its attempt: spans of the call become children of it. */
+  /** Runs the call of an attempt inside the span of the attempt, so that spans of the call become its children. */
   readonly around: Around;
   /** Ends all open spans. */
   stop(): void;
@@ -25,7 +25,7 @@ type OfWork = Extract<Notice, { readonly work: number }>;
 
 export function spans(tracer: Tracer, clock: Clock, operationsMax: number): Spans {
   const open = new Map<number, OperationSpan>();
-  /** Operations in progress that have no span, because there were too many when they began. */
+  /** The number of current operations without a span, because there were too many when they began. */
   let passedOver = 0;
 
   function begin(notice: OfWork, startedAt: number): OperationSpan {
@@ -48,7 +48,7 @@ export function spans(tracer: Tracer, clock: Clock, operationsMax: number): Span
         if (isEnd) passedOver--;
         return;
       }
-      // Work that began before we listened, or that was refused before it began, has no start.
+      // There is no start notice for an operation that began before the subscription or was refused before it began.
       const operation = known ?? ('tookMs' in notice ? begin(notice, notice.at - notice.tookMs) : undefined);
       operation?.hear(notice);
       if (isEnd) open.delete(notice.work);
@@ -64,26 +64,27 @@ export function spans(tracer: Tracer, clock: Clock, operationsMax: number): Span
   };
 }
 
-/** The span of one piece of work, and the state of its attempts. */
+/** The span of one operation, and the state of its attempts. */
 class OperationSpan {
   readonly #tracer: Tracer;
   readonly #span: Span;
   readonly #inside: Context;
   readonly #policy: string | undefined;
   readonly #epochOffsetMs: number;
-  /** When the pending attempts were sent, as far as notices say. */
+  /** The time at which each pending attempt was sent, as far as notices say. */
   readonly #sentAt = new Map<number, number>();
-  /** Spans of attempts that have begun since we listen. */
+  /** The open spans of attempts, by the number of the attempt. */
   readonly #begun = new Map<number, Span>();
   #attempts: number;
-  /** The latest ended attempt: its span is ended when it is known whether another attempt follows. */
+  /** The attempt that ended last. Its span ends when it is known whether another attempt follows. */
   #held: HeldAttempt | undefined = undefined;
 
   constructor(tracer: Tracer, clock: Clock, notice: OfWork, startedAt: number) {
     const { policy, target } = notice;
     this.#tracer = tracer;
     this.#policy = policy;
-    // Read once, so that the spans of one operation are consistent even if the wall clock is set meanwhile.
+    // The offset is read once, so that all spans of an operation fit together even if the wall clock is changed
+    // meanwhile.
     this.#epochOffsetMs = clock.epochMs() - clock.now();
     const around = context.active();
     this.#span = tracer.startSpan(
@@ -127,7 +128,7 @@ class OperationSpan {
       this.#begun.set(attempt, span);
       inside = trace.setSpan(context.active(), span);
     } catch {
-      // A sampler or a processor of the SDK threw. The call is made all the same; its span is tried again at its end.
+      // A sampler or a processor of the SDK threw. The call is made all the same, and its span is created when it ends.
       return call();
     }
     return context.with(inside, call);
@@ -159,7 +160,7 @@ class OperationSpan {
 
   #ended(notice: OfWork & { type: 'done' | 'gave_up' }): void {
     const { attempts, at, target, type } = notice;
-    // Sent, but no notice of its end: the run was cancelled, or another attempt was faster.
+    // Attempts that were sent and have no notice of their end: the run was cancelled, or another attempt was faster.
     const abandoned = [...this.#sentAt].filter(([attempt]) => attempt <= attempts);
     const isCutShort = type === 'gave_up' && abandoned.length > 0;
     this.#tellHeld(!isCutShort);
@@ -206,7 +207,10 @@ class OperationSpan {
     return this.#tracer.startSpan(`attempt ${attempt}`, { startTime, attributes: told }, this.#inside);
   }
 
-  /** As two numbers: OpenTelemetry takes a single number before the start of the process for a monotonic time. */
+  /**
+   * Converts a time to seconds and nanoseconds. A single number would be ambiguous: OpenTelemetry reads one from before
+   * the start of the process as a monotonic time.
+   */
   #time(at: number): HrTime {
     const microseconds = Math.round((at + this.#epochOffsetMs) * 1000);
     const seconds = Math.floor(microseconds / 1e6);
