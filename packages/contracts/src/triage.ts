@@ -79,11 +79,9 @@ export interface ParkedEvent extends Envelope {
   /** Payload and headers before the first edit; `undefined` if the event was never edited. */
   readonly original: { readonly payload: Payload; readonly headers: Headers } | undefined;
   readonly edits: readonly EditNote[];
-  /** Who discarded the event, and why. */
   readonly discarded: Act | undefined;
 }
 
-/** A parked event in a list, without its payload. */
 export interface ParkedSummary
   extends Pick<
       ParkedEvent,

@@ -39,7 +39,6 @@ export interface Runner {
 type TestFunction = (name: string, test: () => Promise<void>) => unknown;
 
 export interface ConformanceOptions<Tx> extends Runner {
-  /** The name of the engine in the test report. */
   readonly name: string;
   readonly contracts: readonly Contract[];
   readonly features: Features;

@@ -6,7 +6,6 @@ import { act, type Check, checksOf, note, payloads, storyOf } from './stage.ts';
 
 const check = checksOf(['broker']);
 
-/** Checks of leases and settlements. */
 export const leaseChecks: readonly Check[] = [
   check('leases an event to one consumer only', [], async (stage) => {
     const topic = await stage.topic();

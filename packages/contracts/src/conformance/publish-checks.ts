@@ -6,7 +6,6 @@ import { type Check, checksOf, note, payloads, storyOf } from './stage.ts';
 
 const check = checksOf(['broker']);
 
-/** Checks of publishing, of delays, and of the fields that an event keeps. */
 export const publishChecks: readonly Check[] = [
   check('keeps a batch whole and in order', [], async (stage) => {
     const topic = await stage.topic();

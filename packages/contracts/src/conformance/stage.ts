@@ -102,7 +102,6 @@ export class Stage {
     return this.harness.passTime(units * this.unitMs);
   }
 
-  /** Leases once and returns the leased events. */
   async lease(topic: string, request: Partial<LeaseRequest> = {}): Promise<readonly Delivery[]> {
     const { deliveries } = await this.broker.lease(topic, {
       owner: 'worker-1',

@@ -34,7 +34,6 @@ const known: Readonly<Record<keyof MemoryOptions, unknown>> = {
   ...defaultBounds,
 };
 
-/** The memory engine implements every contract. */
 export type MemoryEngine = Required<Engine<MemoryTransaction>>;
 
 export const memoryFeatures: Features = {

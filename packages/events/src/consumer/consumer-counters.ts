@@ -25,7 +25,6 @@ export class ConsumerCounters {
   /** Events that this handler had handled before, so that their effect was not repeated. */
   repeated = 0;
 
-  /** Counts a settlement that the store has applied. */
   count(settlement: Settlement<never>, attempt: number, repeated: boolean): void {
     const { kind } = settlement;
     if (kind === 'ack') {

@@ -43,7 +43,6 @@ export type EventNotice =
   | (EventHeader & { readonly type: 'lease_lost' })
   /** `settling`: a batch of settlements is sent to the store. `settled`: the store has answered. */
   | (NoticeHeader & { readonly type: 'settling' | 'settled'; readonly count: number })
-  /** A call of the store failed, and is retried after `delayMs`. */
   | (NoticeHeader & { readonly type: 'store_failed'; readonly what: string; readonly delayMs: number })
   | (NoticeHeader & { readonly type: 'status'; readonly from: ConsumerStatus; readonly to: ConsumerStatus });
 

@@ -40,7 +40,6 @@ export interface JudgeSettings {
   readonly keepParkedMs: number | undefined;
 }
 
-/** The longest delay of a `snooze` is a day. */
 const snoozeMaxMs = 24 * 60 * 60 * 1000;
 
 /**

@@ -47,7 +47,6 @@ export interface HandledEvent<T = unknown> {
   readonly delivery: Delivery;
 }
 
-/** Settings that all tasks of one consumer share. */
 export interface TaskSettings {
   readonly clock: Clock;
   readonly format: PayloadFormat;

@@ -20,7 +20,6 @@ interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** How many issues an error lists at most. */
 const issuesMax = 20;
 
 /** Throws if the option is not a schema. Otherwise every event would fail and be parked. */
