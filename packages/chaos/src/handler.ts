@@ -7,7 +7,7 @@ import type { Fault, Subject } from './strike.ts';
 import { untilAborted } from './until-aborted.ts';
 
 export interface ChaosHandlerOptions<Args extends unknown[]> extends ChaosOptions {
-  /** Returns the fields that `match` compares; unless given, there are none. */
+  /** Returns the method, path and target of a call, which `match` compares; unless given, there are none. */
   readonly subject?: ((...args: Args) => Omit<Subject, 'number'>) | undefined;
 }
 

@@ -12,9 +12,9 @@ export interface ChaosProxyOptions {
   /** The address to listen on; a free port of 127.0.0.1 unless given. */
   readonly listen?: Address | undefined;
   readonly upstream: Address;
-  /** No faults unless given. */
+  /** The faults to inject; none unless given. */
   readonly spec?: ChaosSpec | undefined;
-  /** Replaces the seed of the document. */
+  /** Replaces the seed of `spec`. */
   readonly seed?: number | string | undefined;
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;

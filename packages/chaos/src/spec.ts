@@ -89,7 +89,7 @@ export type FaultSettings<K extends FaultKind = FaultKind> = Extract<
 
 /** The faults to inject, as plain JSON. This is what comments call the document. */
 export interface ChaosSpec {
-  /** The same seed gives the same faults; 0 unless given. */
+  /** The seed of the random numbers: the same seed gives the same faults. 0 unless given. */
   seed?: number | string | undefined;
   faults: readonly FaultSpec[];
 }

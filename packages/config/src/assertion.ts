@@ -4,7 +4,6 @@ import { type Bound, boundFields, type Metric, metrics } from './scenario.ts';
 
 /** A condition on a figure of a run, such as `recovery < 30s`. */
 export interface Assertion {
-  /** The text as it was written. */
   readonly text: string;
   /** The metric, and the part of the run in which it is measured. */
   readonly bound: Bound;
@@ -31,8 +30,8 @@ const shapeOf =
 const form = 'such as "recovery < 30s", "success of web at api from 60s >= 99.5%"';
 
 /**
- * Reads `recovery < 30s`, `multiplication at db from 60s <= 1.25`, `success >= 99.5% at 5% failures`. Throws an
- * `OptionsError` that names the part that cannot be read.
+ * Parses an assertion such as `recovery < 30s`, `multiplication at db from 60s <= 1.25` or `success >= 99.5% at 5%
+ * failures`. Throws an `OptionsError` that names the part that cannot be read.
  */
 export function parseAssertion(text: string, path = 'assertion'): Assertion {
   const found = shapeOf.exec(text.trim())?.groups;

@@ -6,7 +6,7 @@ export interface Problem {
   readonly column: number;
   /** The field: `policies.payments.backoff.base`; empty for the document as a whole. */
   readonly path: string;
-  /** One sentence: what was expected, what was found. */
+  /** One sentence with what was expected and what was found. */
   readonly message: string;
 }
 

@@ -105,7 +105,7 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
         complain(at, keyPath, 'this name is not allowed as a key');
         continue;
       }
-      // 1 and "1" are two keys in YAML, and the same key in an object.
+      // 1 and "1" are two keys in YAML, but the same key in a JavaScript object.
       if (Object.hasOwn(object, name)) {
         complain(at, keyPath, 'this key stands here twice');
         continue;

@@ -3,7 +3,7 @@ import type { Bound, FaultSettings, Scenario } from './scenario.ts';
 /** A conflict between fields of a scenario. `path` is the path of one of them. */
 export interface BrokenRule {
   readonly path: string;
-  /** One sentence: what was expected, what was found. */
+  /** One sentence with what was expected and what was found. */
   readonly message: string;
 }
 

@@ -64,7 +64,7 @@ const amounts = {
   normal: shape({ mean: needed(duration()), sd: needed(duration()) }),
   /** A list of measured times. Each is drawn with the same chance. */
   recorded: filled(list(duration())),
-  /** Added to the drawn time. */
+  /** A constant that is added to each drawn time. */
   plus: duration(),
 };
 
@@ -139,7 +139,8 @@ const call = shape({
   policy: text(underTest),
   attemptTimeout: duration(),
   /**
-   * What the call passes on: the remaining patience of the incoming call, and that a caller further up already retries.
+   * What the call passes on: the time that the incoming call has left (patience), and that a caller further up already
+   * retries (ownership).
    */
   tells: list(word(undefined, 'patience', 'ownership'), []),
   /** How often the call is made. */
@@ -361,7 +362,7 @@ export const scenarioFields = {
   clients: needed(mapOf(clients)),
   faults: list(fault, []),
   /**
-   * Goodput between `from` and `troubleFrom` counts as normal. `troubleFrom` and `troubleUntil` are the begin and the
+   * Goodput between `from` and `troubleFrom` counts as normal. `troubleFrom` and `troubleUntil` are the start and the
    * end of the faults unless given.
    */
   measure: shape({ from: duration('0ms'), troubleFrom: duration(), troubleUntil: duration() }),

@@ -1,7 +1,6 @@
 import type { Field, Table } from 'holdfast/fields';
 import { isNeeded } from './table.ts';
 
-/** JSON Schema as plain data. */
 export type Schema = Readonly<Record<string, unknown>>;
 
 /**

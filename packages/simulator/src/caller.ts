@@ -44,7 +44,7 @@ export interface CallerSettings {
   readonly poisonMs?: number | undefined;
   /** False: a caller further up retries, so this caller does not. */
   readonly isOwner?: boolean | undefined;
-  /** True: patience is limited to the time that the incoming call has left. */
+  /** True: the total timeout is limited to the time that the incoming call has left. */
   readonly knowsPatience?: boolean | undefined;
 }
 
@@ -169,8 +169,8 @@ function notOwner(): StopReason {
 }
 
 /**
- * How long the caller waits for the result, in ms: the patience of its settings, or the time that the incoming call has
- * left, if that is shorter.
+ * The total timeout of a call in ms: the patience of its settings, or the time that the incoming call has left, if that
+ * is shorter.
  */
 function patienceOf({ caller, origin }: Call, now: number): number | undefined {
   const { patienceMs, knowsPatience, policy } = caller.settings;

@@ -23,7 +23,7 @@ export interface Comparison {
 export interface FaultWindow {
   /** The kind and the service: `stall of db`. */
   readonly what: string;
-  /** The begin and the end, in seconds. */
+  /** The start and the end, in seconds. */
   readonly from: number;
   readonly until: number;
 }

@@ -5,7 +5,7 @@ import { broken, connectionReset, type Failure, overloaded, tooMany } from './fa
 import type { InjectedError, Instance, Service } from './service.ts';
 import type { World } from './world.ts';
 
-/** Schedules the begin and the end of a fault. */
+/** Schedules the start and the end of a fault. */
 export function plantFault(
   world: World,
   fault: FaultSettings,

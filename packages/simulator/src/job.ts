@@ -63,7 +63,7 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
     return this.phase === DELIVERED;
   }
 
-  /** The time, in ms, at which its caller gives up: when the attempt timeout or the caller's patience ends. */
+  /** The time, in ms, at which its caller gives up: when the attempt timeout or the total timeout (patience) ends. */
   get expiresAt(): number {
     const { attempt } = this;
     return 'endsAt' in attempt ? attempt.endsAt : attempt.patienceEndsAt;

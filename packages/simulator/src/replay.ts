@@ -2,8 +2,7 @@ import { parseScenario, type Scenario } from '@holdfast/config';
 import { type Notice, OptionsError } from 'holdfast';
 
 /**
- * Recorded notices of production as a scenario: calls arrive at the recorded times, and the service answers as it did
- * then.
+ * A recording of production as a scenario: calls arrive at the recorded times, and the service answers as it did then.
  */
 export interface Incident {
   readonly scenario: Scenario;
@@ -24,12 +23,11 @@ export interface RecordedFigures {
 }
 
 export interface IncidentFilter {
-  /** Only notices of this policy. */
   readonly policy?: string | undefined;
   readonly target?: string | undefined;
 }
 
-/** The fields of a notice that are read. */
+/** The fields of a notice (an event that a policy reports) that are read. */
 type Heard = Pick<Notice, 'type' | 'at' | 'policy' | 'target'> & {
   readonly work?: number;
   readonly class?: string;

@@ -11,9 +11,7 @@ export interface RunRequest {
   readonly policies?: ReadonlyMap<string, PolicySpec> | undefined;
   readonly seed: number;
   readonly durationMs?: number | undefined;
-  /** The figures to measure. */
   readonly bounds?: readonly Bound[] | undefined;
-  /** Whether to return the whole report. */
   readonly report?: boolean | undefined;
 }
 

@@ -203,7 +203,7 @@ class Stage {
 
   /**
    * The options of a policy. A policy without an attempt timeout gets the one of its caller, if that is shorter than
-   * its patience.
+   * the policy's total timeout (patience).
    */
   #specOf(name: string, attemptTimeout: number | undefined): PolicySpec {
     const { policies, policy: tested } = this.#options;

@@ -45,7 +45,10 @@ export interface SweepQuestion {
 
 const VALUES_MAX = 200;
 
-/** Reads `policy.attempts=1..6`, `policy.backoff.base=50ms,200ms,1s` or `clients.web.arrivals.poisson=100/s..500/s+100`. */
+/**
+ * Parses an axis: `policy.attempts=1..6`, `policy.backoff.base=50ms,200ms,1s` or
+ * `clients.web.arrivals.poisson=100/s..500/s+100`.
+ */
 export function parseAxis(text: string, path = 'axis'): SweepAxis {
   const [, name, list] = /^([\w.[\]-]+)=(.+)$/.exec(text.trim()) ?? [];
   if (name === undefined || list === undefined) {

@@ -17,7 +17,8 @@ export class CallerTally {
   readonly latency = new Samples();
   readonly stops: Partial<Record<StopReason, number>> = {};
   /**
-   * The number of clients that have made all their calls, the last one with success. `clients` is the number of all.
+   * The number of clients that have made all their calls, the last one with success. `clients` is the number of all
+   * clients.
    */
   finished = 0;
   clients = 1;
@@ -30,7 +31,6 @@ export class CallerTally {
   readonly breakersOpen: number[] = [];
 }
 
-/** Counts of one service. */
 export class ServiceTally {
   readonly received = new Series();
   readonly completed = new Series();

@@ -37,7 +37,7 @@ export class Timeline implements Clock {
   readonly #isPromised: boolean;
 
   /**
-   * `isPromised`: a delivery settles a promise. It is made at once, because handlers of promises run after the event
+   * `isPromised`: deliveries settle promises. They are called at once, because handlers of promises run after the event
    * anyway.
    */
   constructor(isPromised: boolean) {
@@ -95,7 +95,7 @@ export class Timeline implements Clock {
     this.#queue.remove(slot);
   }
 
-  /** Makes a delivery after the current event, when the state of the simulation is consistent. */
+  /** Calls `delivery.deliver` after the current event, when the state of the simulation is consistent. */
   deliver(delivery: Delivery): void {
     if (this.#isPromised) delivery.deliver();
     else this.#deliveries[this.#deliveriesLeft++] = delivery;

@@ -1,4 +1,3 @@
-/** The kinds of events in a trace. */
 export const ARRIVED = 1;
 export const SENT = 2;
 export const ANSWERED = 3;

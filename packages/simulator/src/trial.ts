@@ -73,7 +73,6 @@ export function comparedIn(scenario: Scenario): readonly string[] {
   return scenario.compare.length > 0 ? scenario.compare : Object.keys(scenario.policies);
 }
 
-/** Policies by name. */
 export type PolicyLibrary = ReadonlyMap<string, PolicySpec>;
 
 function concerns(policies: readonly string[] | undefined, policy: string): boolean {

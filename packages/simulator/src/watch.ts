@@ -7,7 +7,7 @@ const STEP_US = 1_000_000;
 /** The breakers of at most this many clients of a class are sampled. */
 const ASKED_MAX = 100;
 
-/** Once a second it records the queue lengths and the share of open breakers. It does not change the simulation. */
+/** Records the queue lengths and the share of open breakers once a second. It does not change the simulation. */
 export class Watch extends Alarm {
   readonly #world: World;
   readonly #services: ReadonlyMap<string, Service>;

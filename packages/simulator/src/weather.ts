@@ -29,7 +29,6 @@ export interface WeatherBound {
 /** `holdfast` is the default policy, `bare` makes one attempt, and `plain4` is a plain loop of up to four attempts. */
 const weatherPolicies = ['holdfast', 'bare', 'plain4'] as const;
 
-/** The result of one case. */
 export interface WeatherVerdict {
   readonly id: string;
   readonly title: string;
@@ -156,8 +155,8 @@ function constantLatency(share: number): WeatherCase[] {
   ];
   return [500, 2200, 3000, 5000, 8000].flatMap((ms) =>
     rates.map(([rate, gapMs]) => {
-      // The first call, after one gap, may fail at a service slower than 70 % of patience: the policy does not know its
-      // latency yet.
+      // The first call, after one gap, may fail at a service slower than 70 % of the total timeout: its latency is not
+      // known yet.
       const second = 100 * Math.ceil((gapMs + 1) / 100);
       const from = ms > 7000 ? second : 0;
       return weather({

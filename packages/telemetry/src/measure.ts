@@ -13,7 +13,7 @@ const expiries: Record<string, string> = {
   HOLDFAST_PATIENCE_SPENT: 'patience',
 };
 
-/** Turns notices of policies into measurements, for Prometheus and OpenTelemetry. */
+/** Turns notices, which are the events that policies report, into measurements for Prometheus and OpenTelemetry. */
 export function measuring(sink: Sink): (notice: Notice) => void {
   /** The number of attempts so far of each call whose start was seen. */
   const attemptsSeen = new Map<number, number>();

@@ -9,7 +9,7 @@ import { type Policies, selectionOf } from './selection.ts';
 export interface ObserveOptions {
   /** The upper bounds of all histogram buckets, in rising order. */
   readonly bucketsSeconds?: readonly number[] | undefined;
-  /** The most label sets of each metric; further ones are counted as `other`. */
+  /** The most label sets (combinations of label values) of each metric; further ones are counted as `other`. */
   readonly labelSetsMax?: number | undefined;
 }
 
@@ -43,7 +43,7 @@ export interface Sample {
 
 export const defaultLabelSetsMax = 500;
 
-/** Counts what policies do, by subscribing to their notices. */
+/** Counts what policies do, by subscribing to their notices (the events that they report). */
 export function observe(policies: Policies, options: ObserveOptions = {}): Observation {
   assertKnownFields(known, options);
   const selection = selectionOf(policies);

@@ -50,7 +50,7 @@ const dialects: Record<ExpositionFormat, Dialect> = {
     familyName: ({ name, type }) => (type === 'counter' ? name.replace(/_total$/, '') : name),
     unit: ({ name }) => (name.endsWith('_seconds') ? [`# UNIT ${name} seconds`] : []),
     escapeHelp: quoted,
-    // OpenMetrics demands that a bound is written as a float: `1.0`.
+    // OpenMetrics requires that a bound is written as a float: `1.0`.
     bound: (le) => (Number.isInteger(le) ? `${le}.0` : `${le}`),
     end: ['# EOF'],
   },

@@ -78,7 +78,7 @@ function policyIn(data: unknown, path: string): string | null {
   if (path === '') return null;
   const { policies, name } = Object(data) as { policies?: unknown; name?: unknown };
   if (policies === undefined) return typeof name === 'string' && name !== '' ? name : 'default';
-  // The name of a policy may contain dots and may be the begin of another name, so the longest match counts.
+  // The name of a policy may contain dots and may be the start of another name, so the longest match counts.
   const around = Object.keys(Object(policies)).filter((each) => `${path}.`.startsWith(`policies.${each}.`));
   return around.sort((a, b) => b.length - a.length)[0] ?? null;
 }

@@ -13,21 +13,21 @@ export interface Goal {
   readonly assertions: readonly Assertion[];
 }
 
-/** Reads `multiplication <= 1.2, success >= 99.5% at 5% failures, p99 <= 2s`. */
+/** Parses a goal such as `multiplication <= 1.2, success >= 99.5% at 5% failures, p99 <= 2s`. */
 export function parseGoal(text: string, path = 'goal'): Goal {
   return {
     assertions: text.split(',').map((each, index) => parseAssertion(each, `${path}, part ${index + 1}`)),
   };
 }
 
-/** The assertions that apply to a storm and name only clients and services that the storm has. */
+/** The assertions that apply to a scenario and name only clients and services that the scenario has. */
 export function goalsIn(goal: Goal, scenario: Scenario): readonly Assertion[] {
   return goal.assertions.filter(
     (each) => isAbout(each, scenario) && missingPartIn(scenario, each.bound) === undefined,
   );
 }
 
-/** Throws an `OptionsError` if no storm can measure an assertion, which would otherwise count as met. */
+/** Throws an `OptionsError` if no scenario can measure an assertion, which would otherwise count as met. */
 export function assertGoalMeasurable({ assertions }: Goal, storms: readonly Scenario[]): void {
   for (const assertion of assertions) {
     const strangers = storms
@@ -43,7 +43,8 @@ export function assertGoalMeasurable({ assertions }: Goal, storms: readonly Scen
 }
 
 /**
- * Whether an assertion applies to a storm. One with a share of failures applies only to a `failingStorm` of this share.
+ * Whether an assertion applies to a scenario. One with a share of failures applies only to a `failingStorm` of this
+ * share.
  */
 function isAbout({ failing }: Assertion, { id }: Scenario): boolean {
   return failing === undefined || id === `failing-${failing}`;
@@ -58,7 +59,7 @@ export function patienceFor({ assertions }: Goal): number | undefined {
 }
 
 /**
- * Figures that are measured in every storm besides the goal. Of two policies that reach the goal, the one with less
+ * Figures that are measured in every scenario besides the goal. Of two policies that reach the goal, the one with less
  * load is better.
  */
 export const kindness: readonly Bound[] = ['multiplication', 'success', 'p99'].map(
@@ -68,7 +69,7 @@ export const kindness: readonly Bound[] = ['multiplication', 'success', 'p99'].m
 /** The largest distance from a goal. A figure that is infinite or unknown has it, too. */
 const WORST = 10;
 
-/** The search aims at 85 % of a limit: a policy that only just reaches the goal would miss it in another storm. */
+/** The search aims at 85 % of a limit: a policy that only just reaches the goal would miss it in another scenario. */
 const MARGIN = 0.85;
 
 /**

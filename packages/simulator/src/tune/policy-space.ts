@@ -112,8 +112,8 @@ export function crossed(one: Genome, other: Genome, random: Random): Genome {
 }
 
 /**
- * Calls `draw` until the policy of the genome is valid: an attempt timeout above the patience, for example, is not.
- * `isSound`: the policy must not break a rule of `dangerous` either, even if it does well in some scenarios.
+ * Calls `draw` until the policy of the genome is valid: an attempt timeout above the total timeout, for example, is
+ * not. `isSound`: the policy must not break a rule of `dangerous` either, even if it does well in some scenarios.
  */
 export function possible(base: PolicySpec, isSound: boolean, draw: () => Genome): Genome {
   for (let tries = 0; tries < TRIES_MAX; tries++) {

@@ -33,7 +33,10 @@ export interface Score {
   readonly evidence: readonly Evidence[];
 }
 
-/** One assertion of the goal, and the figure that was measured in one storm; null if it never happened. */
+/**
+ * One assertion of the goal, and the figure that was measured in one storm (a scenario with faults); null if it never
+ * happened.
+ */
 export interface Evidence {
   readonly storm: string;
   readonly goal: string;
@@ -46,9 +49,9 @@ export interface TuneOptions {
   /** The policy that the search starts from. Settings that the search does not change keep its values. */
   readonly base: PolicySpec;
   readonly storms: readonly Scenario[];
-  /** The number of policies to try, each in all storms. */
+  /** The number of policies to try. Each is tried in all scenarios of `storms`. */
   readonly trials?: number | undefined;
-  /** The number of seeds for each storm. */
+  /** The number of seeds for each scenario of `storms`. */
   readonly seeds?: number | undefined;
   /** The seed of the search itself. */
   readonly seed?: number | undefined;
@@ -95,7 +98,7 @@ export async function searchByChance(options: TuneOptions, pool: RunPool): Promi
   return best!;
 }
 
-/** Runs each policy in each storm and rates the results. */
+/** Runs each policy in each scenario of `storms` and rates the results. */
 export async function scorePolicies(
   policies: readonly PolicySpec[],
   { goal, storms, seeds = 1 }: Pick<TuneOptions, 'goal' | 'storms' | 'seeds'>,

@@ -12,7 +12,7 @@ export interface OpenTelemetryOptions {
   readonly meter?: Meter | false | undefined;
   /** The tracer of the global provider unless given; false: no spans. */
   readonly tracer?: Tracer | false | undefined;
-  /** The most label sets of each metric; further ones are counted as `other`. */
+  /** The most label sets (combinations of label values) of each metric; further ones are counted as `other`. */
   readonly labelSetsMax?: number | undefined;
   /** The most operations that have spans at the same time; further ones get no spans. */
   readonly operationsMax?: number | undefined;

@@ -12,12 +12,13 @@ import type { Around, Clock, Notice, Sent } from 'holdfast';
 import { errorType } from '../error-type.ts';
 import { outcomeOf } from '../measure.ts';
 
-/** Makes spans from notices of policies: one for an operation, and one for each of its attempts. */
+/**
+ * Makes spans from notices (the events that policies report): one for an operation, and one for each of its attempts.
+ */
 export interface Spans {
   hear(notice: Notice): void;
   /** Runs the call of an attempt inside the span of the attempt, so that spans of the call become its children. */
   readonly around: Around;
-  /** Ends all open spans. */
   stop(): void;
 }
 
@@ -177,7 +178,7 @@ class OperationSpan {
       const { because, outcome: given } = notice;
       this.#span.setAttribute('holdfast.reason', because);
       this.#span.setAttribute('error.type', given === undefined ? because : errorType(given));
-      // A cancelled run is not an error.
+      // A cancelled run is not an error, so its span gets no error status.
       if (because !== 'cancelled') this.#span.setStatus({ code: SpanStatusCode.ERROR });
     }
     this.#span.end(this.#time(at));
