@@ -29,7 +29,8 @@ export function faultyBody(
   return new ReadableStream({
     type: 'bytes',
     async pull(controller) {
-      // A cancelled stream must not be used any more. If `signal` aborts, the reader gets the error of the signal.
+      // After `cancel` the controller must not be used, so errors are ignored then. If `signal` aborts, the reader gets
+      // its reason.
       try {
         while (held.length === 0) {
           const { done, value } = await reader.read();

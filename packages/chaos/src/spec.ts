@@ -87,7 +87,7 @@ export type FaultSettings<K extends FaultKind = FaultKind> = Extract<
   { readonly kind: K }
 >;
 
-/** The faults to inject, as plain JSON. This is what comments call the document. */
+/** The faults to inject, as plain JSON. Other comments call it the document. */
 export interface ChaosSpec {
   /** The seed of the random numbers: the same seed gives the same faults. 0 unless given. */
   seed?: number | string | undefined;

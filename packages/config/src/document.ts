@@ -10,7 +10,7 @@ import {
 } from 'yaml';
 import { ConfigError, type Problem } from './config-error.ts';
 
-/** A longer document is an error. */
+/** A document with more bytes is refused. */
 const bytesMax = 1024 * 1024;
 const depthMax = 64;
 /** The most mistakes that are reported. */

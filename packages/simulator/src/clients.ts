@@ -57,7 +57,7 @@ class Stream extends Alarm implements Clients, Origin {
   ring(): void {
     const { nowUs } = this.#world.timeline;
     const { settings } = this.#parts;
-    // The alarm may be for a change of the rate and not for an arrival.
+    // The alarm may be for a change of the rate. Only otherwise is it an arrival.
     if (!this.#isChange) this.#call(settings.count > 1 ? Math.floor(this.#who() * settings.count) : 0);
     this.#next(nowUs);
   }

@@ -25,7 +25,7 @@ export class CallerTally {
   /** The number of failed calls, not counting poison calls (those that fail at every attempt). */
   lostGood = 0;
   open = 0;
-  /** Failed calls that the client repeats, like a user who reloads a page. */
+  /** The number of failed calls that the client has repeated, like a user who reloads a page. */
   readonly reloads = new Series();
   /** For each second the share of breakers that are open or half-open. */
   readonly breakersOpen: number[] = [];
