@@ -1,60 +1,67 @@
 import type { Operation, Priority } from './run-options.ts';
 import type { Work } from './work.ts';
 
-/** What work inherits from the request, event or step that it serves. */
+/** What a run inherits from the request, event or step around it. */
 export interface AmbientContext {
-  /** When the customer gives up, on the scale of `Clock.now`. */
+  /** When the original caller stops waiting, on the scale of `Clock.now`. */
   readonly patienceEndsAt?: number | undefined;
-  /** Aborts when the customer cancels. */
+  /** Aborts when the original caller cancels. */
   readonly signal?: AbortSignal | undefined;
-  /** True when a layer upstream retries: then calls made here are attempted once. */
+  /** True when a caller upstream already retries: then runs in this context make only one attempt. */
   readonly ownedUpstream?: boolean | undefined;
-  /** Which attempt of the layer upstream this is. */
+  /** The number of the current attempt of the caller upstream. */
   readonly attempt?: number | undefined;
   readonly priority?: Priority | undefined;
-  /** The key under which the outer work is repeated; calls made here derive theirs from it. */
+  /** The idempotency key of the outer work. Calls inside it derive their own keys from this one. */
   readonly idempotencyKey?: string | undefined;
 }
 
-/** Keeps the ambient context: AsyncLocalStorage, or anything of its shape. */
+/** Stores the ambient context: an AsyncLocalStorage, or an object of the same shape. */
 export interface AmbientStore {
   getStore(): AmbientContext | undefined;
   run<T>(ambientContext: AmbientContext | undefined, fn: () => T): T;
-  /** Wraps `operation` so that the runs inside it inherit patience, priority and signal of its own attempt. */
+  /** Wraps `operation` so that the runs inside it inherit the patience, priority and signal of each attempt. */
   ambient?<T>(work: Work, operation: Operation<T>): Operation<T>;
 }
 
 let store: AmbientStore | undefined;
 
-/** Called by `holdfast/ambient`, so that core itself imports nothing of the platform. */
+/** Sets the store. Only `holdfast/ambient` calls this, so that core itself imports nothing of the platform. */
 export function setAmbientStore(newStore: AmbientStore | undefined): void {
   store = newStore;
 }
 
-/** The ambient context of the running code. Undefined unless `holdfast/ambient` is loaded and an edge has set one. */
+/**
+ * The ambient context of the running code. It is undefined unless `holdfast/ambient` is loaded and a server, a consumer
+ * or a run with `ambient: true` has set a context.
+ */
 export function ambientContext(): AmbientContext | undefined {
   return store?.getStore();
 }
 
 /**
- * Runs `fn` with `inner` as its ambient context. Patience only shrinks: a later end than that of the outer context is cut to
- * it. Without `holdfast/ambient` this just runs `fn`.
+ * Runs `fn` with `inner` as its ambient context. Patience can only become shorter: if `inner` ends later than the outer
+ * context, the end of the outer context is used. Without `holdfast/ambient` this just runs `fn`.
  */
 export function withAmbient<T>(inner: AmbientContext, fn: () => T): T {
   if (!store) return fn();
   const outer = store.getStore();
-  // Without a copy: `inner.signal` may be a getter that makes the signal when it is first read.
+  // `inner` is not copied, because `inner.signal` may be a getter that creates the signal when it is first read.
   if (!outer) return store.run(inner, fn);
   const patienceEndsAt = Math.min(inner.patienceEndsAt ?? Infinity, outer.patienceEndsAt ?? Infinity);
   return store.run({ ...outer, signal: outer.signal, ...inner, patienceEndsAt }, fn);
 }
 
-/** Wraps `operation` so that the runs inside it inherit from its work; returns it as it is without `holdfast/ambient`. */
+/**
+ * Wraps `operation` so that the runs inside it inherit from `work`. Without `holdfast/ambient` it returns `operation`.
+ */
 export function ambient<T>(work: Work, operation: Operation<T>): Operation<T> {
   return store?.ambient?.(work, operation) ?? operation;
 }
 
-/** Runs `fn` without an ambient context: shared calls, pools and intervals belong to no single caller. */
+/**
+ * Runs `fn` without an ambient context. Shared calls, pools and intervals need this: they belong to no single caller.
+ */
 export function withoutAmbient<T>(fn: () => T): T {
   return store?.getStore() ? store.run(undefined, fn) : fn();
 }

@@ -1,4 +1,6 @@
-/** The two methods that `holdfast/ambient` uses: core is compiled without the types of any platform. */
+/**
+ * The two methods that `holdfast/ambient` uses. They are declared here because core is compiled without platform types.
+ */
 declare module 'node:async_hooks' {
   export class AsyncLocalStorage<T> {
     getStore(): T | undefined;

@@ -4,24 +4,26 @@ import { nextSerial } from '../report/story.ts';
 import { Alarm } from '../time/clock.ts';
 import type { Context } from './run-options.ts';
 
-/** What aborts the call of an attempt: an AbortController, or something that does without its cost. */
+/** Aborts the call of an attempt: an AbortController, or a cheaper object of the same shape. */
 export interface AbortHandle {
   readonly signal: AbortSignal;
   abort(reason: unknown): void;
 }
 
 /**
- * The context of one attempt without guards. It is all that a success allocates, so it has as few fields as possible: a
- * dozen would cost as much as the promise.
+ * The context of one attempt in a policy without guards (breaker, bulkhead, timeout and so on). A successful run
+ * allocates little else, so this class has few fields: an object with a dozen would cost as much as the promise.
  *
- * In objects that are made for each call, fields are declared and set in the constructor: a derived class that defines
- * them takes more than twice as long to make.
+ * Objects that are created for each call declare their fields and set them in the constructor: class fields with
+ * initial values make the creation of a derived class more than twice as slow.
  */
 export class Attempt implements Context {
   declare readonly plan: Plan;
   declare readonly attempt: number;
   declare readonly patienceEndsAt: number;
-  /** Counts runs and attempts by when they began: tells a run inside this attempt from one beside it. */
+  /**
+   * A number that grows with each run and attempt that begins. It tells whether another run began inside this attempt.
+   */
   declare readonly serial: number;
   declare controller: AbortHandle | undefined;
 
@@ -37,7 +39,7 @@ export class Attempt implements Context {
     return undefined;
   }
 
-  /** Without guards nothing ends an attempt but its own outcome. */
+  /** Always false, because without guards no attempt times out. */
   get abandoned(): boolean {
     return false;
   }
@@ -51,12 +53,15 @@ export class Attempt implements Context {
     return Math.max(0, this.patienceEndsAt - this.plan.clock.now());
   }
 
-  /** Lets `handle` abort the call instead of an AbortController: a socket, or nothing at all in the simulator. */
+  /** Makes `handle` abort the call instead of an AbortController: a socket, or an object that does nothing. */
   abortThrough(handle: AbortHandle): void {
     this.controller = handle;
   }
 
-  /** The work does not wait for it any more. A signal that is read for the first time after this is aborted from the start. */
+  /**
+   * Aborts the signal, because the work no longer waits for this attempt. A signal that is first read later is already
+   * aborted.
+   */
   abandon(_now: number, reason: unknown): void {
     this.controller ??= new AbortController();
     this.controller.abort(reason);
@@ -64,8 +69,8 @@ export class Attempt implements Context {
 }
 
 /**
- * An attempt at a target, with what it holds of the guards. It is its own alarm: for the attempt timeout, and once it is
- * abandoned, for the lease of its permit.
+ * An attempt at a target in a policy with guards. It holds a ticket of the breaker and a permit of the bulkhead. It is
+ * its own alarm: for the attempt timeout and, after the attempt was abandoned, for the time limit of the permit.
  */
 export class GuardedAttempt extends Alarm implements Context {
   declare readonly plan: Plan;
@@ -73,13 +78,14 @@ export class GuardedAttempt extends Alarm implements Context {
   declare readonly patienceEndsAt: number;
   declare readonly serial: number;
   declare controller: AbortHandle | undefined;
+  /** The state that the policy keeps for the target; `target` is only its name. */
   declare readonly targetState: Target;
   declare readonly startedAt: number;
-  /** The breaker's ticket. */
+  /** The number that the breaker gave to this attempt when it admitted it. */
   declare readonly ticket: number;
-  /** Holds a permit of the target's bulkhead. */
+  /** True: the attempt holds a permit of the target's bulkhead. */
   declare permit: boolean;
-  /** The work does not wait for it any more: its outcome is late. */
+  /** True: the work no longer waits for this attempt and ignores its outcome. */
   declare abandoned: boolean;
 
   constructor(
@@ -123,14 +129,14 @@ export class GuardedAttempt extends Alarm implements Context {
     return this.at;
   }
 
-  /** Lets `handle` abort the call instead of an AbortController. */
+  /** Makes `handle` abort the call instead of an AbortController. */
   abortThrough(handle: AbortHandle): void {
     this.controller = handle;
   }
 
   /**
-   * The work does not wait for it any more. A signal that is read for the first time after this is aborted from the start.
-   * Its call may go on, and keeps its permit until it ends, or for 30 s.
+   * Aborts the signal, because the work no longer waits for this attempt. A signal that is first read later is already
+   * aborted. The call may still run. It keeps its permit until it ends, but for 30 s at most.
    */
   abandon(now: number, reason: unknown): void {
     this.abandoned = true;
@@ -139,7 +145,7 @@ export class GuardedAttempt extends Alarm implements Context {
     if (this.permit) this.plan.clock.set(this, now + permitGraceMs);
   }
 
-  /** Gives back the permit that its call held. */
+  /** Returns the permit to the bulkhead when the call has ended. */
   release(now: number): void {
     if (!this.permit) return;
     this.permit = false;
@@ -147,7 +153,9 @@ export class GuardedAttempt extends Alarm implements Context {
     this.targetState.bulkhead?.leave(now);
   }
 
-  /** The call has not ended 30 s after it was abandoned: it is counted as a zombie, and its permit is given away. */
+  /**
+   * Runs 30 s after the attempt was abandoned, if its call has not ended: takes the permit back and counts a zombie.
+   */
   ring(now: number): void {
     const { counters, reporter } = this.plan;
     this.permit = false;
@@ -157,5 +165,5 @@ export class GuardedAttempt extends Alarm implements Context {
   }
 }
 
-/** How long an abandoned call keeps its permit. */
+/** How long a call that was abandoned keeps its permit. */
 const permitGraceMs = 30_000;

@@ -1,4 +1,6 @@
-/** Calls a function of the user. If it throws, returns `otherwise`, and the error surfaces as an uncaught exception. */
+/**
+ * Calls a function of the user. If that throws, returns `otherwise` and rethrows the error as an uncaught exception.
+ */
 export function callUser<T>(fn: () => T, otherwise: T): T {
   try {
     return fn();

@@ -12,7 +12,7 @@ export interface Deadline {
   readonly signal: AbortSignal | undefined;
 }
 
-/** The deadline of a run that starts now: its own options within the ambient context. */
+/** The deadline of a run that starts now: from its own options or the ambient context, whichever ends first. */
 export function deadlineOf(
   { clock, patienceMs }: Pick<Plan, 'clock' | 'patienceMs'>,
   { patience, signal }: RunOptions,
@@ -26,7 +26,7 @@ export function deadlineOf(
 
 type EarlyStop = 'cancelled' | 'patience_too_short';
 
-/** Settles like `promise`; if the signal aborts or patience ends before that, resolves with what `instead` returns. */
+/** Settles like `promise`. If the signal aborts or patience ends earlier, resolves with what `instead` returns. */
 export function withDeadline<T>(
   promise: Promise<T>,
   clock: Clock,

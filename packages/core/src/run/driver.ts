@@ -3,7 +3,7 @@ import type { Attempt } from './attempt.ts';
 import { type Driver, STOP, type Step, WAIT } from './step.ts';
 import type { Work } from './work.ts';
 
-/** The step after an attempt has ended. Undefined: the work does not wait for it any more. */
+/** Returns the next step after an attempt has ended. Undefined: the work no longer waits for this attempt. */
 export function stepAfter(work: Work, driver: Driver, attempt: Attempt, outcome: Outcome): Step | undefined {
   const { clock } = work.plan;
   const now = clock.now();
@@ -15,20 +15,23 @@ export function stepAfter(work: Work, driver: Driver, attempt: Attempt, outcome:
   );
 }
 
-/** The step when the driver's alarm rings. */
+/** Returns the next step when the driver's alarm rings. */
 export function stepAt(work: Work, now: number): Step {
   const { backingOff } = work;
   const step = work.alarm(now);
-  // `onWait` was called when this backoff began.
+  // `onWait` was already called when this backoff began.
   return backingOff ? step : notifyWait(work, step);
 }
 
-/** Sets the driver's alarm to when something happens by itself. */
+/** Sets the driver's alarm to `work.wakeAt`, the next time at which the work must act. */
 export function schedule(work: Work, driver: Driver): void {
   if (work.wakeAt < Infinity) work.plan.clock.set(driver, work.wakeAt);
 }
 
-/** Calls `onWait` before a backoff; a retry without a delay is none. If it throws, the work is cancelled. */
+/**
+ * Calls the user's `onWait` before a backoff, but not before a retry without delay. If it throws, the work is
+ * cancelled.
+ */
 export function notifyWait(work: Work, step: Step): Step {
   const { attempt, options, patienceEndsAt, previousDelayMs: delayMs } = work;
   if (step !== WAIT || !work.backingOff || !delayMs || !options?.onWait) return step;

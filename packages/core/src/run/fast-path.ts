@@ -12,15 +12,18 @@ import { DONE, SEND } from './step.ts';
 import { isJudged, judge, type Work } from './work.ts';
 
 /**
- * `policy.run`. It takes the shortest way that a run can take:
+ * Returns the function `policy.run`. For each run it takes the cheapest of four ways:
  *
- * 1. without guards, reporter and judged values, the promise of the operation is passed on (hand-made policies only);
- * 2. with guards that are all open, `runFast`: no state machine until an attempt fails or times out (`policy()`);
- * 3. with layers around the whole work (cache, fallback, mode), through those;
- * 4. otherwise with the state machine from the start: signals, patience, several targets, hedges, ambient context.
+ * 1. In a policy without guards, reporter and classified values, it returns the operation's own promise (only policies
+ *    made with `definePolicy`).
+ * 2. While all guards admit calls, it uses `runFast`: the state machine `Work` is created only when an attempt fails or
+ *    times out.
+ * 3. With layers around the whole work (cache, fallback, mode), it runs those.
+ * 4. Otherwise it creates the state machine at the start: for a signal, patience, several targets, hedges or an ambient
+ *    context.
  *
- * The first way calls the operation here, and not in a function of its own: each frame between a caller and its operation makes
- * every error that the operation throws a microsecond dearer.
+ * The first way calls the operation in this function itself. Each stack frame between a caller and its operation makes
+ * every error that the operation throws a microsecond slower to create.
  */
 export function runnerOf(made: {
   readonly plan: Plan;
@@ -28,7 +31,7 @@ export function runnerOf(made: {
   return function run_<T>(operation: Operation<T>, options?: RunOptions): Promise<T> {
     const { plan } = made;
     const wrong = options && runOptionsError(options);
-    // A function that returns a promise reports errors through it.
+    // Wrong options reject the promise: a function that returns a promise should not throw.
     if (wrong) return Promise.reject(wrong);
     const { canSkipMachine, fastPath, runLayers } = plan;
     if (canSkipMachine && !options && !ambientContext()) {
@@ -53,14 +56,14 @@ export function runnerOf(made: {
   };
 }
 
-/** The first attempt of a policy without guards. If it succeeds, only `plan.countSuccess` is left to do. */
+/** Starts the first attempt in a policy without guards. If it succeeds, only `plan.countSuccess` is left to do. */
 export function startPlainAttempt(plan: Plan, patienceEndsAt: number): Attempt {
   plan.counters.operations++;
   plan.counters.attempts++;
   return new Attempt(plan, 1, patienceEndsAt);
 }
 
-/** The state machine of work that began with a plain attempt, when it is needed after all. */
+/** Creates the state machine for work that began as a plain attempt, when it is needed after all. */
 export function machineFor({ plan, attempt, serial, patienceEndsAt }: Attempt, startedAt: number): Work {
   const work = plan.work(undefined, startedAt, patienceEndsAt);
   work.attempt = attempt;
@@ -68,7 +71,10 @@ export function machineFor({ plan, attempt, serial, patienceEndsAt }: Attempt, s
   return work;
 }
 
-/** Goes on with the state machine when a plain attempt threw. Promises call it directly, and it calls the operation itself. */
+/**
+ * Continues with the state machine after a plain attempt threw. It is a promise reaction, and calls the operation
+ * itself.
+ */
 function retryPlain<T>(
   this: Attempt,
   operation: Operation<T>,
@@ -97,9 +103,8 @@ function retryPlain<T>(
 const okay: Judgement = { class: 'ok' };
 
 /**
- * The short way through guards that are all open, for a run without options that need the state machine from the start. A
- * success needs no machine: it is built when an attempt fails or times out, and goes on from there. Undefined: take the long
- * way.
+ * Runs an operation while all guards admit calls. A success needs no state machine: that is created only when an
+ * attempt fails or times out. Returns undefined when the state machine is needed from the start.
  */
 export function runFast<T>(
   plan: Plan,
@@ -114,7 +119,7 @@ export function runFast<T>(
     const refused = refuseFast(plan, options);
     return refused && rejectSoon(refused);
   }
-  // The overflow target is shared and has another name: the slow path handles it.
+  // The overflow target is shared by several names: the state machine restores the name that the run asked for.
   if (target.name !== options?.target || plan.reporter?.isHeard()) return undefined;
   if (bulkhead && !bulkhead.tryEnter()) return undefined;
   plan.counters.operations++;
@@ -133,8 +138,8 @@ export function runFast<T>(
 }
 
 /**
- * Rejects one microtask later, when the caller has added its handler: a rejection without one costs half as much again, and
- * so does one by `queueMicrotask`, for which Node makes a resource.
+ * Rejects one microtask later, when the caller has added its handler. A rejection without a handler takes 1.5 times as
+ * long, and so does one by `queueMicrotask`, for which Node creates an async resource.
  */
 function rejectSoon({ error }: Refused): Promise<never> {
   return new Promise((_, reject) => {
@@ -142,13 +147,13 @@ function rejectSoon({ error }: Refused): Promise<never> {
   });
 }
 
-/** Takes `resolve` out of the executor of a promise without a closure, which would be a tenth of what a call allocates. */
+/** Stores the `resolve` of a new promise without a closure, which would be a tenth of all that a call allocates. */
 let taken: (value: never) => void;
 function take(resolve: (value: never) => void): void {
   taken = resolve;
 }
 
-/** Without a time limit, the promise of the operation is passed on. */
+/** Handles an attempt without a time limit: the operation's own promise decides when it ends. */
 function passOn<T>(
   guarded: GuardedAttempt,
   operation: Operation<T>,
@@ -189,12 +194,12 @@ function continueWith<T>(
   return promise;
 }
 
-/** An attempt with a time limit: its promise settles at the limit, whatever the operation does. */
+/** An attempt with a time limit: its promise settles at the limit, even if the operation never ends. */
 class FastAttempt<T> extends GuardedAttempt {
   declare operation: Operation<T>;
   declare options: RunOptions | undefined;
   declare resolve: (value: T | Promise<T>) => void;
-  /** Goes on when the first attempt was not a success. */
+  /** The run that continues after the first attempt has failed; undefined until then. */
   declare run: Run<T> | undefined;
 
   promise(operation: Operation<T>, options: RunOptions | undefined): Promise<T> {
@@ -244,7 +249,7 @@ class FastAttempt<T> extends GuardedAttempt {
     run.step(notifyWait(work, work.settled(clock.now(), this, outcome, judged)));
   }
 
-  /** Builds the state machine, which goes on from here. */
+  /** Creates the state machine `Work`, which continues from this attempt. */
   machine(): { work: Work; run: Run<T> } {
     const work = guardedMachineFor(this, this.options);
     const { run, promise } = follow(work, this.operation, undefined, returnOrThrow<T>);
@@ -254,7 +259,7 @@ class FastAttempt<T> extends GuardedAttempt {
   }
 }
 
-/** A value that is not judged is good. */
+/** Classifies a returned value. A value that needs no classification is a success. */
 function judgeValue(plan: Plan, options: RunOptions | undefined, value: unknown): Judgement {
   return isJudged(plan, options, value) ? judge(plan, options, { ok: true, value }) : okay;
 }

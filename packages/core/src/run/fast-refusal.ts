@@ -5,8 +5,8 @@ import type { Failure } from './promise-driver.ts';
 import type { RunOptions } from './run-options.ts';
 
 /**
- * Refuses at an open breaker without a state machine: a refusal must cost less than the work it refuses. Undefined: take the
- * long way.
+ * Refuses a call at an open breaker without creating the state machine `Work`: a refusal must cost less than the call
+ * it prevents. Returns undefined when the state machine is needed.
  */
 export function refuseFast(plan: Plan, options: RunOptions | undefined): Refused | undefined {
   if (plan.waitsForBreaker || plan.reporter?.isHeard() || (options && needsMachineFor(options)))
@@ -25,12 +25,15 @@ export function refuseFast(plan: Plan, options: RunOptions | undefined): Refused
   return new Refused(plan.name, name, admitsAt - now);
 }
 
-/** Whether a run has options that need the state machine from the start. */
+/** Whether the options of a run need the state machine `Work` from the start. */
 export function needsMachineFor({ signal, patience, targets, ambient }: RunOptions): boolean {
   return (signal ?? patience ?? targets ?? ambient) !== undefined;
 }
 
-/** A failure whose error and story are made when they are read. The error keeps this object, from which `storyOf` makes the story. */
+/**
+ * A failure that creates its error and its story only when they are read. The error refers to this object for
+ * `storyOf`.
+ */
 export class Refused implements Failure<never>, RunEnding {
   readonly ok = false;
   readonly thrown = true;

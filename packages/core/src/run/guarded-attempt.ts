@@ -4,18 +4,18 @@ import type { Plan } from '../policy/plan.ts';
 import { ExpiredError, isExpired } from '../report/errors.ts';
 import type { GuardedAttempt } from './attempt.ts';
 
-/** The lease of a breaker's ticket ends one second after the attempt's time limit. */
+/** A breaker counts a probe as failed if it has no result this long after the attempt's time limit. */
 const ticketGraceMs = 1000;
-/** The lease of an attempt without a time limit. */
+/** For an attempt without a time limit, the breaker waits this long for the result of a probe. */
 const unlimitedLeaseMs = 60_000;
-/** Patience is shared among at most ten attempts, however many are left. */
+/** Patience (the time limit of the whole work) is divided among at most this many attempts. */
 const sharesMax = 10;
-/** The shortest share: ever shorter ones would never reach the end of patience. */
+/** The shortest time limit of an attempt. Ever shorter attempts would never reach the end of patience. */
 const shareMinMs = 1;
 
 /**
- * Starts an attempt that has passed all guards but the last: the breaker gives it a ticket. Undefined: a half-open breaker
- * has no probe left, and the caller returns the permit of the bulkhead.
+ * Starts an attempt after all other guards have admitted it: only the breaker is asked here. Returns undefined when a
+ * half-open breaker admits no more probes; then the caller must return the bulkhead's permit.
  */
 export function startAttempt<F extends GuardedAttempt>(
   Kind: new (...args: ConstructorParameters<typeof GuardedAttempt>) => F,
@@ -24,7 +24,7 @@ export function startAttempt<F extends GuardedAttempt>(
   attempt: number,
   now: number,
   patienceEndsAt: number,
-  /** With a learning limit, the attempt has at least this long: twice what was too short for the one before. */
+  /** The shortest limit while limits are learnt: twice the time that was too short for the attempt before. */
   leastMs = 0,
 ): F | undefined {
   const { attemptTimeoutMs } = plan;
@@ -32,7 +32,7 @@ export function startAttempt<F extends GuardedAttempt>(
   const limitMs =
     attemptTimeoutMs > 0 ? attemptTimeoutMs : Math.max(leastMs, limitOf(plan, target, attempt, leftMs));
   const { breaker, autoTimeout } = target;
-  // A limit that is not learnt yet may be extended to all the patience.
+  // An attempt may outlast a limit that is not learnt yet, and use all the patience.
   const leaseMs = autoTimeout?.isLearnt === false ? leftMs : limitMs;
   const ticket = breaker
     ? breaker.admit(now, leaseMs < Infinity ? leaseMs + ticketGraceMs : unlimitedLeaseMs)
@@ -59,14 +59,14 @@ function limitOf(plan: Plan, target: Target, attempt: number, leftMs: number): n
   );
 }
 
-/** Among how many attempts the patience is shared, this one included. */
+/** The number of attempts that share the remaining patience, including this one. */
 function sharesLeft(plan: Plan, attempt: number): number {
   return Math.min(sharesMax, Math.max(1, plan.attempts - attempt + 1));
 }
 
 /**
- * When an attempt whose time is up really ends. Cutting it short would only turn a late answer into a failure where
- * nothing could follow it, or where the limit itself seems too short: then it has all its patience.
+ * Returns when an attempt that has reached its time limit must really end. It may use all its patience if no retry can
+ * follow it, or if the limit seems too short: there a timeout would only turn a late answer into a failure.
  */
 export function extendedEnd(guarded: GuardedAttempt, mayRetry: boolean): number {
   const { plan, attempt, startedAt, endsAt, patienceEndsAt } = guarded;
@@ -74,20 +74,20 @@ export function extendedEnd(guarded: GuardedAttempt, mayRetry: boolean): number 
   if (plan.attemptTimeoutMs > 0 || !autoTimeout) return endsAt;
   if (!mayRetry || autoTimeout.isLifted) return patienceEndsAt;
   if (autoTimeout.isLearnt) return endsAt;
-  // Longer answers may have come since the attempt was sent.
+  // The limit may have grown since the attempt was sent, because longer answers have arrived.
   return Math.max(
     endsAt,
     startedAt + autoTimeout.limitMs(patienceEndsAt - startedAt, sharesLeft(plan, attempt)),
   );
 }
 
-/** The clock is read for one success in eight; the others reuse that timestamp. */
+/** The clock is read at the end of one success in eight. The others use the start time of their attempt. */
 const timedEvery = 8;
 
 /**
- * Whether to read the clock at the end of a successful attempt, which takes longer than everything else that a success needs.
- * Where nothing depends on latency, and attempts time out before they are slow, only the counts of a closed breaker need a
- * time, and one that is eight successes old will do.
+ * Whether to read the clock at the end of a successful attempt, which takes longer than all other bookkeeping of a
+ * success. If nothing measures latency, only the counts of a closed breaker need the time, and they tolerate an older
+ * one.
  */
 export function isEndTimed({ plan, targetState: target }: GuardedAttempt): boolean {
   const { breaker, bulkhead, latency, health, throttle } = target;
@@ -97,7 +97,10 @@ export function isEndTimed({ plan, targetState: target }: GuardedAttempt): boole
   return target.untimed === 0;
 }
 
-/** Counts an outcome for its target: `ok` and `fatal` are answers, `ignored` is not counted, the rest are failures. */
+/**
+ * Reports an outcome to the state of its target: `ok` and `fatal` are answers, `ignored` is not counted, others are
+ * failures.
+ */
 export function settleAttempt(guarded: GuardedAttempt, now: number, judged: Judgement): void {
   const { targetState: target, ticket } = guarded;
   const { breaker, autoTimeout, health, latency, throttle } = target;
@@ -120,7 +123,7 @@ export function settleAttempt(guarded: GuardedAttempt, now: number, judged: Judg
   if (!guarded.abandoned) guarded.release(now);
 }
 
-/** Ends work on the fast path, whose first attempt succeeded. */
+/** Records the success of a first attempt that ran without the state machine `Work`. */
 export function settleSuccess(guarded: GuardedAttempt, judged: Judgement): void {
   const { plan, targetState, startedAt } = guarded;
   settleAttempt(guarded, isEndTimed(guarded) ? plan.clock.now() : startedAt, judged);
@@ -129,8 +132,8 @@ export function settleSuccess(guarded: GuardedAttempt, judged: Judgement): void 
 }
 
 /**
- * The error of an attempt that times out: at its own limit, or at the end of patience. Its cause is the last error of the
- * operation, never another timeout of ours: a chain of them would grow with the attempts.
+ * Creates the error of an attempt that timed out, at its own limit or at the end of patience. Its cause is the last
+ * error of the operation, never another timeout error: otherwise the chain of causes would grow with each attempt.
  */
 export function expiryOf(
   guarded: GuardedAttempt,

@@ -19,39 +19,42 @@ import { priorityRank } from './run-options.ts';
 import { SEND, STOP, type Step, WAIT } from './step.ts';
 import { PREPAID_TIMEOUT, REFUNDED, type Work } from './work.ts';
 
-/** A timeout of an attempt that had less patience than this says nothing about its target. */
+/** If an attempt had less patience than this, its timeout says nothing about the target. */
 const fairMs = 50;
 
-/** A quick answer takes at most this multiple of the median. */
+/** An answer is quick if it takes at most this multiple of the median. */
 const quickFactor = 2;
 
-/** How soon at least, and by chance up to twice that, work asks again that waits for a half-open breaker. */
+/** Work that waits for a half-open breaker asks it again after this time, plus up to as much again by chance. */
 const lookMs = 50;
 
-/** Not admitted; `Guards.refused` says why. */
+/** The attempt is not admitted; `Guards.refused` says why. */
 const REFUSED = -1;
 type Admission = Step | typeof REFUSED;
 
 /**
- * What stands between a piece of work and its target, in one fixed order:
- * target → throttle → breaker refuses? → limiter → bulkhead → breaker admits → attempt timeout → the call.
+ * The guards between a piece of work and its target. They are asked in a fixed order: choice of the target, throttle,
+ * breaker (does it refuse?), rate limiter, bulkhead, breaker (it admits), attempt timeout. Then the operation is
+ * called.
  *
- * A refusal of a guard is local: it never counts as a failure of the target, and only another target is tried instead.
+ * A refusal never counts as a failure of the target. If the run has several targets, another one is tried instead.
  */
 export class Guards {
   declare readonly work: Work;
-  /** The older of two hedged attempts; `work.current` is the newer. */
+  /** The older of two attempts in flight, when a hedge (a second attempt) was sent; `work.current` is the newer. */
   declare hedgeTwin: GuardedAttempt | undefined;
-  /** When a hedge may be started; Infinity: never. */
+  /** When a hedge, a second attempt beside the first, may be sent. Infinity: never. */
   declare hedgeAt: number;
-  /** The latest time that a server's hint named: no attempt before it. */
+  /** The latest time that servers asked to wait for: no attempt is sent before it. */
   declare hintedUntil: number;
-  /** An attempt that waits for a breaker, a rate limiter or in the bulkhead's queue. */
+  /** An attempt that waits for a breaker, for a rate limiter or in the bulkhead's queue. */
   declare paused: Pause | undefined;
-  /** Of several targets, those that had an attempt. */
+  /** The targets that have had an attempt, when the run has several targets. */
   declare tried: Set<Target> | undefined;
   declare refused: Refusal | undefined;
-  /** The next attempt has at least this long: twice an unlearnt limit that was too short for the one before. */
+  /**
+   * The shortest time limit of the next attempt: twice a limit that was too short while limits were still being learnt.
+   */
   declare attemptMinMs: number;
 
   constructor(work: Work) {
@@ -90,7 +93,7 @@ export class Guards {
           const guarded = this.work.current as GuardedAttempt;
           plan.counters.hedges++;
           plan.reporter?.hedged(this.work, guarded, now);
-          // A listener of the notice may have cancelled the run.
+          // A listener that was told of the hedge may have cancelled the run.
           return this.isLate(now, guarded) ? STOP : SEND;
         }
         plan.hedge!.refund(this.work);
@@ -103,7 +106,7 @@ export class Guards {
     return step;
   }
 
-  /** Takes over an attempt that the fast path started. */
+  /** Takes over an attempt that `runFast` started without the state machine. */
   adopt(guarded: GuardedAttempt, budget: RetryBudget | undefined): void {
     this.work.attempt = guarded.attempt;
     this.work.serial = guarded.serial;
@@ -120,7 +123,7 @@ export class Guards {
   }
 
   finish(now: number, attempt: Attempt): void {
-    // Aborting the slower attempt may cancel the run, which has ended by then.
+    // Set first, because aborting the slower attempt may call `cancel`, which must find that the run has ended.
     this.work.endedAt = now;
     if (this.work.current) this.abandonAll(now, 'another attempt was faster');
     this.work.target?.hedgeBudget?.success();
@@ -131,7 +134,7 @@ export class Guards {
   learn(now: number, attempt: Attempt, judged: Judgement): void {
     const guarded = attempt as GuardedAttempt;
     this.forget(guarded);
-    // A timeout of an attempt that had under 50 ms of patience is not the target's failure.
+    // A timeout of an attempt that had less than 50 ms of patience does not count as a failure of the target.
     const isFair = !guarded.abandoned || !isPatience(this.work.result) || now - guarded.startedAt >= fairMs;
     const at = judged.class !== 'ok' || isEndTimed(guarded) ? now : guarded.startedAt;
     settleAttempt(guarded, at, isFair ? judged : { class: 'ignored' });
@@ -143,10 +146,10 @@ export class Guards {
     return guarded.abandoned;
   }
 
-  /** `judged` with the longest hint that a server gave to this work. Undefined: a hedge twin is still in flight. */
+  /** Returns `judged` with the longest hint of a server to this work. Undefined: another attempt is still in flight. */
   withHint(now: number, judged: Judgement): Judgement | undefined {
     const retryAfterMs = asDelayMs(judged.retryAfterMs ?? 0);
-    // A hint to one of two hedged attempts holds for both.
+    // A server's hint to one of two attempts in flight holds for both.
     this.hintedUntil = Math.max(this.hintedUntil, now + retryAfterMs);
     if (this.work.current) return undefined;
     const hintMs = this.hintedUntil - now;
@@ -157,7 +160,7 @@ export class Guards {
     return this.work.target?.latency?.quantile(0.5) ?? 0;
   }
 
-  /** When the next attempt would be admitted; Infinity: do not wait for it. */
+  /** When the next attempt would be admitted. Infinity: the work ends instead of waiting. */
   admitsAt(now: number): number {
     const { plan, target } = this.work;
     if (this.isOneOfMany) return plan.choose!(this.work, now, undefined) ? now : Infinity;
@@ -169,7 +172,7 @@ export class Guards {
   refusal(): unknown {
     const { refused } = this;
     if (!refused || refused.because !== this.work.stop || this.work.attempt > 0) return this.work.result;
-    // The error is made once, however often the ending is read.
+    // The error is created once, however often the ending is read.
     this.refused = undefined;
     const afterMs = refused.admitsAt - this.work.endedAt;
     return refusedQuickly(refused.because, refused.target.name, afterMs < Infinity ? afterMs : undefined);
@@ -181,7 +184,7 @@ export class Guards {
 
   private admit(now: number, target: Target): Admission {
     const { plan, patienceEndsAt } = this.work;
-    // A hedge is sent at once or not at all.
+    // A hedge, a second attempt beside the first, never waits: it is sent at once or not at all.
     const mayWait = !this.work.current;
     if (target.throttle?.refuses(now, plan.random())) return this.refuse(now, target, 'throttled');
     if (target.breaker?.refuses(now)) {
@@ -245,7 +248,10 @@ export class Guards {
     return SEND;
   }
 
-  /** The overflow target stands for several names: the attempt gets the one that the run asked for. */
+  /**
+   * Sets the target name of an attempt at the overflow target, which several names share: the name that the run asked
+   * for.
+   */
   private rename(guarded: GuardedAttempt, now: number): void {
     const { plan, options } = this.work;
     const strangers = options?.targets?.filter(
@@ -261,7 +267,7 @@ export class Guards {
     return REFUSED;
   }
 
-  /** All targets of the run have an open breaker. */
+  /** Refuses, because the breakers of all targets of the run are open. */
   private refuseAll(now: number): Admission {
     const { options, plan, target } = this.work;
     const targets = options!.targets!;
@@ -275,17 +281,20 @@ export class Guards {
     return this.refuse(now, target as Target, 'breaker_open', Math.min(...admitsAt));
   }
 
-  /** The step of an admission. A refused one is tried at the other targets of the run, if it has several. */
+  /**
+   * Returns the step that follows an admission. After a refusal it tries the other targets of the run, if there are
+   * any.
+   */
   private orElsewhere(now: number, first: Admission): Step {
     let admission = first;
     let refused: Set<Target> | undefined;
     while (admission === REFUSED) {
-      // A listener of the refusal may have cancelled the run.
+      // A listener that was told of the refusal may have cancelled the run.
       if (this.work.stop) return STOP;
       refused ??= new Set();
       refused.add(this.refused!.target);
       const target = this.isOneOfMany && this.work.plan.choose!(this.work, now, refused);
-      // While the hedge twin is in flight, a refused hedge is simply not sent.
+      // A hedge that is refused is not sent: the first attempt is still in flight.
       if (!target)
         return this.work.current ? WAIT : this.work.giveUp(now, this.refused!.because, this.work.result);
       admission = this.admit(now, target);
@@ -304,14 +313,14 @@ export class Guards {
     return Math.min(this.hedgeAt, current?.endsAt ?? Infinity, this.hedgeTwin?.endsAt ?? Infinity);
   }
 
-  /** Whether an attempt times out now. Where it may go on for longer, its end is moved. */
+  /** Whether an attempt times out now. If it may run longer, its end is moved instead. */
   private isTimeUp(now: number, guarded: GuardedAttempt): boolean {
     if (guarded.endsAt > now) return false;
     if (now < this.work.patienceEndsAt) guarded.at = extendedEnd(guarded, this.mayRetry(now, guarded));
     return guarded.endsAt <= now;
   }
 
-  /** Whether a retry may follow an attempt that times out now. */
+  /** Whether a retry could follow if this attempt timed out now. */
   private mayRetry(now: number, guarded: GuardedAttempt): boolean {
     const { plan, options, budget } = this.work;
     if (
@@ -325,7 +334,10 @@ export class Guards {
     return !budget || guarded.targetState.autoTimeout?.isLearnt === true || !budget.isScarce(now);
   }
 
-  /** Times an attempt out. Its call may go on, and holds the permit until it ends or its lease does. */
+  /**
+   * Ends an attempt at its time limit. Its call may still run, and keeps its permit until it ends, but for 30 s at
+   * most.
+   */
   private expire(now: number, guarded: GuardedAttempt): Step {
     const error = expiryOf(guarded, now, this.work.startedAt, this.work.result);
     this.work.plan.counters.timeouts++;
@@ -347,38 +359,41 @@ export class Guards {
     }
   }
 
-  /** The work does not wait for this attempt any more. */
+  /** Removes an attempt from those that the work waits for. */
   private forget(guarded: GuardedAttempt): void {
     if (this.work.current === guarded) this.work.current = this.hedgeTwin;
     this.hedgeTwin = undefined;
   }
 
-  /** When to ask a breaker again that refuses: while it is half-open, in 50 to 100 ms, because its probes may end at any moment. */
+  /**
+   * When to ask a breaker again that refuses. A half-open one is asked after 50 to 100 ms, as its probes may end at any
+   * time.
+   */
   private looksAgainAt(now: number, breaker: Breaker): number {
     const at = breaker.reopensAt(now);
     const isProbing = this.work.plan.waitsForBreaker && breaker.state(now) === 'half-open';
     return isProbing ? Math.min(at, now + lookMs * (1 + this.work.plan.random())) : at;
   }
 
-  /** The bulkhead's queue gives the work a permit. */
+  /** Called when the bulkhead gives a permit to this work, which was waiting in its queue. */
   admitted(now: number, target: Target): void {
     this.paused = undefined;
     this.work.driver?.perform(this.orElsewhere(now, this.dispatch(now, target)));
   }
 
-  /** Work of a higher priority takes the place in the bulkhead's queue. */
+  /** Called when work of a higher priority takes this work's place in the bulkhead's queue. */
   displaced(now: number, target: Target): void {
     this.paused = undefined;
     this.work.driver?.perform(this.orElsewhere(now, this.refuse(now, target, 'bulkhead_full')));
   }
 
-  /** Patience ended in the bulkhead's queue. */
+  /** Called when patience ends while the work waits in the bulkhead's queue. */
   expired(now: number): void {
     this.paused = undefined;
     this.work.driver?.perform(this.spent(now));
   }
 
-  /** Patience ended while nothing was in flight. */
+  /** Ends the work because patience ended while no attempt was in flight. */
   spent(now: number): Step {
     const tookMs = now - this.work.startedAt;
     const spent = new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', tookMs, undefined);
@@ -389,11 +404,13 @@ export class Guards {
 interface Refusal {
   readonly target: Target;
   readonly because: RefusalReason;
-  /** When the guard expects to admit again; Infinity while unknown. */
+  /** When the guard expects to admit calls again; Infinity while that is unknown. */
   readonly admitsAt: number;
 }
 
-/** Whether an answer after a timeout was quick: then a message was lost, and the target is not overloaded. */
+/**
+ * Whether the retry after a timeout was answered quickly. Then a message was lost, and the target is not overloaded.
+ */
 function isQuick({ targetState, startedAt }: GuardedAttempt, now: number): boolean {
   return now - startedAt <= quickFactor * (targetState.latency?.quantile(0.5) ?? 0);
 }
@@ -402,15 +419,15 @@ function isPatience(result: unknown): boolean {
   return isExpired(result) && result.code === 'HOLDFAST_PATIENCE_SPENT';
 }
 
-/** An attempt that waits before it is sent. */
+/** An attempt that has to wait before it is sent. */
 interface Pause {
-  /** Goes on when the alarm of the work rings. */
+  /** Continues when the alarm of the work rings. */
   resume(now: number): Step;
-  /** The work ended meanwhile. */
+  /** Ends the wait because the work has ended. */
   leave(): void;
 }
 
-/** Work in a bulkhead's queue. */
+/** A piece of work that waits in a bulkhead's queue. */
 class Queued implements Waiter, Pause {
   declare readonly guards: Guards;
   declare readonly target: Target;

@@ -1,13 +1,16 @@
 const waiting: (() => void)[] = [];
 let wake: () => void;
 
-/** Runs `fn` one microtask later in the async context in which this module was loaded, which belongs to no caller. */
+/** Runs `fn` one microtask later in the async context in which this module was loaded, so in that of no caller. */
 export function runWithoutContext(fn: () => void): void {
   waiting.push(fn);
   wake();
 }
 
-/** The reactions of a promise run in the context in which they were added: here each reaction adds the next. */
+/**
+ * Keeps the async context of the module: a promise reaction runs in the context in which it was added, and adds the
+ * next.
+ */
 function awaitNext(): void {
   new Promise<void>((resolve) => {
     wake = resolve;

@@ -11,7 +11,7 @@ import type { Operation, RunOptions } from './run-options.ts';
 import { DONE, type Driver, SEND, type Step, WAIT } from './step.ts';
 import type { Work } from './work.ts';
 
-/** Inputs of `Run.step` besides steps. */
+/** Values that `Run.step` accepts besides steps: an attempt returned, or it threw. */
 const RETURNED = 4;
 const THREW = 5;
 
@@ -22,26 +22,26 @@ export interface Success<T> {
   readonly ok: true;
   readonly value: T;
   readonly story: Story;
-  /** Where the value comes from, when it is not from the operation. */
+  /** Where the value comes from, if not from the operation. */
   readonly from?: 'fallback' | 'cache' | undefined;
 }
 
 export interface Failure<T> {
   readonly ok: false;
-  /** False where the end is a value that was judged a failure: `run` returns it. */
+  /** False: the work ended with a returned value that was classified as a failure. `run` returns that value. */
   readonly thrown: boolean;
   readonly error: unknown;
   readonly value: T | undefined;
   readonly story: Story;
 }
 
-/** Performs the steps of one piece of work with promises. It decides nothing. */
+/** Performs the steps of one piece of work with promises. All decisions are made in `Work`. */
 export class Run<T> extends Alarm implements Driver, AbortListener {
   declare readonly work: Work;
   declare readonly operation: Operation<T>;
   declare readonly signal: AbortSignal | undefined;
   declare readonly settle: () => void;
-  /** Sends an attempt in the async context of the caller; absent until `captureContext`. */
+  /** Sends an attempt in the async context of the caller; undefined until `captureContext` is called. */
   declare sendInContext: ((attempt: Attempt) => void) | undefined;
 
   constructor(work: Work, operation: Operation<T>, signal: AbortSignal | undefined, settle: () => void) {
@@ -56,9 +56,9 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
   }
 
   /**
-   * Performs a step that comes from a timer or a queue, and so in the async context of somebody else. What users keep there
-   * (a request, a trace, a tenant) must not be mixed up: the operation is called in the context of its caller, or in none
-   * where that was not captured.
+   * Performs a step that comes from a timer or a queue, so in another caller's async context. What users store there (a
+   * request, a trace, a tenant) must not be mixed up. So the operation is called in its own caller's context, or in
+   * none if that was not captured.
    */
   perform(step: Step): void {
     const { work, sendInContext } = this;
@@ -70,7 +70,7 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
     } else this.finishStep(step);
   }
 
-  /** Keeps the async context, which is the caller's now, for the next attempt: the reactions of a promise run in it. */
+  /** Stores the current async context, which is the caller's, for the next attempt: a promise reaction runs in it. */
   captureContext(): void {
     if (this.sendInContext) return;
     new Promise<Attempt>((resolve) => {
@@ -78,16 +78,16 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
     }).then((attempt) => this.sendIfLive(attempt));
   }
 
-  /** Skips the send if the run was cancelled between the timer and this microtask. */
+  /** Sends the attempt, unless the run was cancelled between the timer and this microtask. */
   sendIfLive(attempt: Attempt): void {
     const { work } = this;
     if (!work.isLate(work.plan.clock.now(), attempt)) this.step(SEND);
   }
 
   /**
-   * Performs a step in the async context of the caller: `input` itself, or the one that follows from what an attempt
-   * returned or threw. Undefined is no step. All of it is one function that promises call directly: each frame between a
-   * reaction and the operation makes every error of the operation a microsecond dearer.
+   * Performs a step in the async context of the caller: `input` itself, or the step that follows from what an attempt
+   * returned or threw. Undefined does nothing. All of it is one function that promises call directly, because each
+   * stack frame above the operation makes every error of the operation a microsecond slower to create.
    */
   step(input: Step | typeof RETURNED | typeof THREW | undefined, from?: Attempt, result?: unknown): void {
     const { work, operation } = this;
@@ -127,7 +127,8 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
   onOutcome(attempt: Attempt, outcome: Outcome): Step | undefined {
     const { work } = this;
     const step = stepAfter(work, this, attempt, outcome);
-    // The attempt had timed out, so its backoff began outside the caller's context: capture it now.
+    // The attempt had timed out, so its backoff began outside the caller's context. This code runs in it: capture it
+    // now.
     if (step === undefined && work.endedAt < 0) this.captureContext();
     return step;
   }
@@ -138,11 +139,11 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
 
   aborted(reason: unknown): void {
     const { work } = this;
-    // A listener may abort the signal while it is told of the end; the outcome stands.
+    // A listener may abort the signal when it hears that the run has ended. The result stays the same.
     if (work.endedAt < 0) this.step(work.cancel(work.plan.clock.now(), reason));
   }
 
-  /** Sets the alarm, or ends. */
+  /** Sets the alarm for the next step, or ends the run. */
   private finishStep(step: Step): void {
     if (step < DONE) schedule(this.work, this);
     else {
@@ -153,12 +154,12 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
   }
 }
 
-/** Runs `operation` under `plan`; what it throws in the end is thrown untouched. */
+/** Runs `operation` under `plan`, the compiled policy. Throws the last error of the operation unchanged. */
 export function run<T>(plan: Plan, operation: Operation<T>, options: RunOptions | undefined): Promise<T> {
   return start(plan, operation, options, returnOrThrow<T>);
 }
 
-/** Runs `operation` under `plan` and tells how it ended; never throws. */
+/** Runs `operation` under `plan`, the compiled policy, and returns how it ended. Never throws. */
 export function attemptRun<T>(plan: Plan, operation: Operation<T>, options?: RunOptions): Promise<Ending<T>> {
   return start(plan, operation, options, endingOf<T>);
 }
@@ -181,7 +182,7 @@ function start<T, R>(
   const signal = options?.signal ?? around?.signal;
   if (around?.ownedUpstream) work.retryVeto = 'not_owner';
   const step = work.begin(now, signal);
-  // A rejection without a handler costs half as much again, so a refusal is thrown one microtask later.
+  // A rejection without a handler takes 1.5 times as long, so the error of a refusal is thrown one microtask later.
   if (step >= DONE) return soon.then(() => read(work));
   const { run, promise } = follow(
     work,
@@ -190,15 +191,15 @@ function start<T, R>(
     read,
   );
   run.step(step);
-  // A notice may have aborted the signal before the run listened to it.
+  // A listener of the first notice may have aborted the signal before the run listened to it.
   if (signal?.aborted) run.aborted(signal.reason);
   return promise;
 }
 
-/** Reactions to it run one microtask later. */
+/** A resolved promise: its reactions run one microtask later. */
 export const soon: Promise<void> = /* @__PURE__ */ Promise.resolve();
 
-/** A run of `work` and the promise of its result. The caller performs the first step. */
+/** Creates the run of `work` and the promise of its result. The caller then performs the first step. */
 export function follow<T, R>(
   work: Work,
   operation: Operation<T>,
@@ -230,7 +231,7 @@ export function returnOrThrow<T>(work: Work): T {
   return work.result as T;
 }
 
-/** What `run` makes of an ending. */
+/** Returns the value of an ending, or throws its error, as `run` does. */
 export function unwrap<T>(ending: Ending<T>): T {
   if (ending.ok || !ending.thrown) return ending.value as T;
   throw ending.error;
@@ -240,7 +241,7 @@ function endingOf<T>(work: Work): Ending<T> {
   return work.stop ? new Failed<T>(work) : { ok: true, value: work.result as T, story: work.story };
 }
 
-/** A failure whose error is made when it is read: a refusal that is not looked at costs next to nothing. */
+/** A failure that creates its error only when it is read, so that a refusal that nobody reads costs almost nothing. */
 class Failed<T> implements Failure<T> {
   readonly ok = false;
   readonly #work: Work;

@@ -5,45 +5,55 @@ import type { Duration } from '../policy/duration.ts';
 import { readDuration } from '../policy/duration.ts';
 import { OptionsError } from '../report/errors.ts';
 
-/** What an operation gets for each attempt. */
+/** What an operation receives for each attempt. */
 export interface Context {
   /** Counted from 1. */
   readonly attempt: number;
   /** The target chosen for this attempt; undefined when the run named none. */
   readonly target: string | undefined;
-  /** Aborts when the attempt is over: timed out, cancelled, or slower than its hedge. Made when first read. */
+  /**
+   * Aborts when the attempt times out, is cancelled or was slower than its hedge. It is created when it is first read.
+   */
   readonly signal: AbortSignal;
-  /** Ms the customer will still wait; Infinity without a limit. */
+  /** The ms until the caller stops waiting; Infinity without a limit. */
   readonly patienceLeft: number;
 }
 
 /** An asynchronous function that can be attempted more than once. */
 export type Operation<T> = (context: Context) => PromiseLike<T> | T;
 
-/** What a caller may say about one run. */
+/** Options of one run. */
 export interface RunOptions {
-  /** At most this long for everything, waits included. It can shorten what the ambientContext allow, never extend it. */
+  /**
+   * The time limit for the whole run, waits included. It can shorten the limit of the ambient context, but not extend
+   * it.
+   */
   readonly patience?: Duration | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Whose state (breaker, budget, bulkhead, latency) this call belongs to: a shard, a host. */
+  /** The name of the host or shard that is called. Each target has its own breaker, budget, bulkhead and latency. */
   readonly target?: string | undefined;
-  /** Interchangeable targets: each attempt goes to one of them, a retry preferably to another. */
+  /** Interchangeable targets: each attempt is sent to one of them, a retry preferably to another one. */
   readonly targets?: readonly string[] | undefined;
-  /** False: repeat only what was provably not processed. */
+  /** False: an attempt is repeated only with proof that it was not processed. */
   readonly idempotent?: boolean | undefined;
-  /** Asked before each retry: the reason that forbids it, if there is one, such as a body that can be read only once. */
+  /**
+   * Called before each retry. It returns the reason that forbids the retry, such as a body that can be read only once.
+   */
   readonly retryVeto?: (() => StopReason | undefined) | undefined;
-  /** Judges every outcome of this run before the policy's classifiers, which judge what it declines. If it throws, nothing is retried. */
+  /**
+   * Classifies the outcomes of this run. Where it returns undefined, the policy's classifiers decide. If it throws,
+   * nothing is retried.
+   */
   readonly classify?: Classifier | undefined;
-  /** Under load the least important waits and is refused first. */
+  /** Under load, calls with the lowest priority are refused first. */
   readonly priority?: Priority | undefined;
-  /** The key of this call's result in the cache; without one it is not cached. */
+  /** The key of this run's result in the cache. Without a key the result is not cached. */
   readonly cacheKey?: string | undefined;
-  /** Carry patience and ownership to the runs inside this one. Needs `holdfast/ambient`. */
+  /** True: runs inside this one inherit its patience, priority and signal. Needs `holdfast/ambient`. */
   readonly ambient?: boolean | undefined;
-  /** Set by the mode `observe` alone: notices of this run say what would have been done. */
+  /** Set only by mode `observe`: notices of this run say what the policy would have done. */
   readonly observed?: boolean | undefined;
-  /** Called before each backoff, so that a person can be told. */
+  /** Called before each wait between attempts, for example to inform a person. */
   readonly onWait?: ((wait: Wait) => void) | undefined;
 }
 
@@ -57,7 +67,7 @@ export interface Wait {
   readonly patienceLeft: number;
 }
 
-/** The lower the number, the more important; the highest is refused first. */
+/** Calls with a higher number are less important and are refused first. */
 export const priorityRank: Readonly<Record<Priority, number>> = { critical: 0, default: 1, sheddable: 2 };
 
 const name = /* @__PURE__ */ text();
@@ -65,7 +75,7 @@ const choice = /* @__PURE__ */ flag();
 const fn = /* @__PURE__ */ callback();
 
 const fields: Readonly<Record<keyof RunOptions, Field>> = {
-  // Unlike in a document it may be Infinity: the patience that is left where nothing limits the work around it.
+  // Unlike in a policy document, Infinity is allowed: a caller without a limit passes on the patience it has left.
   patience: { ...duration(), read: (value) => (readDuration(value) >= 0 ? value : undefined) },
   signal: {
     kind: 'an AbortSignal',
@@ -87,8 +97,8 @@ const fields: Readonly<Record<keyof RunOptions, Field>> = {
 };
 
 /**
- * The first option of a run that is misspelt or invalid. Every run with options is checked: a typo that goes unnoticed would
- * repeat what must not be repeated, or make a customer wait. No settings are made from them, as from a document, because each
+ * Returns an error for the first option that is misspelt or invalid. Every run with options is checked: a typo that
+ * goes unnoticed could repeat what must not be repeated. The options are not converted as a document is, because each
  * run would pay for that.
  */
 export function runOptionsError(options: RunOptions): OptionsError | undefined {
@@ -96,7 +106,7 @@ export function runOptionsError(options: RunOptions): OptionsError | undefined {
     const value = options[key as keyof RunOptions] ?? undefined;
     if (value === undefined) continue;
     const field = fields[key as keyof RunOptions];
-    // Every object has a `constructor`, which is no field and has no `read`.
+    // `constructor` is found on every object, but is not a field and has no `read`.
     if (field?.read?.(value, key) === undefined)
       return new OptionsError(key, value, field?.kind ?? `one of ${Object.keys(fields).join(', ')}`);
   }

@@ -14,42 +14,45 @@ import type { RunOptions } from './run-options.ts';
 import { DONE, type Driver, SEND, STOP, type Step, WAIT } from './step.ts';
 
 /**
- * One piece of work on its way through a policy: a synchronous state machine that performs nothing itself. Its driver asks
- * for steps and performs them: with promises, with sockets or in the simulator.
+ * One piece of work: an operation with all its attempts. It is a synchronous state machine that calls nothing itself.
+ * Its driver asks it for steps and performs them: with promises, with sockets or in the simulator.
  */
 export class Work implements History {
   declare readonly plan: Plan;
   declare readonly options: RunOptions | undefined;
   declare readonly startedAt: number;
-  /** Counts runs and attempts by when they began. */
+  /** A number that grows with each run and attempt that begins, from `nextSerial`. */
   declare serial: number;
   declare readonly patienceEndsAt: number;
   declare attempt: number;
   declare previousDelayMs: number;
-  /** The reason that forbids any retry, if there is one. */
+  /** The reason that forbids any retry of this work, if there is one. */
   declare retryVeto: StopReason | undefined;
-  /** What stands between the work and its target; absent where no part guards attempts. */
+  /** The breaker, bulkhead and other guards that each attempt must pass; undefined if the policy has none. */
   declare guards: Guards | undefined;
-  /** The target of the run, where there are guards. */
+  /** The state of the run's target; undefined in a policy without guards. */
   declare target: Target | undefined;
   declare budget: RetryBudget | undefined;
   declare payment: Payment;
   /** The latest attempt. */
   declare current: Attempt | undefined;
-  /** When to call `alarm`; Infinity: not at all. */
+  /** When the driver must call `alarm`. Infinity: never. */
   declare wakeAt: number;
-  /** True from a verdict to retry until the next attempt. */
+  /** True from the decision to retry until the next attempt is sent. */
   declare backingOff: boolean;
-  /** What the latest attempt returned or threw; in the end, the result of the work. */
+  /** What the latest attempt returned or threw. At the end it is the result of the work. */
   declare result: unknown;
-  /** `result` is a value that was judged a failure, such as a response: it is returned, not thrown. */
+  /**
+   * True: `result` is a returned value that was classified as a failure, such as a response. It is returned, not
+   * thrown.
+   */
   declare resultIsValue: boolean;
   declare stop: StopReason | undefined;
-  /** On the scale of the clock; −1 while the work goes on. */
+  /** When the work ended, on the scale of `Clock.now`; −1 until then. */
   declare endedAt: number;
   declare log: StoryAttempt[];
   declare inner: Story | undefined;
-  /** Performs the steps that come from the bulkhead's queue. */
+  /** Performs the steps that are caused by the bulkhead's queue. */
   declare driver: Driver | undefined;
 
   constructor(plan: Plan, options: RunOptions | undefined, now: number, patienceEndsAt: number) {
@@ -81,7 +84,7 @@ export class Work implements History {
     return this.options?.idempotent !== false;
   }
 
-  /** The first step. With a signal that has aborted already, it is the last. */
+  /** Returns the first step. If the signal has already aborted, the work ends with it. */
   begin(now: number, signal?: AbortSignal): Step {
     const { plan } = this;
     if (this.guards) this.target = plan.targetOf?.(this.options, now);
@@ -91,7 +94,7 @@ export class Work implements History {
     return signal?.aborted ? this.cancel(now, signal.reason) : this.send(now);
   }
 
-  /** Sends the next attempt, if the guards admit it. */
+  /** Sends the next attempt if the guards admit it. */
   send(now: number): Step {
     if (this.guards) return this.guards.send(now);
     this.backingOff = false;
@@ -101,14 +104,14 @@ export class Work implements History {
     return SEND;
   }
 
-  /** The alarm that was set for `wakeAt` rang. On a busy thread it may ring late. */
+  /** Called when the alarm for `wakeAt` rings. On a busy thread it may ring late. */
   alarm(now: number): Step {
     if (this.guards && (this.guards.paused || !this.backingOff)) return this.guards.alarm(now);
     if (this.plan.killSwitch.isOn) return this.giveUp(now, 'kill_switch', this.result);
     return now < this.patienceEndsAt ? this.send(now) : this.giveUp(now, 'patience_too_short', this.result);
   }
 
-  /** Cancels the work: attempts in flight are abandoned, and waits end. */
+  /** Cancels the work: stops waiting, and aborts the attempts in flight. */
   cancel(now: number, reason: unknown): Step {
     this.guards?.cancel(now, reason);
     this.resultIsValue = false;
@@ -116,7 +119,7 @@ export class Work implements History {
     return this.giveUp(now, 'cancelled', reason);
   }
 
-  /** The step after an attempt returned a value. */
+  /** Returns the step after an attempt has returned a value. */
   succeeded(now: number, attempt: Attempt, value: unknown): Step {
     if (isJudged(this.plan, this.options, value)) {
       return this.settled(now, attempt, { ok: true, value });
@@ -126,9 +129,9 @@ export class Work implements History {
     return this.finish(now, attempt, okay);
   }
 
-  /** The step after an attempt has ended. */
+  /** Returns the step after an attempt has ended. */
   settled(now: number, attempt: Attempt, outcome: Outcome, judged: Judgement = this.judge(outcome)): Step {
-    // Classifiers, backoffs and listeners are user code, and may cancel the run.
+    // Classifiers, backoffs and listeners are user code that may have cancelled the run.
     if (this.stop) {
       this.isLate(now, attempt);
       return STOP;
@@ -143,7 +146,8 @@ export class Work implements History {
     this.payment = NONE;
     this.resultIsValue = outcome.ok;
     this.inner = endedInside(result, attempt.serial);
-    // If we timed the attempt out, a nested run failed because we aborted it: that is not its verdict.
+    // A run inside this attempt gave up, so it has already retried. But after a timeout it failed only because we
+    // aborted it.
     if (this.inner && !attempt.abandoned) this.retryVeto ??= 'not_owner';
     if (plan.killSwitch.isOn) this.retryVeto ??= 'kill_switch';
     const asked = this.options?.retryVeto;
@@ -160,10 +164,10 @@ export class Work implements History {
       outcome: result,
       verdict,
     };
-    // Pushing to an empty array would reserve room for seventeen.
+    // An array literal, because pushing to an empty array reserves room for seventeen entries.
     if (this.log === none) this.log = [told];
     else {
-      // Attempts may be unlimited, and the log keeps the first and the last 99 of them.
+      // The number of attempts may be unlimited: the log keeps the first and the last 99 of them.
       if (this.log.length === logMax) this.log.splice(1, 1);
       this.log.push(told);
     }
@@ -182,7 +186,7 @@ export class Work implements History {
 
   finish(now: number, attempt: Attempt, judged: Judgement): Step {
     this.guards?.finish(now, attempt);
-    // `learn` may have fired a breaker listener that cancelled this run.
+    // `learn` may have notified a listener of the breaker that cancelled this run.
     if (this.stop) return STOP;
     const { counters, reporter } = this.plan;
     this.endedAt = now;
@@ -204,7 +208,7 @@ export class Work implements History {
     if (this.payment !== NONE) {
       const isPostpaid = this.payment === POSTPAID;
       this.payment = NONE;
-      // A retry that is not sent is not paid for.
+      // A retry that is not sent costs nothing.
       if (this.backingOff) this.budget?.retryDropped(isPostpaid);
       else this.budget?.retryFailed(now, isPostpaid);
     }
@@ -221,18 +225,18 @@ export class Work implements History {
     return { policy: this.plan.name, attempts: this.attempt, tookMs, stop, log, inner };
   }
 
-  /** Whether the work no longer waits for an attempt that ends now. What the attempt held is released then. */
+  /** Whether the work no longer waits for an attempt that ends now. If so, the attempt's permit is returned. */
   isLate(now: number, attempt: Attempt): boolean {
     return this.guards ? this.guards.isLate(now, attempt) : this.endedAt >= 0;
   }
 
-  /** The final result: where the guards refused before anything was called, an error that says so. */
+  /** The final result. If the guards refused the work before any attempt, it is an error that says so. */
   refusal(): unknown {
     return this.guards ? this.guards.refusal() : this.result;
   }
 
   private judge(outcome: Outcome): Judgement {
-    // A timeout of ours is a failure of the target that may well pass.
+    // A timeout error that Holdfast created: another attempt may succeed.
     if (this.guards && !outcome.ok && isExpired(outcome.error)) return { class: 'transient' };
     return judge(this.plan, this.options, outcome);
   }
@@ -251,22 +255,22 @@ export class Work implements History {
   }
 }
 
-/** Whether a value is judged at all. Most are simply successes. */
+/** Whether a returned value must be classified. Most values are simply successes. */
 export function isJudged(plan: Plan, options: RunOptions | undefined, value: unknown): boolean {
   return options?.classify !== undefined || plan.judgesValues > (typeof value === 'object' ? 0 : 1);
 }
 
-/** Judges an outcome: by the run's own classifier, then by the policy's. */
+/** Classifies an outcome: first with the run's own classifier, then with the policy's. */
 export function judge(plan: Plan, options: RunOptions | undefined, outcome: Outcome): Judgement {
   const { epochMs } = plan.clock;
   const answer = askCaller(options, outcome, epochMs) ?? plan.classify(outcome, epochMs);
   const judged = typeof answer === 'object' ? answer : { class: answer ?? (outcome.ok ? 'ok' : 'fatal') };
-  // An error is never `ok`, and an answer that is no class, such as a promise, retries nothing.
+  // An error is never `ok`. If a classifier returns something that is no class, such as a promise, nothing is retried.
   const isKnown = classes.includes(judged.class) && (outcome.ok || judged.class !== 'ok');
   return isKnown ? judged : { class: outcome.ok ? 'ok' : 'fatal' };
 }
 
-/** The judgement of the run's own classifier. If it throws, that is reported and ends the retries. */
+/** Calls the run's own classifier. If it throws, the error is reported and the work is not retried. */
 function askCaller(
   options: RunOptions | undefined,
   outcome: Outcome,
@@ -280,8 +284,9 @@ function askCaller(
 }
 
 /**
- * After a sign of overload a retry is paid for at once, and its success says little about the next one. A server that
- * names the time at which to come back has room then: a retry that waited for it and succeeds gets its token back.
+ * Decides how a retry pays the retry budget. After a sign of overload it pays a token in advance, because its success
+ * says little about the next retry. If the server said when to come back, it has room then: the token is refunded if
+ * the retry succeeds.
  */
 function paymentFor(judged: Judgement, result: unknown, hintCapMs: number): Payment {
   const isInvited = judged.retryAfterMs !== undefined && hintCapMs > 0;
@@ -289,27 +294,27 @@ function paymentFor(judged: Judgement, result: unknown, hintCapMs: number): Paym
   return isExpired(result) ? PREPAID_TIMEOUT : POSTPAID;
 }
 
-/** How the retry that is under way is paid for. */
+/** How the current retry pays the retry budget. */
 export type Payment =
   | typeof NONE
   | typeof PREPAID
   | typeof PREPAID_TIMEOUT
   | typeof REFUNDED
   | typeof POSTPAID;
-/** There is no retry under way. */
+/** No retry is being made. */
 const NONE = 0;
-/** With a token, whether it succeeds or fails. */
+/** The retry costs a token, whether it succeeds or fails. */
 const PREPAID = 1;
-/** With a token that a quick answer gives back. */
+/** The retry, which follows a timeout, costs a token, which is refunded if the answer is quick. */
 export const PREPAID_TIMEOUT = 2;
-/** With a token that success gives back. */
+/** The retry costs a token, which is refunded if the retry succeeds. */
 export const REFUNDED = 3;
-/** With a token if it fails. */
+/** The retry costs a token only if it fails. */
 const POSTPAID = 4;
 
 const classes: readonly OutcomeClass[] = ['ok', 'transient', 'throttled', 'fatal', 'ignored'];
 
-/** How many attempts a story keeps. */
+/** The most attempts that a story, the record of the work, lists. */
 const logMax = 100;
 
 const okay: Judgement = { class: 'ok' };
