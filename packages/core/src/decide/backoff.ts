@@ -1,20 +1,26 @@
 /**
- * The ms to wait before the next attempt. `attempt` is the number of attempts made; `previousMs` is the wait before the
- * last one (0 at first); `roll` is in [0, 1). `baseMinMs` is a minimum for the base, for throttled work.
+ * Returns the ms to wait before the next attempt. `attempt` is the number of attempts made; `previousMs` is the wait
+ * before the latest one (0 if there was none); `roll` is a random number in [0, 1). `baseMinMs` is a minimum for the
+ * base of the backoff, used after a throttled attempt.
  */
 export type Delay = (attempt: number, previousMs: number, roll: number, baseMinMs: number) => number;
 
 export interface BackoffSettings {
   readonly strategy: 'constant' | 'linear' | 'exponential' | 'fibonacci' | 'polynomial';
   readonly base: number;
-  /** The growth of `exponential`, and the exponent of `polynomial`. */
+  /** The growth factor of `exponential`, or the exponent of `polynomial`. */
   readonly factor: number;
   readonly cap: number;
-  /** A number is the random share of the delay (1 = full). `plusMinus` moves the delay by up to that many ms either way. */
+  /**
+   * A number is the random share of the delay (0 = none, 1 = full jitter). `plusMinus` adds or subtracts up to that
+   * many ms.
+   */
   readonly jitter: 'none' | 'full' | 'equal' | 'decorrelated' | number | { readonly plusMinus: number };
 }
 
-/** The delays of a strategy, each within [0, cap] and finite whatever the settings and the attempt. */
+/**
+ * Returns the delay function of a strategy. Each delay is finite and at most `cap`, or `baseMinMs` if that is larger.
+ */
 export function backoff({ strategy, base, factor, cap, jitter }: BackoffSettings): Delay {
   return (attempt, previousMs, roll, baseMinMs) => {
     const from = Math.max(base, baseMinMs);
@@ -35,12 +41,12 @@ function growth(strategy: BackoffSettings['strategy'], attempt: number, factor: 
   if (strategy === 'polynomial') return attempt ** factor;
   if (strategy === 'constant') return 1;
   let [last, next] = [1, 1];
-  // The sequence reaches Infinity after 1,476 steps, which bounds the loop.
+  // Fibonacci numbers reach Infinity after 1,476 steps, so the loop always ends.
   for (let step = 1; step < attempt && next < Infinity; step++) [last, next] = [next, last + next];
   return last;
 }
 
-/** `ms` as a delay: below zero or not a number is 0, above the cap is the cap. */
+/** Makes `ms` a valid delay: negative numbers and NaN become 0, and a number above `capMs` becomes `capMs`. */
 export function asDelayMs(ms: number, capMs = Infinity): number {
   return ms > 0 ? Math.min(capMs, ms) : 0;
 }

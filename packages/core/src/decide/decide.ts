@@ -2,19 +2,23 @@ import { asDelayMs, type Delay } from './backoff.ts';
 import type { Judgement } from './outcome.ts';
 import type { StopReason, Verdict } from './verdict.ts';
 
-/** The settings of a policy that a decision needs. They do not change. */
+/** The settings of a policy that `decide` reads. */
 export interface Rules {
   readonly attempts: number;
   readonly delay: Delay;
-  /** The longest server hint that is followed; a longer one ends the work. 0: hints are ignored. */
+  /**
+   * A server's hint (such as Retry-After) is followed up to this length; a longer one ends the work. 0: hints are
+   * ignored.
+   */
   readonly hintCapMs: number;
 }
 
-/** What has happened to this piece of work so far. */
+/** What has happened so far to one piece of work: an operation with all its attempts. */
 export interface History {
-  /** Attempts made, the one just judged included. */
+  /** The number of attempts made, including the one that has just ended. */
   readonly attempt: number;
   readonly previousDelayMs: number;
+  /** When the time limit of the whole work (its patience) ends, on the scale of `Clock.now`. */
   readonly patienceEndsAt: number;
   /** False: an attempt is repeated only with proof that it was not processed. */
   readonly idempotent: boolean;
@@ -27,23 +31,31 @@ export interface Facts {
   readonly now: number;
   /** A random number in [0, 1). */
   readonly roll: number;
-  /** Tokens in the retry budget. */
+  /** The tokens in the retry budget. A retry costs one token. */
   readonly tokens: number;
-  /** How long an attempt usually takes; 0 while unknown. */
+  /** How long an attempt usually takes; 0 while that is unknown. */
   readonly expectedAttemptMs: number;
-  /** When the next attempt would be admitted: `now` unless the breakers of all targets are open. Infinity: do not wait. */
+  /**
+   * When the next attempt would be admitted: `now`, unless the breakers of all targets are open. Infinity: the work
+   * ends instead.
+   */
   readonly admitsAt: number;
 }
 
-/** The smallest base of the backoff after a throttled attempt: the target needs more time than after a failure. */
+/**
+ * The smallest base of the backoff after a throttled attempt, because the target needs more time than after a failure.
+ */
 const throttledBaseMs = 1000;
 
-/** The most jitter that is added to a server's hint. */
+/** The most ms of jitter that are added to a server's hint. */
 const hintSpreadMaxMs = 60_000;
 
 export const done: Verdict = { kind: 'done' };
 
-/** What to do after an attempt. Pure: the same arguments give the same verdict, here, in a queue and in the simulator. */
+/**
+ * Decides what to do after an attempt. It is pure: the same arguments give the same verdict, also in a queue or a
+ * simulator.
+ */
 export function decide(rules: Rules, history: History, judged: Judgement, facts: Facts): Verdict {
   if (judged.class === 'ok') return done;
   if (judged.class === 'ignored') return stop('cancelled');
@@ -59,8 +71,8 @@ export function decide(rules: Rules, history: History, judged: Judgement, facts:
   const baseMinMs = judged.class === 'throttled' ? throttledBaseMs : 0;
   const backoffMs = rules.delay(history.attempt, history.previousDelayMs, facts.roll, baseMinMs);
   const leftMs = history.patienceEndsAt - facts.now - facts.expectedAttemptMs;
-  // A server's hint is a minimum: jitter at most doubles it and never shortens it. Jitter takes at most half of the patience
-  // after the hint, so that it never makes the wait too long and leaves time for the attempt.
+  // A server's hint is a minimum: jitter is only added to it, at most as much again. Jitter takes at most half of the
+  // time between the hint and the end of patience, so that time for the attempt is left.
   const jitterMs = facts.roll * Math.max(0, Math.min(hintMs, hintSpreadMaxMs, (leftMs - hintMs) / 2));
   const delayMs = Math.max(hintMs + jitterMs, asDelayMs(backoffMs), facts.admitsAt - facts.now);
   if (facts.admitsAt === Infinity) return stop('breaker_open');

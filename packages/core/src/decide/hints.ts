@@ -6,14 +6,14 @@ export interface Hint {
   readonly unreadable?: string | undefined;
 }
 
-/** Longer headers are not parsed. */
+/** Headers that are longer than this are not parsed. */
 const lengthMax = 256;
 
 /**
- * Reads `retry-after-ms`, `x-ms-retry-after-ms`, `Retry-After`, `RateLimit`, `RateLimit-Reset` or `X-RateLimit-Reset`:
- * the first of them that can be parsed. A reset counts only when nothing remains of the limit, or when the status was 429
- * (`throttled`). `headers` may be a `Headers` or anything with a `get`, an object, an array of pairs, or an array of
- * alternating names and values. Never throws.
+ * Reads when to try again from the first of these headers that can be parsed: `retry-after-ms`, `x-ms-retry-after-ms`,
+ * `Retry-After`, `RateLimit`, `RateLimit-Reset`, `X-RateLimit-Reset`. The headers about rate limits count only when
+ * nothing remains of the limit, or when the status was 429 (`throttled`). `headers` may be a `Headers` or anything with
+ * a `get`, an object, an array of pairs, or an array of alternating names and values. Never throws.
  */
 export function readHint(headers: unknown, epochMs: () => number, throttled = false): Hint {
   let unreadable: string | undefined;
@@ -40,10 +40,10 @@ export function readHint(headers: unknown, epochMs: () => number, throttled = fa
   return { retryAfterMs, unreadable };
 }
 
-/** Looks up a header by its name in lower case, in all shapes that `readHint` accepts. */
+/** Returns a function that finds a header by its name in lower case. It accepts all shapes that `readHint` accepts. */
 export function headerReader(headers: unknown): (name: string) => string | undefined {
   const from = Object(headers);
-  // Alternating names and values, made from pairs, properties or such a list.
+  // A flat list of alternating names and values, made from any of the accepted shapes.
   const flat: unknown[] = (Array.isArray(from) ? from : Object.entries(from)).flat();
   const isName = (name: string) => (each: unknown, index: number) =>
     index % 2 === 0 && String(each).toLowerCase() === name;
@@ -59,8 +59,8 @@ function readNumber(text: string): number {
 }
 
 /**
- * Seconds, the largest of several; or one of the three forms of an HTTP date. A year of two digits is the one within 50 years
- * of now.
+ * Reads a delay in seconds (the largest, if there are several) or an HTTP date in any of its three forms, and returns
+ * ms from now. A year of two digits is taken to be within 50 years of now.
  */
 function readDelay(text: string, epochMs: () => number): number {
   const ms = Math.max(...text.split(/, */).map(readNumber)) * 1000;
@@ -74,20 +74,26 @@ function readDelay(text: string, epochMs: () => number): number {
   return Math.max(0, Date.parse(date.replace(/\d{4}$/, '$& GMT')) - epochMs());
 }
 
-/** Seconds from now, or a time in seconds or ms since 1970. Numbers from 1e9 on (30 years in seconds) are times. */
+/**
+ * Reads seconds from now, or a time in seconds or ms since 1970. A number from 1e9 on is a time: 1e9 seconds are 30
+ * years.
+ */
 function readReset(text: string, epochMs: () => number): number {
   const reset = readNumber(text);
   return reset >= 1e9 ? Math.max(0, reset * (reset < 1e11 ? 1000 : 1) - epochMs()) : readDelay(text, epochMs);
 }
 
-/** `"hourly";r=0;t=12, "daily";r=90;t=3600`, or as in an older draft `limit=10, remaining=0, reset=12`. */
+/**
+ * Parses `"hourly";r=0;t=12, "daily";r=90;t=3600`, or the form of an older draft: `limit=10, remaining=0, reset=12`.
+ */
 function readRateLimit(text: string, throttled: boolean): number | undefined {
   let least = Infinity;
   let ms: number | undefined = NaN;
   for (const limit of /reset=/.test(text) ? [text] : text.split(',')) {
     const left = Number(/\br(?:emaining)?=(\d+)/.exec(limit)?.[1]);
     const resetMs = Number(/\b(?:t|reset)=(\d+)/.exec(limit)?.[1]) * 1000;
-    // The limit with the least remaining is the one that was reached; of several, the one that resets last counts.
+    // The limit with the least remaining is the one that was reached. If several are equal, the one that resets last
+    // counts.
     if (left < least || (left === least && resetMs > ms)) {
       least = left;
       ms = resetMs;

@@ -19,15 +19,15 @@ export interface Judgement {
   readonly class: OutcomeClass;
   /** The server's hint on when to try again, in ms from now: a minimum for the next delay. */
   readonly retryAfterMs?: number | undefined;
-  /** The server forbids a repetition (`Holdfast: retry=never`, gRPC pushback). */
+  /** The server forbids a retry, by the header `Holdfast: retry=never` or by gRPC's retry pushback. */
   readonly retryNever?: boolean | undefined;
-  /** True only with proof that the target did not process the attempt: repeating it is safe for any operation. */
+  /** True only with proof that the target did not process the attempt. Then any operation can be repeated safely. */
   readonly unprocessed?: boolean | undefined;
-  /** The target may be overloaded although it gives no hint: a plain 503. */
+  /** The target may be overloaded although it does not say when to try again: a plain 503. */
   readonly overload?: boolean | undefined;
-  /** No classifier knows the error: it is fatal only by default. */
+  /** True: no classifier knows the error, so it is `fatal` by default. */
   readonly unknown?: boolean | undefined;
-  /** A hint that could not be parsed, verbatim. It is reported as a notice. */
+  /** A hint that could not be parsed, verbatim. It is published to the listeners of `subscribe`. */
   readonly unreadableHint?: string | undefined;
 }
 
@@ -37,12 +37,12 @@ export interface Judgement {
  */
 export type Classifier = (outcome: Outcome, epochMs: () => number) => Judgement | OutcomeClass | undefined;
 
-/** A named classifier, as in `retryOn: ['sql']`. */
+/** A named classifier for the errors of one protocol or library. `retryOn: ['sql']` refers to it by name. */
 export interface Pack<Name extends string = string> {
   readonly pack: Name;
-  /** True: every policy that has this pack uses it, unless `retryOnly` leaves it out. */
+  /** True: the pack is used even if `retryOn` does not name it. Only `retryOnly` can leave it out. */
   readonly byDefault?: boolean | undefined;
   readonly classify: Classifier;
-  /** True: it classifies returned values, such as responses, as well as errors. */
+  /** True: the pack classifies returned values, such as responses, as well as errors. */
   readonly values?: boolean | undefined;
 }

@@ -1,6 +1,9 @@
 import type { OutcomeClass } from './outcome.ts';
 
-/** Why work ended without success: a closed list, the same in code, stories, metrics and the console. */
+/**
+ * Why work ended without success. The list is closed: code, stories (records of work), metrics and the console share
+ * it.
+ */
 export const stopReasons = [
   'not_retryable',
   'not_idempotent',
@@ -32,11 +35,13 @@ export type Verdict =
   | { readonly kind: 'race' }
   | {
       readonly kind: 'retry';
-      /** When, on the scale of `Clock.now`. */
+      /** When to send the next attempt, on the scale of `Clock.now`. */
       readonly at: number;
       readonly delayMs: number;
       readonly because: OutcomeClass;
-      /** Tokens the caller takes from its budget in the same tick: deciding itself changes nothing. */
+      /**
+       * The tokens that the retry costs. `decide` changes nothing: its caller takes them from the retry budget at once.
+       */
       readonly costs: number;
     }
   | { readonly kind: 'give_up'; readonly because: StopReason };

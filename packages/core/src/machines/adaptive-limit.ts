@@ -5,8 +5,8 @@ export interface AdaptiveLimitSettings {
 }
 
 /**
- * A window lasts at least WINDOW_MS and at least one mean latency. It ends once it has ANSWERS_MIN answers, or after
- * PATIENT_WINDOWS times its length where answers are rare.
+ * Answers are counted in windows. A window lasts at least WINDOW_MS and at least one mean latency. It ends when it has
+ * ANSWERS_MIN answers; where answers are rare, it ends after PATIENT_WINDOWS times that length.
  */
 const WINDOW_MS = 100;
 const ANSWERS_MIN = 50;
@@ -15,22 +15,25 @@ const PATIENT_WINDOWS = 5;
 /** The limit is this multiple of the calls being processed, so that a short queue keeps the target busy. */
 const HEADROOM = 1.25;
 
-/** A limit that was reached grows by GROWTH each window, or by GROWTH_FREE while latency is below FREE times the base. */
+/**
+ * A limit that was reached is multiplied by GROWTH each window, or by GROWTH_FREE while latency is below FREE times the
+ * base (the latency without a queue).
+ */
 const GROWTH = 1.05;
 const GROWTH_FREE = 1.15;
 const FREE = 1.1;
 
 /**
- * A limit that is too high moves towards the computed one by SHRINK_WEIGHT of the difference, or by SHRINK_SOON_WEIGHT
- * when latency was above FAR times the base for two windows.
+ * A limit that is too high shrinks towards the limit that Little's law gives: by SHRINK_WEIGHT of the difference, or by
+ * SHRINK_SOON_WEIGHT when latency was above FAR times the base for two windows.
  */
 const SHRINK_WEIGHT = 0.3;
 const SHRINK_SOON_WEIGHT = 0.6;
 const FAR = 2.5;
 
 /**
- * Weights of one window in the moving averages: RECENT_WEIGHT in the recent latency, BASE_WEIGHT and MEASURED_WEIGHT in
- * the base. A window that differs from the base by more than the factor CLEARLY replaces it.
+ * The weight of one window in the moving averages: RECENT_WEIGHT in the recent latency, BASE_WEIGHT and MEASURED_WEIGHT
+ * in the base. A latency that differs from the base by more than the factor CLEARLY replaces the base at once.
  */
 const RECENT_WEIGHT = 0.3;
 const BASE_WEIGHT = 0.2;
@@ -41,8 +44,8 @@ const CLEARLY = 1.5;
 const WARM_UP_WINDOWS = 5;
 
 /**
- * The base is measured after REACHED_WINDOWS windows at the limit, at most once in MEASURE_MS. While latency is above
- * CLEARLY times the base, it is measured after MEASURE_SOON_MS.
+ * The base is measured again after REACHED_WINDOWS windows at the limit, at most once in MEASURE_MS. While latency is
+ * above CLEARLY times the base, it is measured again after MEASURE_SOON_MS.
  */
 const REACHED_WINDOWS = 5;
 const MEASURE_MS = 10_000;

@@ -38,7 +38,7 @@ export interface BreakerSnapshot {
   /** A half-open breaker is saved as an open one whose open time has passed. Probes in flight are not saved. */
   readonly state: 'closed' | 'open';
   readonly forced?: 'open' | 'closed' | undefined;
-  /** The last ticket, so that no ticket is used twice. */
+  /** The highest ticket given so far, so that no ticket is used twice. A ticket is the number of an admitted call. */
   readonly serial: number;
   readonly inARow: number;
   readonly counts: readonly number[];
@@ -51,29 +51,32 @@ const FAILURES = 1;
 const SLOW = 2;
 const FULL = 3;
 
-/** Equal to no ticket, nor to the −1 of a refusal. */
+/** Means "no ticket". It differs from every ticket, and from the −1 that `admit` returns for a refusal. */
 const NONE = -2;
 
-/** Each doubling of the calls in the window above `minimum` adds this to the failures in a row that open the breaker. */
+/**
+ * Each time the calls in the window double above `minimum`, this many more failures in a row are needed to open the
+ * breaker.
+ */
 const ROW_GROWTH = 2;
-/** A row of failures opens the breaker only if chance alone would bring fewer such rows than this in the window. */
+/** A row of failures opens the breaker only if fewer such rows than this are expected in the window by chance. */
 const UNLIKELY = 0.01;
 
-/** `slowOver` is not asked for calls up to this long. */
+/** `slowOver` is called only for calls that took longer than this. */
 const SLOW_MIN_MS = 1000;
 
-/** After this number of refused calls the breaker may be probed before its open time has passed. */
+/** After this many refused calls the breaker may send a probe before its open time has passed. */
 const REFUSALS_A_ROUND = 100;
 
-/** The longest lease of a probe, also of one without a time limit, so that no breaker stays half-open for ever. */
+/** A probe without a result has failed after this time at the latest, so that no breaker stays half-open for ever. */
 const LEASE_MAX_MS = 600_000;
 
 /**
  * Stops calling a target that is failing, and probes it with a few calls until it succeeds again.
  *
- * An admission is a ticket. All tickets of one closed period are the same number, and each probe has its own. A result
- * that arrives after the state has changed matches no ticket and changes nothing. While the breaker is closed it keeps
- * nothing for a ticket: an admission that is never settled costs nothing and blocks nothing.
+ * Each admitted call gets a number, its ticket. All calls of one closed period share a ticket, and each probe has its
+ * own. A result that arrives after the state has changed has an old ticket and changes nothing. A closed breaker stores
+ * nothing for a call, so a call whose result is never reported blocks nothing.
  *
  * Only a failed or slow call opens the breaker: a success that fills the window to `minimum` does not.
  *
@@ -82,22 +85,25 @@ const LEASE_MAX_MS = 600_000;
  *
  * The open time is a quarter of the time that the target has been failing, within `openForMs`, multiplied by a random
  * factor from 0.5 to 1. So the breaker makes an outage at most a quarter longer, probes a long outage seldom, and never
- * falls into step with a flapping server. (Doubling the open time at each reopening serves 17 % of the calls to a server
- * that is up and down for 5 s in turn; this rule serves 46 % of the possible 50 %.) A caller with heavy traffic need not
- * wait that long: after 100 refused calls it may probe once the shortest open time has passed, because its probes are a
- * small part of what it would send.
+ * falls into step with a flapping server. (Doubling the open time at each reopening serves 17 % of the calls to a
+ * server that is up and down for 5 s in turn; this rule serves 46 % of the possible 50 %.) A caller with heavy traffic
+ * need not wait that long: after 100 refused calls it may probe once the shortest open time has passed, because its
+ * probes are a small part of what it would send.
  *
- * There is no timer: each method first applies the changes that time has brought, dated to when they were due.
+ * There is no timer. Each method first makes the changes of state that have become due, with the time at which they
+ * were due.
  */
 export class Breaker {
-  /** Called at each change of state. `at` is when it took effect. */
+  /** Called at each change of state. `at` is the time from which the new state holds. */
   onChange: ((from: BreakerState, to: BreakerState, because: BreakerCause, at: number) => void) | undefined =
     undefined;
-  /** Gives the ms above which a call is slow, instead of `slowOverMs`. Called only for calls longer than 1 s. */
+  /**
+   * Returns the ms above which a call is slow, instead of `slowOverMs`. It is called only for calls longer than 1 s.
+   */
   slowOver: (() => number) | undefined = undefined;
-  /** Calls and probes that have succeeded so far, except those whose ticket was no longer current. */
+  /** Calls and probes that have succeeded so far, except those whose ticket was too old. */
   succeeded = 0;
-  /** Calls and probes that have failed so far, including probes that were slow or whose lease ended. */
+  /** Calls and probes that have failed so far, including probes that were slow or had no result in time. */
   failed = 0;
 
   readonly #settings: BreakerSettings;
@@ -107,17 +113,20 @@ export class Breaker {
   #forced: 'open' | 'closed' | undefined = undefined;
   /** The ticket of every call while closed; NONE in the other states. */
   #ticket = 0;
+  /** The highest ticket given so far. */
   #serial = 0;
   #inARow = 0;
-  /** When it first opened since it was last closed. */
+  /** When the breaker first opened since it was last closed. */
   #failingSince = 0;
   #openForMs = 0;
   #reopensAt = 0;
-  /** The earliest time of a probe, however many calls were refused. */
+  /** When a probe may be sent at the earliest, however many calls were refused. */
   #soonestAt = 0;
   #turnedAway = 0;
   #successes = 0;
-  /** The tickets of probes in flight, with the end of their leases. Empty unless half-open. */
+  /**
+   * The tickets of the probes in flight, each with the time at which it fails without a result. Empty unless half-open.
+   */
   readonly #probes: Map<number, number> = new Map();
 
   constructor(settings: BreakerSettings, random: Random) {
@@ -126,7 +135,7 @@ export class Breaker {
     this.#counts = new SlidingCounts(4, settings.windowMs, settings.windowCalls);
   }
 
-  /** As in the settings, whatever `slowOver` says. */
+  /** The limit in the settings, even if `slowOver` is set. */
   get slowOverMs(): number {
     return this.#settings.slowOverMs;
   }
@@ -135,22 +144,26 @@ export class Breaker {
     return this.#forced;
   }
 
-  /** Whether every call is admitted. Needs no time. */
+  /** Whether the breaker is closed, so that every call is admitted. */
   get isClosed(): boolean {
     return this.#ticket >= 0;
   }
 
-  /** Returns a ticket, or −1 when the call must not be sent. A probe that is not settled within `leaseMs` has failed. */
+  /**
+   * Returns a ticket, or −1 when the call must not be sent. A probe without a result after `leaseMs` counts as failed.
+   */
   admit(now: number, leaseMs: number): number {
     return this.#ticket >= 0 ? this.#ticket : this.#admitProbe(now, leaseMs);
   }
 
-  /** Whether `admit` would return −1. Admits nothing. */
+  /** Whether `admit` would return −1. It admits no call. */
   refuses(now: number): boolean {
     return this.#ticket < 0 && !this.#hasRoom(now);
   }
 
-  /** The number of calls it would admit now: Infinity while closed, 0 while open, the free probes while half-open. */
+  /**
+   * How many calls would be admitted now: all while closed, none while open, the probes that are left while half-open.
+   */
   room(now: number): number {
     if (this.isClosed) return Infinity;
     return this.#hasRoom(now) ? this.#settings.probes - this.#probes.size : 0;
@@ -162,8 +175,8 @@ export class Breaker {
   }
 
   /**
-   * Counts the result of a call. Ignores a ticket that is no longer current, and the −1 of a refusal. `full`: the target
-   * answered that it is full.
+   * Counts the result of a call. Ignores a ticket that is too old, and the −1 of a refusal. `full`: the target answered
+   * that it is full.
    */
   settle(now: number, ticket: number, failed: boolean, durationMs: number, full = false): void {
     const slow = durationMs > this.#slowOverMs(durationMs);
@@ -177,14 +190,14 @@ export class Breaker {
     }
   }
 
-  /** Takes an admission back: the call was not sent, or was cancelled. */
+  /** Takes an admission back, because the call was not sent or was cancelled. */
   cancel(now: number, ticket: number): void {
     this.#takes(now, ticket);
   }
 
   /**
    * When the next call may be admitted: `now` if it may already, Infinity while forced open. While all probes are in
-   * flight, it is the end of the first lease: by then at the latest the state changes.
+   * flight, it is the time at which the first of them fails without a result: the state changes by then.
    */
   reopensAt(now: number): number {
     if (!this.refuses(now)) return now;
@@ -192,15 +205,15 @@ export class Breaker {
     return this.#state === 'open' ? this.#reopensAt : this.#firstLeaseEnd();
   }
 
-  /** `half-open` as soon as the open time has passed. `onChange` is called later, with the first probe. */
+  /** Returns `half-open` as soon as the open time has passed. `onChange` is called later, with the first probe. */
   state(now: number): BreakerState {
     const hasRoom = this.#hasRoom(now);
     return hasRoom && this.#state === 'open' ? 'half-open' : this.#state;
   }
 
   /**
-   * Holds the breaker open or closed, whatever the results, until `force(undefined)`. While it is forced closed, calls are
-   * still counted. After forced open, it may be probed at once.
+   * Keeps the breaker open or closed, whatever the results, until `force(undefined)`. While it is forced closed, calls
+   * are still counted. When a breaker is no longer forced open, it may be probed at once.
    */
   force(to: 'open' | 'closed' | undefined, now: number): void {
     this.#forced = to;
@@ -225,8 +238,8 @@ export class Breaker {
   }
 
   /**
-   * Takes over a snapshot without calling `onChange`. Probes in flight before are forgotten. To account for the time since
-   * the snapshot was saved, subtract it from `now`.
+   * Restores a snapshot without calling `onChange`, and forgets the probes in flight. To account for the time since the
+   * snapshot was saved, subtract that time from `now`.
    */
   restore(snapshot: BreakerSnapshot, now: number): void {
     this.#probes.clear();
@@ -309,13 +322,16 @@ export class Breaker {
     return this.#state === 'open' ? now >= this.#reopensAt : this.#probes.size < this.#settings.probes;
   }
 
-  /** Removes a probe from those in flight. False: `ticket` is none of them. */
+  /** Removes a probe from those in flight. Returns false if `ticket` is not the ticket of a probe in flight. */
   #takes(now: number, ticket: number): boolean {
     this.#catchUp(now);
     return this.#probes.delete(ticket);
   }
 
-  /** Applies the ends of leases. If the clock went back to before the breaker opened, the open time starts again. */
+  /**
+   * Opens the breaker if a probe has no result in time. If the clock went back to before the breaker opened, restarts
+   * the open time.
+   */
   #catchUp(now: number): void {
     const wentBack = now < this.#reopensAt - this.#openForMs;
     if (wentBack) this.#reopensAt = now + this.#openForMs;

@@ -2,65 +2,69 @@ import { SlidingCounts } from './sliding-counts.ts';
 import { StartCredit } from './start-credit.ts';
 
 export interface BudgetSettings {
-  /** Tokens that a success adds; a retry takes one. */
+  /** The tokens that a success adds. A retry costs one token. */
   readonly ratio: number;
-  /** The budget holds at most `ratio` × the first tries of this time. */
+  /** The budget holds at most `ratio` × the first attempts of operations in this time. */
   readonly windowMs: number;
-  /** Attempts of one operation. A fresh budget starts with `attempts − 1` tokens of credit. */
+  /**
+   * The most attempts of one operation. A new budget starts with `attempts − 1` tokens, the start credit, which expire.
+   */
   readonly attempts: number;
 }
 
-/** Plain JSON. Times are relative, and tokens are in millionths. */
+/** Plain JSON. Times are relative to the time of saving, and tokens are in millionths. */
 export interface BudgetSnapshot {
   readonly earned: number;
   readonly floor: number;
   readonly free: number;
   readonly credit: number;
-  /** null while the window of the credit has not started. */
+  /** The ms until the start credit expires; null while that is not known yet. */
   readonly creditLeftMs: number | null;
   readonly firstTries: readonly number[];
 }
 
-/** Tokens are kept in millionths, so that ten successes at a ratio of 0.1 make a whole one. */
+/** Tokens are counted in millionths, so that ten successes at a ratio of 0.1 add up to exactly one token. */
 const TOKEN = 1_000_000;
 
-/** Tokens that a fresh budget of unlimited attempts starts with. */
+/** The most tokens that a new budget starts with, also when attempts are unlimited. */
 const CREDIT_MAX = 100;
-/** The smallest bucket of unlimited attempts grows up to this many tokens. */
+/** The minimum size of the bucket never grows above this number of tokens, also when attempts are unlimited. */
 const FLOOR_MAX = 10;
-/** A retry that succeeds adds this to the smallest bucket; a retry that fails takes it away. */
+/** A retry that succeeds raises the minimum size of the bucket by this; a retry that fails lowers it by as much. */
 const FLOOR_STEP = TOKEN / 2;
-/** An operation that succeeds at its first attempt takes away this share of the growth. */
+/** An operation that succeeds at its first attempt lowers the minimum size by this share of what it has grown. */
 const FADE = 0.01;
-/** Earned and free retries together never exceed this share of the first tries. */
+/** Retries that cost a token and those that cost nothing are together at most this share of the first attempts. */
 const RETRIES_MAX = 0.3;
 
 /**
- * Limits the retries that a caller adds to its own traffic.
+ * Limits the retries that a caller adds to its own traffic. A "first try" is the first attempt of an operation.
  *
- * 1. A success earns `ratio` of a token and a retry that fails costs one. So in an outage, where nothing succeeds, only the
- *    tokens in the bucket are spent: at most `ratio` × the caller's own first tries in the window, or one if that is more.
- * 2. A retry that succeeds costs nothing, unless the failure before it may mean overload, or more than `2 × ratio` of the
- *    first tries would be free: all in all, retries are at most 30 % of the first tries.
- * 3. While retries succeed, the smallest bucket grows from one token to one operation's worth (`attempts − 1`), and may
- *    be overdrawn by as much; retries that fail and operations that need none let it shrink again.
+ * 1. A success adds `ratio` of a token to the bucket, and a retry that fails costs one. So in an outage, where nothing
+ *    succeeds, only the tokens in the bucket are spent: at most `ratio` × the first tries in the window, or one if that
+ *    is more.
+ * 2. A retry that succeeds costs nothing, unless the failure before it may mean overload, or more than `2 × ratio` of
+ *    the first tries would be such free retries. All retries together are at most 30 % of the first tries.
+ * 3. The bucket has a minimum size, however little the traffic. While retries succeed, this size grows from one token
+ *    to `attempts − 1`, and the balance may fall below zero by as much as the size has grown (the overdraft). Retries
+ *    that fail, and operations that need no retry, let it shrink again.
  *
- * The limit does not depend on the number of clients: 10 clients with 1,000 calls a second hold as many tokens as 10,000
- * clients with one call a second.
+ * The limit does not depend on the number of clients: 10 clients with 1,000 calls a second hold as many tokens as
+ * 10,000 clients with one call a second.
  */
 export class RetryBudget {
-  /** Changed only by `resize`. */
+  /** Only `resize` changes the settings. */
   settings: BudgetSettings;
   #deposit: number;
   #floorMax: number;
   #firstTries: SlidingCounts;
   #credit: StartCredit;
   #earned = 0;
-  /** The smallest bucket: its size however little the traffic. */
+  /** The minimum size of the bucket, however little the traffic, in millionths of a token. */
   #floor = TOKEN;
-  /** The successful retries that may still be free, in millionths. First tries add to it. */
+  /** How many successful retries may still cost nothing, in millionths. Each first try adds to it. */
   #free: number;
-  /** Postpaid retries in flight: they cost a token only if they fail. */
+  /** Postpaid retries in flight. A postpaid retry costs a token only if it fails. */
   #pending = 0;
 
   constructor(settings: BudgetSettings) {
@@ -77,18 +81,22 @@ export class RetryBudget {
     );
   }
 
-  /** An operation begins. Retries and hedges are not reported here. */
+  /** Reports that an operation begins. Do not call it for retries and hedges. */
   firstTry(now: number): void {
     this.#firstTries.turn(now);
     this.#firstTries.add(0);
-    // Drops tokens above the current limit now: a later burst must not bring back what busier times earned.
+    // Drops tokens above the current limit now. Otherwise a later burst of traffic would bring back what busier times
+    // earned.
     this.#earn(0);
     const free = Math.max(0, Math.min(2 * this.#deposit, RETRIES_MAX * TOKEN - this.#deposit));
     this.#free = Math.min(this.#free + free, this.#floorMax);
     this.#credit.onFirstTry(now);
   }
 
-  /** An operation succeeded at its first attempt. The time is not needed: `tokens` brings the window up to date. */
+  /**
+   * Reports that an operation succeeded at its first attempt. It needs no time: `tokens` removes what has become too
+   * old.
+   */
   success(): void {
     this.#floor -= FADE * (this.#floor - TOKEN);
     this.#credit.onSuccess();
@@ -96,15 +104,18 @@ export class RetryBudget {
   }
 
   /**
-   * Charges a retry: a token now, or, if it is `postpaid`, a token when it fails. Check `tokens` first. Settle each retry
-   * once, with one of the three methods below.
+   * Charges a retry. A prepaid retry costs a token now, a `postpaid` one costs a token only if it fails. Check `tokens`
+   * first. Then report the end of each retry to exactly one of the three methods below.
    */
   startRetry(now: number, postpaid: boolean): void {
     if (postpaid) this.#pending++;
     else this.spend(now, 1);
   }
 
-  /** An operation succeeded after a retry. `refund`: a token that was paid in advance is given back if free retries are left. */
+  /**
+   * Reports that an operation succeeded after a retry. While free retries are left, a postpaid retry costs nothing, and
+   * with `refund` a prepaid one gets its token back. Otherwise the retry costs a token.
+   */
   retrySucceeded(now: number, postpaid: boolean, refund: boolean): void {
     this.#floor = Math.min(this.#floor + FLOOR_STEP, this.#floorMax);
     this.#credit.onSuccess();
@@ -116,7 +127,7 @@ export class RetryBudget {
     if (!isFree && postpaid) this.spend(now, 1);
   }
 
-  /** A retry failed, or was cancelled in flight. */
+  /** Reports that a retry failed, or was cancelled in flight. */
   retryFailed(now: number, postpaid: boolean): void {
     if (postpaid) {
       this.#pending--;
@@ -125,38 +136,41 @@ export class RetryBudget {
     this.#floor = Math.max(TOKEN, this.#floor - FLOOR_STEP);
   }
 
-  /** A retry that was charged is not sent. */
+  /** Reports that a retry was charged but is not sent. */
   retryDropped(postpaid: boolean): void {
     if (postpaid) this.#pending--;
     else this.refund(1);
   }
 
-  /** Tokens that can pay for a retry; below 0 while the bucket is overdrawn. */
+  /** The tokens that can pay for a retry. Below 0 while the balance is below zero. */
   tokens(now: number, postpaid = false): number {
     this.#firstTries.turn(now);
     this.#credit.pass(now);
     this.#earn(0);
     const held = this.#earned + this.#credit.left;
-    // Postpaid retries in flight use the overdraft first, so that a few of them leave the tokens to prepaid retries. Start
-    // credit and overdraft together are at most one operation's worth.
+    // The overdraft is how far the balance may fall below zero. Postpaid retries in flight count against it first, so
+    // that a few of them leave the tokens to prepaid retries. Start credit reduces it, so that both together stay
+    // within `#floorMax`.
     const overdraft = Math.max(0, Math.min(this.#floor - TOKEN, this.#floorMax - this.#credit.left));
     const overdrawn = held + overdraft - this.#pending * TOKEN;
     return (postpaid ? overdrawn : Math.min(held, overdrawn)) / TOKEN;
   }
 
-  /** Whether it holds less than half of its limit, or less than one token. */
+  /** Whether the budget holds less than half of the tokens that it may hold, or less than one token. */
   isScarce(now: number): boolean {
     return this.tokens(now) < Math.max(1, this.#limit() / (2 * TOKEN));
   }
 
-  /** Takes `cost` tokens. With fewer tokens it takes none and returns false. */
+  /** Takes `cost` tokens. If there are fewer, it takes none and returns false. */
   trySpend(now: number, cost: number): boolean {
     if (this.tokens(now) < cost) return false;
     this.spend(now, cost);
     return true;
   }
 
-  /** Takes `cost` tokens, start credit first, because it expires. Never takes more than the overdraft allows. */
+  /**
+   * Takes `cost` tokens, first from the start credit, because that expires. The balance has a lowest value below zero.
+   */
   spend(now: number, cost: number): void {
     this.tokens(now);
     const credit = Math.min(this.#credit.left, cost * TOKEN);
@@ -176,7 +190,7 @@ export class RetryBudget {
     return this.#firstTries.total(0) === 0;
   }
 
-  /** Changes the settings. Earned tokens stay, up to the new limit. Start credit is never renewed. */
+  /** Changes the settings. Earned tokens are kept, up to the new limit. The start credit is not granted again. */
   resize(now: number, settings: BudgetSettings): this {
     const snapshot = this.save(now);
     const creditMax = this.#credit.max;
@@ -204,7 +218,7 @@ export class RetryBudget {
     };
   }
 
-  /** Takes over a snapshot. Start credit is not renewed, and never exceeds that of this budget. */
+  /** Restores a snapshot. The start credit is not granted again, and never exceeds that of this budget. */
   restore(snapshot: BudgetSnapshot, now: number): void {
     this.#firstTries.restore(snapshot.firstTries, now);
     this.#earned = snapshot.earned;

@@ -1,25 +1,26 @@
-/** The results of `enter`: refused, queued for a permit, or holding one. */
+/** The results of `enter`: the call was refused, waits in the queue for a permit, or holds a permit. */
 export const FULL = 0;
 export const QUEUED = 1;
 export const ADMITTED = 2;
 
 /**
- * A call that can wait for a permit. It is its own list node, so that adding and removing allocate nothing and take constant
- * time. Once it is queued, exactly one of its methods is called, once, unless it is abandoned first.
+ * A call that can wait for a permit. It is its own list node, so that adding and removing it allocates nothing and
+ * takes constant time. After it was queued, exactly one of its three methods is called, once, unless `abandon` removes
+ * it.
  */
 export interface Waiter {
   /** 0 critical, 1 default, 2 sheddable. */
   readonly priority: number;
-  /** From this time on it is expired instead of admitted. */
+  /** From this time on, the call expires instead of being admitted. */
   readonly expiresAt: number;
-  /** Links of the queue, written by the bulkhead; undefined while not queued. */
+  /** The neighbours in the queue, written by the bulkhead; undefined while the call is not queued. */
   ahead: Waiter | undefined;
   behind: Waiter | undefined;
-  /** Holds a permit from now on. */
+  /** Called when the call gets a permit. */
   admitted(now: number): void;
-  /** Removed from the queue because `expiresAt` has passed. */
+  /** Called when the call was removed from the queue because `expiresAt` has passed. */
   expired(now: number): void;
-  /** Removed from the full queue in favour of a call with a higher priority. */
+  /** Called when the call was removed from the full queue in favour of a call with a higher priority. */
   displaced(now: number): void;
 }
 
@@ -39,18 +40,18 @@ export interface BulkheadSettings {
  * then. A caller that needs to know earlier sets an alarm and calls `abandon`.
  */
 export class Bulkhead {
-  /** Permits taken. Above `concurrent` + `reserved` only after `resize` has lowered these. */
+  /** The number of permits in use. It is above `concurrent` + `reserved` only after `resize` has lowered these. */
   inFlight = 0;
   queued = 0;
-  /** Permits taken back with `forfeit`. */
+  /** How many permits `forfeit` has taken back from calls that did not end in time. */
   zombies = 0;
-  /** Serves the newest of a priority first: the better order while `Codel.overloaded` is true. */
+  /** True: the newest call of a priority is served first. This is the better order while `Codel.overloaded` is true. */
   newestFirst = false;
 
   #settings: BulkheadSettings;
-  /** One ring of waiters for each priority. Each is closed by a sentinel, so that no waiter is a special case. */
+  /** One circular list of waiters for each priority. Each has a sentinel node, so that no waiter is a special case. */
   readonly #ends: readonly Waiter[] = [ring(), ring(), ring()];
-  /** No queued waiter expires before this time. */
+  /** The earliest time at which a queued waiter can expire. */
   #expiresFrom = Infinity;
   #serving = false;
 
@@ -62,7 +63,7 @@ export class Bulkhead {
     return this.#settings;
   }
 
-  /** Takes a permit if one is free and no queued call has precedence. */
+  /** Takes a permit if one is free and no queued call goes first. */
   tryEnter(priority = 1): boolean {
     if (priority === 0 ? this.oldest(0) : this.queued > 0) return false;
     if (this.inFlight >= this.#permits(priority)) return false;
@@ -70,7 +71,7 @@ export class Bulkhead {
     return true;
   }
 
-  /** Takes a permit or a place in the queue. Returns ADMITTED, QUEUED or FULL, and calls no method of `waiter` itself. */
+  /** Takes a permit or a place in the queue. Returns ADMITTED, QUEUED or FULL, and calls no method of `waiter`. */
   enter(now: number, waiter: Waiter): number {
     if (this.tryEnter(waiter.priority)) return ADMITTED;
     const { queueMax } = this.#settings;
@@ -83,7 +84,7 @@ export class Bulkhead {
     if (displaced) this.#remove(displaced);
     const fits = this.queued < queueMax;
     if (fits) this.#append(waiter);
-    // Called last, because they may call the bulkhead again: the queue must be consistent by then.
+    // Called last, because these methods may call the bulkhead again, and the queue must be consistent by then.
     for (const each of expired) each.expired(now);
     displaced?.displaced(now);
     return fits ? QUEUED : FULL;
@@ -95,13 +96,13 @@ export class Bulkhead {
     if (this.queued > 0) this.#serve(now);
   }
 
-  /** Takes a permit back from a call whose lease has ended. That call must not `leave` when it ends later. */
+  /** Takes back the permit of a call that did not end in time. That call must not call `leave` when it ends later. */
   forfeit(now: number): void {
     this.zombies++;
     this.leave(now);
   }
 
-  /** Removes a waiter without calling any of its methods. False: it was not queued. */
+  /** Removes a waiter without calling any of its methods. Returns false if it was not queued. */
   abandon(waiter: Waiter): boolean {
     if (!waiter.ahead) return false;
     this.#remove(waiter);
@@ -126,7 +127,7 @@ export class Bulkhead {
   }
 
   #serve(now: number): void {
-    // `admitted` may call `leave` at once: the loop below serves the next one, without recursion.
+    // `admitted` may call `leave` at once. Then the loop below serves the next call, without recursion.
     if (this.#serving) return;
     this.#serving = true;
     try {
