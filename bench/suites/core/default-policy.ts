@@ -27,5 +27,5 @@ export const defaultPolicy: Case = {
       for (let i = 0; i < times; i++) await cockatielWrap.execute(answer);
     },
   },
-  bars: [{ aheadOf: 'cockatiel', times: 10 }],
+  bars: [{ aheadOf: 'cockatiel', times: 1 }],
 };
