@@ -14,7 +14,7 @@ export type { Limit, WorstLoad, WorstTime } from './explain/limits.ts';
 export { stopSentences } from './explain/stop-sentences.ts';
 export { tellStory } from './explain/story-text.ts';
 
-/** A place in a ring, with its settings. */
+/** One part of a policy, such as the breaker, with its settings, in the order in which the parts enclose a call. */
 export interface ExplainedPlace {
   readonly part: string;
   readonly on: boolean;
@@ -22,15 +22,15 @@ export interface ExplainedPlace {
   readonly settings: readonly Setting[];
 }
 
-/** What a policy does, as plain data. `String(explanation)` is a text. */
+/** What a policy does, as plain data. `String(explanation)` returns it as text. */
 export interface Explanation {
   /** The name of the policy; null when it has none. */
   readonly policy: string | null;
-  /** The parts around the whole work, outermost first. The order is fixed. */
+  /** The parts that enclose the whole work with all its attempts, outermost first. The order is fixed. */
   readonly operationRing: readonly ExplainedPlace[];
-  /** The parts around each attempt, outermost first. The order is fixed. */
+  /** The parts that enclose each single attempt, outermost first. The order is fixed. */
   readonly attemptRing: readonly ExplainedPlace[];
-  /** Settings of parts that are in neither ring. */
+  /** Settings of parts that enclose neither the work nor its attempts. */
   readonly others: readonly Setting[];
   /** The waits after the first attempts; empty for a policy with one attempt. */
   readonly delays: readonly DelayRow[];
@@ -43,11 +43,11 @@ export interface Explanation {
 }
 
 export interface ExplainOptions {
-  /** Policies of outer layers that retry the same work, such as that of a consumer, outermost first. */
+  /** Policies of callers that retry the same work, such as that of an event consumer, outermost first. */
   readonly within?: readonly Policy[] | undefined;
 }
 
-/** Explains what a policy does, computed from its tables and its decision function. It calls no operation and changes nothing. */
+/** Explains what a policy does, computed from its settings and its decision function. It calls no operation. */
 export function explain(policy: Policy, { within = [] }: ExplainOptions = {}): Explanation {
   const { plan, parts, spec } = policy;
   const settings = policy.settings as PartSettings;
@@ -74,13 +74,13 @@ export function explain(policy: Policy, { within = [] }: ExplainOptions = {}): E
     notRetried: sayNotRetried(settings.neverOn ?? []),
     hints: sayHints(plan.hintCapMs),
   };
-  // Not enumerable, so that the explanation is plain data.
+  // Not enumerable, so that the explanation stays plain data.
   return Object.defineProperty(explanation, 'toString', {
     value: () => explainText(explanation),
   }) as Explanation;
 }
 
-/** An explanation as a text, also of one that was parsed from JSON. */
+/** Returns an explanation as text. It also accepts one that was parsed from JSON. */
 export function explainText(explanation: Omit<Explanation, 'toString'>): string {
   const { policy, others, delays, time, load, retried, notRetried, hints } = explanation;
   return [
@@ -112,7 +112,7 @@ function placeLines({ part, on, says, settings }: ExplainedPlace): string[] {
   return on && settings.length > 0 ? [line, `${' '.repeat(19)}${saySettings(settings)}`] : [line];
 }
 
-/** In one line; `*` marks defaults. */
+/** Returns settings in one line; `*` marks defaults. */
 function saySettings(settings: readonly Setting[]): string {
   const roots = new Set(settings.map(({ path }) => rootOf(path)));
   return settings

@@ -31,7 +31,7 @@ const knownFacts: Readonly<Record<keyof LintFacts, true>> = {
   durable: true,
 };
 
-/** All rules, errors first, then warnings, then advice. */
+/** All rules: first errors, then warnings, then advice. */
 export const rules: readonly Rule[] = /* @__PURE__ */ bySeverity([
   ...timeRules,
   ...backoffRules,
@@ -41,8 +41,8 @@ export const rules: readonly Rule[] = /* @__PURE__ */ bySeverity([
 ]);
 
 /**
- * The rules that a policy or a document breaks, the most severe first; the default policy breaks none. Facts about the work
- * let it check more. A document that `policy` would refuse is refused here, too.
+ * Returns the rules that a policy or a document breaks, the most severe first. The default policy breaks none. With
+ * facts about the work it can check more rules. A document that `policy` refuses is refused here, too.
  */
 export function lint(subject: Policy | PolicySpec, facts: LintFacts = {}): Finding[] {
   assertKnownFields(knownFacts, facts);
@@ -57,7 +57,7 @@ function isPolicy(subject: Policy | PolicySpec): subject is Policy {
   return 'plan' in subject;
 }
 
-/** Without its name, so that it does not replace a policy in `policies()`. */
+/** Makes a policy without its name, so that it does not replace the policy of that name in `policies()`. */
 function unnamed({ name: _, ...spec }: PolicySpec): Policy {
   return policy(spec);
 }

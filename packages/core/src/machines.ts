@@ -1,6 +1,6 @@
 /**
- * The state machines of policies, for code that drives them directly: the simulator, the HTTP client, servers. Each is
- * synchronous, sets no timer and reads no clock: `now` is a parameter.
+ * The state machines that policies are built from, for code that uses them directly: the simulator, the HTTP client,
+ * servers. Each is synchronous, sets no timer and reads no clock: the caller passes `now`.
  */
 
 export { type BackoffSettings, backoff, type Delay } from './decide/backoff.ts';

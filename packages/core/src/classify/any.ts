@@ -1,8 +1,8 @@
 import type { Pack } from '../decide/outcome.ts';
 
 /**
- * Makes every error transient that no other pack knows, unless it is marked otherwise: for operations that are known to be
- * safe to repeat. It is always the last pack.
+ * Classifies every error as transient that no other pack knows, unless the error was marked with `permanent` or
+ * `retryAfter`. Use it for operations that are safe to repeat. It is always the last pack.
  */
 export const any: Pack<'any'> = {
   pack: 'any',

@@ -3,12 +3,12 @@ import type { Pack } from '../decide/outcome.ts';
 import { isObject } from './is-object.ts';
 import { definePack } from './pack.ts';
 
-/** The names that AWS's own clients treat as throttling. `Throttl` covers six of them. */
+/** The error names that AWS's own clients treat as throttling. `Throttl` covers six of them. */
 const throttledNames =
   /Throttl|^(BandwidthLimitExceeded|LimitExceededException|PriorRequestNotComplete|ProvisionedThroughputExceeded|RequestLimitExceeded|SlowDown|TooManyRequests|TransactionInProgress)/;
 const transientNames = /^(RequestTimeout|TimeoutError|IDPCommunicationError)/;
 
-/** Errors of the AWS clients: by name, by `$retryable` of the service's model, and by status. */
+/** Classifies errors of the AWS clients: by name, by the `$retryable` property, and by HTTP status. */
 export const aws: Pack<'aws'> = /* @__PURE__ */ definePack('aws', (error, epochMs) => {
   const { $metadata, $response, $retryable } = error;
   const names = [error.name, error.Code, error.code].map(String);

@@ -1,14 +1,14 @@
 import { isObject } from './is-object.ts';
 
-/** The most errors that are read inside one: a bound for depth, width and cycles. */
+/** The most errors that are read inside one error. It bounds the depth and width of causes, and ends cycles. */
 export const causesMax = 16;
 
 /** An object of unknown shape: a property may be anything, or throw when it is read. */
 export type UnknownObject = Readonly<Record<string, unknown>>;
 
 /**
- * `error` and the errors inside it: causes, and the errors of an AggregateError. Each is listed once, at most `causesMax` in
- * all, and without primitives. A property that throws when it is read ends the list.
+ * Returns `error` and the errors inside it: its causes, and the errors of an AggregateError. Each is listed once, at
+ * most `causesMax` in all, and primitives are left out. A property that throws when it is read ends the list.
  */
 export function causesOf(error: unknown): UnknownObject[] {
   const found: UnknownObject[] = [];
@@ -23,7 +23,7 @@ export function causesOf(error: unknown): UnknownObject[] {
       add(cause);
     }
   } catch {
-    // A getter threw: keep the errors found before it.
+    // A getter threw: the errors found before it are kept.
   }
   return found;
 }

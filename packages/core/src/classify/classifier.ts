@@ -3,12 +3,12 @@ import type { Plan } from '../policy/plan.ts';
 import { OptionsError } from '../report/errors.ts';
 import { markOf } from './marks.ts';
 
-/** What `retryOn` lists: the name of a pack, a pack, or a function. */
+/** An item of `retryOn`: the name of a pack (a named classifier), a pack, or a classifier function. */
 export type RetryOn<Name extends string = string> = Name | Pack | Classifier;
 
 /**
- * The packs of a policy, in this order: those that `retryOn` adds, then the default packs. `retryOnly` replaces both. `any`
- * is the last, because it classifies every error.
+ * Returns the packs (named classifiers) of a policy in order: first those that `retryOn` adds, then the default packs.
+ * `retryOnly` replaces both. The pack `any` is the last, because it classifies every error.
  */
 export function packsOf(
   { retryOn = [], retryOnly }: { retryOn?: readonly RetryOn[]; retryOnly?: readonly RetryOn[] },
@@ -29,10 +29,11 @@ export function packsOf(
 }
 
 /**
- * Combines packs into one classifier: the first pack that does not return undefined decides. Marks (`transient`, …) take
- * precedence over everything, and `neverOn` over the packs, because both were written for this program. An error that no
- * pack knows is not retried. When a pack throws, the work is not retried either; what it threw is reported, and the error
- * of the operation is the one that the caller gets.
+ * Combines packs into one classifier: the first pack that does not return undefined decides. Errors that were marked
+ * with `transient`, `permanent` or `retryAfter` take precedence over everything, and `neverOn` takes precedence over
+ * the packs, because the author of this program wrote both. An error that no pack knows is not retried. When a pack
+ * throws, the work is not retried either: what the pack threw is reported, and the caller gets the error of the
+ * operation.
  */
 export function combine(
   chosen: readonly Pack[],
@@ -64,7 +65,10 @@ export function combine(
 
 const unknownError: Judgement = { class: 'fatal', unknown: true };
 
-/** The judgement when a classifier throws: no retry, and a notice about what it threw. */
+/**
+ * The result when a classifier throws: the work is not retried, and what the classifier threw is published to
+ * listeners.
+ */
 export function thrownBy({ ok }: Outcome, error: unknown): Judgement {
   return {
     class: ok ? 'ok' : 'fatal',

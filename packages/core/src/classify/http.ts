@@ -4,9 +4,10 @@ import { isObject } from './is-object.ts';
 import { definePack } from './pack.ts';
 
 /**
- * Responses by their status, returned or thrown. 408, 425, 429 and 5xx are worth another try, but not 501 and 505–519,
- * which mean that the server cannot do it. 429 and 529 are throttled, and so is a 503 with a Retry-After: that server is
- * overloaded, not broken. Hints and `Holdfast: retry=…` are read.
+ * Classifies responses by their status, whether they are returned or thrown. 408, 425, 429 and 5xx are tried again, but
+ * not 501 and 505–519, which mean that the server cannot do it. 429 and 529 are throttled, and so is a 503 with a
+ * Retry-After: that server is overloaded, not broken. The headers that say when to try again are read, and so is
+ * `Holdfast: retry=…`.
  */
 export const http: Pack<'http'> = /* @__PURE__ */ definePack(
   'http',

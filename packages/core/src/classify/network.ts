@@ -15,15 +15,15 @@ const unsent =
   /^(ECONNREFUSED|EAI_AGAIN|ENOTFOUND|UND_ERR_CONNECT_|ERR_HTTP2_GOAWAY)|before secure TLS|REFUSED_STREAM/;
 
 /**
- * Failed connections: refused, reset, timed out, no route, name not found. A name that is not found is transient, because a
- * failing name server and a machine without a network give the same error, and nothing was sent.
+ * Classifies failed connections: refused, reset, timed out, no route, name not found. A name that is not found is
+ * transient, because a failing name server and a computer without a network give the same error, and nothing was sent.
  */
 export const network: Pack<'network'> = /* @__PURE__ */ definePack(
   'network',
   (error, _, all) => {
     if (!isKnown(error)) return undefined;
-    // Proof needs every error: of two addresses that were tried, either may have received the request. A wrapper counts by
-    // the errors inside it, and with `causesMax` errors or more some may be missing, so there is no proof.
+    // All errors must prove it: if two addresses were tried, either may have received the request. An error that only
+    // wraps others is judged by those. With `causesMax` errors or more some may be missing, so there is no proof.
     const isProof = (each: UnknownObject) => isUnsent(each) || (isWrapper(each) && !isKnown(each));
     return { class: 'transient', unprocessed: all.length < causesMax && all.every(isProof) };
   },
@@ -32,8 +32,8 @@ export const network: Pack<'network'> = /* @__PURE__ */ definePack(
 );
 
 function isKnown(error: UnknownObject): boolean {
-  // An AggregateError repeats the code of one of its errors. And the message of a wrapper is not enough, its cause decides:
-  // `fetch failed` may be an expired certificate.
+  // An AggregateError repeats the code of one of its errors, so it is not known itself. The message of an error with a
+  // cause is not enough either, because its cause decides: `fetch failed` may be an expired certificate.
   return (
     !Array.isArray(error.errors) &&
     (known.test(`${error.code}`) || known.test(`${error.name}: ${isWrapper(error) || error.message}`))

@@ -3,8 +3,9 @@ import { causesOf, type UnknownObject } from './causes-of.ts';
 import { isObject } from './is-object.ts';
 
 /**
- * A pack that judges an error and the errors inside it one by one, the outermost first; with `values: true`, returned
- * values too. When `judge` throws, as getters of unknown objects may, the pack returns undefined.
+ * Makes a pack (a named classifier) that judges an error and the errors inside it one by one, the outermost first. With
+ * `values: true` it judges returned values too. When `judge` throws, as getters of unknown objects may, the pack
+ * returns undefined.
  */
 export function definePack<const Name extends string>(
   pack: Name,
@@ -31,7 +32,7 @@ export function definePack<const Name extends string>(
           if (judged) return judged;
         }
       } catch {
-        // An object that throws when it is read is no error that a pack knows.
+        // An object that throws when it is read is not an error that the pack knows.
       }
       return undefined;
     },

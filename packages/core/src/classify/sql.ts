@@ -1,8 +1,8 @@
 import type { Pack } from '../decide/outcome.ts';
 import { definePack } from './pack.ts';
 
-// SQLSTATEs, numbers of MySQL, MariaDB and SQL Server, codes of drivers and of Prisma, and messages of `pg`, which gives its
-// own errors no codes.
+// The patterns below contain SQLSTATEs, error numbers of MySQL, MariaDB and SQL Server, codes of drivers and of Prisma,
+// and messages of `pg`, whose own errors have no codes.
 
 /** Too many connections, out of memory or disk. */
 const throttled = /^(53\w{3}|1040|1203)$/;
@@ -18,10 +18,13 @@ const unprocessed =
 const transient =
   /^((08\w{3}|57P0\w|1053|1927|2006|2013|P1002|P1008|P1017|55P03|1020|1205|CONNECTION_(CLOSED|DESTROYED)|PROTOCOL_CONNECTION_LOST|PROTOCOL_SEQUENCE_TIMEOUT|SQLITE_(5|6|15))$|SQLITE_(BUSY|LOCKED|PROTOCOL)|Connection terminated)/;
 
-/** Temporary failures of a database: lost connections, deadlocks, serialization failures, locks, lack of memory or disk. */
+/**
+ * Classifies temporary failures of a database: lost connections, deadlocks, serialization failures, locks, lack of
+ * memory or disk.
+ */
 export const sql: Pack<'sql'> = /* @__PURE__ */ definePack('sql', (error) => {
   const { code, sqlState, errno, number, message, errcode } = error;
-  // The lower 8 bits are the primary code of SQLite; the higher ones are details.
+  // The lower 8 bits of `errcode` are SQLite's primary result code. The higher bits are details.
   const names = [code, sqlState, errno, number, message, `SQLITE_${Number(errcode) & 255}`].map(String);
   const isOneOf = (pattern: RegExp) => names.some((name) => pattern.test(name));
   const isThrottled = isOneOf(throttled);

@@ -2,7 +2,7 @@ import { decide } from '../decide/decide.ts';
 import type { OutcomeClass } from '../decide/outcome.ts';
 import type { Plan } from '../policy/plan.ts';
 
-/** The waits after one attempt, in ms: with the smallest, the middle and the largest random number. */
+/** The shortest, typical and longest wait after one attempt, in ms. Only the random number differs. */
 export interface Delays {
   readonly leastMs: number;
   readonly typicalMs: number;
@@ -12,7 +12,7 @@ export interface Delays {
 export interface DelayRow extends Delays {
   /** The attempt that has just failed, counted from 1. */
   readonly afterAttempt: number;
-  /** The same after an attempt that was throttled. */
+  /** The waits if that attempt was throttled. */
   readonly throttled: Delays;
 }
 
@@ -21,10 +21,10 @@ export const TYPICAL = 0.5;
 /** The largest random number below 1. */
 export const MOST = 1 - Number.EPSILON;
 
-/** Enough to see how waits grow. */
+/** The most rows of the table, enough to see how the waits grow. */
 const rowsMax = 10;
 
-/** The waits of a policy after each attempt but the last, ten rows at most. */
+/** Returns the waits of a policy after each attempt but the last, ten rows at most. */
 export function delayTable(plan: Plan): DelayRow[] {
   const throttled = delaysOf(plan, 'throttled');
   return delaysOf(plan, 'transient').map((delays, index) => ({
@@ -35,8 +35,8 @@ export function delayTable(plan: Plan): DelayRow[] {
 }
 
 /**
- * The waits after the first `rows` attempts when every random number is `roll`, computed with `decide`, without limits other
- * than the number of attempts. Infinity: the work ends there.
+ * Returns the waits after the first `rows` attempts if every random number is `roll`. They are computed with `decide`,
+ * without any limit except the number of attempts. Infinity: the work ends after this attempt.
  */
 export function waitsOf(plan: Plan, roll: number, rows: number, after: OutcomeClass = 'transient'): number[] {
   const waits: number[] = [];

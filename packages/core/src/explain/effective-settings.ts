@@ -1,10 +1,10 @@
 import type { Field, Table } from '../fields.ts';
 
-/** A field and its value. */
+/** A field of a policy document and its value. */
 export interface Setting {
-  /** As in the document: `backoff.base`. */
+  /** The path of the field in the document: `backoff.base`. */
   readonly path: string;
-  /** As it would be written in a document: `200ms`, `full`, `off`. */
+  /** The value as it would be written in a document: `200ms`, `full`, `off`. */
   readonly value: string;
   /** True: the field is not in the document. */
   readonly isDefault: boolean;
@@ -13,7 +13,7 @@ export interface Setting {
 /** The value of a field that is not in the document and has no default. */
 export const notSet = 'not set';
 
-/** All fields with their values; groups that are switched on are listed field by field. */
+/** Returns all fields with their values. A group that is switched on is listed field by field. */
 export function effectiveSettings(fields: Table, spec: object): Setting[] {
   return settingsIn(fields, spec, '', false);
 }
@@ -33,7 +33,9 @@ function settingsOf(field: Field, value: unknown, path: string, isDefault: boole
   return [{ path, value: fields ? 'off' : format(value), isDefault }];
 }
 
-/** The alternative that accepts the value. An alternative that throws has accepted it, and found an error inside it. */
+/**
+ * Returns the alternative that accepts the value. One that throws has accepted it too, and found an error inside it.
+ */
 function recognising(of: readonly Field[], value: unknown): Field {
   const found = of.find((each) => {
     try {

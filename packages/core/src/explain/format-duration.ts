@@ -5,14 +5,14 @@ const units = [
   { ms: 1e3, name: 's' },
 ];
 
-/** Milliseconds in a readable unit, to three digits: `340 ms`, `1.5 s`, `10 min`. */
+/** Formats milliseconds in a readable unit, with three digits: `340 ms`, `1.5 s`, `10 min`. */
 export function formatMs(ms: number): string {
   if (ms === Infinity) return 'no limit';
   const unit = units.find((each) => ms >= each.ms) ?? { ms: 1, name: 'ms' };
   return `${round(ms / unit.ms)} ${unit.name}`;
 }
 
-/** To three digits; a whole number from 100 on. */
+/** Rounds to three digits, or to a whole number from 100 on. */
 export function round(value: number): number {
   return value >= 100 ? Math.round(value) : Number(value.toPrecision(3));
 }

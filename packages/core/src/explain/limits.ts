@@ -4,7 +4,7 @@ import type { Policy } from '../policy/policy.ts';
 import { MOST, TYPICAL, waitsOf } from './delays.ts';
 import { formatMs, round } from './format-duration.ts';
 
-/** Which limit ends the work first. */
+/** What ends the work first: the time limit of the whole work (patience), the number of attempts, or nothing. */
 export type Limit = 'patience' | 'attempts' | 'nothing';
 
 export interface WorstTime {
@@ -14,32 +14,34 @@ export interface WorstTime {
   /** The time when every attempt fails at once, so that only waits take time. null: no limit. */
   readonly failingMs: number | null;
   readonly failingEndsBy: Limit;
-  /** The number of attempts then, with typical waits. null: any number. */
+  /** The number of attempts if every attempt fails at once and every wait has its typical length. null: any number. */
   readonly failingAttempts: number | null;
   readonly says: readonly string[];
 }
 
 export interface WorstLoad {
-  /** Calls for one piece of work when everything fails and nothing but attempts limits them. null: any number. */
+  /** The calls for one piece of work if everything fails and only `attempts` limits them. null: any number. */
   readonly calls: number | null;
-  /** Calls for each piece of work in the long run, however much fails. null: any number. */
+  /** The calls for each piece of work in the long run, however many fail. null: any number. */
   readonly longRun: number | null;
-  /** Calls for one piece of work with all the layers that repeat it; the same as `calls` where there are none. */
+  /**
+   * The calls for one piece of work including the retries of all callers above. Without such callers it equals `calls`.
+   */
   readonly callsInAll: number | null;
   readonly says: readonly string[];
 }
 
-/** Waits that are added up one by one; all further ones are assumed to equal the last. */
+/** This many waits are added up one by one. All further waits are assumed to equal the last. */
 const waitsMax = 1000;
 
 /**
- * The longest time that work can take. Waits for a limiter, a bulkhead or a breaker are within patience as well. Without
- * guards around the attempts (`isGuarded: false`), nothing ends an attempt that hangs.
+ * Computes the longest time that work can take. Waits for a limiter, a bulkhead or a breaker count for patience as
+ * well. In a policy without guards around the attempts (`isGuarded: false`), nothing ends an attempt that hangs.
  */
 export function worstTime(plan: Plan, isGuarded: boolean): WorstTime {
   const { patienceMs, attempts, attemptTimeoutMs: timeoutMs } = plan;
   const waitsMs = sum(waitsOf(plan, MOST, waitsMax), attempts - 1);
-  // A limit of 0 is a share of the patience left: then only patience limits all attempts together.
+  // A limit of 0 means a share of the remaining patience: then only patience limits all attempts together.
   const attemptsMs = timeoutMs > 0 ? attempts * timeoutMs : Infinity;
   const failing = endOf(patienceMs, waitsMs);
   const hanging = endOf(isGuarded ? patienceMs : Infinity, waitsMs + attemptsMs);
@@ -57,7 +59,9 @@ export function worstTime(plan: Plan, isGuarded: boolean): WorstTime {
   };
 }
 
-/** How much a caller multiplies its own traffic when nothing succeeds, with the retries of the layers around it. */
+/**
+ * Computes by how much a caller multiplies its traffic when nothing succeeds, including the retries of its own callers.
+ */
 export function worstLoad(plan: Plan, settings: PartSettings, within: readonly Policy[]): WorstLoad {
   const { calls, longRun, says } = ownLoad(plan, settings);
   if (within.length === 0) return { calls, longRun, callsInAll: calls, says };
@@ -75,7 +79,7 @@ export function worstLoad(plan: Plan, settings: PartSettings, within: readonly P
   };
 }
 
-/** The calls of a layer for one piece of work when everything fails. */
+/** The number of calls that one policy makes for one piece of work when everything fails. */
 function callsOf({ attempts, killSwitch }: Plan, { mode }: PartSettings): number {
   return killSwitch.isOn || mode === 'observe' ? 1 : attempts;
 }
@@ -105,8 +109,8 @@ function ownLoad(plan: Plan, settings: PartSettings): Omit<WorstLoad, 'callsInAl
 }
 
 /**
- * The share of successes of a caller with little traffic, when 5 % of calls fail by chance. The bucket holds one token. A
- * failure spends it; 1 / ratio successes earn it again, and calls that fail until then are not retried.
+ * The share of successes of a caller with little traffic when 5 % of its calls fail by chance. Its retry budget holds
+ * one token. A retry spends it, and 1 / ratio successes earn it again; calls that fail until then are not retried.
  */
 export function lonelyCaller(ratio: number, failing = 0.05): number {
   if (ratio === 0) return 1 - failing;
@@ -132,7 +136,9 @@ function sentence({ ms, by }: End, attempts: number): string {
     : `at most ${formatMs(ms)}, when ${attempts === 1 ? 'the attempt is' : `${attempts} attempts are`} used up.`;
 }
 
-/** The sum of `count` waits; those after `known` equal the last of it. An infinite wait ends the work, and the sum. */
+/**
+ * Adds up `count` waits. Those after the end of `known` equal its last one. An infinite wait ends the work and the sum.
+ */
 function sum(known: readonly number[], count: number): number {
   const endless = known.indexOf(Infinity);
   const waits = endless < 0 ? known : known.slice(0, endless);
@@ -142,7 +148,7 @@ function sum(known: readonly number[], count: number): number {
   return Math.round(ms * 1000) / 1000;
 }
 
-/** The attempts that fit into patience when each fails at once and every wait is typical. */
+/** The number of attempts that fit into patience if each fails at once and every wait has its typical length. */
 function attemptsThatFit(plan: Plan): number {
   const waits = waitsOf(plan, TYPICAL, waitsMax);
   let elapsedMs = 0;

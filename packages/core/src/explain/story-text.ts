@@ -2,10 +2,13 @@ import type { Story, StoryAttempt } from '../report/story.ts';
 import { formatMs } from './format-duration.ts';
 import { stopSentences } from './stop-sentences.ts';
 
-/** The longest text for an outcome, in characters. */
+/** The most characters of text for one outcome. */
 const lengthMax = 100;
 
-/** A story as a text: each attempt, and why it was or was not tried again. Times are since the work began. */
+/**
+ * Returns a story (the record of a run) as text: each attempt, and why it was or was not tried again. Times count from
+ * the start of the work.
+ */
 export function tellStory(story: Story): string {
   return linesOf(story).join('\n');
 }
@@ -34,7 +37,7 @@ function attemptLine(entry: StoryAttempt, attempts: number): string {
   return attempts > attempt ? `${line}; tried again ${wait}` : `${line}; to be tried again ${wait}`;
 }
 
-/** What to do about an error that no pack knows. */
+/** Says what to do about an error that no pack (a named classifier) knows. */
 const unknownSentence =
   'no pack knows this error, so it is not tried again: if it is temporary, mark it with `transient(error)`, give it a `status` or a `code`, or name a pack in `retryOn`';
 
@@ -44,7 +47,7 @@ function ending({ stop, attempts, log }: Story): string {
   return attempts === 0 ? 'nothing was called: the result was known' : `attempt ${attempts} succeeded`;
 }
 
-/** An error or a value in a few words, on one line. Never throws, whatever it is. */
+/** Describes an error or a value in a few words, on one line. Never throws. */
 function describe(outcome: unknown): string {
   try {
     const words = inWords(outcome).replace(/\s+/g, ' ').trim();

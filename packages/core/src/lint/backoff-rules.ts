@@ -6,7 +6,10 @@ import { defineRules } from './rule.ts';
 const waitsMax = 64;
 const waitMaxMs = 60_000;
 
-/** Rules about the waits. They call the backoff itself, so that they work for functions, too. */
+/**
+ * Rules about the waits between attempts. They call the backoff itself, so they can also check a backoff that is a
+ * function.
+ */
 export const backoffRules = /* @__PURE__ */ defineRules(
   {
     id: 'no-delay',

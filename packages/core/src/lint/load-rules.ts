@@ -3,7 +3,7 @@ import { defineRules } from './rule.ts';
 
 const ratioMax = 0.3;
 const kMin = 1.1;
-/** A burst of more than 30 s of the rate makes a limit per minute at least half as high again. */
+/** The longest time that a burst may stand for. With more than 30 s, a minute may see over 1.5 times the rate. */
 const burstMaxMs = 30_000;
 
 /** Rules about the load on servers that are failing. */
@@ -79,7 +79,7 @@ export const loadRules = /* @__PURE__ */ defineRules(
     sentence: 'An attempt waits for the breaker, which stays open for longer than patience.',
     fix: 'Refuse at once, `breaker: { whenOpen: "stop" }`, or raise `patience`.',
     check({ plan, settings: { breaker } }) {
-      // Jitter takes off half of it at most.
+      // Jitter shortens the open time by half at most.
       const leastMs = (breaker?.openFor[0] ?? 0) / 2;
       if (breaker?.whenOpen !== 'wait' || leastMs < plan.patienceMs) return undefined;
       return { path: 'breaker.whenOpen', found: 'no wait for the breaker can fit into patience' };

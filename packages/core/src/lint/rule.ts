@@ -15,13 +15,15 @@ export interface LintFacts {
   readonly idempotent?: boolean | undefined;
   /** An HTTP method. POST and PATCH are not idempotent unless `idempotent` is true. */
   readonly method?: string | undefined;
-  /** Each run has `idempotent: false`, so that an attempt is repeated only with proof that it was not processed. */
+  /**
+   * True: each run sets `idempotent: false`, so that an attempt is repeated only with proof that it was not processed.
+   */
   readonly runsKnow?: boolean | undefined;
-  /** Waits are stored, as by a consumer of events: a long one blocks nothing and survives the process. */
+  /** True: waits are stored, as by an event consumer. A long wait blocks nothing then, and survives the process. */
   readonly durable?: boolean | undefined;
 }
 
-/** What a rule checks. */
+/** What a rule checks: a policy with the facts about its work. */
 export interface Subject {
   readonly settings: PartSettings;
   readonly plan: Plan;
@@ -32,11 +34,11 @@ export interface Subject {
 export interface Flaw {
   /** The field of the document: `backoff.jitter`. */
   readonly path: string;
-  /** In figures: `4 attempts of 5 s are more than the patience of 10 s`. */
+  /** What was found, with numbers: `4 attempts of 5 s are more than the patience of 10 s`. */
   readonly found: string;
 }
 
-/** A policy with the facts about its work. */
+/** An example for a rule: a policy document with the facts about its work. */
 export interface LintCase {
   readonly spec: PolicySpec;
   readonly facts?: LintFacts;
@@ -57,12 +59,12 @@ export interface Rule {
   readonly fixedBy: Partial<LintCase>;
 }
 
-/** Fails to compile where a rule is incomplete. */
+/** Returns the rules unchanged. Its type makes an incomplete rule fail to compile. */
 export function defineRules<const R extends readonly Rule[]>(...rules: R): R {
   return rules;
 }
 
-/** Whether a second attempt of the work could do something twice. */
+/** Whether a second attempt could do the same thing twice. */
 export function isUnsafe({ idempotent, method, runsKnow }: LintFacts): boolean {
   if (runsKnow || idempotent === true) return false;
   return idempotent === false || /^(post|patch)$/i.test(method ?? '');

@@ -3,11 +3,11 @@ import { formatMs } from '../explain/format-duration.ts';
 import type { Plan } from '../policy/plan.ts';
 import { defineRules, type LintFacts } from './rule.ts';
 
-/** More attempts than this need a time limit. */
+/** A policy with more attempts than this needs a time limit. */
 const attemptsMax = 10;
-/** Work with a longer patience should be stored, not held in a process. */
+/** Work with a longer time limit should be stored, not held in a process. */
 const inProcessMaxMs = 300_000;
-/** With fewer samples than this, a p99.9 is a single call. */
+/** With fewer samples than this, a single call decides the p99.9. */
 const samplesMin = 1000;
 
 /** Rules about time limits. */
@@ -136,7 +136,7 @@ export const timeRules = /* @__PURE__ */ defineRules(
   },
 );
 
-/** A quantile of the durations at the slowest target of a live policy; undefined with too few samples. */
+/** A quantile of the durations at the slowest target of a running policy; undefined with too few samples. */
 function measured(plan: Plan, quantile: number, samples: number): LintFacts['p999Ms'] {
   const known = [...(plan.everyTarget?.() ?? [])].flatMap(({ latency }) => latency ?? []);
   const figures = known.filter((each) => each.samples >= samples).map((each) => each.quantile(quantile));

@@ -9,13 +9,19 @@ export interface Candidate {
 }
 
 export interface ChoiceSettings {
-  /** Failures in a row after which a candidate is ejected, unless most of the others are failing too. */
+  /**
+   * After this many failures in a row a candidate is ejected (not chosen for a while), unless most others are failing
+   * too.
+   */
   readonly consecutive: number;
-  /** Ejections last `first` ms, then twice that, then three times, up to `most`; each less a random part of up to half. */
+  /**
+   * The first ejection lasts `first` ms, the second twice that, and so on up to `most`. Up to half is subtracted by
+   * chance.
+   */
   readonly ejectForMs: readonly [first: number, most: number];
 }
 
-/** The part of a Set that is read here. */
+/** The only method of a Set that `Choice` needs. */
 interface Known<T> {
   has(candidate: T): boolean;
 }
@@ -24,14 +30,20 @@ interface Known<T> {
 const SHARE_WEIGHT = 0.05;
 const LATENCY_WEIGHT = 0.2;
 
-/** The share of successes after an ejection, and the share above which ejections are counted from 0 again. */
+/**
+ * The share of successes that a candidate has after an ejection, and the share above which its ejections count from 0
+ * again.
+ */
 const SHARE_ON_TRIAL = 0.6;
 const SHARE_WELL = 0.95;
 
-/** A candidate is ejected when its share of successes is this far below the mean of the others. */
+/** A candidate is ejected when its share of successes is this far below the mean share of the others. */
 const GAP = 0.3;
 
-/** The weight of failures in the cost of a candidate. It falls to 0 within FORGIVEN_MS of the last failure. */
+/**
+ * The weight of failures in the cost of a candidate; the lower cost is chosen. It falls to 0 within FORGIVEN_MS of the
+ * last failure.
+ */
 const PENALTY = 10;
 const FORGIVEN_MS = 30_000;
 
@@ -50,8 +62,8 @@ export class TargetHealth {
   #failedAt = -Infinity;
 
   /**
-   * A call has ended. A failure can raise the latency but never lower it. While the target is ejected, results of calls that
-   * were sent before are ignored.
+   * Reports the result of a call. A failure can raise the latency but never lower it. While the target is ejected, the
+   * results of calls that were sent before the ejection are ignored.
    */
   settle(now: number, durationMs: number, ok: boolean): void {
     if (now < this.ejectedUntil) return;
@@ -65,7 +77,7 @@ export class TargetHealth {
     if (!ok) this.#failedAt = now;
   }
 
-  /** Ejects the target. Afterwards its latency is unknown again, and its share is SHARE_ON_TRIAL. */
+  /** Ejects the target. Afterwards its latency is unknown, and its share of successes is SHARE_ON_TRIAL. */
   eject(until: number): void {
     this.ejectedUntil = until;
     this.ejections++;
@@ -75,26 +87,32 @@ export class TargetHealth {
     this.#settledAt = this.#failedAt = -Infinity;
   }
 
-  /** A moving average; 0 while unknown. It fades while no call ends, so that a target that was slow is tried again. */
+  /**
+   * A moving average of the latency; 0 while unknown. It falls while no call ends, so that a target that was slow is
+   * tried again.
+   */
   latencyMs(now: number): number {
     const idleSeconds = this.inARow > 0 ? 0 : Math.max(0, now - this.#settledAt) / 1000;
     return this.#latencyMs / (1 + idleSeconds * idleSeconds);
   }
 
-  /** A factor of the cost: 1 if it has not failed in the last FORGIVEN_MS. */
+  /** A factor of the cost of this target: 1 if it has not failed in the last FORGIVEN_MS. */
   penalty(now: number): number {
-    // Measured from the last failure, not the last call: each of the few calls to a recovered target would renew it.
+    // Measured from the last failure. If it were the last call, the few calls to a recovered target would renew the
+    // penalty.
     const fresh = Math.max(0, 1 - Math.max(0, now - this.#failedAt) / FORGIVEN_MS);
     return 1 + fresh * PENALTY * (this.inARow + 1 - this.share);
   }
 }
 
 /**
- * Chooses among several targets: draws two at random and takes the one with the lower latency × calls in flight. So no
- * caller has to compare all targets, and callers do not all choose the same one.
+ * Chooses among several targets: draws two at random and takes the one with the lower cost, which is latency × calls in
+ * flight, times a penalty for recent failures. So no caller has to compare all targets, and callers do not all choose
+ * the same one.
  *
- * A target that fails much more than the others is ejected for a while. At most half of the targets are ejected, and none
- * when all fail alike: that is an outage, not an outlier. After an ejection its first failure ejects it again, for longer.
+ * A target that fails much more than the others is ejected (not chosen) for a while. At most half of the targets are
+ * ejected, and none when all fail alike: that is an outage, not an outlier. After an ejection, the first failure of the
+ * target ejects it again, for longer.
  */
 export class Choice<T extends Candidate> {
   readonly #settings: ChoiceSettings;
@@ -106,8 +124,9 @@ export class Choice<T extends Candidate> {
   }
 
   /**
-   * Chooses a candidate that does not refuse and is not ejected, if possible one that is not in `tried`. When all of these
-   * refuse, it chooses an ejected one; when all refuse, undefined. Never chooses one of `refused`.
+   * Chooses a candidate that does not refuse and is not ejected, if possible one that is not in `tried`. If there is
+   * none, it chooses an ejected one that does not refuse; otherwise it returns undefined. It never chooses one of
+   * `refused`.
    */
   choose(all: readonly T[], now: number, tried?: Known<T>, refused?: Known<T>): T | undefined {
     for (let leniency = tried ? 0 : 1; leniency <= 2; leniency++) {
@@ -119,7 +138,10 @@ export class Choice<T extends Candidate> {
     return undefined;
   }
 
-  /** A random candidate that fits. After DRAWS draws without success, the next in the list that fits. */
+  /**
+   * Draws a random candidate that fits; after DRAWS misses, takes the next in the list that fits. `leniency` 1 also
+   * allows candidates in `tried`, and 2 also ejected ones.
+   */
   #draw(
     all: readonly T[],
     now: number,

@@ -6,18 +6,19 @@ export interface CodelSettings {
 }
 
 /**
- * Distinguishes a queue that absorbs a burst from one that does not drain and only adds delay to every call: in the latter
- * the longest wait was above the target for a whole interval (CoDel, as servers use it).
+ * Distinguishes a queue that absorbs a burst from one that does not drain and only adds delay to every call. A queue
+ * does not drain if its longest wait was above the target for a whole interval (the CoDel algorithm, in the form that
+ * servers use).
  *
- * While the queue does not drain, serve the newest call first and drop those for which `drops` is true: the newest can
- * still be answered in time, and the others could not.
+ * While the queue does not drain, serve the newest call first, and drop the calls for which `drops` is true. The newest
+ * call can still be answered in time, and the others could not.
  */
 export class Codel {
-  /** The queue did not drain in the last interval. */
+  /** True: the queue did not drain in the last interval. */
   overloaded = false;
 
   readonly #settings: CodelSettings;
-  /** The shortest of the longest waits in this interval. */
+  /** The shortest of the longest waits that were reported in this interval. */
   #leastMs = Infinity;
   #endsAt = -Infinity;
 
@@ -26,8 +27,8 @@ export class Codel {
   }
 
   /**
-   * Reports the longest wait in the queue; 0 when it is empty. Call it at each arrival and at each start, also for calls
-   * that need not wait. After an interval without a report the queue is taken to be a new one.
+   * Reports the longest wait in the queue; 0 when it is empty. Call it when a call arrives and when one starts, also
+   * for calls that need not wait. After an interval without a report, the queue counts as a new one.
    */
   observe(now: number, longestWaitMs: number): void {
     const { targetMs, intervalMs } = this.#settings;

@@ -1,19 +1,21 @@
 export interface Rate {
   readonly ratePerMs: number;
-  /** The cost that may pass at once when nothing has passed for a while. */
+  /** The cost that may pass at once after a while without calls. */
   readonly burst: number;
 }
 
 /**
- * A rate limit in one number: `tat`, the theoretical arrival time, at which all admitted cost is paid off at the given
- * rate. 0 is a limit that was never used. The functions are pure, so that a server keeps only one number for each key.
- *
  * Returns the ms to wait before `cost` may pass. 0: now. Infinity: never, because `cost` is above the burst.
+ *
+ * The state of the limit is one number, `tat` (theoretical arrival time): when the rate will have made up for all
+ * admitted cost. It is 0 for a limit that was never used. The functions are pure, so that a server stores only one
+ * number for each key.
  */
 export function gcraWait(rate: Rate, tat: number, now: number, cost: number): number {
   if (cost > rate.burst) return Infinity;
   const waitMs = Math.max(tat, now) - now - (rate.burst - cost) / rate.ratePerMs;
-  // Sums of fractions drift, so a thousandth of an interval counts as no wait. `tat` is unchanged: errors do not add up.
+  // Sums of fractions drift, so a thousandth of an interval counts as no wait. `tat` is not rounded, so errors do not
+  // add up.
   return waitMs * rate.ratePerMs < 0.001 ? 0 : waitMs;
 }
 
@@ -22,7 +24,7 @@ export function gcraTake(rate: Rate, tat: number, now: number, cost: number): nu
   return Math.max(tat, now) + cost / rate.ratePerMs;
 }
 
-/** A rate limit with its own `tat`, the only state that `update` has to carry over. */
+/** A rate limit that holds its own `tat`, which is all that is copied when `update` gives the policy new settings. */
 export class Gcra {
   readonly rate: Rate;
   tat = 0;
@@ -32,8 +34,8 @@ export class Gcra {
   }
 
   /**
-   * Takes `cost` and returns the ms to wait before going on. −1: that would be more than `maxWaitMs`, and nothing was
-   * taken. The reservation holds: later calls wait longer, and it cannot be given back.
+   * Takes `cost` and returns the ms to wait before the call may go on. If that is more than `maxWaitMs`, it takes
+   * nothing and returns −1. What was taken cannot be given back: later calls wait longer.
    */
   reserve(now: number, maxWaitMs: number, cost = 1): number {
     const waitMs = this.peek(now, cost);

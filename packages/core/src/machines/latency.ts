@@ -1,16 +1,22 @@
-/** 16 buckets for each doubling, from 16 µs to 36 min: half a bucket is at most 3 % of its value. */
+/**
+ * Durations are counted in 16 buckets for each doubling, from 16 µs to 36 min: half a bucket is at most 3 % of its
+ * value.
+ */
 const BUCKETS = 432;
 const LEAST_US = 16;
 const MOST_US = 0x7fffffff;
 
-/** A generation ends at either limit. The quantiles cover two: the last 5,000 to 10,000 samples, or 5 to 10 minutes. */
+/**
+ * Samples are counted in generations. A generation ends after this many samples or this time. The quantiles cover the
+ * latest two generations: the last 5,000 to 10,000 samples, or 5 to 10 minutes.
+ */
 const GENERATION_SAMPLES = 5_000;
 const GENERATION_MS = 300_000;
 
 /** The weight of a new sample in `recent`. */
 const RECENT_WEIGHT = 0.1;
 
-/** A quantile is computed again after `samples / KEPT_RATIO` new samples, at most after KEPT_MAX. */
+/** A quantile that was computed is reused for the next `samples / KEPT_RATIO` samples, at most for KEPT_MAX. */
 const KEPT_RATIO = 16;
 const KEPT_MAX = 256;
 
@@ -20,7 +26,7 @@ interface Kept {
   until: number;
 }
 
-/** Durations of calls: quantiles within 5 %, of recent samples only. Durations above 36 min count as 36 min. */
+/** The durations of recent calls. Quantiles are exact to 5 %. Durations above 36 min count as 36 min. */
 export class Latency {
   /** A moving average over about the last ten samples; 0 before the first. */
   recent = 0;
@@ -35,7 +41,7 @@ export class Latency {
   #olderLongest = 0;
   readonly #kept: Kept[] = [];
 
-  /** The number of samples in the quantiles. */
+  /** The number of samples that the quantiles cover. */
   get samples(): number {
     return this.#samples + this.#olderSamples;
   }
@@ -68,7 +74,7 @@ export class Latency {
   #keptFor(q: number): Kept {
     for (const kept of this.#kept) if (kept.q === q) return kept;
     const kept = { q, ms: 0, until: 0 };
-    // A policy needs three or four. The limit of 8 bounds the memory for other callers.
+    // A policy asks for three or four different quantiles. The limit of 8 bounds the memory for other callers.
     if (this.#kept.push(kept) > 8) this.#kept.shift();
     return kept;
   }
@@ -87,7 +93,7 @@ export class Latency {
     this.#olderCounts = this.#counts;
     this.#olderSamples = this.#samples;
     this.#olderLongest = this.#longest;
-    // After GENERATION_MS without samples the newer generation is too old as well.
+    // If GENERATION_MS have passed since the end of the last generation, its samples are too old as well.
     if (now >= this.#endsAt + GENERATION_MS) {
       this.#olderCounts.fill(0);
       this.#olderSamples = 0;

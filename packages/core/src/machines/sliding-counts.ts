@@ -1,11 +1,12 @@
 const ROWS = 10;
 
 /**
- * Counts over a sliding window, in a ring of rows with a few columns each. In a window of time a row is a tenth of the
- * window, so that the rows cover between nine tenths and all of it. In a window of calls a row is one call, and exact.
+ * Counts over a sliding window: a circular buffer of rows, in which each column is one counter. If the window is a
+ * time, a row is a tenth of it, so that the rows cover between nine tenths and all of the window. If the window is a
+ * number of calls, a row is one call, and the counts are exact.
  *
- * A row of a window of time has an absolute index, so that the counts are empty after an hour without calls. When the
- * clock steps back, the newest row is used.
+ * In a window of time the index of a row is computed from the clock, so that the counts are empty after an hour without
+ * calls. When the clock steps back, the newest row is used.
  */
 export class SlidingCounts {
   readonly #cells: Int32Array;
@@ -25,7 +26,7 @@ export class SlidingCounts {
     this.#rowMs = calls > 0 ? 0 : windowMs / ROWS;
   }
 
-  /** Drops rows that are too old. A window of calls starts a new row, so call it once for each call. */
+  /** Drops the rows that are too old. In a window of calls it starts a new row, so call it once for each call. */
   turn(now: number): void {
     if (now >= this.#endsAt) this.#move(now);
   }
@@ -46,14 +47,14 @@ export class SlidingCounts {
     this.#totals.fill(0);
   }
 
-  /** The rows one after another, oldest first. */
+  /** Returns all rows in one array, oldest first. */
   save(now: number): number[] {
     if (this.#rowMs > 0) this.turn(now);
     const next = this.#at + this.#totals.length;
     return [...this.#cells.subarray(next), ...this.#cells.subarray(0, next)];
   }
 
-  /** Takes over saved rows, the newest as the row of `now`. Rows that do not fit are dropped, the oldest first. */
+  /** Restores saved rows; the newest becomes the row of `now`. Rows that do not fit are dropped, the oldest first. */
   restore(rows: readonly number[], now: number): void {
     if (this.#rowMs > 0) this.turn(now);
     this.clear();

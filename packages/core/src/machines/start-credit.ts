@@ -1,17 +1,17 @@
 /**
- * The tokens that a fresh budget starts with, so that a script with a single call can retry it. They expire one window
- * after the first operation began. Work with unlimited attempts may begin during an outage and needs them until it ends:
- * there the window starts with the first success.
+ * The tokens that a new retry budget starts with, so that a script with a single call can retry it. They expire one
+ * window after the first operation began. With unlimited attempts the window starts with the first success instead,
+ * because such work may begin during an outage and needs the tokens until the outage ends.
  */
 export class StartCredit {
   /** Tokens left, and the maximum that a refund can restore. */
   left: number;
   max: number;
-  /** Infinity until the window has started. */
+  /** When the tokens expire; Infinity until the window has started. */
   endsAt = Infinity;
   readonly #windowMs: number;
   readonly #waitsForSuccess: boolean;
-  /** The window starts with the next call of a method that has a `now`. */
+  /** True: the window starts with the next call that passes `now`. */
   #starts = false;
 
   constructor(tokens: number, windowMs: number, waitsForSuccess: boolean) {
@@ -29,7 +29,7 @@ export class StartCredit {
     this.#starts = true;
   }
 
-  /** Expires the credit if its window has ended. */
+  /** Removes the tokens if their window has ended. */
   pass(now: number): void {
     this.#start(now);
     if (now >= this.endsAt) this.left = this.max = 0;

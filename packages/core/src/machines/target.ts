@@ -7,12 +7,15 @@ import type { Gcra } from './gcra.ts';
 import type { Latency } from './latency.ts';
 import type { Throttle } from './throttle.ts';
 
-/** The state that a policy keeps for one target. Each part of the policy adds its machine; the others stay undefined. */
+/**
+ * The state that a policy keeps for one target, such as a host. Each part of the policy (breaker, bulkhead, …) sets its
+ * own field; the fields of absent parts stay undefined.
+ */
 export class Target {
-  /** Undefined for the target of runs that name none. */
+  /** Undefined for the state of runs that name no target. */
   readonly name: string | undefined;
   inFlight = 0;
-  /** Successes since the clock was last read for one. */
+  /** The number of successes since the clock was last read at the end of one. */
   untimed = 0;
   budget: RetryBudget | undefined = undefined;
   hedgeBudget: RetryBudget | undefined = undefined;
@@ -22,7 +25,7 @@ export class Target {
   bulkhead: Bulkhead | undefined = undefined;
   latency: Latency | undefined = undefined;
   autoTimeout: AutoTimeout | undefined = undefined;
-  /** Undefined until the target is a candidate of `Choice`. */
+  /** Undefined until `Choice` may choose this target. */
   health: TargetHealth | undefined = undefined;
 
   constructor(name: string | undefined) {

@@ -1,14 +1,17 @@
 export interface TargetsSettings<T> {
   readonly targetsMax: number;
   create(name: string): T;
-  /** Whether the target can be removed without loss: nothing in flight, breaker closed, not used for a while. */
+  /** Whether the target can be removed without loss: no call in flight, breaker closed, not used for a while. */
   idle(target: T, now: number): boolean;
 }
 
 /** The name of the overflow target, which all new names share while `targetsMax` is reached. */
 export const OVERFLOW = '(overflow)';
 
-/** Targets that one search for an idle one looks at, so that a flood of new names has a constant cost for each. */
+/**
+ * How many targets one search for an idle target looks at. So each new name has a constant cost, even in a flood of
+ * them.
+ */
 const LOOKS_MAX = 16;
 
 /**

@@ -10,12 +10,12 @@ const REQUESTS = 0;
 const ACCEPTS = 1;
 
 /**
- * Sends fewer requests to a target that refuses many. The probability of a refusal here is that of the SRE book:
- * max(0, (requests − k × accepts) / (requests + 1)).
+ * Sends fewer requests to a target that refuses many. It refuses a request with the probability given in Google's SRE
+ * book: max(0, (requests − k × accepts) / (requests + 1)).
  *
- * Requests refused here count as requests too, otherwise the load would still grow with the demand. A request that was sent
- * is counted when its answer arrives, not when it is sent: counting requests in flight would make a cold start with k
- * near 1 refuse nearly everything for a minute.
+ * Requests that are refused here count as requests too, otherwise the load would still grow with the demand. A request
+ * that was sent is counted when its answer arrives: counting requests in flight would make a cold start with k near 1
+ * refuse nearly everything for a minute.
  */
 export class Throttle {
   readonly #k: number;
@@ -26,26 +26,26 @@ export class Throttle {
     this.#counts = new SlidingCounts(2, settings.windowMs);
   }
 
-  /** Whether to refuse a request; a refusal is counted here. `roll` is in [0, 1). */
+  /** Whether to refuse a request. A refusal is counted here. `roll` is a random number in [0, 1). */
   refuses(now: number, roll: number): boolean {
     const refused = roll < this.chance(now);
     if (refused) this.#counts.add(REQUESTS);
     return refused;
   }
 
-  /** The target accepted a request, even if it answered that the request is wrong. */
+  /** Reports that the target accepted a request, even if it answered that the request is wrong. */
   accept(now: number): void {
     this.reject(now);
     this.#counts.add(ACCEPTS);
   }
 
-  /** The target did not accept a request. Do not report requests that the caller cancelled. */
+  /** Reports that the target did not accept a request. Do not report requests that the caller cancelled. */
   reject(now: number): void {
     this.#counts.turn(now);
     this.#counts.add(REQUESTS);
   }
 
-  /** Takes over the counts of `other`. */
+  /** Copies the counts of `other`. */
   takeOver(other: Throttle, now: number): void {
     this.#counts.restore(other.#counts.save(now), now);
   }

@@ -7,7 +7,7 @@ import type { RunEnding } from './story.ts';
  */
 export class HoldfastError extends Error {
   declare readonly code: string;
-  /** The ending of the run that threw it, for `storyOf`. A private field is ten times cheaper than a WeakMap. */
+  /** How the run that threw this error ended, for `storyOf`. A private field is ten times cheaper than a WeakMap. */
   #ending: RunEnding | undefined;
 
   constructor(code: string, message: string, options?: ErrorOptions) {
@@ -15,7 +15,7 @@ export class HoldfastError extends Error {
     this.code = code;
   }
 
-  /** Not `instanceof`, which reads the prototype: the error may be a proxy that throws. */
+  /** Whether this copy of Holdfast created `error`. `instanceof` would read its prototype, which throws for some proxies. */
   static is(error: unknown): error is HoldfastError {
     return isObject(error) && #ending in error;
   }
@@ -33,7 +33,7 @@ export class HoldfastError extends Error {
   }
 }
 
-/** A document or an option that cannot be used. It names the path, the value and what was expected. */
+/** The error for a document or an option that cannot be used. It names the path, the value and what was expected. */
 export class OptionsError extends HoldfastError {
   declare readonly path: string;
   declare readonly value: unknown;
@@ -47,7 +47,7 @@ export class OptionsError extends HoldfastError {
   }
 }
 
-/** A value as text, at most 80 characters. */
+/** Returns a value as text, at most 80 characters. */
 function show(value: unknown): string {
   try {
     return ((typeof value !== 'number' && JSON.stringify(value)) || String(value)).slice(0, 80);
@@ -62,10 +62,10 @@ const refusals = {
   rate_limited: 'the rate limit is reached',
   throttled: 'the target has been refusing, so less is sent',
 };
-/** The stop reasons of calls that the policy refuses before the operation is called. */
+/** The reasons for which a policy refuses a call before it calls the operation. */
 export type RefusalReason = keyof typeof refusals;
 
-/** Written out instead of computed, because refusals must be cheap. */
+/** The codes are written out instead of computed, because refusals must be cheap. */
 const codes: Record<RefusalReason, string> = {
   breaker_open: 'HOLDFAST_BREAKER_OPEN',
   bulkhead_full: 'HOLDFAST_BULKHEAD_FULL',
@@ -73,7 +73,10 @@ const codes: Record<RefusalReason, string> = {
   throttled: 'HOLDFAST_THROTTLED',
 };
 
-/** A part of the policy refused, and nothing was called. `reason` says which part; `retryAfterMs`, if known, when it may admit. */
+/**
+ * The error of a call that the policy refused before it called the operation. `reason` says which part refused it, such
+ * as the breaker. `retryAfterMs`, if known, says when that part may admit a call.
+ */
 export class RefusedError extends HoldfastError {
   declare readonly reason: RefusalReason;
   declare readonly target: string | undefined;
@@ -100,7 +103,10 @@ export function refusedQuickly(...args: ConstructorParameters<typeof RefusedErro
   return error;
 }
 
-/** A time limit passed: of one attempt (`HOLDFAST_ATTEMPT_TIMEOUT`) or of the work (`HOLDFAST_PATIENCE_SPENT`). */
+/**
+ * The error for a time limit that passed: of one attempt (`HOLDFAST_ATTEMPT_TIMEOUT`) or of the whole work
+ * (`HOLDFAST_PATIENCE_SPENT`).
+ */
 export class ExpiredError extends HoldfastError {
   declare readonly afterMs: number;
 

@@ -16,13 +16,16 @@ interface Heading {
 }
 
 interface OfWork extends Heading {
-  /** The number of the piece of work, unique in this process. */
+  /** The number of the piece of work (one run with all its attempts), unique in this process. */
   readonly work: number;
-  /** Set in mode `observe`: the notice is about what the policy would have done. */
+  /** Set in mode `observe`: the notice says what the policy would have done. */
   readonly observed?: true;
 }
 
-/** Everything that happens in policies, as one typed stream for telemetry, logs, the console and the simulator. */
+/**
+ * A notice is an event in a policy. All notices form one typed stream for telemetry, logs, the console and the
+ * simulator.
+ */
 export type Notice =
   /** Work begins. Published in the same tick as the call of `run`, so that the caller's async context is active. */
   | (OfWork & { readonly type: 'start' })
@@ -51,21 +54,21 @@ export type Notice =
       readonly because: StopReason;
       readonly outcome: unknown;
     })
-  /** A part refused an attempt before it was sent. */
+  /** A part of the policy, such as the breaker, refused an attempt before it was sent. */
   | (OfWork & { readonly type: 'refused'; readonly because: StopReason })
   /** A second attempt was started while the first was in flight. */
   | (OfWork & { readonly type: 'hedge'; readonly attempt: number })
-  /** The budget was exhausted for the first time in a while, or paid for the first retry since then. */
+  /** The retry budget refused a retry for the first time in a while, or paid for the first retry after that. */
   | (OfWork & {
       readonly type: 'budget';
       readonly to: 'exhausted' | 'restored';
       readonly tokens: number;
     })
-  /** A fallback gave the result of work that failed. */
+  /** A fallback returned the result of work that failed. */
   | (Heading & { readonly type: 'fallback' })
-  /** The cache gave the result: a fresh one instead of a call, or a stale one instead of a failure. */
+  /** The cache returned the result: a fresh one instead of a call, or a stale one instead of a failure. */
   | (Heading & { readonly type: 'cache'; readonly stale: boolean })
-  /** A call was still running when the lease of its permit ended. */
+  /** A call that was given up was still running when the bulkhead took its permit back. */
   | (Heading & { readonly type: 'zombie'; readonly attempt: number })
   /** A server sent a hint that could not be parsed, or a classifier threw. */
   | (OfWork & { readonly type: 'unreadable_hint'; readonly attempt: number; readonly hint: string })
@@ -78,12 +81,12 @@ export type Notice =
 
 export type Listener = (notice: Notice) => void;
 
-/** An attempt that is about to be sent. */
+/** Describes an attempt that is about to be sent. */
 export type Sent = OfWork & { readonly attempt: number };
 
 /**
- * Wraps the call of an operation, for example in a span that is active meanwhile. It must return the result of `call`, and
- * must not throw itself.
+ * Wraps the call of an operation, for example to make a span active during the call. It must return the result of
+ * `call`, and must not throw itself.
  */
 export type Around = <T>(sent: Sent, call: () => T) => T;
 
@@ -96,8 +99,8 @@ const subscriptions = new Set<Subscription>();
 const channel = diagnosticsChannel('holdfast:notice');
 
 /**
- * Calls `listener` with every notice of every policy that has the `notices` part, and `around` for each call of an
- * operation. Returns a function that ends the subscription.
+ * Calls `listener` with every notice of every policy that has the `notices` part, and wraps each call of an operation
+ * with `around`. Returns a function that ends the subscription.
  */
 export function subscribe(listener: Listener, around?: Around): () => void {
   const subscription = { listener, around };
@@ -105,12 +108,12 @@ export function subscribe(listener: Listener, around?: Around): () => void {
   return () => subscriptions.delete(subscription);
 }
 
-/** Whether there is a listener. Without one, no notice is created. */
+/** Whether anybody listens. If not, no notice is created. */
 function isHeard(): boolean {
   return subscriptions.size > 0 || channel?.hasSubscribers === true;
 }
 
-/** Calls the listeners. An error of a listener must not affect the work: it is thrown in a microtask of its own. */
+/** Calls the listeners. An error of a listener must not affect the work, so it is rethrown in its own microtask. */
 function publish(notice: Notice): void {
   for (const { listener } of subscriptions) {
     try {
@@ -124,7 +127,10 @@ function publish(notice: Notice): void {
   if (channel?.hasSubscribers) channel.publish(notice);
 }
 
-/** Node's `diagnostics_channel`, loaded without an import, so that the module loads in browsers. */
+/**
+ * Returns a channel of Node's `diagnostics_channel`. It is loaded without an import, so that this module loads in
+ * browsers.
+ */
 function diagnosticsChannel(name: string): Channel | undefined {
   const host = globalThis as {
     process?: { getBuiltinModule?: (id: string) => { channel(name: string): Channel } };
@@ -149,13 +155,13 @@ export const notices = definePart({
 const numbers = new WeakMap<Work, number>();
 let lastNumber = 0;
 
-/** When an attempt without guards was due to start. Such attempts do not record it themselves. */
+/** When an attempt was due to start. It is for attempts in policies without guards, which do not record their start. */
 function startOf({ log, startedAt }: Work, attempt: number): number {
   const before = log.findLast((each) => each.attempt < attempt)?.verdict;
   return before?.kind === 'retry' ? before.at : startedAt;
 }
 
-/** Budgets whose exhaustion was published and that have not paid for a retry since. */
+/** Budgets for which `exhausted` was published and `restored` was not published yet. */
 const exhausted = new WeakSet<RetryBudget>();
 
 function reporter(plan: Plan): Reporter {
@@ -183,7 +189,7 @@ function reporter(plan: Plan): Reporter {
     isHeard,
     enter(work, attempt, call) {
       let inner = call;
-      // In mode `observe` the real call is made outside of this run.
+      // In mode `observe` the real call is made outside of this run, so there is nothing to wrap.
       if (work.options?.observed) return inner();
       for (const { around } of subscriptions) {
         if (!around) continue;

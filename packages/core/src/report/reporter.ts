@@ -4,18 +4,18 @@ import type { BreakerCause, BreakerState } from '../machines/breaker.ts';
 import type { Attempt, GuardedAttempt } from '../run/attempt.ts';
 import type { Work } from '../run/work.ts';
 
-/** Receives everything that happens to work. `notices.ts` publishes it as notices. */
+/** Receives everything that happens to work. The part in `notices.ts` publishes it to listeners. */
 export interface Reporter {
-  /** False while no listener is subscribed. */
+  /** False while nobody listens. */
   isHeard(): boolean;
-  /** Calls an operation inside the `around` functions of the listeners, such as a span. */
+  /** Calls an operation inside the `around` functions of the listeners, which may open a span for example. */
   enter<T>(work: Work, attempt: Attempt, call: () => T): T;
   started(work: Work, now: number): void;
   attempt(work: Work, attempt: Attempt, now: number, judged: Judgement, verdict: Verdict): void;
   ended(work: Work, now: number): void;
   refused(work: Work, now: number, target: string | undefined, because: StopReason): void;
   hedged(work: Work, attempt: GuardedAttempt, now: number): void;
-  /** A layer gave the result instead of the work. */
+  /** A fallback or the cache returned the result instead of the operation. */
   served(target: string | undefined, now: number, by: 'fallback' | 'fresh' | 'stale'): void;
   zombie(attempt: GuardedAttempt, now: number): void;
   breaker(

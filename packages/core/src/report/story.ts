@@ -4,7 +4,7 @@ import type { OutcomeClass } from '../decide/outcome.ts';
 import type { StopReason, Verdict } from '../decide/verdict.ts';
 import { HoldfastError } from './errors.ts';
 
-/** One attempt of a story. */
+/** One attempt in a story, which is the record of one piece of work. */
 export interface StoryAttempt {
   /** Counted from 1. */
   readonly attempt: number;
@@ -29,43 +29,40 @@ export interface Story {
   readonly tookMs: number;
   /** Why it ended without success; `undefined` when it succeeded. */
   readonly stop: StopReason | undefined;
-  /**
-   * The attempts that needed a decision; a first attempt that succeeds is not listed. Of more than a hundred, only the first
-   * and the latest are kept.
-   */
+  /** The failed attempts; successes are not listed. Of more than a hundred, only the first and the latest 99 are kept. */
   readonly log: readonly StoryAttempt[];
-  /** The story of the run inside this one that gave up on the same error. */
+  /** The story of a nested run, which this run's operation started and which gave up on the same error. */
   readonly inner: Story | undefined;
 }
 
-/** What is stored with the error of a run that gave up. */
+/** How a run that gave up has ended. It is stored with the error of the run. */
 export interface RunEnding {
   readonly story: Story;
-  /** From `nextSerial`, when the run began. */
+  /** The number that `nextSerial` returned when the run began. */
   readonly serial: number;
 }
 
 const endings = /* @__PURE__ */ new WeakMap<object, RunEnding>();
 let lastSerial = 0;
-/** The highest serial of a run that gave up. */
+/** The highest `serial` of the runs that gave up so far. */
 let lastEnded = 0;
 
-/** Numbers runs and attempts in the order in which they begin: a run inside an attempt has a higher number than the attempt. */
+/**
+ * Returns a number that grows with each run and attempt that begins. A run inside an attempt has a higher number than
+ * it.
+ */
 export function nextSerial(): number {
   return ++lastSerial;
 }
 
-/** Stores the ending of a run that gave up on `error`. It replaces an older ending of the same error. */
+/** Stores how a run that gave up on `error` ended. It replaces an older ending of the same error. */
 export function recordEnding(error: unknown, ending: RunEnding): void {
   lastEnded = Math.max(lastEnded, ending.serial);
   if (HoldfastError.is(error)) HoldfastError.setEnding(error, ending);
   else if (isObject(error)) endings.set(error, ending);
 }
 
-/**
- * The story of the latest run that threw this error. An error that other work throws again has the story of its latest
- * throw; primitives have none.
- */
+/** Returns the story of the latest run that threw this error. Primitive values have no story. */
 export function storyOf(error: unknown): Story | undefined {
   return isObject(error) ? endingOf(error)?.story : undefined;
 }
@@ -75,8 +72,9 @@ function endingOf(error: object): RunEnding | undefined {
 }
 
 /**
- * The story of a run that began after `since` and gave up on `error` or on one of its causes. Runs that share a promise fail
- * with the same error although none is inside the other: `since` excludes them.
+ * Returns the story of a run that began after the attempt with the number `since`, and gave up on `error` or on one of
+ * its causes. Runs that share a promise fail with the same error although none is inside the other; `since` excludes
+ * those that began earlier.
  */
 export function endedInside(error: unknown, since: number): Story | undefined {
   if (lastEnded <= since) return undefined;

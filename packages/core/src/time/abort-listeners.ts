@@ -1,11 +1,11 @@
-/** Its method is called when a signal aborts. */
+/** An object whose method is called when a signal aborts. */
 export interface AbortListener {
   aborted(reason: unknown): void;
 }
 
 /**
- * All listeners of one signal behind a single event listener. To add a listener, platforms search the existing ones one by
- * one: 10,000 calls with one signal would take 100 million steps.
+ * Holds all listeners of one signal behind a single event listener. Platforms search all existing listeners when one is
+ * added: 10,000 calls with one signal would take 100 million steps.
  */
 class SharedListener extends Set<AbortListener> {
   handleEvent({ target }: { target: unknown }): void {
@@ -27,7 +27,7 @@ export function onAbort(signal: AbortSignal, listener: AbortListener): void {
   shared.add(listener);
 }
 
-/** Removes `listener`, and with the last one of a signal the event listener. */
+/** Removes `listener`. When no listener of the signal is left, it removes the event listener as well. */
 export function offAbort(signal: AbortSignal, listener: AbortListener): void {
   const shared = sharedListeners.get(signal);
   if (shared?.delete(listener) && !shared.size) {

@@ -1,6 +1,6 @@
 import type { Alarm } from './clock.ts';
 
-/** The heap is compacted when its empty places exceed the alarms that are set by more than this. */
+/** The heap is compacted when its empty places outnumber the alarms that are set by more than this. */
 const EMPTY_MAX = 64;
 
 /**
@@ -29,12 +29,13 @@ export class AlarmHeap {
 
   set(alarm: Alarm, at: number): void {
     this.clear(alarm);
-    // Written so that NaN becomes 0: such an alarm rings at once rather than never.
+    // Written so that NaN becomes 0: an alarm without a valid time rings at once rather than never.
     alarm.at = at > 0 ? at : 0;
     alarm.order = ++this.order;
     this.size++;
     let index = this.#alarms.length;
-    // Among alarms of the same time it is the last, so it moves up only past alarms with a later time.
+    // Alarms of the same time ring in the order of setting, so the new alarm moves up only past alarms with a later
+    // time.
     for (
       let parent = (index - 1) >> 1;
       index > 0 && alarm.at < this.#times[parent]!;

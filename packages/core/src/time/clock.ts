@@ -6,22 +6,27 @@ export interface Clock {
   now(): number;
   /** Wall-clock milliseconds since 1970, for dates in headers and stored records only. */
   epochMs(): number;
-  /** Rings `alarm` once, at `at` or later, on the scale of `now`. Setting it again replaces the earlier time. */
+  /**
+   * Calls `alarm.ring` once, at `at` (on the scale of `now`) or later. Setting the alarm again replaces the earlier
+   * time.
+   */
   set(alarm: Alarm, at: number): void;
   /** Clears `alarm`; does nothing when it is not set. */
   clear(alarm: Alarm): void;
 }
 
 /**
- * Something that a clock calls at a given time. It holds its own place in the heap, so that setting and clearing it
- * allocates nothing: 100,000 waiting calls take 100,000 objects and one host timer.
+ * An object that a clock calls at a given time. It stores its own place in the clock's heap, so that setting and
+ * clearing it allocates nothing: 100,000 waiting calls need 100,000 objects and one host timer.
  */
 export abstract class Alarm {
   /** When it rings, on the scale of `Clock.now`. Written by the clock. */
   declare at: number;
   /** Its place in the clock's heap; −1 while it is not set. Written by the clock. */
   declare index: number;
-  /** A number that grows with each alarm that is set: alarms of the same time ring in this order. Written by the clock. */
+  /**
+   * A number that grows with each alarm that is set. Alarms of the same time ring in this order. Written by the clock.
+   */
   declare order: number;
 
   constructor() {
@@ -33,5 +38,5 @@ export abstract class Alarm {
   abstract ring(now: number): void;
 }
 
-/** The only source of chance: a number in [0, 1). */
+/** The only source of randomness: it returns a number in [0, 1). */
 export type Random = () => number;

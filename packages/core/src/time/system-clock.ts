@@ -1,10 +1,10 @@
 import { AlarmHeap } from './alarm-heap.ts';
 import type { Clock, Random } from './clock.ts';
 
-/** The longest delay of a host timer; above it, hosts fire at once. */
+/** The longest delay of a host timer. With a longer one, hosts fire the timer at once. */
 const hostTimerMaxMs = 2 ** 31 - 1;
 
-/** A timer that fires later than this was delayed by a busy thread. */
+/** A host timer that fires more than this late was delayed by a busy thread. */
 const lateMs = 1;
 
 /**
@@ -23,14 +23,17 @@ export const systemRandom: Random = () => Math.random();
 function createSystemClock(): Clock {
   let alarms: AlarmHeap;
   let host: unknown;
-  // Looked up once: `performance` is a getter of the global object, which costs a third of `now()` itself.
+  // Stored, because `performance` is a getter of the global object: reading it costs a third of `now()` itself.
   let watch: { now(): number };
   let timer: ReturnType<typeof setTimeout> | undefined;
   let wakeAt: number;
   let checksLater: boolean;
   let waitsForIo: boolean;
 
-  /** Starts afresh: at first, and when a test installs or removes fake timers, after which the old timer never fires. */
+  /**
+   * Resets everything: at first use, and when a test installs or removes fake timers, because then the old timer never
+   * fires.
+   */
   function adopt(): void {
     host = setTimeout;
     watch = performance;
@@ -49,20 +52,21 @@ function createSystemClock(): Clock {
     clearTimeout(timer);
     const { first } = alarms;
     wakeAt = first ? first.at : Infinity;
-    // At least 0, because some hosts warn about negative delays.
+    // The delay is at least 0, because some hosts warn about negative delays.
     timer = first && setTimeout(wake, Math.max(0, Math.min(Math.ceil(wakeAt - now()), hostTimerMaxMs)));
   }
 
   function wake(): void {
     const rungAt = now();
-    // The thread was busy. Pending I/O goes first, or calls would time out whose answer has already arrived.
+    // The thread was busy. Pending I/O goes first, because otherwise calls would time out whose answers have already
+    // arrived.
     if (rungAt - wakeAt > lateMs && !waitsForIo) {
       waitsForIo = true;
       later(wake);
       return;
     }
     waitsForIo = false;
-    // Alarms may set others: −1 keeps `set` from arming the host timer for each, and `arm` below does it once.
+    // Alarms may set other alarms. −1 prevents `set` from arming the host timer for each; `arm` below does it once.
     wakeAt = -1;
     const { order } = alarms;
     try {
@@ -93,8 +97,8 @@ function createSystemClock(): Clock {
 
     clear(alarm) {
       alarms?.clear(alarm);
-      // Stopping the timer with the last alarm and starting it with the next would cost every single call both. One check
-      // after pending I/O is enough for a whole burst of calls.
+      // Stopping the timer with the last alarm and starting it with the next one would slow down every single call. One
+      // check after pending I/O is enough for a whole burst of calls.
       if (timer && !checksLater && !alarms.size) {
         checksLater = true;
         later(stopIfIdle);

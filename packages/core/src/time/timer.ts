@@ -1,7 +1,7 @@
 import { type AbortListener, offAbort, onAbort } from './abort-listeners.ts';
 import { Alarm, type Clock } from './clock.ts';
 
-/** Calls a function at a given time. It can be set again, also by the function itself. */
+/** Calls a function at a given time. It can be set again, even by that function. */
 export class Timer extends Alarm {
   readonly #clock: Clock;
   readonly #callback: (now: number) => void;
@@ -16,7 +16,9 @@ export class Timer extends Alarm {
     return this.index >= 0;
   }
 
-  /** `at` is on the scale of `Clock.now`. Replaces a time that was set before. */
+  /**
+   * Sets the time at which the function is called, on the scale of `Clock.now`. It replaces a time that was set before.
+   */
   setAt(at: number): void {
     this.#clock.set(this, at);
   }
@@ -34,7 +36,7 @@ export class Timer extends Alarm {
   }
 }
 
-/** Resolves after `ms`. Rejects with the reason of `signal` as soon as that aborts. */
+/** Resolves after `ms`. If `signal` aborts earlier, it rejects with the reason of the signal. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
