@@ -3,8 +3,8 @@ import { type Duration, readDuration } from './policy/duration.ts';
 import { OptionsError } from './report/errors.ts';
 
 /**
- * One field of a part. Validation, JSON Schema, `explain` and the docs all read this definition, so that they cannot
- * disagree. `In` is the type in the document, `Out` the type that the part gets.
+ * One field of a policy document. Validation, JSON Schema, `explain` and the docs all read this definition, so that
+ * they cannot disagree. `In` is the type in the document, `Out` is the type in the settings.
  */
 export interface Field<In = unknown, Out = unknown> {
   /** What it expects, as part of a sentence: `a whole number`. */
@@ -13,21 +13,21 @@ export interface Field<In = unknown, Out = unknown> {
   readonly default?: In | undefined;
   readonly min?: number | undefined;
   readonly max?: number | undefined;
-  /** The words that are accepted, also instead of a number, with the value of each. */
+  /** The words that the field accepts, also instead of a number, with the value of each. */
   readonly words?: Readonly<Record<string, unknown>> | undefined;
   /** The fields of a group. */
   readonly fields?: Table;
   /** The item of a list, or the alternatives of `either`. */
   readonly of?: readonly Field[];
-  /** The value that the part gets. Undefined: `value` is not what the field expects. */
+  /** Converts a value of the document to a setting. Returns undefined if it is not what the field expects. */
   read(value: unknown, path: string): Out | undefined;
 }
 
 export type Table = Readonly<Record<string, Field>>;
 
-/** The document of a table. */
+/** The type of the document that a table of fields describes. */
 export type SpecOf<T extends Table> = { -readonly [K in keyof T]?: InputOf<T[K]> | undefined };
-/** The settings that a part gets from a table. A group that is switched off is null. */
+/** The type of the settings that a table of fields gives. A group that is switched off is null. */
 export type SettingsOf<T extends Table> = { readonly [K in keyof T]: OutputOf<T[K]> };
 export type InputOf<F> = F extends Field<infer In, infer _> ? In : never;
 export type OutputOf<F> = F extends Field<infer _, infer Out> ? Out : never;
@@ -51,13 +51,13 @@ function amount<In>(
     read(value) {
       if (words && typeof value === 'string' && Object.hasOwn(words, value)) return words[value];
       const number = parse(value);
-      // Written so that NaN is refused too.
+      // Written so that NaN is refused, too.
       return number >= min && number <= (max ?? 1e300) ? number : undefined;
     },
   };
 }
 
-/** A duration in ms. `words` are accepted instead, each with its number: `{ unlimited: Infinity }`. */
+/** A duration, converted to ms. `words` are accepted instead, each with its number: `{ unlimited: Infinity }`. */
 export function duration(defaultValue?: Duration, words?: undefined, min?: number): Field<Duration, number>;
 export function duration<const W extends Words>(
   defaultValue: Duration | NoInfer<keyof W> | undefined,
@@ -97,7 +97,7 @@ export function count(defaultValue?: unknown, min?: number, words?: Words): Fiel
   );
 }
 
-/** A number per second, minute or hour: `'50/s'`, `'100/m'`. The part gets the number per ms. */
+/** A number per second, minute or hour: `'50/s'`, `'100/m'`. It is converted to the number per ms. */
 export function rate(defaultValue?: Rate): Field<Rate, number> {
   const parse = (value: unknown) => {
     const [, times, unit] = /^([\d.]+)\/([smh])$/.exec(typeof value === 'string' ? value : '') ?? [];
@@ -131,7 +131,10 @@ export function shape<T extends Table>(fields: T): Field<SpecOf<T>, SettingsOf<T
   };
 }
 
-/** A part that can be switched. `true`: all defaults. `false`: off, the part gets null. An object: some of its fields. */
+/**
+ * A group of fields that can be switched. `true`: on with all defaults. `false`: off, and the setting is null. An
+ * object: on with these fields.
+ */
 export function group<T extends Table>(
   fields: T,
   defaultValue?: SpecOf<T> | boolean,
@@ -177,7 +180,7 @@ export function either<F extends readonly Field[]>(
   };
 }
 
-/** True or false, but no text: as a condition, `'false'` would be true. */
+/** True or false. Texts are refused, because as a condition `'false'` would be true. */
 export function flag(defaultValue?: boolean): Field<boolean, boolean> {
   return {
     kind: 'true or false',
@@ -205,7 +208,10 @@ export function isDocument(value: unknown): value is object {
   return isObject(value) && !Array.isArray(value);
 }
 
-/** Throws an `OptionsError` for a key that is not in `known`: a misspelt name would silently leave the default in force. */
+/**
+ * Throws an `OptionsError` for a key that is not in `known`. Otherwise a misspelt name would silently leave the
+ * default.
+ */
 export function assertKnownFields(known: object, input: object, path = ''): void {
   for (const key of Object.keys(input)) {
     if (!Object.hasOwn(known, key)) {
@@ -214,7 +220,10 @@ export function assertKnownFields(known: object, input: object, path = ''): void
   }
 }
 
-/** Reads a document by a table: adds defaults, and makes words and durations numbers. Throws an `OptionsError`. */
+/**
+ * Reads a document by a table of fields: adds defaults, and converts words and durations to numbers. Throws an
+ * `OptionsError`.
+ */
 export function readTable<T extends Table>(fields: T, input: object, path = ''): SettingsOf<T> {
   assertKnownFields(fields, input, path);
   const settings: Record<string, unknown> = {};
@@ -223,7 +232,8 @@ export function readTable<T extends Table>(fields: T, input: object, path = ''):
     const value: unknown = (input as Record<string, unknown>)[key] ?? field.default;
     settings[key] = value === undefined ? value : readField(field, value, path + key);
   }
-  // A copy, because an object whose keys were added one by one is a hash table to the engine, and slow to read.
+  // A copy, because the engine treats an object whose keys were added one by one as a hash table, which is slow to
+  // read.
   return { ...settings } as SettingsOf<T>;
 }
 

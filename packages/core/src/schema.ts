@@ -24,8 +24,9 @@ export interface JsonSchema {
 }
 
 /**
- * The JSON Schema of the documents that `definePolicy(chosen)` takes; by default of `policy`. Functions are not part of JSON
- * and are left out. Conditions on several fields (a base above its cap) are checked only by `policy`.
+ * Returns the JSON Schema of the documents that `definePolicy(chosen)` accepts; by default, of those that `policy`
+ * accepts. Functions are left out, because JSON has none. Conditions on several fields (a base above its cap) are
+ * checked only by `policy`.
  */
 export function jsonSchema(chosen?: readonly (Part | Pack)[]): JsonSchema {
   const from = chosen ?? wholePolicy();
@@ -63,7 +64,7 @@ function objectOf(fields: Table, prefix: string, packs: readonly string[]): Json
   return { properties: Object.fromEntries(properties), additionalProperties: false };
 }
 
-/** The schemas of the kinds of values that a field accepts. */
+/** Returns one schema for each kind of value that a field accepts. */
 function alternatives(field: Field, path: string, packs: readonly string[]): JsonSchema[] {
   const { kind, fields, of, words } = field;
   if (fields) {
@@ -72,7 +73,7 @@ function alternatives(field: Field, path: string, packs: readonly string[]): Jso
     return [{ type, ...objectOf(fields, `${path}.`, packs) }];
   }
   if (of && kind.startsWith('a list')) {
-    // In JSON only the names of packs are possible here.
+    // A document in JSON can only contain the names of packs (named classifiers) here.
     const item =
       path === 'retryOn' || path === 'retryOnly'
         ? [{ enum: packs }]
@@ -96,7 +97,7 @@ function plain({ kind, min, max }: Field): JsonSchema[] {
 }
 
 const anyDuration = '^\\d+(\\.\\d+)?(ms|s|m|h|d)$';
-/** Above 0. (Without look-ahead, which not every validator supports.) */
+/** A duration above 0. The pattern has no look-ahead, because not every validator supports it. */
 const positiveDuration = '^(\\d*[1-9]\\d*(\\.\\d+)?(ms|s|m|h|d)|0+\\.\\d*[1-9]\\d*(s|m|h|d))$';
 const aRate = '^(\\d*[1-9]\\d*(\\.\\d+)?|0+\\.\\d*[1-9]\\d*)/(s|m|h)$';
 

@@ -1,17 +1,17 @@
 import type { Priority } from './run/run-options.ts';
 
-/** The fields of a request: about the work that it belongs to. */
+/** The fields that the `Holdfast` header of a request contains, about the work that the request belongs to. */
 export interface RequestFields {
-  /** The patience that is left, in ms from now. */
+  /** The ms until the caller stops waiting. */
   readonly patienceMs?: number | undefined;
-  /** Which attempt of the caller this is, counted from 1. */
+  /** The number of the caller's attempt, counted from 1. */
   readonly attempt?: number | undefined;
-  /** True: a layer upstream retries this request, so that the server must not retry its own calls. */
+  /** True: a caller upstream retries this request, so the server must not retry its own calls. */
   readonly owner?: boolean | undefined;
   readonly priority?: Priority | undefined;
 }
 
-/** The fields of a response: whether its request may be repeated. */
+/** The field that the `Holdfast` header of a response contains: whether the request may be repeated. */
 export interface ResponseFields {
   /** `safe`: the request was not processed. `never`: it must not be repeated. */
   readonly retry?: Retry | undefined;
@@ -19,15 +19,15 @@ export interface ResponseFields {
 
 export type Retry = 'never' | 'safe' | 'unknown';
 
-/** A `Headers` object, or an object by names in lower case, as in `node:http` and undici. */
+/** A `Headers` object, or an object whose keys are names in lower case, as in `node:http` and undici. */
 export type HeaderSource =
   | { get(name: string): string | null | undefined }
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** A value of a structured field. `Token` distinguishes a token from a string. */
+/** A value in a structured field (RFC 9651). `Token` distinguishes a token from a string. */
 export type BareItem = number | boolean | string | Token;
 
-/** A word without quotes. */
+/** A token: a word without quotes. */
 export class Token {
   readonly word: string;
 
@@ -36,13 +36,16 @@ export class Token {
   }
 }
 
-/** Longer headers are not parsed; the `Holdfast` header is never longer. */
+/** Headers that are longer than this are not parsed. The `Holdfast` header is never longer. */
 export const fieldLengthMax = 256;
 
 const priorities: readonly string[] = ['critical', 'default', 'sheddable'];
 const retries: readonly string[] = ['never', 'safe', 'unknown'];
 
-/** Reads the `Holdfast` header; if it has no patience, the timeout of gRPC or Envoy. Values that cannot be parsed are left out. */
+/**
+ * Reads the `Holdfast` header. If it has no patience, reads the timeout header of gRPC or Envoy. Values that cannot be
+ * parsed are left out.
+ */
 export function readRequest(headers: HeaderSource): RequestFields {
   const ours = parseDictionary(fieldOf(headers, 'holdfast'));
   const patience = ours?.get('patience');
@@ -56,7 +59,7 @@ export function readRequest(headers: HeaderSource): RequestFields {
   };
 }
 
-/** The value of the `Holdfast` header; undefined when there is no field to write. */
+/** Returns the value of the `Holdfast` header; undefined when there is no field to write. */
 export function writeRequest({ patienceMs, attempt, owner, priority }: RequestFields): string | undefined {
   let text = '';
   // A patience that has ended is written as 0; an unlimited one is not written.
@@ -91,8 +94,8 @@ const member = new RegExp(
 );
 
 /**
- * A structured-field dictionary (RFC 9651) of bare items; parameters are skipped. Undefined when the text is not valid, is
- * longer than `fieldLengthMax`, or contains an inner list, which `Holdfast` headers never do.
+ * Parses a structured-field dictionary (RFC 9651) of bare items; parameters are skipped. Returns undefined if the text
+ * is not valid, is longer than `fieldLengthMax`, or contains an inner list, which `Holdfast` headers never do.
  */
 export function parseDictionary(text: string | undefined): Map<string, BareItem> | undefined {
   if (text === undefined || text.length > fieldLengthMax) return undefined;
@@ -134,7 +137,7 @@ function readForeignPatience(headers: HeaderSource): number | undefined {
   const [, amount, unit = ''] = /^(\d{1,8})([HMSmun])$/.exec(fieldOf(headers, 'grpc-timeout') ?? '') ?? [];
   if (amount !== undefined) return Math.floor(Number(amount) * (unitsMs[unit] as number));
   const envoy = fieldOf(headers, 'x-envoy-expected-rq-timeout-ms') ?? '';
-  // Envoy sends 0 where there is no timeout.
+  // Envoy sends 0 when there is no timeout.
   return /^\d{1,15}$/.test(envoy) && Number(envoy) > 0 ? Number(envoy) : undefined;
 }
 
@@ -143,7 +146,7 @@ function fieldOf(headers: HeaderSource, name: string): string | undefined {
     typeof headers.get === 'function'
       ? headers.get(name)
       : (headers as Readonly<Record<string, string | readonly string[] | undefined>>)[name];
-  // Several header lines of one name are one list.
+  // Several header lines of one name form one list.
   if (Array.isArray(value)) return value.join(', ');
   return typeof value === 'string' ? value : undefined;
 }

@@ -7,7 +7,7 @@ import { rangeOf } from './range.ts';
 
 const AUTO = 0;
 
-/** A call is unusually slow above this multiple of the median, and above a second. */
+/** A call is unusually slow if it takes longer than this multiple of the median, and longer than a second. */
 const UNUSUAL_FACTOR = 10;
 const UNUSUAL_MIN_MS = 1000;
 /** With fewer samples than this the median is not used, and no call is slow. */
@@ -24,18 +24,21 @@ export const breaker = definePart({
   fields: {
     breaker: group(
       {
-        /** The calls that are counted: those of a duration, or the last `calls`. */
+        /** The calls that are counted: those in a time, or the last `calls` ones. */
         window: either('30s', duration(undefined, undefined, 1), shape({ calls: count(100, 1) })),
         minimum: count(20, 1),
         failureRatio: number(0.5, 0, 1),
-        /** Failures in a row that open it, whatever the ratio; heavy traffic needs more. 0: never. */
+        /** This many failures in a row open the breaker, whatever the ratio; heavy traffic needs more. 0: never. */
         consecutive: count(5, 0),
-        /** `auto` compares with the median of the target, which only `attemptTimeout: 'auto'` or a hedge measures. */
+        /**
+         * `auto` compares a call with the target's median, which is measured only with `attemptTimeout: 'auto'` or
+         * hedges.
+         */
         slow: group({ over: duration('auto', { auto: AUTO }), ratio: number(0.8, 0, 1) }, true),
-        /** The shortest and the longest time it stays open. */
+        /** The shortest and the longest time that the breaker stays open. */
         openFor: list(duration(undefined, undefined, 1), ['1s', '30s']),
         probes: count(3, 1),
-        /** `wait`: an attempt waits for the breaker to reopen, if patience allows. */
+        /** `wait`: an attempt waits until the breaker admits calls again, if the time limit of the work allows. */
         whenOpen: word('stop', 'stop', 'wait'),
       },
       true,

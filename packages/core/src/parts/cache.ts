@@ -9,7 +9,7 @@ import type { Ending } from '../run/promise-driver.ts';
 import type { Operation, RunOptions, Wait } from '../run/run-options.ts';
 import { addLayer, failure, type Next } from './layer.ts';
 
-/** Cached results and calls in flight, by key. Entries are ordered by use, the least recently used first. */
+/** Cached results and shared calls in flight, by key. The entries are ordered by use, the least recently used first. */
 export interface Results {
   readonly entries: Map<string, Entry>;
   readonly flights: Map<string, Promise<Ending<unknown>>>;
@@ -21,8 +21,9 @@ interface Entry {
 }
 
 /**
- * Caches results by `cacheKey`. A fresh result replaces the call, a stale one replaces a failure, and concurrent calls with
- * one key share one flight. Results of fallbacks are never cached, because that layer is outside this one.
+ * Caches results by `cacheKey`. A fresh result replaces the call, a stale one replaces a failure, and concurrent runs
+ * with one key share a single call (a flight). Results of fallbacks are never cached, because the fallback is applied
+ * after the cache.
  */
 export const cache = definePart({
   key: 'cache',
@@ -39,7 +40,8 @@ export const cache = definePart({
     const { fresh, staleIfError, entriesMax } = settings;
     const { clock, name } = plan;
     plan.results = { entries: new Map(), flights: new Map() };
-    // Cached results are kept: a new document for many processes must not make them all call the origin at once.
+    // Cached results are kept on `update`: a new document for many processes must not make them all call the origin at
+    // once.
     plan.carryOver.push((next) => {
       if (next.results) next.results = plan.results;
     });
@@ -64,7 +66,7 @@ export const cache = definePart({
       }
     }
 
-    /** `cancelled` makes the ending of the caller that starts the flight, when its `onWait` throws. */
+    /** `cancelled` returns how the run that starts the shared call ends, when the `onWait` of that run throws. */
     function startFlight<T>(
       key: string,
       options: RunOptions,
@@ -80,7 +82,7 @@ export const cache = definePart({
             resolve(cancelled(error));
           }
         };
-        // Several callers share the flight: neither the patience nor the signal of the one that starts it may end it.
+        // Several runs share this call, so neither the patience nor the signal of the run that starts it may end it.
         const flight = withoutAmbient(() =>
           next({ ...options, signal: undefined, patience: undefined, onWait }),
         )
@@ -98,7 +100,7 @@ export const cache = definePart({
       order: 3,
       async around<T>(_operation: Operation<T>, options: RunOptions, next: Next<T>): Promise<Ending<T>> {
         const { cacheKey: key } = options;
-        // `null` means no key: never cache under it.
+        // `null` means that there is no key: never cache under it.
         if (key == null) return next(options);
         const limits = deadlineOf(plan, options);
         const { startedAt, signal } = limits;
@@ -110,7 +112,7 @@ export const cache = definePart({
           return { ok: true, value: entry?.value as T, story, from: 'cache' };
         };
         if (entry && startedAt < entry.since + fresh) return cached('fresh');
-        // A cancelled run starts no flight.
+        // A cancelled run starts no shared call.
         if (signal?.aborted) return next(options);
         const end = (stop: StopReason, reason: unknown): Ending<T> => {
           const tookMs = clock.now() - startedAt;

@@ -7,15 +7,18 @@ import { rangeOf } from './range.ts';
 
 type Member = Target & Candidate;
 
-/** Chooses among the `targets` of a run, prefers another one for a retry, and ejects outliers for a while. */
+/**
+ * Chooses among the `targets` of a run, prefers another one for a retry, and ejects (stops choosing) outliers for a
+ * while.
+ */
 export const choice = /* @__PURE__ */ definePart({
   key: 'choice',
   fields: {
     choice: group(
       {
-        /** Failures in a row after which a target is ejected, unless most of the others are failing too. */
+        /** After this many failures in a row a target is ejected, unless most of the others are failing too. */
         consecutive: count(5, 1),
-        /** How long the first ejection lasts, and the longest. */
+        /** How long the first ejection lasts, and how long an ejection may last at most. */
         ejectFor: list(duration(undefined, undefined, 1), ['10s', '5m']),
       },
       true,

@@ -5,7 +5,9 @@ import type { Story } from '../report/story.ts';
 import { deadlineOf, withDeadline } from '../run/deadline.ts';
 import { addLayer, failure } from './layer.ts';
 
-/** The result instead of a failure: a value, or a function of the failure that returns one or throws. */
+/**
+ * The result that replaces a failure: a value, or a function that receives the failure and returns a value or throws.
+ */
 export type Fallback = unknown | ((failure: FailedWork) => unknown);
 
 /** `error` is what was thrown; if nothing was thrown, `value` is the returned value that was classified as a failure. */
@@ -20,8 +22,8 @@ export interface FailedWork {
 }
 
 /**
- * Gives another result when the work has failed: that of the first in the chain that does not throw. The functions have the
- * patience that is left; after that the caller gets the real failure.
+ * Returns another result when the work has failed: that of the first item in the chain that does not throw. The
+ * functions may use the patience that is left. When patience ends, the caller gets the real failure.
  */
 export const fallback = definePart({
   key: 'fallback',
@@ -29,16 +31,16 @@ export const fallback = definePart({
     fallback: group({
       /** One value or function, or a chain of them. */
       to: anything<Fallback>(),
-      /** The part of the patience that is reserved for the functions of the chain. */
+      /** How much of the patience (the time limit of the work) is reserved for the functions of the chain. */
       reserve: duration('0ms'),
     }),
   },
   create({ fallback: settings }, plan, { fallback: input }) {
     if (!settings) return;
-    // Read from the document itself, because in the settings null would mean absent.
+    // Read from the document itself, because the settings cannot tell null from absent.
     const { to } = Object(input) as { to?: Fallback };
     const chain: readonly Fallback[] = [to].flat();
-    // An empty list would be an empty chain. An empty list as the result is written [[]].
+    // An empty list would be a chain without items. To return an empty list as the result, write [[]].
     if (to === undefined || !chain.length)
       throw new OptionsError('fallback.to', to, 'a value, a function or a list of them');
     addLayer(plan, {
@@ -70,7 +72,7 @@ export const fallback = definePart({
               }
               return { ok: true, value, story, from: 'fallback' };
             } catch {
-              // Try the next of the chain; if all throw, the caller gets the real failure.
+              // Try the next item of the chain. If all of them throw, the caller gets the real failure.
               if (signal.aborted) break;
             }
           }

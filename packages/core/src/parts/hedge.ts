@@ -7,32 +7,36 @@ import { OptionsError } from '../report/errors.ts';
 import type { Work } from '../run/work.ts';
 import { addGuards, perTarget } from './per-target.ts';
 
-/** When a second attempt may be started beside the first. */
+/** Decides when a hedge, a second attempt beside the first, may be sent. */
 export interface HedgeRules {
-  /** When to hedge an attempt that is sent at `now`. Infinity: never. */
+  /** When to send a hedge for an attempt that is sent at `now`. Infinity: never. */
   at(work: Work, target: Target, now: number): number;
-  /** Takes a token from both budgets. False: one of them has none. */
+  /** Takes a token from the retry budget and one from the hedge budget. Returns false if one of them has none. */
   may(work: Work, now: number): boolean;
-  /** Gives the tokens back, because the hedge was not sent. */
+  /** Returns the tokens to both budgets, because the hedge was not sent. */
   refund(work: Work): void;
 }
 
-/** With fewer samples than this no attempt is hedged at a percentile. */
+/** With fewer samples of the latency than this, no hedge is sent at a percentile. */
 const samplesMin = 100;
 
 /**
- * Starts a second attempt when the first is slow, takes the first answer and cancels the other attempt. Only for work that
- * may be repeated, and for at most `extraLoad` of the traffic; each hedge also takes a token of the retry budget.
+ * Sends a second attempt (a hedge) when the first is slow, takes the first answer and cancels the other attempt. This
+ * is only for work that may be repeated, and for at most `extraLoad` of the traffic. Each hedge also takes a token from
+ * the retry budget.
  */
 export const hedge = definePart({
   key: 'hedge',
   fields: {
     hedge: group({
-      /** The largest share of extra calls. By default the delay follows from it: 0.02 hedges at p98. */
+      /**
+       * The largest share of extra calls. By default it sets the delay, too: with 0.02, a hedge is sent at p98 of the
+       * durations.
+       */
       extraLoad: number(0.02, 0, 1),
-      /** Hedges at this percentile (0–1) of the durations instead. */
+      /** Sends the hedge at this percentile (0–1) of the durations instead. */
       percentile: number(undefined, 0, 1),
-      /** Hedges after this time instead. */
+      /** Sends the hedge after this time instead. */
       after: duration(),
     }),
   },

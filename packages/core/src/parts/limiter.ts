@@ -10,7 +10,7 @@ export const limiter = definePart({
     limiter: group({
       rate: rate('50/s'),
       burst: count(100, 1),
-      /** The longest wait for a turn; 0 refuses at once. Never longer than patience. */
+      /** The longest wait for a turn; 0 refuses at once. It is never longer than the patience that is left. */
       wait: duration('0ms', { unlimited: Infinity }),
     }),
   },

@@ -10,9 +10,9 @@ import { sleep } from '../time/timer.ts';
 import { addLayer, failure } from './layer.ts';
 
 /**
- * Whether a policy acts. `enforce`: it does. `observe`: every operation is called exactly once, breakers, budgets and the
- * other parts learn from that call, and what they would have done is counted. `{ enforce: 0.1 }`: a tenth of the work is
- * enforced and the rest observed.
+ * Whether a policy acts or only watches. `enforce`: it acts. `observe`: every operation is called exactly once,
+ * breakers, budgets and the other parts learn from that call, and what they would have done is counted. `{ enforce: 0.1
+ * }`: a tenth of the work is enforced and the rest observed.
  */
 export const mode = definePart({
   key: 'mode',
@@ -31,9 +31,9 @@ export const mode = definePart({
 });
 
 /**
- * Calls `operation` once, and runs the policy beside it with the result of that call (the shadow run). The result of a retry
- * cannot be known: it is assumed to be the same again, after the same time. So the counts are exact for outages, and
- * pessimistic for short failures.
+ * Calls `operation` once, and runs the policy beside it with the result of that call (the shadow run). The result of a
+ * retry cannot be known: it is assumed to be the same again, after the same time. So the counts are exact for outages,
+ * and too pessimistic for short failures.
  */
 async function observe<T>(plan: Plan, operation: Operation<T>, options: RunOptions): Promise<Ending<T>> {
   const { clock, counters, name } = plan;
@@ -49,7 +49,10 @@ async function observe<T>(plan: Plan, operation: Operation<T>, options: RunOptio
     return real;
   }
 
-  /** The first attempt of the shadow run is the real call. Every other has the same result, after the same time. */
+  /**
+   * Makes the real call for the first attempt of the shadow run. Every other attempt repeats its result, after the same
+   * time.
+   */
   async function replay({ target }: Context): Promise<T> {
     if (!real) return call(target);
     const startedAt = clock.now();
@@ -59,7 +62,7 @@ async function observe<T>(plan: Plan, operation: Operation<T>, options: RunOptio
   }
 
   const shadow = attemptRun(plan, replay, { ...options, ambient: false, onWait: undefined, observed: true });
-  // If the shadow run was refused or has to wait, it has not made the call.
+  // If the shadow run was refused or has to wait, it has not made the real call yet.
   const outcome = await (real ?? call(options.target ?? options.targets?.[0])).then(
     (value) => ({ ok: true as const, value }),
     (error: unknown) => ({ ok: false as const, error }),

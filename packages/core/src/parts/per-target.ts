@@ -8,10 +8,13 @@ import { runWithoutContext } from '../run/no-context.ts';
 import type { RunOptions } from '../run/run-options.ts';
 import { Work } from '../run/work.ts';
 
-/** The most targets with state of their own. Names may come from requests, so that memory needs a bound. */
+/** The most targets that have their own state. Target names may come from requests, so the memory needs a bound. */
 const targetsMax = 1000;
 
-/** Puts guards around the attempts of a plan. `hasFastPath: false`: the guard may let attempts wait or race. */
+/**
+ * Adds guards (breaker, bulkhead, …) around the attempts of a plan, the compiled policy. `hasFastPath: false`: the
+ * guard may make attempts wait or send a second one.
+ */
 export function addGuards(plan: Plan, hasFastPath = true): void {
   plan.work = (options, now, patienceEndsAt) => {
     const work = new Work(plan, options, now, patienceEndsAt);
@@ -25,8 +28,8 @@ export function addGuards(plan: Plan, hasFastPath = true): void {
 }
 
 /**
- * Registers a machine that a part keeps for each target. State of a `member` is about one host or shard. State of a `pool` is
- * about the caller, and the interchangeable `targets` of a run share it.
+ * Registers the state that a part, such as the breaker, keeps for each target. State of a `member` belongs to one host
+ * or shard. State of a `pool` belongs to the caller, and all interchangeable `targets` of a run share it.
  */
 export function perTarget(plan: Plan, scope: 'member' | 'pool', create: (target: Target) => void): void {
   plan.createForTarget.push((target, isPool) => {
@@ -69,8 +72,9 @@ export function perTarget(plan: Plan, scope: 'member' | 'pool', create: (target:
 }
 
 /**
- * Carries the state of a target over to the plan of a new document. Both plans share it from then on, so that attempts which
- * are still in flight under the old document count for the same breakers, budgets and limits.
+ * Passes the state of a target on when `update` compiles a new document. The old and the new plan (compiled policy)
+ * share the state from then on, so that attempts which are still in flight count for the same breakers, budgets and
+ * limits.
  */
 function carryOverTarget(next: Target, from: Target, now: number): void {
   const { breaker, limiter, throttle, budget, hedgeBudget, bulkhead, latency } = from;
@@ -96,14 +100,17 @@ function carryOverTarget(next: Target, from: Target, now: number): void {
     next.bulkhead = bulkhead;
   }
   next.health = from.health;
-  // An `AutoTimeout` reads the `Latency` it was created with, so that both are carried over together.
+  // An `AutoTimeout` reads the `Latency` that it was created with, so both must be passed on together.
   if (latency && next.latency && (from.autoTimeout || !next.autoTimeout)) {
     next.latency = latency;
     next.autoTimeout &&= from.autoTimeout;
   }
 }
 
-/** Whether a target can be removed without loss. A budget in use cannot: a new one would have start credit again. */
+/**
+ * Whether a target can be removed without loss. A budget in use must stay: a new one would start with extra tokens
+ * again.
+ */
 function idle({ inFlight, breaker, bulkhead, budget }: Target, now: number): boolean {
   return (
     inFlight === 0 && !bulkhead?.inFlight && (breaker?.isClosed ?? true) && (budget?.isUnused(now) ?? true)

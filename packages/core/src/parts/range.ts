@@ -1,6 +1,6 @@
 import { OptionsError } from '../report/errors.ts';
 
-/** Reads `[least, most]`; a single value is both. */
+/** Reads `[least, most]`. A single value stands for both. */
 export function rangeOf(path: string, values: readonly number[]): readonly [least: number, most: number] {
   const [least, most = least] = values as readonly [number, number?];
   if (values.length > 2 || !(most >= least)) {

@@ -5,7 +5,10 @@ import { definePart } from '../policy/part.ts';
 import { OptionsError } from '../report/errors.ts';
 import { callUser } from '../run/call-user.ts';
 
-/** A custom backoff: the ms to wait after attempt `attempt`. Negative numbers and NaN: no wait. Infinity: no other attempt. */
+/**
+ * A custom backoff: returns the ms to wait after attempt `attempt`. Negative or NaN: no wait. Infinity: no other
+ * attempt.
+ */
 export type CustomBackoff = (wait: { attempt: number; previousMs: number; roll: number }) => number;
 
 const unlimited = { unlimited: Infinity };
@@ -23,10 +26,13 @@ const backoffFields = {
   ),
 };
 
-/** Retries: the patience in all, the number of attempts, the waits between them, and which failures are retried. */
+/**
+ * Retries: the time limit of the whole work (patience), the number of attempts, the waits between them, and which
+ * failures are retried.
+ */
 export const retry = /* @__PURE__ */ definePart({
   key: 'retry',
-  // Created first, because other parts read `attempts` and `patienceMs` of the plan.
+  // Created first, because other parts read `attempts` and `patienceMs`, which this part sets.
   order: -1,
   fields: {
     patience: duration('10s', unlimited),

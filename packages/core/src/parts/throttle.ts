@@ -3,7 +3,9 @@ import { Throttle } from '../machines/throttle.ts';
 import { definePart } from '../policy/part.ts';
 import { addGuards, perTarget } from './per-target.ts';
 
-/** Sends fewer requests to a target that accepts fewer: about `k` for each accepted one. The rest is refused here. */
+/**
+ * Sends fewer requests to a target that accepts fewer: about `k` for each accepted one. The others are refused here.
+ */
 export const throttle = definePart({
   key: 'throttle',
   fields: { throttle: group({ k: number(2, 1), window: duration('30s', undefined, 1) }) },

@@ -9,8 +9,9 @@ const AUTO = 0;
 const SPLIT = -1;
 
 /**
- * The time limit of one attempt. `auto` learns it from the durations of attempts, `split` is an equal share of the patience
- * that is left, `none` leaves only patience. At the limit the signal of the attempt is aborted, and its result is ignored.
+ * The time limit of one attempt. `auto` learns it from the durations of attempts. `split` divides the remaining
+ * patience (the time limit of the whole work) equally. `none` leaves only patience. At the limit the signal of the
+ * attempt is aborted, and its result is ignored.
  */
 export const timeout = definePart({
   key: 'timeout',

@@ -1,6 +1,6 @@
 /**
- * What a policy has done so far. The four outcomes matter most: a rising `succeededAfterRetry` shows that a target is
- * failing while its callers still succeed.
+ * Counts what a policy has done so far. The four counts of successes and failures matter most: a rising
+ * `succeededAfterRetry` shows that a target is failing while its callers still succeed.
  */
 export class Counters {
   operations = 0;
@@ -11,7 +11,7 @@ export class Counters {
   failedAfterRetry = 0;
   hedges = 0;
   timeouts = 0;
-  /** Calls that were still running when the lease of their permit ended. */
+  /** Calls that were given up and still ran when the bulkhead took their permit back. */
   zombies = 0;
   /** Work that ended with the result of a fallback. */
   fallbacks = 0;
@@ -20,7 +20,7 @@ export class Counters {
   /** In mode `observe`: retries and stops that would have happened, by `retry` or stop reason. */
   readonly would: Record<string, number> = {};
 
-  /** Attempts for each piece of work. 1: no added load. Below 1: the policy refused some calls. */
+  /** The attempts for each piece of work. 1: retries add no load. Below 1: the policy refused some calls. */
   get loadMultiplication(): number {
     return this.operations > 0 ? this.attempts / this.operations : 1;
   }

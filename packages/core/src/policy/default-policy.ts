@@ -49,7 +49,7 @@ const define = /* @__PURE__ */ definePolicy([
 export interface PolicySpec extends NonNullable<Parameters<typeof define>[0]> {}
 
 /**
- * A policy with all parts. On by default: retries with full jitter, a budget that successes pay for, a breaker, and an
- * attempt timeout that learns. The other parts are off until the document switches them on.
+ * Makes a policy with all parts. On by default: retries with full jitter, a retry budget that successes fill, a
+ * breaker, and an attempt timeout that is learnt. The other parts are off until the document switches them on.
  */
 export const policy: (spec?: PolicySpec, environment?: Environment) => Policy<PolicySpec> = define;

@@ -4,19 +4,25 @@ import type { SettingsOf, SpecOf, Table } from '../fields.ts';
 import type { Plan } from './plan.ts';
 
 /**
- * A part of a policy: the fields of the document that it reads, and what it adds to the plan. A policy made of chosen parts
- * contains only their code.
+ * A part of a policy, such as the breaker: the fields that it reads from the policy document, and what it adds to the
+ * plan (the compiled policy). A policy that is made of chosen parts contains only their code.
  */
 export interface Part<T extends Table = Table> {
   readonly key: string;
-  /** When it is created, whatever the order of the list. −1: before the other parts. 1: after them. */
+  /** The order of creation, whatever the order of the list. −1: before the other parts. 1: after them. */
   readonly order?: -1 | 1 | undefined;
   readonly fields: T;
-  /** Each field of `settings` has been validated. Conditions on several fields are checked here. */
+  /**
+   * Adds the part to the plan. Each field of `settings` has been validated; conditions on several fields are checked
+   * here.
+   */
   create(settings: SettingsOf<T>, plan: Plan, spec: SpecOf<T>): void;
 }
 
-/** The document of a policy with these parts. In `retryOn` it knows the names of the packs. */
+/**
+ * The type of the document of a policy with these parts. Its `retryOn` accepts the names of the packs (named
+ * classifiers).
+ */
 export type SpecOfParts<P extends readonly (Part | Pack)[]> = {
   name?: string | undefined;
 } & WithPacks<
@@ -36,7 +42,7 @@ type UnionToIntersection<U> = (U extends unknown ? (each: U) => void : never) ex
   ? I
   : never;
 
-/** Fixes a part's types to its table. */
+/** Returns the part unchanged. It infers the type of the settings from the table of fields. */
 export function definePart<const T extends Table>(part: Part<T>): Part<T> {
   return part;
 }

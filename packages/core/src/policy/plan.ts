@@ -13,7 +13,10 @@ import type { Work } from '../run/work.ts';
 import type { Clock, Random } from '../time/clock.ts';
 import type { Counters } from './counters.ts';
 
-/** A compiled policy: numbers and functions, made once from a document. Only counters, targets and cached results change. */
+/**
+ * A compiled policy: numbers and functions that are made once from a document. Only counters, the state of targets and
+ * cached results change later.
+ */
 export interface Plan extends Rules, JudgingPlan, TargetPlan, RunningPlan, FastPaths {
   readonly name: string | undefined;
   readonly clock: Clock;
@@ -25,74 +28,76 @@ export interface Plan extends Rules, JudgingPlan, TargetPlan, RunningPlan, FastP
   hintCapMs: number;
   /** While it is on there are no retries and no hedges: one attempt for each piece of work. */
   readonly killSwitch: { isOn: boolean };
-  /** Each passes the state of one part to the plan of the next document. */
+  /** Each function passes the state of one part on to the plan that `update` compiles from a new document. */
   readonly carryOver: ((next: Plan) => void)[];
 }
 
 /** How outcomes are classified. */
 export interface JudgingPlan {
-  /** The packs that this kind of policy knows by name. */
+  /** The packs (named classifiers) that `retryOn` can refer to by name. */
   readonly packs: readonly Pack[];
   /** Classifies every outcome that may be a failure. */
   classify: Classifier;
-  /** Which returned values are classified: 0 none, 1 objects, 2 all. The others are successes. */
+  /** Which returned values are classified: 0 none, 1 objects, 2 all. Other values are successes. */
   judgesValues: 0 | 1 | 2;
 }
 
-/** The state of each target; undefined where no part keeps any. */
+/** The state of each target. A field is undefined if no part of the policy needs it. */
 export interface TargetPlan {
-  /** Returns the budget of a run and counts a first try there; undefined where no part limits retries. */
+  /** Returns the retry budget of a run and counts its first attempt there; undefined if no part limits retries. */
   budgetOf: ((work: Work, now: number) => RetryBudget | undefined) | undefined;
   /** Finds or creates the state of a run's target. */
   targetOf: ((options: RunOptions | undefined, now: number) => Target) | undefined;
   targets: Targets<Target> | undefined;
-  /** All targets, including the pools and the target of runs that name none. */
+  /** Returns all targets, including those for lists of `targets` and the one for runs that name no target. */
   everyTarget: (() => Iterable<Target>) | undefined;
-  /** Chooses one of the run's `targets` that is not in `refused`. Undefined: none of them admits. */
+  /** Chooses one of the run's `targets` that is not in `refused`. Returns undefined if none of them admits a call. */
   choose:
     | ((work: Work, now: number, refused: ReadonlySet<Target> | undefined) => Target | undefined)
     | undefined;
-  /** Each creates the state of one part for a new target. */
+  /** Each function creates the state of one part for a new target. */
   readonly createForTarget: ((target: Target, pooled: boolean) => void)[];
 }
 
 /** How a piece of work is run. */
 export interface RunningPlan {
-  /** Makes the state machine of one piece of work: with `guards` where a part guards attempts. */
+  /** Creates the state machine of one piece of work, with `guards` if the policy has any (breaker, bulkhead, …). */
   work: (options: RunOptions | undefined, now: number, patienceEndsAt: number) => Work;
-  /** Above 0: the time limit of every attempt. 0: the limit that was learnt, or a share of the patience that is left. */
+  /** Above 0: the time limit of every attempt. 0: the limit is learnt, or is a share of the remaining patience. */
   attemptTimeoutMs: number;
-  /** True: work waits for an open breaker if patience allows, instead of stopping. */
+  /** True: work waits for an open breaker if its time limit allows, instead of ending. */
   waitsForBreaker: boolean;
   /** The longest wait of an attempt for the rate limiter. */
   limiterWaitMs: number;
   hedge: HedgeRules | undefined;
-  /** Undefined where no part reports. */
+  /** Undefined if the policy has no part that reports to listeners. */
   reporter: Reporter | undefined;
-  /** Layers around the whole work, outermost first: fallback, cache, mode. */
+  /** Layers around the whole work (mode, fallback, cache), outermost first. */
   readonly layers: Layer[];
-  /** Runs an operation through the layers; undefined where there are none. */
+  /** Runs an operation through the layers; undefined if there are none. */
   runLayers: typeof runLayers | undefined;
   /** Cached results and calls in flight, by key; undefined without a cache. */
   results: Results | undefined;
-  /** Runs `fn` outside every caller's async context; undefined where no attempt can start while another is in flight. */
+  /** Runs `fn` outside every caller's async context; undefined if no attempt can start while another is in flight. */
   runWithoutContext: ((fn: () => void) => void) | undefined;
 }
 
-/** Which fast paths of `fast-path.ts` a run may take. */
+/** Says which runs may skip the state machine `Work`, because that is faster. */
 export interface FastPaths {
-  /** Runs without a state machine while all guards admit. Returns undefined where the state machine is needed. */
+  /**
+   * Runs without the state machine while all guards admit calls. Returns undefined when the state machine is needed.
+   */
   fastPath:
     | (<T>(plan: Plan, operation: Operation<T>, options: RunOptions | undefined) => Promise<T> | undefined)
     | undefined;
-  /** Refuses without a state machine. Returns undefined where the state machine is needed. */
+  /** Refuses without the state machine. Returns undefined when the state machine is needed. */
   fastRefusal: ((plan: Plan, options: RunOptions | undefined) => Failure<never> | undefined) | undefined;
-  /** Counts a success of a run without guards, and returns the value. */
+  /** Counts a success of a run in a policy without guards, and returns the value. */
   countSuccess: (value: unknown) => unknown;
-  /** There are no guards: a run without options needs no state machine until it fails. */
+  /** True: the policy has no guards, so a run without options needs no state machine until an attempt fails. */
   canSkipMachine: boolean;
-  /** A part needs the start time of an attempt. */
+  /** True: some part needs the start time of an attempt. */
   needsClock: boolean;
-  /** A part may let an attempt wait or race, so that no fast path is possible. */
+  /** True: some part may make an attempt wait or send a second one, so every run needs the state machine. */
   needsMachine: boolean;
 }

@@ -19,31 +19,37 @@ export interface Environment {
   readonly random?: Random | undefined;
 }
 
-/** A policy that runs work. `spec` is the document it was made from. */
+/** A policy that runs operations. `spec` is the document from which it was made. */
 export interface Policy<Spec = object> {
   readonly name: string | undefined;
   readonly spec: Spec;
   readonly counters: Counters;
-  /** What the machines read: for `explain`, the simulator and the packages above. */
+  /** The compiled policy, for `explain`, the simulator and other packages. */
   readonly plan: Plan;
-  /** The parts of the policy. `explain`, `lint` and JSON Schema read their tables. */
+  /** The parts of the policy. `explain`, `lint` and the JSON Schema read their tables of fields. */
   readonly parts: readonly Part[];
-  /** The document read by these tables: with defaults, and with words and durations as numbers. */
+  /** The document after validation: with defaults, and with words and durations converted to numbers. */
   readonly settings: Readonly<Record<string, unknown>>;
   /** Runs `operation`. Throws its last error, unchanged. */
   run<T>(operation: Operation<T>, options?: RunOptions): Promise<T>;
-  /** Runs `operation` and returns how it ended, with the story. Rejects only for wrong options. */
+  /**
+   * Runs `operation` and returns how it ended, with the story (the record of its attempts). Rejects only for wrong
+   * options.
+   */
   try<T>(operation: Operation<T>, options?: RunOptions): Promise<Ending<T>>;
-  /** A function of the same type, each call of which runs under this policy. */
+  /** Returns a function of the same type. Each call of it runs under this policy. */
   wrap<A extends unknown[], T>(fn: (...args: A) => PromiseLike<T> | T): (...args: A) => Promise<T>;
-  /** A new policy with some fields changed, and with its own state. `environment` replaces clock and random. */
+  /**
+   * Makes a policy with some fields changed, and with its own state. `environment` replaces the clock and the
+   * randomness.
+   */
   with(overrides: Spec, environment?: Environment): Policy<Spec>;
   /**
-   * Replaces the document. Breakers, budgets, permits and cached results are carried over, and work in progress ends under the
+   * Replaces the document. Breakers, budgets, permits and cached results are kept, and work in progress ends under the
    * old document. A document that is refused changes nothing.
    */
   update(spec: Spec): void;
-  /** Switches all retries and hedges off, or on again: each piece of work is attempted once. */
+  /** Switches all retries and hedges off, so that each piece of work is attempted once, or on again. */
   kill(on?: boolean): void;
 }
 
@@ -85,8 +91,8 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       return { name, plan, settings };
     }
 
-    // `update` replaces its fields. No getters: an object literal with getters is a hash table to the engine, which makes
-    // every property slower to read, `run` included.
+    // `update` replaces the fields of this object. It has no getters: an object literal with getters is a hash table to
+    // the engine, which makes every property slower to read, `run` included.
     const made: Mutable<Policy<SpecOfParts<P>>> = {
       spec,
       ...compile(input),
@@ -106,7 +112,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
         };
       },
       with(overrides, elsewhere) {
-        // Without overrides the document need not be read again: the simulator does this for 10,000 clients.
+        // Without overrides the document is not read again, which matters for the simulator with 10,000 clients.
         return make(
           merge(table, made.spec, overrides),
           { ...environment, ...elsewhere },
@@ -115,7 +121,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       },
       update(document) {
         const { plan } = made;
-        // Both may throw, so they come first: a document that is refused changes nothing.
+        // Both calls may throw, so they come first: a document that is refused changes nothing.
         const nextInput = read(document);
         const next = compile(nextInput);
         input = nextInput;
@@ -149,7 +155,7 @@ function emptyPlan(
   counters: Counters,
   killSwitch: Plan['killSwitch'],
 ): Plan {
-  // All fields, always in the same order: the engine's code is faster for objects of one shape.
+  // All fields are set, always in the same order: the engine's code is faster for objects of one shape.
   const plan: Plan = {
     name,
     packs,
@@ -193,7 +199,7 @@ function emptyPlan(
   return plan;
 }
 
-/** `spec` with `overrides`. Groups of the table are merged field by field, everything else is replaced. */
+/** Returns `spec` with `overrides`. Groups are merged field by field, and everything else is replaced. */
 function merge<S extends object>(table: Table, spec: S, overrides: S): S {
   const merged = { ...spec } as Record<string, unknown>;
   for (const [key, value] of Object.entries(overrides)) {

@@ -12,14 +12,14 @@ export interface PolicyState {
 }
 
 export interface TargetState {
-  /** null: the target of runs that name none. */
+  /** The name of the target; null for the state of runs that name no target. */
   readonly target: string | null;
   readonly inFlight: number;
   readonly queued?: number;
   readonly breaker?: BreakerState;
-  /** When the breaker may admit, in ms from now; 0 while it admits. null: it is forced open. */
+  /** The ms until the breaker may admit a call; 0 while it admits calls. null: it is forced open. */
   readonly admitsInMs?: number | null;
-  /** Tokens in the retry budget. */
+  /** The tokens in the retry budget. A retry costs one token. */
   readonly tokens?: number;
   readonly latencyMs?: { readonly p50: number; readonly p99: number };
 }
@@ -44,10 +44,10 @@ export function breakersOf(policy: string): Breaker[] {
   return [...targets].flatMap(({ breaker }) => breaker ?? []);
 }
 
-/** Lists named policies in `policies`. */
+/** Lists policies that have a name in `policies`. */
 export const registry = /* @__PURE__ */ definePart({
   key: 'registry',
-  // Created last, so that a document that another part refuses is not listed.
+  // Created last, so that a document which another part refuses is not listed.
   order: 1,
   fields: {},
   create(_settings, plan) {
@@ -84,7 +84,7 @@ function stateOf(name: string, plan: Plan): PolicyState {
   };
 }
 
-/** Infinity is not in JSON. */
+/** Returns null for Infinity, which JSON does not have. */
 function finite(ms: number): number | null {
   return ms < Infinity ? ms : null;
 }

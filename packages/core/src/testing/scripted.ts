@@ -3,21 +3,21 @@ import { Alarm, type Clock } from '../time/clock.ts';
 
 /**
  * What one call of a scripted operation does: an Error is thrown, `'hang'` never answers, a function is called, and
- * anything else is the answer. `after` and `heeding` add to any of them.
+ * anything else is the answer. `after` and `heeding` can wrap any of these.
  */
 export type Beat = unknown;
 
-/** One call that was made, in the order they were made. */
+/** One call that the operation received. */
 export interface Call {
-  /** When, on the scale of the clock's `now`. */
+  /** When the call was made, on the scale of `Clock.now`. */
   readonly at: number;
-  /** The `attempt` of the context; without a context, the number of the call. */
+  /** The `attempt` of the context; if there is no context, the number of the call. */
   readonly attempt: number;
-  /** Whether the attempt's signal has aborted. Read when it is accessed. */
+  /** Whether the attempt's signal has aborted by the time that this property is read. */
   readonly aborted: boolean;
 }
 
-/** An operation that plays a script and records its calls. */
+/** An operation that follows a script and records its calls. */
 export interface Scripted<T> {
   (context?: ScriptedContext): Promise<T>;
   readonly calls: readonly Call[];
@@ -55,8 +55,9 @@ type ValueOf<B> = B extends Error | 'hang'
       : B;
 
 /**
- * Plays one beat for each call, and repeats the last one for all further calls. A call ignores its signal unless its beat
- * is `heeding`: an answer that comes after the abort is the harder case.
+ * Makes an operation that plays one beat (an item of the script) for each call, and repeats the last beat for all
+ * further calls. A call ignores its signal unless its beat is `heeding`: an answer that comes after the abort is the
+ * harder case.
  */
 export function scripted<const Beats extends readonly Beat[]>(
   clock: Clock,
@@ -69,7 +70,8 @@ export function scripted<const Beats extends readonly Beat[]>(
     calls.push({
       at: clock.now(),
       attempt: context.attempt ?? calls.length + 1,
-      // A getter, because a context creates its signal when it is first read: recording a call must not cause that.
+      // A getter, because a context creates its signal when that is first read, and recording a call must not cause
+      // that.
       get aborted() {
         return context.signal?.aborted ?? false;
       },
@@ -82,7 +84,7 @@ export function scripted<const Beats extends readonly Beat[]>(
   }) as Scripted<T>;
 }
 
-/** Plays `beat` after a time on the script's clock. */
+/** Plays `beat` after a time on the clock of the script. */
 export function after<const B>(duration: Duration, beat: B): Delayed<B> {
   return new Delayed(durationMs(duration), beat);
 }
@@ -92,7 +94,7 @@ export function heeding<const B>(beat: B): Heeding<B> {
   return new Heeding(beat);
 }
 
-/** `signal` is passed only for a beat that is `heeding`. */
+/** Plays one beat. `signal` is passed only for a beat that is `heeding`. */
 async function play(
   clock: Clock,
   beat: Beat,

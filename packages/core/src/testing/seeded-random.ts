@@ -1,8 +1,9 @@
 import type { Random } from '../time/clock.ts';
 
 /**
- * Repeatable random numbers: the same names give the same numbers, in every version and on every platform. Use a stream for
- * each purpose, `seededRandom('jitter', 7)`, so that one more draw for one purpose does not change the others.
+ * Returns repeatable random numbers: the same names give the same numbers, in every version and on every platform. Use
+ * one generator for each purpose, `seededRandom('jitter', 7)`, so that one more draw for one purpose does not change
+ * the others.
  */
 export function seededRandom(...names: (string | number)[]): Random {
   const next = hash(names.join('\0'));
@@ -10,7 +11,7 @@ export function seededRandom(...names: (string | number)[]): Random {
   let b = next();
   let c = next();
   let counter = 1;
-  // sfc32: passes PractRand, and needs nothing but 32-bit integers.
+  // The generator sfc32: it passes the PractRand tests, and needs only 32-bit integers.
   function draw(): number {
     const sum = (((a + b) | 0) + counter) | 0;
     counter = (counter + 1) | 0;
@@ -23,7 +24,7 @@ export function seededRandom(...names: (string | number)[]): Random {
   return draw;
 }
 
-/** A stream of 32-bit words, each of which depends on the whole text. */
+/** Returns a generator of 32-bit words, each of which depends on the whole text. */
 function hash(text: string): () => number {
   let state = 1779033703 ^ text.length;
   for (let index = 0; index < text.length; index++) {

@@ -3,9 +3,12 @@ import { OptionsError } from '../report/errors.ts';
 import { AlarmHeap } from '../time/alarm-heap.ts';
 import type { Clock } from '../time/clock.ts';
 
-/** Time that moves only with `advance` and `runAll`. The same calls give the same order, however many waits are pending. */
+/**
+ * A clock that moves only with `advance` and `runAll`. The same calls give the same order, however many waits are
+ * pending.
+ */
 export interface VirtualClock extends Clock {
-  /** Alarms that are set and have not rung. */
+  /** The number of alarms that are set and have not rung. */
   readonly pendingTimers: number;
   /**
    * Moves time forward and rings the alarms that are due, ordered by time and then by when they were set. Before each
@@ -13,7 +16,7 @@ export interface VirtualClock extends Clock {
    * an alarm throws, the others still ring, and the error is thrown at the end.
    */
   advance(duration: Duration): Promise<void>;
-  /** Moves time to the last alarm, including alarms that are set on the way. */
+  /** Moves time to the last alarm, including alarms that are set meanwhile. */
   runAll(): Promise<void>;
 }
 
@@ -24,7 +27,7 @@ export interface VirtualClockOptions {
   readonly epochMs?: number;
 }
 
-/** With more alarms than this at one point in time, an alarm is taken to set itself for ever. */
+/** If more alarms than this ring at one point in time, the clock assumes that an alarm sets itself for ever. */
 const ringsAtOnceMax = 1_000_000;
 
 /** A clock for tests. It stands still until `advance` or `runAll`. */
@@ -54,7 +57,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     if (errors.length > 0) throw errors.length > 1 ? new AggregateError(errors) : errors[0];
   }
 
-  /** One after the other: moves that are requested at the same time must not overtake each other. */
+  /** Moves one after the other: moves that are requested at the same time must not overtake each other. */
   function move(end: () => number): Promise<void> {
     const moved = moving.then(() => moveTo(end()));
     moving = moved.catch(() => {});
@@ -66,7 +69,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     epochMs: () => Math.floor(epochOffset + now),
 
     set(alarm, at) {
-      // Written so that NaN becomes `now`: such an alarm rings at once, as on the system clock.
+      // Written so that NaN becomes `now`: an alarm without a valid time rings at once, as on the system clock.
       alarms.set(alarm, at > now ? at : now);
     },
 
@@ -79,7 +82,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     advance(duration) {
       const ms = durationMs(duration);
       if (ms === Infinity) throw new OptionsError('duration', duration, 'a finite duration');
-      // Whole microseconds, so that steps of 0.1 ms reach an alarm that is set to their sum.
+      // Rounded to microseconds, so that several steps of 0.1 ms reach an alarm that is set to their sum.
       return move(() => Math.round((now + ms) * 1000) / 1000);
     },
 
