@@ -193,7 +193,7 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** Aborts the attempt. Called when it has timed out, or when a parallel attempt (a hedge) was faster. */
+  /** Aborts the attempt. Called when the attempt has timed out, or when a parallel attempt (a hedge) was faster. */
   abort(): void {
     if (!this.isInFlight || this.state === DROPPED) return;
     this.state = DROPPED;

@@ -19,7 +19,7 @@ export interface ResponseHead {
 
 export const statusField: Field<number, number> = number(undefined, 100, 599);
 
-/** How a client classifies responses. These rules come before those of its policy. */
+/** How a client classifies responses. These rules are applied before the rules of the client's policy. */
 export interface ClassifyOptions<R extends ResponseHead> {
   /** The statuses that are retried. They replace the list of the policy. */
   readonly statuses?: readonly number[] | undefined;
@@ -27,12 +27,13 @@ export interface ClassifyOptions<R extends ResponseHead> {
   readonly classify?: ((response: R) => Judgement | OutcomeClass | undefined) | undefined;
 }
 
-/** Errors of attempts that failed before a byte was sent. The server has certainly not processed them. */
+/** Errors of attempts that failed before a byte was sent. The server has certainly not processed these requests. */
 const unsent = new WeakSet<object>();
 
 /**
  * Errors of attempts that failed after a byte was sent. Even "connection refused" does not prove that the server did
- * nothing, because it may come from the target of a redirect.
+ * nothing, because the target of a redirect may have refused the connection, after the first server had processed the
+ * request.
  */
 const sent = new WeakSet<object>();
 
@@ -48,9 +49,9 @@ export function noteFailed(error: unknown, hasStarted: boolean, wasRedirected: b
 }
 
 /**
- * Returns a classifier that is called before the policy's own, because it uses what only the sender of a request knows.
- * `isKeyed`: the request has an Idempotency-Key, so a 409 with a `Retry-After` means that an earlier attempt is still
- * running.
+ * Returns a classifier that is called before the classifier of the policy, because it uses what only the sender of a
+ * request knows. `isKeyed`: the request has an Idempotency-Key, so a 409 with a `Retry-After` means that an earlier
+ * attempt is still running.
  */
 export function responseClassifier<R extends ResponseHead>(
   { statuses, classify }: ClassifyOptions<R>,
@@ -103,7 +104,7 @@ export function responseClassifier<R extends ResponseHead>(
 
   let classifiedPlan: Plan | undefined;
   let classifier: Classifier;
-  // The classifier is made again when the plan changes, because a policy can be updated.
+  // A policy can be updated and then has a new plan, so the classifier is made again.
   return (plan) => {
     if (classifiedPlan !== plan) {
       classifiedPlan = plan;

@@ -31,7 +31,7 @@ export const connectionFields = {
 
 /**
  * Makes the sender of attempts. Node's global `fetch` and undici's `fetch` send through connections that this module
- * opens; any other `fetch` opens its own.
+ * opens; any other `fetch` opens its own connections.
  */
 export function senderOf(given: Fetch | undefined, options: ConnectionOptions): Sender {
   const isForeign = given !== undefined && given !== (undiciFetch as unknown) && given !== globalThis.fetch;
@@ -49,7 +49,7 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
   const settings: Agent.Options = {
     connect: { timeout: durationMs(options.connectTimeout ?? '3s', 'connectTimeout') },
     bodyTimeout: durationMs(options.idleTimeout ?? '60s', 'idleTimeout'),
-    // No timeout here, because each attempt already has one.
+    // There is no timeout for headers here, because each attempt has a timeout of its own.
     headersTimeout: 0,
   };
   const agent = dispatcher ?? new Agent(settings);
@@ -153,12 +153,12 @@ class AttemptDispatcher {
 }
 
 /**
- * Makes the signal that `fetch` gets instead of the caller's signal. Node 24 adds a listener to its signal in each
- * `fetch`, and removes it only when garbage is collected, so a signal that is used for many calls would accumulate
- * listeners.
+ * Makes the signal that `fetch` gets instead of the caller's signal. In each call, the `fetch` of Node 24 adds a
+ * listener to its signal, and removes the listener only when garbage is collected, so a signal that is used for many
+ * calls would accumulate listeners.
  *
- * Before the response's headers arrive, core aborts an attempt through its `AttemptDispatcher`. So this class listens
- * to the caller's signal only after that, while the body is read.
+ * Before the response's headers arrive, an attempt is aborted through its `AttemptDispatcher`. So this class listens to
+ * the caller's signal only after the headers have arrived, while the body is read.
  */
 class FollowingController extends AbortController implements AbortListener {
   #signals: readonly AbortSignal[] = [];
@@ -193,8 +193,8 @@ interface AbortableHandler extends Dispatcher.DispatchHandler {
 }
 
 /**
- * Whether the handler can abort its request. The handler of `fetch` can, so it gets no wrapper, which would cost a call
- * for each chunk.
+ * Whether the handler can abort its request. The handler of `fetch` can do it, so it needs no wrapper; a wrapper would
+ * cost an extra function call for each chunk.
  */
 function isAbortable(handler: Dispatcher.DispatchHandler): handler is AbortableHandler {
   return (
@@ -203,8 +203,8 @@ function isAbortable(handler: Dispatcher.DispatchHandler): handler is AbortableH
 }
 
 /**
- * Whether the context is an attempt of core. Such an attempt can abort its call through the connection, without an
- * AbortController.
+ * Whether the context is an `Attempt` of the package `holdfast`. Such an attempt can abort its call through the
+ * connection, without an AbortController.
  */
 function isOurs(context: Context): context is Context & Pick<Attempt, 'abortThrough'> {
   return 'abortThrough' in context;

@@ -51,13 +51,10 @@ export interface FetchOptions {
   readonly policy?: Runner | PolicySpec | undefined;
   /**
    * Base URLs of servers that can all handle the same requests. A relative URL goes to one of them, and a retry prefers
-   * another.
+   * a different one.
    */
   readonly endpoints?: readonly string[] | undefined;
-  /**
-   * Where the `Idempotency-Key` of requests such as POST comes from, which are not safe to repeat without one; `off` by
-   * default.
-   */
+  /** How requests that are not safe to repeat, such as POST, get an `Idempotency-Key`; `off` by default. */
   readonly idempotency?: Idempotency | undefined;
   /** The statuses that are retried. They replace the list of the policy. */
   readonly statuses?: readonly number[] | undefined;
@@ -69,7 +66,7 @@ export interface FetchOptions {
   readonly bodyBufferMax?: number | undefined;
   /** Called before each wait for a retry. */
   readonly onWait?: ((wait: Wait) => void) | undefined;
-  /** The `fetch` that sends the attempts; the global one by default. */
+  /** The `fetch` that sends the attempts; the global `fetch` by default. */
   readonly fetch?: Fetch | undefined;
 }
 
@@ -188,7 +185,8 @@ export function fetchOver(
 
   function start(input: FetchInput, init: HoldfastRequestInit | undefined, body: CallInput['body']) {
     const read = readCall(input, init, body);
-    // Without a policy: the plain `fetch` throws the best error for an invalid URL, and can resolve a relative one.
+    // This call is sent without a policy: the plain `fetch` throws the best error for an invalid URL, and can resolve a
+    // relative URL.
     if (!read.origin && !read.endpoints)
       return sender.send(input, read.init as RequestInit, noContext, undefined, undefined, false, unchanged);
     const { plan } = policy;
@@ -371,8 +369,8 @@ function discardLast(call: Call, plan: Plan): void {
 }
 
 /**
- * Returns a signal that aborts when the signal of the caller, or that of the request or event being handled, aborts. A
- * Request always has a signal.
+ * Returns a signal that aborts when the caller's signal aborts, or when the signal of the ambient context (the request
+ * or event that is being handled) aborts.
  */
 function callerSignalOf(
   init: HoldfastRequestInit | undefined,

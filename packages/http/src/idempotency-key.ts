@@ -37,7 +37,7 @@ export function keyMaker(source: Idempotency = 'off'): KeyMaker | undefined {
   throw new OptionsError('idempotency', source, 'off, auto, derive or a function');
 }
 
-/** Accepts only a non-empty string. A promise, for example, would become the same string for every request. */
+/** Accepts only a non-empty string. A promise, for example, would be converted to the same string in every request. */
 export const keyField: Field<string, string> = { ...text(), kind: 'a text that is not empty' };
 
 function assertKey(key: string | undefined): string | undefined {
@@ -51,9 +51,9 @@ function assertKey(key: string | undefined): string | undefined {
 const calls = new WeakMap<AmbientContext, Map<string, number>>();
 
 /**
- * Derives a key from the key of the event or request that is being handled, the method, the URL, and how often these
- * were called before. When the same work runs again, its n-th call gets the same key as before. Two different calls
- * never get the same key.
+ * Derives a key from the key of the event or request that is being handled, the method, the URL, and the number of
+ * calls with this method and URL so far. When the event or request is handled again, its n-th call gets the same key as
+ * before. Two different calls never get the same key.
  */
 function derive({ method, url }: KeyedRequest, ambient: AmbientContext | undefined): string | undefined {
   if (ambient?.idempotencyKey === undefined) return undefined;
@@ -77,7 +77,10 @@ function headerSafe(key: string): string {
   return fingerprint(`1 ${key}`) + fingerprint(`2 ${key}`);
 }
 
-/** Hashes with FNV-1a and a second 32-bit hash. This is enough to distinguish the calls of one piece of work. */
+/**
+ * Hashes with FNV-1a and a second 32-bit hash. This is enough to distinguish the calls that are made while one event or
+ * request is handled.
+ */
 function fingerprint(text: string): string {
   let second = 0x1b873593;
   for (let index = 0; index < text.length; index++) {

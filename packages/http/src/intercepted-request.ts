@@ -42,7 +42,9 @@ export interface InterceptorSettings {
   readonly announces: (origin: string, ambient: AmbientContext | undefined) => boolean;
   /** Whether a status below 400 is always a success, because the options have no rule about responses. */
   readonly trustsStatus: boolean;
-  /** The first is for requests without an Idempotency-Key, the second for requests with one. */
+  /**
+   * The first classifier is for requests without an Idempotency-Key, the second for requests with an Idempotency-Key.
+   */
   readonly classifiers: readonly [(plan: Plan) => Classifier, (plan: Plan) => Classifier];
   readonly onWait: ((wait: Wait) => void) | undefined;
 }
@@ -68,7 +70,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   declare private latest: AttemptHandler | undefined;
   /** The attempt before `latest`. Both run in parallel if `latest` is a hedge. */
   declare private hedgeTwin: AttemptHandler | undefined;
-  /** The attempt whose response the caller gets. From then on nothing can be retried. */
+  /** The attempt whose response the caller gets. Once it is set, the request is not retried any more. */
   declare private committed: AttemptHandler | undefined;
   declare private hasStarted: boolean;
   declare private abortListener: AbortListener | undefined;
@@ -198,7 +200,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     this.perform(step);
   }
 
-  /** Called when an attempt has got a connection. Tells the caller's handler once, for the first attempt. */
+  /** Called when an attempt has got a connection. Notifies the caller's handler, but only for the first attempt. */
   started(context: unknown): void {
     if (this.hasStarted) return;
     this.hasStarted = true;
@@ -242,7 +244,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     this.cancel(reason);
   }
 
-  /** Cancels the request. It is not part of `abort`, because other interceptors replace that method. */
+  /** Cancels the request. This code is not inside `abort`, because other interceptors replace the method `abort`. */
   private cancel(reason: Error): void {
     if (this.cancelReason) return;
     this.cancelReason = reason ?? new DOMException('The request was aborted.', 'AbortError');
@@ -328,7 +330,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     if (machine?.stop) recordEnding(machine.result, { story: machine.story, serial: machine.serial });
   }
 
-  /** No further attempt is sent: passes the held response or an error on to the caller. */
+  /** Passes the held response or an error on to the caller. Called when no further attempt will be sent. */
   private end(): void {
     const work = this.work;
     this.finish();

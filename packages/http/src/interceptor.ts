@@ -15,10 +15,7 @@ import { withReusableHeaders } from './outgoing-request.ts';
 import { isUndici7Handler, overHttp1, wrapHandler } from './undici7-handler.ts';
 
 export interface InterceptorOptions extends ClassifyOptions<ResponseHead> {
-  /**
-   * Where the `Idempotency-Key` of requests such as POST comes from, which are not safe to repeat without one; `off` by
-   * default.
-   */
+  /** How requests that are not safe to repeat, such as POST, get an `Idempotency-Key`; `off` by default. */
   readonly idempotency?: Idempotency | undefined;
   /**
    * Which origins get the `Holdfast` request header. The default is all origins, but only for requests that are sent
@@ -74,8 +71,9 @@ export function retryInterceptor(
 }
 
 /**
- * Decides which requests get the `Holdfast` header. By default only those that are sent while an event or a request is
- * being handled: they pass on its deadline and priority. Other requests have nothing to pass on.
+ * Decides which requests get the `Holdfast` header. By default only requests that are sent while an event or a request
+ * is being handled get the header, which passes on the deadline and the priority of that event or request. Other
+ * requests have nothing to pass on.
  */
 function announceRule(announce: Announce | undefined): InterceptorSettings['announces'] {
   if (announce === undefined) return (_origin, ambient) => ambient !== undefined;

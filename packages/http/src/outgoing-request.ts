@@ -20,7 +20,10 @@ export function callerKeyOf({ headers }: Request): string | undefined {
   return headerIn(headers as OutgoingHeaders, 'idempotency-key');
 }
 
-/** `key` is the key that this client made. A key in the caller's headers is used instead of it. */
+/**
+ * Returns the properties that decide whether the request may be sent again. `key` is the Idempotency-Key that this
+ * client made; a key in the caller's headers is used instead of it.
+ */
 export function traitsOf(request: Request, key: string | undefined): RequestTraits {
   return requestTraits(request.method, request.body, callerKeyOf(request) ?? key);
 }

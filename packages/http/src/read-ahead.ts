@@ -17,9 +17,9 @@ export const drainMs = 1000;
 let keptBytes = 0;
 
 /**
- * Counts the bytes that were read of a response that will be retried. Reading a response to its end frees its
- * connection for the next attempt. The bytes are kept until the next attempt begins, because the caller may still get
- * this response.
+ * Counts the bytes of one failed response that are read during the wait for its retry. Reading a response to its end
+ * frees its connection for the next attempt. The reader keeps the bytes in memory until the next attempt begins,
+ * because the caller may still get this response.
  */
 export class ReadAhead {
   #length = 0;
@@ -35,7 +35,7 @@ export class ReadAhead {
     return this.#isKept && this.#length <= readAheadMax && keptBytes <= keptMax;
   }
 
-  /** Call it when the bytes were passed on to the caller or discarded. They no longer count as kept. */
+  /** Call it when the bytes were passed on to the caller or discarded. The bytes then no longer count as kept. */
   release(): void {
     if (this.#isKept) keptBytes -= this.#length;
     this.#isKept = false;

@@ -19,7 +19,7 @@ export function signalSender(send: Fetch): Sender {
   };
 }
 
-/** Returns the headers of the request. Those of `init` replace all headers of a Request. */
+/** Returns the headers of the request. Headers in `init` replace all headers of a Request. */
 function headersOf(input: FetchInput, init: RequestInit | undefined): OutgoingHeaders {
   const own = typeof input === 'object' && 'headers' in input ? input.headers : undefined;
   return (init?.headers ?? own) as OutgoingHeaders;
