@@ -25,7 +25,8 @@ const abandonedMs = 1000;
  * `timeoutMs`; if it times out before it was sent, it is not sent.
  *
  * While a call takes longer than `timeoutMs`, or shortly after a call has failed, the store counts as unavailable:
- * `submit` resolves with `undefined` at once. This ends when the slow call ends, or when a new call succeeds.
+ * `submit` resolves with `undefined` immediately. The store counts as available again when the slow call ends, or when
+ * a new call succeeds.
  */
 export class BatchingStore<Item, Result> {
   /** How many items got no result from the store in time. */

@@ -94,7 +94,8 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   declare private isReviewed: boolean;
 
   /**
-   * Fields are declared and set in the constructor, here and in subclasses, because class fields take twice the time.
+   * Fields are declared and set in the constructor, here and in subclasses, because initializers of class fields take
+   * twice the time.
    */
   constructor(clock: Clock) {
     this.clock = clock;
@@ -163,7 +164,8 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   }
 
   /**
-   * Returns the time at which the parts were entered. All parts with the exchange's own clock share one reading of it.
+   * Returns the time at which the parts were entered. Parts that use the same clock as the exchange share one reading
+   * of that clock.
    */
   nowOf(clock: Clock): number {
     if (clock !== this.clock) return clock.now();
@@ -209,7 +211,7 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   }
 
   /**
-   * Adds a function that sees the response before it is sent. It sees the body only if that has at most `bodyMax`
+   * Adds a function that sees the response before it is sent. It sees the body only if the body has at most `bodyMax`
    * bytes. The function that was added last is called first.
    */
   addReviewer(bodyMax: number, review: ResponseReviewer): void {
@@ -298,7 +300,7 @@ export const exchangeKey: unique symbol = Symbol('holdfast.exchange');
 
 /**
  * The property of a framework's request with a function that makes the exchange later. It is for requests that passed
- * without an exchange, see `tryFastPath`.
+ * all parts without an Exchange object, which is cheaper.
  */
 export const exchangeFactory: unique symbol = Symbol('holdfast.exchangeFactory');
 

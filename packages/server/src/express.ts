@@ -25,8 +25,8 @@ export function guard(
 
 class ExpressExchange extends NodeExchange {
   /**
-   * Express knows the route only in middleware of that route. In middleware before it this is undefined, and all routes
-   * count as one.
+   * Express knows the route only in middleware of that route. In middleware that runs before the route, `route` is
+   * undefined, and all routes count as one.
    */
   override get route(): string | undefined {
     const { route, baseUrl } = this.native as Request;

@@ -111,7 +111,10 @@ type Carrier = FastifyRequest & { [fastPathReply]?: FastifyReply | null };
 type Next = (error?: Error) => void;
 type Send = (error: Error | null, payload?: unknown) => void;
 
-/** One object that is reused for all requests. A part reads it at once and must not keep it. */
+/**
+ * One object that is reused for all requests. A part may read it only during the call of `tryFastPath`, and must not
+ * keep it.
+ */
 class FastifyRequestView implements FastPathRequest {
   declare request: FastifyRequest;
 

@@ -3,8 +3,8 @@ import type { Field } from 'holdfast/fields';
 import type { Peers } from './address.ts';
 
 /**
- * Accepts a method in upper or lower case. Requests have methods in upper case, so with `'post'` they would otherwise
- * be left unprotected.
+ * Accepts a method in upper or lower case. It is converted to upper case, as in requests. Otherwise `'post'` would
+ * match no request, and POST requests would be unprotected.
  */
 export const methodField: Field<string, string> = {
   kind: 'a method such as "POST"',

@@ -36,7 +36,8 @@ export type FastPathRequest = Pick<Exchange, 'peer' | 'route'>;
 
 /**
  * Validates the parts and sorts them into the order in which they are entered. Each is copied into an object without
- * getters, because V8 stores an object literal with getters in a hash table, where every lookup is slow.
+ * getters, because V8 (the JavaScript engine of Node) stores an object literal with getters in a hash table, where
+ * every lookup is slow.
  */
 export function orderParts(parts: readonly Part[]): readonly Part[] {
   if (!Array.isArray(parts)) throw new OptionsError('parts', parts, 'a list of parts');

@@ -54,7 +54,7 @@ export function problem(
 }
 
 /**
- * Returns the value of `Retry-After` in whole seconds. It is at least `waitMs` (or `capMs`, if that is less), plus a
+ * Returns the value of `Retry-After` in whole seconds. It is at least `waitMs` (or `capMs`, if `capMs` is less), plus a
  * random part of up to 50 %, so that clients do not all come back at the same time.
  */
 export function retryAfterHeader(waitMs: number, random: Random, capMs = 3_600_000): string {

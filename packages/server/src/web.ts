@@ -110,8 +110,8 @@ export class WebExchange extends Exchange {
   }
 
   headerLines(name: string): readonly string[] {
-    // `Headers` joins several lines of one name with a comma. An idempotency key has no comma, so two keys are still
-    // noticed.
+    // `Headers` joins several lines of one name with a comma. An idempotency key has no comma, so a comma shows that
+    // two keys were sent.
     const value = this.request.headers.get(name);
     return value === null ? [] : [value];
   }
@@ -182,8 +182,8 @@ export class WebExchange extends Exchange {
   }
 
   /**
-   * Returns the response if the handler must not be started. It is the response that was sent when the deadline passed;
-   * otherwise the client has disconnected, and nobody receives the 499.
+   * Returns the response of a request whose handler must not be started. If the deadline has passed, it is the response
+   * that was sent then. Otherwise the client has disconnected, and nobody receives the 499 that is returned.
    */
   withoutHandler(): Response | Promise<Response> {
     if (this.isAnswered) return this.insteadOfHandler;

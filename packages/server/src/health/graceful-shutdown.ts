@@ -21,8 +21,8 @@ export type GracefulShutdownOptions = SpecOf<typeof fields>;
 
 export interface GracefulShutdown {
   /**
-   * Shuts down as a process signal would. Later calls return the same promise. It resolves with the number of requests
-   * that were cut off.
+   * Starts the same shutdown that a process signal starts. Later calls return the same promise, which resolves with the
+   * number of requests that were cut off.
    */
   shutdown(): Promise<number>;
   /** Aborts when the shutdown begins. Loops and consumers of the same process can use it to stop. */

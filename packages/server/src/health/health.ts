@@ -93,8 +93,8 @@ export interface HealthPart extends Part {
 }
 
 /**
- * Makes a part that responds to `/livez`, `/readyz` and `/health`, before all other parts. Each address has a rate
- * limit.
+ * Makes a part that responds to `/livez`, `/readyz` and `/health`, before all other parts. The number of these requests
+ * is limited for each client address.
  */
 export function health(
   options: HealthOptions = {},

@@ -27,14 +27,14 @@ export interface IdempotentRequest<Tx = unknown> {
   readonly attempt: number;
   /**
    * Runs `effect` and records the response that it returns, in one transaction of the ledger's database: either both
-   * are committed or neither. Send the response with which this resolves. If `effect` throws, the transaction is rolled
-   * back and the error is thrown.
+   * are committed or neither. The handler must send the response with which the promise resolves. If `effect` throws,
+   * the transaction is rolled back and the error is thrown.
    */
   commit(effect: (tx: Tx) => PlainResponse | Promise<PlainResponse>): Promise<PlainResponse>;
   /**
    * Runs a step of the handler, unless an earlier request with the same key has completed it: then the recorded result
    * is returned. Results are recorded as JSON. Outgoing calls inside the step derive their idempotency keys from a key
-   * of the step, which is the same in each request.
+   * of the step, which is the same in each request with this idempotency key.
    */
   phase<T>(name: string, step: () => Promise<T>): Promise<T>;
   /** Like `phase`, but the effect of the step and the record of its result are committed in one transaction. */
@@ -183,7 +183,8 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
     toRecord: (made: T) => Payload,
   ): Promise<void> {
     const { keepMs } = this.#settings;
-    // It stays synchronous if `effect` is, because some databases (SQLite) have only synchronous transactions.
+    // This function is synchronous if `effect` is synchronous, because some databases (SQLite) have only synchronous
+    // transactions.
     const commit = (tx: Tx) => {
       const made = effect(tx);
       return made instanceof Promise ? made.then(toRecord) : toRecord(made);

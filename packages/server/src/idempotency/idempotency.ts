@@ -135,7 +135,8 @@ export function idempotency(
     batching,
     clock,
     (begun) => {
-      // The ledger's result came after the timeout, and the client has already got a 503. So the key is not used.
+      // The ledger's result came after the timeout, and the client has already got a 503. The handler will not run, so
+      // the key is freed.
       if (begun.kind === 'acquired') freeUnusedKey(begun);
     },
   );
@@ -165,8 +166,8 @@ export function idempotency(
   function freeUnusedKey({ hold, attempt }: Begun & { kind: 'acquired' }): void {
     if (attempt === 1) settleLater(releases, hold);
     // Attempt 2 or later: an earlier request may have had an effect, so the key must not be released, which would make
-    // the next request attempt 1. Instead the lease ends at once (after 1 ms), and the next request continues counting.
-    // If the ledger is unavailable, the lease ends later by itself.
+    // the next request attempt 1. Instead the lease is shortened to 1 ms, and the next request continues counting. If
+    // the ledger is unavailable, the lease ends later by itself.
     else ledger.extend([hold], 1).catch(() => {});
   }
 
@@ -237,8 +238,8 @@ export function idempotency(
   }
 
   /**
-   * Another request with this key is being executed. Polls the ledger until it has ended, for at most `wait`, and not
-   * beyond the client's deadline.
+   * Another request with this key is being executed. Polls the ledger until that request has ended, for at most `wait`,
+   * and not beyond the client's deadline.
    */
   async function waitForOther(exchange: Exchange, claim: Claim, running: Begun): Promise<Begun | undefined> {
     const waiting = waiters.get(claim.key) ?? 0;

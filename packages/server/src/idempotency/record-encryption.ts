@@ -4,7 +4,7 @@ import { OptionsError } from 'holdfast';
 /**
  * Encrypts the responses and results that are recorded in the store of idempotency keys, for instance with AES-GCM.
  * Both functions are synchronous, because a record may be written inside a synchronous transaction. `scope` is the
- * owner of the record; a different encryption key can be used for each.
+ * owner of the record; each scope can have its own encryption key.
  */
 export interface RecordEncryption {
   encrypt(record: Uint8Array, scope: string): Uint8Array;

@@ -17,10 +17,10 @@ const allRanks = Object.values(priorityRank);
 const droppableRanks = [priorityRank.default, priorityRank.sheddable];
 
 /**
- * Limits the requests in flight, and lets further requests wait in a bounded queue. While the queue is overloaded (see
- * CoDel), the newest request is admitted first, and requests that have waited long are refused, because their responses
- * would come too late; critical requests are not. A request whose client has disconnected, or will not wait longer,
- * leaves the queue at once.
+ * Limits the requests in flight, and lets further requests wait in a bounded queue. While the queue is overloaded (the
+ * CoDel algorithm decides this), the newest request is admitted first, and requests that have waited long are refused,
+ * because their responses would come too late. Critical requests are not refused for this reason. A request whose
+ * client has disconnected, or will not wait longer, leaves the queue immediately.
  */
 export class AdmissionQueue {
   readonly bulkhead: Bulkhead;
@@ -42,7 +42,10 @@ export class AdmissionQueue {
     return this.bulkhead.tryEnter(priorityRank[exchange.priority]);
   }
 
-  /** Admits the request at once, or puts it into the queue. False: it is refused. */
+  /**
+   * Admits the request immediately, or puts it into the queue. The result is true if the request is admitted, and false
+   * if it is refused; it is a promise if the request has to wait.
+   */
   enter(exchange: Exchange, now: number): true | false | Promise<boolean> {
     const priority = priorityRank[exchange.priority];
     const expiresAt = Math.min(now + this.#queueTimeoutMs, exchange.patienceEndsAt);

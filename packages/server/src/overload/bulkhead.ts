@@ -17,7 +17,7 @@ export type BulkheadOptions = SpecOf<typeof fields>;
 export interface BulkheadPart extends Part {
   readonly inFlight: number;
   readonly queued: number;
-  /** How many requests were refused, at once or after they had waited. */
+  /** How many requests were refused, immediately or after they had waited. */
   readonly refused: number;
 }
 

@@ -90,8 +90,8 @@ function watch(clock: Clock, exchange: Exchange): void {
 }
 
 /**
- * Collects the requests of the last 5 ms, with one timer for all of them. Requests that are still running when it fires
- * get a timer of their own.
+ * Collects the requests of the last 5 ms, with one timer for all of them. Requests that are still running when the
+ * timer fires get a timer of their own.
  */
 class RecentExchanges {
   readonly #clock: Clock;

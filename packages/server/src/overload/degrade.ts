@@ -28,7 +28,7 @@ interface CachedResponse {
   readonly varied: string;
   readonly at: number;
   readonly bytes: number;
-  /** Set when the handler has failed: until this time it is not called. Undefined while the handler works. */
+  /** Set when the handler has failed: until this time the handler is not called. Undefined while the handler works. */
   restsUntil: number | undefined;
   /** Whether one request is calling the handler now, to find out if it works again. */
   isProbed: boolean;
@@ -38,9 +38,9 @@ interface CachedResponse {
  * Makes a part that replaces failed responses to GET and HEAD requests: by the last good response, if it is at most
  * `staleFor` old, or by a fallback. Both have the header `x-degraded`.
  *
- * If there is a good response, a failing handler is not called for `rest`. After that one request calls it as a probe,
- * while the others still get the old response. Responses to requests with an Authorization or Cookie header are cached
- * only if `scope` returns their owner.
+ * If there is a good response, a handler that has failed is not called during the time `rest`. After that, one request
+ * calls the handler as a probe, while the others still get the old response. Responses to requests with an
+ * Authorization or Cookie header are cached only if `scope` returns their owner.
  */
 export function degrade(
   options: DegradeOptions = {},
@@ -144,8 +144,7 @@ function isCacheable({ status, headers, body }: HandlerResponse): boolean {
 }
 
 /**
- * Returns the request's values of the headers that `Vary` names. A request with other values must not get this
- * response.
+ * Returns the request's values of the headers that `Vary` names. A request with other values must not get the response.
  */
 function variedBy({ headers }: PlainResponse, exchange: Exchange): string {
   const names = headerOf(headers, 'vary')?.toLowerCase().split(',') ?? [];

@@ -12,14 +12,14 @@ export interface Readings {
 }
 
 /**
- * If a smaller fraction of the requests is admitted, the thread is busy with refusing requests, and refusing more would
- * not help.
+ * If fewer than this fraction of the requests were admitted, the thread is busy with refusing requests, and refusing
+ * more would not help.
  */
 const admittedMin = 0.5;
 
 /**
- * Finds out whether this process itself is overloaded, and not a service that it calls. It measures when it is asked,
- * at most every 250 ms, and sets no timer.
+ * Finds out whether this process itself is overloaded, and not a service that it calls. It measures inside `isHigh`, at
+ * most every 250 ms, and sets no timer.
  */
 export class Pressure {
   readonly #readings: Readings;
@@ -32,7 +32,7 @@ export class Pressure {
     this.#readings = readings;
   }
 
-  /** Call it once for each request. */
+  /** Returns whether the process is overloaded. Call it once for each request, because it counts the requests. */
   isHigh(now: number): boolean {
     this.#seen++;
     if (now < this.#readsAt) return this.#high;

@@ -64,7 +64,7 @@ export interface ShedEnvironment {
 /**
  * Makes a part that refuses requests when the server is overloaded, the least important first. The limit on requests in
  * flight adapts to throughput and latency. Requests above the limit wait for a short time in a queue, by priority, or
- * are refused at once.
+ * are refused immediately.
  *
  * Requests that arrive in the same turn of the event loop are decided together, the most important first. This is also
  * cheaper: on a busy server a batch of similar work costs far less than the same work between other tasks.
@@ -103,7 +103,10 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
     return noCapacity(random);
   }
 
-  /** Refuses a request that was allowed to wait. It tells `tenantLevels`, because the threshold is too high. */
+  /**
+   * Refuses a request that was allowed to wait. It calls `noteDrop`, so that the threshold falls and fewer requests may
+   * wait.
+   */
   function drop(exchange: Exchange) {
     tenantLevels.noteDrop();
     return refuse(exchange);

@@ -21,8 +21,8 @@ export class BoundedTats {
   #young = new Map<string, Tat>();
   #old = new Map<string, Tat>();
   /**
-   * The earliest time of the next change of generations. A change visits every old key, so after one that freed few
-   * places the next has to wait.
+   * The earliest time of the next change of generations. A change visits every old key, so after a change that freed
+   * few places, the next change comes at least one second later.
    */
   #nextTurnAt = -Infinity;
 
@@ -35,8 +35,8 @@ export class BoundedTats {
   }
 
   /**
-   * Returns the TAT of `key`; change it in place, and at once. If there is no place for a new key, returns the shared
-   * overflow TAT.
+   * Returns the TAT of `key`. The caller may change the object in place, but must not keep it. If there is no place for
+   * a new key, returns the shared overflow TAT.
    */
   of(key: string, now: number): Tat {
     const young = this.#young.get(key);

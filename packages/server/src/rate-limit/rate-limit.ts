@@ -29,7 +29,7 @@ import { LocalLimits } from './local-limits.ts';
 import { legacyFields, RateFields, type RatePolicy, type Taken } from './rate-policy.ts';
 import { SharedLimits } from './shared-limits.ts';
 
-/** Reads a rate. Its number is also the default burst: with `'100/m'`, 100 requests may pass at once. */
+/** Reads a rate. Its number is also the default burst: with `'100/m'`, 100 requests may pass at the same moment. */
 const quota: Field<Rate, { readonly ratePerMs: number; readonly times: number }> = {
   kind: 'a rate such as "100/m"',
   default: '100/m',
@@ -104,7 +104,10 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
       },
       clock,
     );
-  /** The response gets `RateLimit` headers if at most this many tokens are left. -0.5 means never, Infinity always. */
+  /**
+   * A response needs no `RateLimit` headers if more tokens than this are left; `tryTake` then decides the request. With
+   * -0.5 no response to an admitted request gets the headers, with Infinity all responses get them.
+   */
   const fieldsBelow = { low: policies[0]!.burst / 2, always: Infinity, refused: -0.5 }[settings.fields];
   const counts: RateLimitCounts = { allowed: 0, refused: 0, wouldRefuse: 0 };
 
@@ -122,8 +125,8 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
   const hasFastPath = ![shared, keyOf, costOf, proxies].some((each) => each !== undefined);
 
   /**
-   * Lets a request pass without an Exchange object. It works if callers are identified by the address of the socket,
-   * and returns false if the caller is close to its limit.
+   * Lets a request pass without an Exchange object. It is used only if callers are identified by the address of the
+   * socket. Returns false if the caller is close to its limit.
    */
   function tryFastPath({ peer, route }: FastPathRequest): boolean {
     const key = keysOfPeers.of(peer, perRoute ? route : undefined);

@@ -5,7 +5,7 @@ export interface RatePolicy {
   readonly burst: number;
 }
 
-/** The result of taking tokens from all limits at once. */
+/** The result of taking tokens from all limits together. */
 export interface Taken {
   /** How long to wait until the request may pass; 0 if it may pass now. */
   readonly waitMs: number;
@@ -27,7 +27,8 @@ export class RateFields {
   readonly #heads: readonly string[];
   /**
    * A cache of `RateLimit` values, by the number of whole tokens. It is used with a single limit of at least one
-   * request a second: the next token then always comes within one second, so `t` is always 1.
+   * request a second: the next token then always comes within one second, so `t`, the number of seconds until the next
+   * token, is always 1.
    */
   readonly #texts: string[] | undefined;
 

@@ -33,16 +33,16 @@ const closedWaitMs = 1000;
  * refuses the key without the store until the time that the store has given. So clients that ignore `Retry-After` cost
  * the store nothing.
  *
- * With the option `lease`, a process takes several tokens for a busy key at once. They are all taken from the shared
- * limit, so the limit still holds in the long run, but up to `nodes × tokensMax` requests may use their tokens up to
- * `forMs` later.
+ * With the option `lease`, a process takes several tokens for a busy key in one call to the store. All these tokens are
+ * taken from the shared limit, so the limit still holds in the long run, but up to `nodes × tokensMax` requests may use
+ * their tokens up to `forMs` later.
  */
 export class SharedLimits {
   readonly store: BatchingStore<RateRequest, RateAnswer>;
   readonly #policies: readonly RatePolicy[];
   readonly #settings: SharedLimitsSettings;
   readonly #share: LocalLimits;
-  /** Keys that the store has refused. Here the stored time is the time until which the key is refused. */
+  /** Stores, for each key that the store has refused, the time until which the key is refused. */
   readonly #blocked: BoundedTats;
   readonly #leases: Map<string, TokenLease> = new Map();
 
@@ -109,8 +109,8 @@ export class SharedLimits {
   }
 
   /**
-   * Makes the store's request. The braces make the key a hash tag of Redis, so that all limits of one key are in the
-   * same shard.
+   * Makes the request to the store. The braces around the key make it a hash tag of Redis, so that all limits of one
+   * key are in the same shard.
    */
   #request(key: string, cost: number): RateRequest {
     return this.#policies.map(({ name, ratePerMs, burst }) => ({
