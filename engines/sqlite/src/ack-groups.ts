@@ -16,9 +16,9 @@ export interface AckGroup {
 const noMarks: readonly string[] = [];
 
 /**
- * Groups acknowledgements without a `commit` by lease and marks; `others` are the indexes of all other settlements. If
- * one event occurs twice in a batch of more than one group, all settlements are `others`, so that they run in their
- * order.
+ * Groups acknowledgements without a `commit` by lease and marks; `others` are the indexes of all other settlements,
+ * which are settled one by one. If an event occurs twice in a batch of more than one group, all settlements are in
+ * `others`, so that they run in the order of the batch.
  */
 export function sortOut(
   batch: readonly AnySettlement[],

@@ -5,7 +5,7 @@ import type { Time } from './store-clock.ts';
 import { toStoredMs } from './stored-time.ts';
 import type { Topic, Topics } from './topics.ts';
 
-/** The number of events that one transaction makes due, so that it stays short. */
+/** The number of events that one transaction makes due, so that the transaction stays short. */
 const madeDueTogether = 1000;
 
 /** Returns SQL for the earliest time of day at which an event of the topic is due. */
@@ -15,8 +15,8 @@ export function firstAppointment(topicId: string): string {
 }
 
 /**
- * An appointment is an event that was published with a time of day. The store's own clock never makes it due: `catchUp`
- * does, when the wall clock reaches that time.
+ * An appointment is an event that was published with a time of day. The store's own clock never makes such an event
+ * due: `catchUp` makes it due when the wall clock reaches that time.
  */
 export class Appointments {
   readonly #topics: Topics;

@@ -14,7 +14,7 @@ import { toStoredMs } from './stored-time.ts';
 /** The pauses and quarantines of one topic, in the form that a lease needs. */
 export interface TopicControls {
   readonly isPaused: boolean;
-  /** Returns the id of the quarantine that holds an event with this tenant and key. */
+  /** Returns the id of the quarantine that stops the delivery of an event with this tenant and key. */
   holder(tenant: string | null, key: string | null): string | undefined;
   readonly tenants: ReadonlyMap<string, string>;
   readonly keys: ReadonlyMap<string, string>;
@@ -31,7 +31,9 @@ export interface ControlsState {
 /** The number of events that one transaction puts back into the ready queue after a quarantine. */
 const releasedTogether = 1000;
 
-/** Stores controls: pauses and quarantines that an operator has set. It also returns those of one topic. */
+/**
+ * Stores controls: pauses and quarantines that an operator has set. `controlsFor` returns the controls of one topic.
+ */
 export class ControlBoard implements Controls {
   readonly #store: Store;
   readonly #bells: Doorbells;
@@ -125,7 +127,10 @@ export class ControlBoard implements Controls {
     this.#unheld.run(orphan, releasedTogether);
   }
 
-  /** Returns the pauses and quarantines of a topic. Pass `version` if the caller has just read it. */
+  /**
+   * Returns the pauses and quarantines of a topic. Pass `version`, the number of the last change of any control, if the
+   * caller has just read it.
+   */
   controlsFor(topic: string, version: number = this.state(0).version): TopicControls {
     const { controls, topicControls } = this.#read(version);
     const found = topicControls.get(topic) ?? topicControlsOf(controls, topic);

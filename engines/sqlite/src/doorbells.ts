@@ -64,8 +64,8 @@ export class Doorbells {
   }
 
   #ringTopic(topic: string): void {
-    // A listener may call the broker and must then find the new event, so it is called in a microtask, after this
-    // commit has finished.
+    // A listener may call the broker and must then find the new event. So the listener is called in a microtask, after
+    // this commit has finished.
     for (const ring of this.#bells.get(topic) ?? []) queueMicrotask(ring);
   }
 

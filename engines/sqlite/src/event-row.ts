@@ -108,7 +108,7 @@ export interface Token {
   readonly seq: number;
 }
 
-/** Returns `undefined` if this engine cannot have made the token. */
+/** Splits a lease token into its numbers. Returns `undefined` if the token does not have the form of our tokens. */
 export function fromToken(token: string): Token | undefined {
   const dot = token.indexOf('.');
   if (dot < 0) return undefined;
@@ -117,7 +117,10 @@ export function fromToken(token: string): Token | undefined {
   return Number.isSafeInteger(leaseId) && Number.isSafeInteger(seq) ? { leaseId, seq } : undefined;
 }
 
-/** True if the event was tried before, or came from another topic: then it keeps the record of its attempts there. */
+/**
+ * True if the event was tried before in this topic, or came from another topic, whose attempts are still recorded with
+ * the event.
+ */
 export function mayHaveTrials(row: EventRow): boolean {
   const rest = row[at.rest];
   return row[at.tried] > 0 || rest?.includes('"originTopic":') === true;
@@ -162,8 +165,8 @@ export function toDelivery(
 }
 
 /**
- * Like `toDelivery`, for rows with column names and without lease fields. `aheadMs` is how far wall time is ahead of
- * store time.
+ * Makes an envelope (an event without lease fields) from a row with column names. `aheadMs` is how far wall time is
+ * ahead of store time.
  */
 export function toEnvelope(row: Row, topic: string, aheadMs: number): Envelope {
   const id = String(row.id);
@@ -203,8 +206,8 @@ function readTrials([, attempts, snoozes, deaths, nextDelayMs, lastError, story]
 }
 
 /**
- * The error that was read or written last, parsed and as text. During an outage many events have the same error, so it
- * is rarely parsed or written as JSON again.
+ * The error that was read or written last, parsed and as text. During an outage many events have the same error, so
+ * this cache saves most of the JSON parsing and writing.
  */
 let latest: { readonly note: ErrorNote; readonly text: string } | undefined;
 

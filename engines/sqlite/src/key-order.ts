@@ -6,7 +6,7 @@ import type { Store } from './store.ts';
 
 /**
  * Keeps events of one key in order. Only the earliest stored event of a key (its head) may be in the ready queue; when
- * the head is settled, the next event of the key is put there.
+ * the head is settled, the next event of the key is put into the ready queue.
  */
 export class KeyOrder {
   readonly #bells: Doorbells;
@@ -42,7 +42,7 @@ export class KeyOrder {
     for (const [leaseId, touched] of batch.freed) this.promote(touched, leaseId, batch.lease(leaseId)!.seqs);
   }
 
-  /** Puts the next event of each key into the ready queue. */
+  /** Puts the next event of each freed key into the ready queue. */
   promote({ topic, seqs }: TouchedKeys, leaseId = 0, leased: readonly number[] = []): void {
     const { changes } = this.#promote.run(
       topic.id,
@@ -54,8 +54,8 @@ export class KeyOrder {
   }
 
   /**
-   * Called for keys whose first event is back in the ready queue, or blocks its key. Later events of the key that are
-   * still leased get their `lease_id` set: they must not be leased a second time.
+   * Sets `lease_id` on later events of a key that are still leased, so that they are not leased a second time. Called
+   * for keys whose first event is back in the ready queue, or is parked and blocks the key.
    */
   #holdFollowers(leaseId: number, { topic, seqs }: TouchedKeys, batch: SettlementBatch): void {
     const { seqs: leased } = batch.lease(leaseId)!;

@@ -21,7 +21,7 @@ import { toStoredMs } from './stored-time.ts';
 import { type TopicSnapshot, topicSnapshots } from './topic-snapshot.ts';
 import type { Topic, Topics } from './topics.ts';
 
-/** The largest number of events of one lease, so that a transaction stays short. */
+/** The largest number of events of one lease. It is limited so that a transaction stays short. */
 const leaseMax = 1000;
 /** The number of events that one statement reads before the sum of their sizes is checked. */
 const readTogether = 64;
@@ -48,8 +48,8 @@ export function leases(
     ORDER BY ready.due_at, ready.seq LIMIT ? + 0`);
   // Events that were never tried have no attempts to read, so `readUntried` reads fewer columns.
   const [readUntried, readTried] = [dueOf(eventColumns), dueOf(`${eventColumns}, ${trialColumns}`)];
-  // Reads the later events of a key. The first one that cannot run now has `ends_run` = 1: no event after it may be
-  // leased, because it would overtake that event.
+  // Reads the later events of a key. The first one that cannot run now has `ends_run` = 1: no later event may be
+  // leased, because that later event would overtake it.
   const followers = store.prepareRows(`
     SELECT ${eventColumns},
       event.lease_id IS NOT NULL OR event.blocking = 1 OR event.deaths > 0 OR event.due_at > ?5 AS ends_run
@@ -100,8 +100,8 @@ export function leases(
   );
 
   /**
-   * Topics whose last lease was full. The next lease probably finds events, too, so it does not first check whether
-   * there are any.
+   * Topics whose last lease returned as many events as requested. The next lease probably finds events, too, so it does
+   * not first check whether any event is due.
    */
   const busy = new Set<string>();
 
@@ -136,7 +136,7 @@ export function leases(
     }
   }
 
-  /** Returns the later events of the head's key that may be leased together with it. */
+  /** Returns the later events of the same key that may be leased together with `head`, the key's first event. */
   function followersOf(
     head: EventRow,
     orderKey: string,
@@ -174,8 +174,8 @@ export function leases(
   }
 
   /**
-   * Reads due first tries and due retries. With `retriesShare` each kind gets its share of `limit`, and whatever the
-   * other kind does not use.
+   * Reads due first tries and due retries. With `retriesShare` each kind gets its share of `limit`, plus the part of
+   * the other share that is not used.
    */
   function dueOfBoth(
     topic: Topic,
@@ -231,7 +231,7 @@ export function leases(
         hasFollowers = true;
       }
     }
-    // The chosen events are the first ones of each queue, so one range delete removes them from it.
+    // The chosen events are the first ones of each queue, so for each queue one DELETE of a range removes them.
     for (const [which, last] of taken.entries()) {
       if (last) dequeue.run(topic.id, which, last[at.dueAt], last[at.seq]);
     }
@@ -276,8 +276,8 @@ export function leases(
   }
 
   /**
-   * Ends some of the expired leases. Their events become suspects: their worker may have died because of one of them.
-   * Call it within a transaction.
+   * Ends some of the expired leases. The events of such a lease become suspects: the worker may have died because of
+   * one of these events. Call it within a transaction.
    */
   function endOverdue(now: number): void {
     for (const { id: leaseId, topic, ends_at, has_followers, seqs } of overdue.all(now, endedTogether)) {
@@ -293,8 +293,8 @@ export function leases(
   }
 
   /**
-   * Handles some of the expired leases, of the events whose time of day has come, and of the expired pauses and
-   * quarantines. Call it within a transaction.
+   * Handles a limited number of expired leases, of events whose time of day has come, and of expired pauses and
+   * quarantines, so that the transaction stays short. Call it within a transaction.
    */
   function catchUp(time: Time): void {
     endOverdue(time.now);
@@ -305,7 +305,7 @@ export function leases(
   return {
     /**
      * Handles all expired leases, all events whose time of day has come, and all expired pauses and quarantines. A read
-     * after this call need not check for them.
+     * after this call need not check whether anything has expired.
      */
     async catchUp(): Promise<void> {
       const needsCatchUp = (now: number, wall: number) =>
@@ -315,7 +315,8 @@ export function leases(
 
     async lease(name: string, request: LeaseRequest): Promise<Leased> {
       const { limit, suspects: wantsSuspect = false } = request;
-      // Most polls find no event. A read takes no write lock and does not wake other processes.
+      // Most polls find no event. So this only reads first: a read takes no write lock and does not wake other
+      // processes.
       if (!busy.has(name)) {
         const seen = store.look((now, wall) => snapshotOf(name, { now, wall }));
         const hasWork = wantsSuspect ? seen.suspects > 0 : seen.nextDueInMs === 0;

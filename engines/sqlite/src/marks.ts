@@ -12,8 +12,8 @@ const seven = 0x37;
 const dash = 0x2d;
 
 /**
- * Stores marks. A mark records that a handler has processed an event, so that it is not processed twice. Marks of about
- * three days form a bucket and are removed together.
+ * Stores marks. A mark records that a handler has processed an event, so that the handler does not process the event
+ * twice. Marks whose event ids are from the same three days (about) form a bucket and are removed together.
  */
 export class Marks {
   readonly #keepMs: number;
@@ -66,8 +66,8 @@ export class Marks {
   }
 
   /**
-   * Returns for each mark whether it exists. One statement is enough if all marks are of one handler, which is how
-   * consumers ask.
+   * Returns for each mark whether it exists. One SQL statement is enough if all marks are of one handler, which is
+   * usual for a call of a consumer.
    */
   have(marks: readonly ProcessedMark[]): boolean[] {
     const [first] = marks;
@@ -137,7 +137,7 @@ export class Marks {
     return swept;
   }
 
-  /** Clears the caches. Call it after a rollback: they may contain rows that are no longer in the file. */
+  /** Clears the caches. Call it after a rollback: the caches may contain rows that are no longer in the file. */
   forgetWritten(): void {
     this.#handlers.clear();
     this.#buckets.clear();
@@ -157,8 +157,8 @@ export class Marks {
   }
 
   /**
-   * Makes sure that the bucket is kept until its newest mark expires. Its row is written about once an hour and not
-   * with every mark.
+   * Makes sure that the bucket is kept until its newest mark expires. The row of the bucket is written about once an
+   * hour and not with every mark.
    */
   #keep(handler: number, prefix: string, now: number): void {
     const name = `${handler}/${prefix}`;

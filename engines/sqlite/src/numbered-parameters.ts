@@ -2,7 +2,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlit
 
 /**
  * Opens a database file. Node.js 22.19, and 24 before 24.7, cannot bind a numbered parameter (`?1`) that a statement
- * uses twice; there it returns a subclass of `DatabaseSync` that can.
+ * uses twice; with these versions, this function returns a subclass of `DatabaseSync` that can.
  */
 export function openDatabase(file: string, options: { timeout: number }): DatabaseSync {
   bindsNumbers ??= canBindNumbers();

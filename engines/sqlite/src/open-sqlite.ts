@@ -37,12 +37,13 @@ export interface SqliteOptions {
   readonly file: string;
   /** If true, a file without our tables is rejected and left unchanged. For tools that only read. */
   readonly mustExist?: boolean | undefined;
-  /** What a committed write survives: `process` (the default), a killed process; `power`, also a power cut. */
+  /** What a committed write survives. `process` (the default): the process is killed. `power`: also a power cut. */
   readonly durability?: 'process' | 'power' | undefined;
   readonly clock?: Clock | undefined;
   /**
-   * The clock that leases and delays count on. Default: the machine's monotonic clock, which all processes share, or
-   * the `now` of `clock` if that is given. For tests in which several clocks stand for several processes.
+   * The clock that leases and delays count on. Default: the machine's monotonic clock, which all processes share. If
+   * the option `clock` is given, the default is the `now` of that clock. For tests in which several clocks stand for
+   * several processes.
    */
   readonly monotonic?: MonotonicClock | undefined;
   readonly random?: Random | undefined;
@@ -107,9 +108,14 @@ export const sqliteFeatures: Features = {
 };
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** How long SQLite blocks the thread while another process holds the lock. After that, a timer tries again. */
+/**
+ * How long SQLite blocks the thread while another process holds the lock. After that time, a timer tries to get the
+ * lock again.
+ */
 const busyTimeoutMs = 5;
-/** The same timeout while the file is opened. It is long because the engine cannot do anything else before that. */
+/**
+ * The same timeout while the file is opened. It is long because there is no other work to do until the file is open.
+ */
 const openTimeoutMs = 5000;
 
 /**
@@ -238,7 +244,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
 function connect(file: string, durability: 'process' | 'power', mustExist: boolean): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
-    // This is checked first, because opening a missing file would create it.
+    // This is checked before the file is opened, because opening a missing file would create it.
     if (mustExist && !existsSync(file)) throw noStore();
     database = openDatabase(file, { timeout: openTimeoutMs });
     if (mustExist && versionOf(database) === undefined) throw noStore();

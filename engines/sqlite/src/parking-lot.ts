@@ -104,7 +104,8 @@ export class ParkingLot {
   }
 
   /**
-   * Records that the replay of an event succeeded. Returns false if `operation` is not the replay that has the event.
+   * Records that the replay of an event succeeded. Returns false if the event does not belong to the replay
+   * `operation`.
    */
   resolve(id: string, operation: string): boolean {
     const row = this.#find.get(id);

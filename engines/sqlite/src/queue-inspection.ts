@@ -22,7 +22,10 @@ import { seqsOf, type Topic, type Topics } from './topics.ts';
 
 type Row = Record<string, unknown>;
 
-/** Shows an operator the events that are not settled, and lets the operator retry one now or unblock its key. */
+/**
+ * Shows an operator the events that are not settled, and lets the operator retry an event now or unblock the key of an
+ * event.
+ */
 export function queueInspection(
   store: Store,
   topics: Topics,
@@ -185,8 +188,8 @@ export function queueInspection(
     },
 
     /**
-     * Lets the later events of a key run although its parked event blocks them: removes that event from the queue. Call
-     * it within a transaction.
+     * Removes a parked event that blocks its key from the queue, so that the later events of the key can run. Call it
+     * within a transaction.
      */
     unblock(name: string, id: string): boolean {
       const topic = topics.open(name);

@@ -1,6 +1,6 @@
 /**
  * The values of the column `queue` in `holdfast_ready`. First tries, retries and suspects are leased separately. A
- * suspect is an event whose lease has expired: its worker may have died because of it.
+ * suspect is an event whose lease has expired: the worker may have died because of this event.
  */
 export const firstTries = 0;
 export const retries = 1;

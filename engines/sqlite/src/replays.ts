@@ -61,7 +61,8 @@ export function sqliteReplays(store: Store, lot: ParkingLot, search: ParkedSearc
     if (row?.stage !== 'selecting' || row.selected_to === 'all') return { count: 0, isOver: true };
     const { filter: asked } = readRequest(row);
     // If the wall clock was set back, an event that was parked before the replay began may have a later time of day. So
-    // the limit is the latest time of parking at that moment, and not the time at which the replay began.
+    // the upper limit is the latest parking time that was stored when the replay began, and not the time at which the
+    // replay began.
     const to = Math.min(asked.to ?? Infinity, Number(row.selects_to ?? row.started_at) + 1);
     const filter: ParkedFilter = { ...asked, status: 'parked', isFree: true, to };
     const after = row.selected_to === null ? undefined : (JSON.parse(String(row.selected_to)) as Place);

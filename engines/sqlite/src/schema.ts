@@ -256,7 +256,10 @@ export const schemaSteps: readonly string[] = [
   `,
 ];
 
-/** Migrates the file to the version of this code in one transaction. A crash meanwhile leaves the file unchanged. */
+/**
+ * Migrates the file to the version of this code in one transaction. A crash during the migration leaves the file
+ * unchanged.
+ */
 export function migrate(database: DatabaseSync, steps: readonly string[] = schemaSteps): void {
   if (versionOf(database) === steps.length) return;
   database.exec('BEGIN IMMEDIATE');

@@ -1,8 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 
 /**
- * How many numbers a process reserves in advance while no other process takes any. Most transactions then need not
- * write the row with the count.
+ * How many numbers a process reserves in advance while no other process takes any. So most transactions need not write
+ * the row that stores the last number.
  */
 const reserved = 4096;
 
@@ -15,8 +15,8 @@ export class Sequence {
   readonly #write: StatementSync;
   #next = 1;
   /**
-   * The last number that this process has reserved. If the stored number is the same, no other process has taken any
-   * since.
+   * The last number that this process has reserved. If the stored number is the same, no other process has reserved
+   * numbers since then.
    */
   #last = 0;
 

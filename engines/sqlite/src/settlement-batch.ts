@@ -12,8 +12,8 @@ export interface LeaseRow {
   /** True if a heartbeat has extended the lease for some of its events only. */
   readonly hasExtended: boolean;
   /**
-   * The sequence numbers of the leased events if several events of one key are among them; otherwise empty, because
-   * nothing reads them.
+   * The sequence numbers of the leased events. Empty unless the lease has several events of one key: only then are
+   * these numbers needed, to restore key order.
    */
   readonly seqs: readonly number[];
 }

@@ -148,8 +148,8 @@ export class Settlements {
   }
 
   /**
-   * Acknowledges all events of the group and returns true. If that is not possible it changes nothing and returns
-   * false: `#settleOne` then handles each event.
+   * Acknowledges all events of the group and returns true. If the group cannot be settled together, this method changes
+   * nothing and returns false; `#settleOne` then settles each event.
    */
   #ackTogether({ leaseId, topic: name, marks, indexes, seqs }: AckGroup, batch: SettlementBatch): boolean {
     const { settlements, now } = batch;
@@ -262,11 +262,13 @@ export class Settlements {
     try {
       const answer = commit(database);
       if (!(answer instanceof Promise)) return undefined;
-      // The promise would write after this transaction has ended. So it is refused, and its own result is ignored.
+      // An asynchronous `commit` would write after this transaction has ended. So a promise is refused, and its result
+      // is ignored.
       answer.catch(() => {});
       throw new OptionsError('commit', 'a promise', 'a function that is done when it returns');
     } catch (error) {
-      // A full disk is not an error of the handler: the settlement can be repeated when there is space.
+      // An error of `commit` is returned as the result of this settlement alone. A full disk is not an error of
+      // `commit`, so it is thrown: the settlement can be repeated when there is space.
       if (!database.isTransaction || isFull(error)) throw error;
       return commitFailed(error);
     }

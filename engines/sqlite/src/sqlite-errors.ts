@@ -1,6 +1,6 @@
 import { HoldfastError } from 'holdfast';
 
-/** A call failed because of the file, its locks or the disk. Nothing of that call was stored. */
+/** A call failed because of the file, its locks or the disk. The call has stored nothing. */
 export class SqliteError extends HoldfastError {
   constructor(
     code: 'BUSY' | 'FULL' | 'CLOSED' | 'SCHEMA_TOO_NEW' | 'NO_STORE' | 'FAILED',

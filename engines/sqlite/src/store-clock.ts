@@ -3,8 +3,8 @@ import { type Clock, systemClock, systemRandom } from 'holdfast';
 import { systemMonotonicClock } from './system-monotonic-clock.ts';
 
 /**
- * A clock that nobody can set. Two clocks with the same `bootId` must agree on `now`: all processes of one machine use
- * it to agree on the time.
+ * A clock that nobody can set. Two clocks with the same `bootId` must agree on `now`: in this way all processes of one
+ * machine agree on the time.
  */
 export interface MonotonicClock {
   /** Identifies the restart of the machine since which `now` counts. */
@@ -20,8 +20,9 @@ export interface Time {
 }
 
 /**
- * The store time at one reading of the machine's monotonic clock, and how far it was then behind wall time. Every later
- * store time is computed from an anchor alone, so all processes agree on it even if their wall clocks differ.
+ * An anchor stores one reading of the machine's monotonic clock, the store time at that moment, and how far store time
+ * was behind wall time. Every later store time is computed from an anchor alone, so all processes agree on it even if
+ * their wall clocks differ.
  */
 interface Anchor {
   readonly bootId: string;
@@ -100,7 +101,8 @@ const clocksGiven = new WeakMap<Clock, MonotonicClock>();
 
 /**
  * Returns the machine's monotonic clock for the system clock. Any other clock (a virtual clock in a test) means nothing
- * to other processes, so it gets a boot id of its own: engines that share the clock in one process agree on the time.
+ * to other processes, so it gets a boot id of its own. SQLite engines that share such a clock in one process agree on
+ * the time.
  */
 export function monotonicClockOf(clock: Clock): MonotonicClock {
   if (clock === systemClock) return systemMonotonicClock();

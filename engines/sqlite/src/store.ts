@@ -27,7 +27,7 @@ interface Job {
    * failure.
    */
   isAlone: boolean;
-  /** True after the disk was full for this job. It is tried once more after a checkpoint, which may free space. */
+  /** True after the disk was full for this job. The job is tried once more after a checkpoint, which may free space. */
   isSecondTry: boolean;
 }
 
@@ -85,8 +85,8 @@ export class Store {
   }
 
   /**
-   * Prepares a statement, or returns it from a cache. Write a limit as `? + 0`: SQLite plans a bare `LIMIT ?` for its
-   * value, and so compiles the statement again each time.
+   * Prepares a statement, or returns it from a cache. Write a limit as `? + 0`: with a bare `LIMIT ?` SQLite plans for
+   * the bound value, and so compiles the statement again for each call.
    */
   prepare(sql: string): StatementSync {
     const known = this.#statements.get(sql);
@@ -162,7 +162,10 @@ export class Store {
     this.#rollbacks.push(callback);
   }
 
-  /** Commits the jobs in the queue, then closes the connection. Jobs that cannot be committed at once are rejected. */
+  /**
+   * Commits the jobs in the queue, then closes the connection. Jobs that this last transaction does not commit are
+   * rejected.
+   */
   close(): void {
     if (this.#isClosed) return;
     if (this.#queue.length > 0) this.#flush();
@@ -195,7 +198,7 @@ export class Store {
 
   /**
    * Returns true if the disk was full and a checkpoint may have freed space. Often our own write-ahead log fills the
-   * disk; a checkpoint moves it into the database file and truncates it.
+   * disk; a checkpoint moves its content into the database file and truncates the log.
    */
   #isWorthAnotherTry(job: Job, error: unknown): boolean {
     if (job.isSecondTry || !isFull(error)) return false;
@@ -214,7 +217,7 @@ export class Store {
     for (const job of this.#queue) {
       if (jobs.length > 0 && (job.isAlone || jobs[0]!.isAlone || this.clock.now() >= endsAt)) return;
       jobs.push(job);
-      // The clock is read only after the first job is in `jobs`: if that fails, this job is rejected.
+      // The clock is read only after the first job is in `jobs`: if reading the clock fails, this job is rejected.
       time ??= this.#time.tick();
       run(job, time);
     }
@@ -245,8 +248,8 @@ export class Store {
   }
 
   /**
-   * Begins a transaction. Returns false if that failed: it is tried again later if another process is writing, and
-   * otherwise all jobs are rejected.
+   * Begins a transaction. Returns false if the transaction could not begin. If another process is writing, a timer
+   * tries again until `busyMaxMs` have passed; then, and after any other error, all jobs are rejected.
    */
   #tryBegin(): boolean {
     try {

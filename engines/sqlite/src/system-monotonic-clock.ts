@@ -28,8 +28,8 @@ function create(): MonotonicClock {
 
 /**
  * Returns an id that changes with each restart of the machine. Windows has none, so there the host name is used: a
- * restart is noticed only if the clock then shows less than before. Otherwise the time in which the machine was off is
- * not counted.
+ * restart is noticed only if the monotonic clock shows less than before it. If it is not noticed, the store's clock
+ * does not count the time in which the machine was off.
  */
 function readBootId(): string {
   const boot = tryRead('/proc/sys/kernel/random/boot_id') ?? trySysctl('kern.bootsessionuuid');

@@ -13,8 +13,8 @@ export interface TopicSnapshot {
   /** The number of the last change of any pause or quarantine. */
   readonly version: number;
   /**
-   * True if a lease, a pause or a quarantine has expired, or an event's time of day has come, and the tables do not
-   * show it yet.
+   * True if a lease, a pause or a quarantine has expired, or an event's time of day has come, and the tables were not
+   * updated yet.
    */
   readonly needsCatchUp: boolean;
   readonly nextDueInMs: number | undefined;
