@@ -14,7 +14,9 @@ export interface ConnectionOptions {
 /** The connection pool of an engine, made from a URL or given by the caller. */
 export interface Connections {
   readonly pool: PostgresPool;
-  /** What a commit survives. Call it after `checkDurability`. */
+  /**
+   * Returns what a commit survives: a crash of your processes, or also a power cut. Call it after `checkDurability`.
+   */
   durability(): 'process' | 'power';
   /** Rejects if the connections of a given pool have another durability than the option `durability`. */
   checkDurability(database: Database): Promise<void>;

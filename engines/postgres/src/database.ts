@@ -15,7 +15,7 @@ export interface PostgresPool {
 }
 
 interface PoolMember {
-  /** Returns the connection to the pool. With `true` the pool closes it, because it is broken. */
+  /** Returns the connection to the pool. Pass `true` if the connection is broken: the pool then closes it. */
   release(destroy?: boolean): void;
   on(event: 'error', listener: () => void): unknown;
   off(event: 'error', listener: () => void): unknown;
@@ -30,7 +30,7 @@ export type Row = readonly unknown[];
  */
 const triesMax = 5;
 
-/** Executes statements on a pool. They are prepared once for each connection, and return rows as arrays. */
+/** Executes statements on a pool. Each statement is prepared once for each connection, and returns rows as arrays. */
 export class Database {
   /** The name of the schema, quoted for SQL. */
   readonly schema: string;

@@ -9,15 +9,15 @@ export interface Listener {
 }
 
 /**
- * The shortest time (ms) between two notifications of a topic. Fewer are enough, because a consumer that wakes up reads
- * everything that is due.
+ * The shortest time (ms) between two notifications of a topic. More notifications are not needed, because a consumer
+ * that wakes up reads all events that are due.
  */
 const apartMs = 5;
 const retryMs = { first: 100, most: 5000 };
 
 /**
- * A pause of `apartMs` in which no notification of the topic is sent. If `isPending`, one is sent at the end of the
- * pause.
+ * A pause of `apartMs` in which no notification of the topic is sent. If `isPending`, a notification is sent at the end
+ * of the pause.
  */
 interface Gap {
   readonly timer: Timer;
@@ -31,16 +31,16 @@ interface Gap {
 const notifyText = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`;
 
 /**
- * Tells consumers that an event may be due. Consumers of this process are called at once. Those of other processes get
- * a NOTIFY, and only if one of them sleeps, because NOTIFY takes a lock that all commits of the database share. A
- * notification may get lost, so consumers also poll.
+ * Tells consumers that an event may be due. Consumers of this process are called directly. Consumers of other
+ * processes are told by a NOTIFY, which is sent only if one of them sleeps, because NOTIFY takes a lock that all
+ * commits of the database share. A notification may get lost, so consumers also poll.
  */
 export class Doorbell {
   readonly #database: Database;
   readonly #channel: string;
   readonly #open: () => Promise<Listener>;
   readonly #rings = new Map<string, Set<() => void>>();
-  /** For each topic, the running pause in which no other notification is sent. */
+  /** For each topic, the current pause in which no notification is sent. */
   readonly #recent = new Map<string, Gap>();
   readonly #retry: Timer;
   #listener: Listener | undefined;
@@ -66,8 +66,8 @@ export class Doorbell {
   }
 
   /**
-   * Calls the consumers of this process. A consumer may call the broker and must then find the new event, so it is
-   * called in a microtask.
+   * Calls the consumers of this process. A consumer may call the broker and must then find the new event, so the
+   * consumer is called in a microtask.
    */
   ring(topic: string): void {
     for (const ring of this.#rings.get(topic) ?? [])
@@ -75,8 +75,8 @@ export class Doorbell {
   }
 
   /**
-   * Notifies consumers of other processes. If this process has a consumer, that consumer mostly takes the event first,
-   * so the notification is sent only after `apartMs`.
+   * Notifies consumers of other processes. If this process has a consumer, that consumer usually leases the event, so
+   * the notification for the others is sent only after `apartMs`.
    */
   notify(topic: string): void {
     const recent = this.#recent.get(topic);
@@ -104,14 +104,15 @@ export class Doorbell {
     try {
       await this.#database.rows(notifyText, [this.#channel, topic]);
     } catch {
-      // The error is ignored: a notification may get lost, because consumers also poll.
+      // The error is ignored: consumers also poll, so they find the event without a notification.
     }
   }
 
   #startGap(topic: string): Gap {
     const timer = new Timer(this.#database.clock, () => {
       this.#recent.delete(topic);
-      // A consumer that the last notification woke may have read before this event was stored, so another one is sent.
+      // A consumer that the last notification woke may have read the queue before the latest event was stored. So
+      // another notification is sent.
       if (gap.isPending) this.#send(topic);
     });
     const gap: Gap = { timer, isPending: false };

@@ -35,9 +35,9 @@ export interface PostgresOptions {
   /** If true, a database without that schema is rejected and left unchanged. For tools that only read. */
   readonly mustExist?: boolean | undefined;
   /**
-   * What a committed write survives. `power` (the default): also a crash of the server or a power cut
-   * (`synchronous_commit = on`). `process`: a crash of your processes, but a crash of the server may undo the last half
-   * second (`synchronous_commit = off`).
+   * What a committed write survives. `process`: a crash of your processes; a crash of the server may undo the last half
+   * second (`synchronous_commit = off`). `power` (the default): also a crash of the server or a power cut
+   * (`synchronous_commit = on`).
    */
   readonly durability?: 'process' | 'power' | undefined;
   /**
@@ -46,8 +46,9 @@ export interface PostgresOptions {
    */
   readonly connectionsMax?: number | undefined;
   /**
-   * The timeout of each statement, also of those in a handler's `commit`. After it the connection is closed, because a
-   * broken network gives no error. Default: 30 s. It has no effect on a `pool` of your own: set `query_timeout` there.
+   * The timeout of each statement, also of statements in a handler's `commit`. After the timeout the connection is
+   * closed, because a broken network gives no error. Default: 30 s. It has no effect on a `pool` of your own: set
+   * `query_timeout` there.
    */
   readonly answerWithinMs?: number | undefined;
   readonly limits?: Partial<SizeLimits> | undefined;

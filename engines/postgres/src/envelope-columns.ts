@@ -41,7 +41,7 @@ export function envelopeOf(row: Row, topic: string, from = 0): Envelope {
 
 /**
  * Returns headers, correlation id and idempotency key as JSON. Missing fields, and fields equal to `id`, are left out;
- * the result is `null` if nothing is left.
+ * the result is `null` if no field remains.
  */
 export function extrasOf(
   { headers, correlationId, idempotencyKey }: Pick<NewEvent, 'headers' | 'correlationId' | 'idempotencyKey'>,

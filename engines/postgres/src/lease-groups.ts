@@ -13,8 +13,8 @@ export interface LeaseGroups {
 }
 
 /**
- * Groups leases by token. Invalid tokens are left out, and so is the second of two equal leases: their settlement
- * result stays `lease_lost`.
+ * Groups leases by token. Invalid tokens are left out, and so is the second of two equal leases: the settlement result
+ * of a lease that is left out is `lease_lost`.
  */
 export function groupLeases(leases: readonly Lease[], places: Iterable<number> = leases.keys()): LeaseGroups {
   const groups = new Map<number, Map<number, number>>();

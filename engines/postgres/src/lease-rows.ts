@@ -9,8 +9,8 @@ export const leaseText = `SELECT token, seq, id, body, bytes, bytes_are_text, ty
 const envelopeFrom = 2;
 
 /**
- * Returns the parameters of `leaseText`. `scanStart` is the due time (epoch ms) at which it starts to read the ready
- * queue; 0 is the front.
+ * Returns the parameters of `leaseText`. `scanStart` is the due time (epoch ms) at which the query starts to read the
+ * ready queue; 0 is the front of the queue.
  */
 export function leaseValues(topic: string, request: LeaseRequest, scanStart: number): unknown[] {
   const { owner, limit, leaseMs, runMax = 1, retriesShare = null, suspects = false, bytesMax } = request;

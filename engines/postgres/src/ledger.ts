@@ -70,7 +70,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
   ): Promise<SettlementResult[]> {
     if (completions.length === 0) return [];
     const completed = tokensOf(await database.rows(completeText, [...completionColumns(completions), false]));
-    // If a hold occurs twice in the batch, only the first one is completed.
+    // If the same held key occurs twice in the batch, only its first completion succeeds.
     return completions.map(({ hold }) => (completed.delete(tokenOf(hold)) ? TOOK : LEASE_LOST));
   }
 
@@ -103,7 +103,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
 
     async release(holds) {
       const released = tokensOf(await database.rows(releaseText, holdColumns(holds)));
-      // If a hold occurs twice in the batch, only the first one is released.
+      // If the same held key occurs twice in the batch, only its first result is true.
       return holds.map((hold) => released.delete(tokenOf(hold)));
     },
 
@@ -173,7 +173,7 @@ function recordOf(record: unknown, bytes: unknown): Payload | undefined {
   return payloadOf(record, flagged?.subarray(1), flagged?.[0] === textFlag);
 }
 
-/** Returns `undefined` if this engine cannot have made the token. */
+/** Returns the token as a number, or `undefined` if it does not have the form of our tokens. */
 function tokenOf({ token }: Hold): number | undefined {
   const number = Number(token);
   return Number.isSafeInteger(number) && number > 0 ? number : undefined;

@@ -18,7 +18,7 @@ const tablesText = `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid
 
 /**
  * Creates the partitions for marks; a mark records that a handler has processed an event. The marks of about six days
- * share a partition: dropping it removes them all, and leaves nothing to vacuum.
+ * share a partition: dropping the partition removes all its marks, and leaves nothing to vacuum.
  */
 export async function createMarkPartitions(database: Database, schema: string): Promise<void> {
   const [[now]] = (await database.rows(nowText)) as [[number]];
@@ -54,7 +54,7 @@ export async function dropMarkPartitions(
     const name = found as string;
     if (startOf(name) + partitionMs + keepMs > now) continue;
     const table = `${pg.escapeIdentifier(schema)}.${name}`;
-    // An event with an old id may have been processed recently, because it was parked and then replayed.
+    // A partition of old ids may have a recent mark: an old event may have been parked and replayed recently.
     const young = await database.rows(`SELECT FROM ${table} WHERE marked_at > $1 LIMIT 1`, [
       Math.floor(now - keepMs),
     ]);

@@ -7,8 +7,8 @@ import { type Migration, migrations } from './schema/migrations.ts';
 const lockClass = 0x40fd;
 
 /**
- * Migrates the schema to the newest version in `known`. If several processes start at once, one of them migrates and
- * the others wait.
+ * Migrates the schema to the newest version in `known`. If several processes start at the same time, one of them
+ * migrates and the others wait.
  */
 export async function migrate(
   database: Database,

@@ -32,7 +32,7 @@ export const parkText = `INSERT INTO {schema}.parked (id, status, parked_at, par
     type, key, tenant, origin, replay, body, bytes, extras, reason, message, stop, final_attempt, fingerprint, error, story)
   ${parkAgain} RETURNING id`;
 
-/** The parameters of `parkText` from $2 on. */
+/** Returns the parameters of `parkText` from `$2` on. */
 export function parkValues(events: readonly NewlyParked[]): unknown[] {
   const payloads = events.map(({ payload }) => payloadColumns(payload));
   const of = <T>(read: (event: NewlyParked) => T | null | undefined) => columnOf(events.map(read));

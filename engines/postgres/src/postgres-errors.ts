@@ -56,7 +56,7 @@ export function toPostgresError(error: unknown): unknown {
 
 /**
  * If PostgreSQL refused a text because it contains NUL, returns an error that shows this text. The driver does not say
- * which text it was, so it is searched in `values`.
+ * which text it was, so this function searches `values` for it.
  */
 export function explainNul(error: unknown, values: readonly unknown[]): unknown {
   if ((error as { code?: string } | undefined)?.code !== invalidCharacter) return error;
@@ -71,7 +71,7 @@ export function isUnanswered(error: unknown): boolean {
 
 /**
  * True for a serialization failure or a deadlock. Nothing was stored, and the same call may succeed if it is repeated
- * at once.
+ * immediately.
  */
 export function isCollision(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: string };

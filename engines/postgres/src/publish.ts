@@ -72,7 +72,7 @@ export function publishedOf({ ids }: Publication, [row]: readonly Row[]): Publis
   return ids.map((id, index) => ({ id, duplicate: duplicates.has(index + 1) }));
 }
 
-/** Returns the values of a column, or `null` in place of all of them if no event has a value. */
+/** Returns an array with the value of each event, or `null` instead of the array if no event has a value. */
 export function columnOf<T>(
   values: readonly (T | null | undefined)[],
 ): readonly (T | null | undefined)[] | null {

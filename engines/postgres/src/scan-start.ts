@@ -6,8 +6,8 @@ import type { Clock } from 'holdfast';
 const validMs = 50;
 
 /**
- * Remembers for each topic the due time at which the next lease starts to read the ready queue, while leases are full.
- * So a lease need not scan again the entries that earlier leases have deleted.
+ * Remembers for each topic the due time at which the next lease starts to read the ready queue, as long as each lease
+ * returns as many events as requested. So a lease need not scan again the entries that earlier leases have deleted.
  */
 export class ScanStart {
   readonly #clock: Clock;
@@ -17,7 +17,7 @@ export class ScanStart {
     this.#clock = clock;
   }
 
-  /** Returns 0 if the lease must read the queue from its front. */
+  /** Returns the due time at which the next lease starts to read, or 0 if it must read the queue from its front. */
   of(topic: string): number {
     const start = this.#starts.get(topic);
     return start !== undefined && this.#clock.now() < start.until ? start.dueAt : 0;
@@ -25,7 +25,7 @@ export class ScanStart {
 
   /**
    * Records that a lease which started to read at `scanStart` found its first event at `dueAt`. `dueAt` is `null` if
-   * the lease was not full.
+   * the lease returned fewer events than requested, or only asked for suspects (events whose lease has expired).
    */
   record(topic: string, scanStart: number, dueAt: number | null): void {
     if (dueAt === null) this.#starts.delete(topic);

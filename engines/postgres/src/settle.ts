@@ -30,8 +30,8 @@ const topicsText = 'SELECT name FROM {schema}.topic WHERE name = ANY ($1)';
 export interface SettleOptions {
   readonly keepParkedMs: number;
   /**
-   * Called when an event of the topic may be due. `isAsleep`: a consumer in another process may wait for a
-   * notification.
+   * Called when an event of the topic may be due. `isAsleep` is true if a consumer in another process may be waiting
+   * for a notification.
    */
   wake(topic: string, isAsleep: boolean): void;
 }
@@ -90,8 +90,8 @@ async function settlePlain(
 }
 
 /**
- * Returns `places` without the settlements that reroute to an unknown topic. Those get the result `TOPIC_UNKNOWN`, and
- * their events stay leased.
+ * Returns `places` without the settlements that reroute to an unknown topic. Such settlements get the result
+ * `TOPIC_UNKNOWN`, and their events stay leased.
  */
 async function withKnownTarget(
   database: Database,
@@ -159,8 +159,8 @@ async function settleWithCommit(
       } catch (error) {
         await tx.query('ROLLBACK TO SAVEPOINT holdfast_effect');
         await database.rowsWithin(tx, unmarkText, [marks, marks.map(() => lease.id)]);
-        // A new savepoint is set after the marks are deleted: the rollback of the next `commit` would otherwise restore
-        // them.
+        // A new savepoint is set after the marks are deleted. Without it, the rollback of the next `commit` would
+        // restore these marks.
         await tx.query('RELEASE SAVEPOINT holdfast_effect; SAVEPOINT holdfast_effect');
         failures.set(place, commitFailed(error));
       }

@@ -14,7 +14,8 @@ const parkedText = `DELETE FROM {schema}.parked WHERE id = ANY (ARRAY(
   ORDER BY removed_at LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING id`;
 
 /**
- * Removes at most `limit` expired rows and returns how many. It writes an audit entry if parked events are among them.
+ * Removes at most `limit` expired rows and returns how many. If parked events are among the removed rows, it writes an
+ * audit entry.
  */
 export async function sweepRows(
   database: Database,

@@ -20,8 +20,8 @@ const heldText = `SELECT pid, who, for_ms FROM (
   ) AS holders WHERE for_ms >= $1 ORDER BY for_ms DESC LIMIT 1`;
 
 /**
- * Returns a function that looks for a transaction older than `longMs`, and warns once for each. While such a
- * transaction is open, vacuum cannot remove the rows that were deleted since it began, and the queue gets slower with
+ * Returns a function that looks for a transaction older than `longMs`, and warns once for each such transaction. While
+ * one is open, vacuum cannot remove rows that were deleted after the transaction began, and the queue gets slower with
  * every event.
  */
 export function vacuumWatch(

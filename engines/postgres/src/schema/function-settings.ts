@@ -1,9 +1,9 @@
 /**
  * Planner settings for SQL functions in which every statement reads a few rows by an index. Plans must not depend on
- * table statistics: those of a queue are always out of date, and a plan that reads a whole topic could then look cheap.
- * For the same reason, statements look up rows in a lateral subquery with a limit, which the planner cannot reorder,
- * and change them by `ctid` after they are locked. A function without settings that only these functions call is
- * planned with the same settings.
+ * table statistics: the statistics of a queue are always out of date, and a plan that reads a whole topic could then
+ * look cheap. For the same reason, statements look up rows in a lateral subquery with a limit, which the planner cannot
+ * reorder, and change them by `ctid` after they are locked. A function without settings that only these functions call
+ * is planned with the same settings.
  */
 export const indexLookupsOnly = `SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
   SET enable_hashjoin = off SET enable_mergejoin = off SET enable_material = off`;

@@ -1,8 +1,8 @@
 import { asyncCommit, indexLookupsOnly } from './function-settings.ts';
 
 /**
- * SQL condition for a later event of a key that a quarantine holds. It is checked for each event, because its tenant
- * may differ from that of the key's first event.
+ * SQL condition for a later event of a key that a quarantine holds. The condition is checked for each event, because an
+ * event may have another tenant than the key's first event.
  */
 const orHeld = `OR has_quarantine AND EXISTS (SELECT FROM control c
           WHERE c.topic = t.name AND c.kind = 'quarantine' AND (c.tenant = event.tenant OR c.key = event.key))`;

@@ -1,6 +1,6 @@
 /**
- * SQL for the case that an event to be parked already has a row. It is parked again if its replay failed or if it had
- * been resolved; otherwise the row stays unchanged.
+ * SQL for the case that an event to be parked already has a row. The event is parked again if its replay failed or if
+ * it had been resolved; otherwise the row stays unchanged.
  */
 export const parkAgain = `ON CONFLICT (id) DO UPDATE SET status = 'parked', parked_at = excluded.parked_at,
   parkings = parked.parkings + 1, removed_at = excluded.removed_at, operation = NULL, topic = excluded.topic,
