@@ -31,9 +31,9 @@ export interface RedisLedgerSettings {
 type BegunReply = [kind: Begun['kind'] | 'tombstone', detail?: number | string];
 
 /**
- * Stores each idempotency key as a Redis hash, which only Lua scripts change. The token of a hold is made here and not
- * in Redis: if the client sends a claim again after a lost connection, the script recognises it by its token. All keys
- * of a scope, and the sorted set that counts them, are in the same cluster slot.
+ * Stores each idempotency key as a Redis hash, which only Lua scripts change. The token of a claim is made here and not
+ * in Redis: if the client sends a claim again after a lost connection, the script recognises the claim by its token.
+ * All keys of a scope, and the sorted set that counts them, are in the same cluster slot.
  */
 export function redisLedger(
   client: RedisClient,

@@ -62,9 +62,9 @@ end
 `;
 
 /**
- * Completes held keys: a key is held until its lease ends, by the caller with its token. KEYS: as for `begin`. ARGV:
- * for each hold, the token, the keep ms, '1' (or '2' if there is no record), and the record. A repeated completion
- * succeeds again.
+ * Completes held keys: a key is held until its lease ends, by the caller with its token. KEYS: for each held key, the
+ * key and the sorted set of its scope. ARGV: for each held key, the token, the keep ms, '1' (or '2' if there is no
+ * record), and the record. A repeated completion succeeds again.
  */
 export const complete: string = `${now}${held}
 local answers = {}
@@ -84,7 +84,10 @@ for i = 1, #KEYS / 2 do
 end
 return answers`;
 
-/** Deletes held keys. KEYS: as for `begin`. ARGV: the token of each hold. */
+/**
+ * Deletes held keys. KEYS: for each held key, the key and the sorted set of its scope. ARGV: the token of each held
+ * key.
+ */
 export const release: string = `${now}${held}
 local answers = {}
 for i = 1, #KEYS / 2 do
@@ -98,7 +101,10 @@ for i = 1, #KEYS / 2 do
 end
 return answers`;
 
-/** Extends the leases of held keys. KEYS: as for `begin`. ARGV: the lease ms, then the token of each hold. */
+/**
+ * Extends the leases of held keys. KEYS: for each held key, the key and the sorted set of its scope. ARGV: the lease
+ * ms, then the token of each held key.
+ */
 export const extend: string = `${now}${held}
 local leaseMs = tonumber(ARGV[1])
 local answers = {}
@@ -136,7 +142,10 @@ for _, key in ipairs(redis.call('ZRANGE', KEYS[1], from, from + count - 1)) do
 end
 return {forgotten, kept, redis.call('ZCARD', KEYS[1])}`;
 
-/** Writes marks, and returns 1 for each new one. KEYS: the marks. ARGV: how long they are kept, in ms. */
+/**
+ * Writes marks (a mark records that a handler has processed an event), and returns 1 for each new mark. KEYS: the
+ * marks. ARGV: how long they are kept, in ms.
+ */
 export const mark: string = `
 local answers = {}
 for i = 1, #KEYS do
