@@ -1,6 +1,6 @@
 /**
- * As many events are leased ahead as the handlers finish in this time, so that workers are not idle during the next
- * call of the store.
+ * A consumer leases as many events in advance as its handlers finish in this time, so that workers are not idle during
+ * the next call of the store.
  */
 const bufferMs = 25;
 /** The weight of the latest sample in the moving average, 0–1. */

@@ -4,33 +4,33 @@ import type { Task } from './task.ts';
 
 /** The numbers of calls and handled events that were counted for one dependency. */
 export interface Count extends BreakerCounts {
-  /** Events whose handler succeeded, and during which a call of the dependency succeeded. */
+  /** How many events were handled successfully by a handler that also called the dependency successfully. */
   readonly handled: number;
 }
 
 /** Tells whether an event itself causes its failure, or a dependency (such as a database) does. */
 export interface Fault {
-  /** True: the event itself causes the failure. False: a dependency does, as far as is known. */
+  /** True: the event itself causes the failure. False: as far as is known, a dependency causes the failure. */
   readonly isOwn: boolean;
   /** The dependencies of which a call failed while the handler ran, as indexes of `DependencyGate.names`. */
   readonly failedDependencies: readonly number[];
-  /** True: one of these dependencies has no closed circuit breaker. */
+  /** True: one of the `failedDependencies` has no closed circuit breaker. */
   readonly isDependencyDown: boolean;
-  /** True: between two failures of this event, other events succeeded with one of these dependencies. */
+  /** True: between two failures of this event, other events succeeded with one of the `failedDependencies`. */
   readonly isProvenOwn: boolean;
   /**
    * How many failed probes of this event count as attempts only now. A probe is an event that tests a failing
-   * dependency; its failure is first taken for the dependency's. The store does not know these attempts.
+   * dependency. At first, the failure of a probe is blamed on the dependency and is not stored as an attempt.
    */
   readonly uncounted: number;
-  /** The record of the last of these probes, which is not in the stored story yet. */
+  /** The attempt record of the last of these probes. The store does not have this record yet. */
   readonly lastUncounted: AttemptRecord | undefined;
 }
 
 /** What is remembered of an event that failed while a dependency failed. */
 interface Failure {
   readonly at: number;
-  /** The counts at the last failure of the event. All later successes belong to other events. */
+  /** The counted calls at the last failure of the event. All later successes belong to other events. */
   readonly counts: readonly Count[];
   /** True: other events succeeded between two failures of this event. */
   readonly isProvenOwn: boolean;
@@ -71,12 +71,13 @@ const OWN: Fault = {
 export class Blame {
   readonly #gate: DependencyGate;
   /**
-   * For each dependency, the number of events that were handled with it. The index is that of `DependencyGate.names`.
+   * For each dependency, the number of events that were handled with it. The indexes are the same as in
+   * `DependencyGate.names`.
    */
   readonly #handled: number[];
   /** The failures by event id. The oldest failure comes first. */
   readonly #failures = new Map<string, Failure>();
-  /** The event that failed last. `since` is the time of its first failure after the last failure of any other event. */
+  /** The event that failed last. `since` is the time from which only this event has failed. */
   #last: { readonly id: string; readonly since: number } | undefined;
 
   constructor(gate: DependencyGate) {
@@ -101,7 +102,8 @@ export class Blame {
   }
 
   /**
-   * Decides who causes the failure of `task`. If only this event has failed for `aloneMaxMs`, the event itself does.
+   * Decides what causes the failure of `task`. If only this event has failed for `aloneMaxMs`, the event itself is the
+   * cause.
    */
   of(task: Task, now: number, aloneMaxMs: number): Fault {
     const { countsBefore } = task;
@@ -139,8 +141,8 @@ export class Blame {
   }
 
   /**
-   * Remembers the failure of `task`. `lastUncounted` is given if the failure does not count as an attempt for now: it
-   * is its record.
+   * Remembers the failure of `task`. `lastUncounted` is the record of this failure, if the failure does not count as an
+   * attempt for now.
    */
   remember({ id }: Task, now: number, fault: Fault, lastUncounted?: AttemptRecord): void {
     const { failedDependencies, isOwn, isProvenOwn, uncounted } = fault;
@@ -165,8 +167,8 @@ export class Blame {
   }
 
   /**
-   * Chooses at most `count` events to test a dependency that may still be down. Events that have not failed are
-   * preferred; if all have failed, those whose failures are oldest are chosen.
+   * Chooses at most `count` events to test a dependency that may still be down. It prefers events that have not failed;
+   * if all have failed, it chooses those whose failures are oldest.
    */
   probes<T>(tasks: readonly Task<T>[], count: number): readonly Task<T>[] {
     const fresh = tasks.filter(({ id }) => !this.#failures.has(id));

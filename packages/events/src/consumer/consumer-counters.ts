@@ -5,9 +5,9 @@ export class ConsumerCounters {
   /** How often the handler was called. */
   attempts = 0;
   succeeded = 0;
-  /** How many of `succeeded` needed more than one attempt. */
+  /** How many of the `succeeded` events needed more than one attempt. */
   successAfterRetry = 0;
-  /** Failed attempts after which the event is retried. */
+  /** How many attempts failed and led to a retry. */
   retryAttempts = 0;
   snoozed = 0;
   parked = 0;
@@ -16,13 +16,13 @@ export class ConsumerCounters {
   discarded = 0;
   rerouted = 0;
   /**
-   * Events that were returned to the store without counting an attempt: because the consumer stops, an earlier event of
-   * the key failed, a breaker is open, or a dependency is down.
+   * How many events were returned to the store without counting an attempt: because the consumer stops, an earlier
+   * event of the same key failed, a breaker is open, or a dependency is down.
    */
   returned = 0;
-  /** Leases that ended before their event was settled. */
+  /** How many leases ended before their event was settled. */
   leasesLost = 0;
-  /** Events that this handler had handled before, so that their effect was not repeated. */
+  /** How many events this handler had handled before, so that their effect was not repeated. */
   repeated = 0;
 
   count(settlement: Settlement<never>, attempt: number, repeated: boolean): void {

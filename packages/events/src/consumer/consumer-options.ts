@@ -35,7 +35,7 @@ export interface ConsumerOptions<T = unknown, Tx = unknown> {
   readonly handler: Handler<T, Tx>;
   /**
    * The name and version of the handler, such as `invoices@2`; the topic unless given. Handled events are marked with
-   * it, so that they are not handled twice.
+   * this name, so that they are not handled twice.
    */
   readonly name?: string | undefined;
   readonly schema?: StandardSchema<T> | undefined;
@@ -47,12 +47,13 @@ export interface ConsumerOptions<T = unknown, Tx = unknown> {
   readonly ordering?: Ordering | undefined;
   /** How long acknowledged and discarded events are kept, so that `rebuild` can handle them again. */
   readonly keepSettled?: Duration | undefined;
-  /** How many handlers run at once; 10 unless given. */
+  /** How many handlers run at the same time; 10 unless given. */
   readonly concurrency?: number | undefined;
   readonly policy?: ConsumerPolicySpec | undefined;
   /**
-   * Which events are marked as handled, so that their effect is not repeated. `commit`: those whose handler returns
-   * `commit(…)`. `once`: all, and the marks are checked before each handler call. `off`: none. `commit` unless given.
+   * Which events are marked as handled, so that their effect is not repeated. `commit`: events whose handler returns
+   * `commit(…)`. `once`: all events, and the marks are checked before each handler call. `off`: no events. `commit`
+   * unless given.
    */
   readonly effects?: 'commit' | 'once' | 'off' | undefined;
   /**
@@ -63,15 +64,15 @@ export interface ConsumerOptions<T = unknown, Tx = unknown> {
   /** The part of each lease that is reserved for retries while first attempts wait as well, 0–1; 0.25 unless given. */
   readonly retriesShare?: number | undefined;
   /**
-   * False: calls that the handler makes do not inherit patience, idempotency key and signal of the event. This saves a
-   * microsecond per event.
+   * False: calls that the handler makes do not inherit the patience, idempotency key and signal of the event. This
+   * saves a microsecond per event.
    */
   readonly ambient?: boolean | undefined;
   /** The time after which the `signal` of an attempt aborts; no limit unless given. */
   readonly attemptTimeout?: Duration | undefined;
   /**
-   * How long later events of the key wait for a failing event, counted from its first publish; without limit unless
-   * given.
+   * How long later events of the same key wait for a failing event, counted from the first publish of the failing
+   * event; without limit unless given.
    */
   readonly holdFor?: Duration | undefined;
   /**
@@ -91,7 +92,8 @@ export interface ConsumerOptions<T = unknown, Tx = unknown> {
   /** The most payload bytes of events that the consumer holds; 32 MiB unless given. One event may exceed the limit. */
   readonly bytesMax?: number | undefined;
   /**
-   * How long a settlement (the result of an event) waits for others, so that they share one write; 5 ms unless given.
+   * How long a settlement (the result of an event) waits for other settlements, so that they share one write; 5 ms
+   * unless given.
    */
   readonly settleWithin?: Duration | undefined;
   /**
@@ -100,8 +102,8 @@ export interface ConsumerOptions<T = unknown, Tx = unknown> {
    */
   readonly poll?: Duration | undefined;
   /**
-   * The lock with which one consumer of a process handles an event alone; one lock per process unless given. Tests that
-   * simulate several processes give one lock for each.
+   * A lock that is shared by consumers: its owner handles one event while the other consumers handle nothing. One lock
+   * per process unless given. Tests that simulate several processes give one lock for each.
    */
   readonly exclusiveRun?: ExclusiveRun | undefined;
   readonly clock?: Clock | undefined;
@@ -252,7 +254,7 @@ const known: Readonly<Record<keyof ConsumerOptions, true>> = {
   random: true,
 };
 
-/** Checks a list of names. Throws for a plain string too, because it could be read as a list of letters. */
+/** Checks a list of names. It throws for a plain string too, because a string could be read as a list of letters. */
 function names(path: string, value: readonly string[]): readonly string[] {
   if (Array.isArray(value) && value.every((each) => typeof each === 'string' && each !== ''))
     return [...value];

@@ -60,7 +60,8 @@ const refusedMaxMs = 60_000;
 const refusals = /^HOLDFAST_(BREAKER_OPEN|BULKHEAD_FULL|RATE_LIMITED|THROTTLED)$/;
 
 /**
- * True if a policy (such as an open breaker) refused a call of the handler. Nothing was sent, so no attempt is counted.
+ * True if a policy refused a call of the handler, for example because its breaker is open. Nothing was sent, so no
+ * attempt is counted.
  */
 export function isRefusal(error: unknown): boolean {
   return refusals.test(codeOf(error));
@@ -83,7 +84,7 @@ const make = /* @__PURE__ */ definePolicy(parts);
 
 type Whole = SpecOfParts<typeof parts>;
 
-/** How a consumer retries. It has no `patience`, because a producer gives each event its own when it is published. */
+/** How a consumer retries. It has no `patience`, because the producer sets the patience of each event. */
 export type ConsumerPolicySpec = Omit<Whole, 'patience'>;
 
 const defaults: Whole = {

@@ -34,7 +34,8 @@ export interface Consumer {
   stop(options?: { readonly grace?: Duration }): Promise<void>;
   state(): ConsumerState;
   /**
-   * Returns the number of waiting events by state, how long the oldest one has been due, and when the next one is due.
+   * Returns the number of waiting events by state, how long the oldest event has been due, and when the next event is
+   * due.
    */
   lag(): Promise<TopicCounts>;
 }
@@ -46,9 +47,9 @@ export interface ConsumerState {
   readonly status: ConsumerStatus;
   readonly concurrency: number;
   readonly running: number;
-  /** Leased events that wait for a worker. With ordering by key, successive events of one key count as one. */
+  /** How many leased events wait for a worker. With ordering by key, successive events of one key count as one. */
   readonly queued: number;
-  /** Events whose result is decided, but not confirmed by the store. */
+  /** How many events have a decided result that the store has not confirmed yet. */
   readonly settling: number;
   readonly suspects: number;
   /** The time until the next waiting event is due. `null`: more events are due now, or no event waits. */
@@ -82,7 +83,7 @@ const abortedGraceMs = 1000;
 
 /**
  * Creates a consumer, which calls a handler for the events of a topic. One consumer per topic and process is enough,
- * because it runs many handlers at once.
+ * because a consumer runs many handlers at the same time.
  */
 export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, Tx>): Consumer {
   const settings = readOptions(options);
@@ -120,7 +121,8 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
   }
 
   function onLost(task: Task): void {
-    // A settlement of this event is on its way to the store. The answer of the store will tell that the lease is lost.
+    // A settlement of this event is on its way to the store, or the event is finished. If the lease is lost, the answer
+    // of the store tells it.
     if (task.phase === SETTLING || task.phase === OVER) return;
     task.abort(new LeaseLostError(task.id));
     pool.revoke(task as Task<T>);
@@ -217,7 +219,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     policy,
 
     start() {
-      // Reject: a resolved promise would suggest that events are handled.
+      // Reject, because a resolved promise would suggest that events are handled.
       if (started && stopped) return Promise.reject(new ConsumerStoppedError(name));
       started ??= begin().catch((error) => {
         started = undefined;
@@ -228,8 +230,8 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
 
     stop({ grace } = {}) {
       const graceMs = grace === undefined ? settings.graceMs : durationMs(grace, 'grace');
-      // A handler may call `stop`. Leave its ambient context, so that its deadline and signal do not apply to the
-      // settlements.
+      // A handler may call `stop`. Leave the ambient context of that handler, so that its deadline and signal do not
+      // apply to the settlements.
       const isBegun = () => (status === 'idle' ? onStatus('stopped') : withoutAmbient(() => stop(graceMs)));
       // If `start` failed, its caller has got the error, and there is nothing to stop.
       stopped ??= started ? started.then(isBegun, isBegun) : Promise.resolve(isBegun());

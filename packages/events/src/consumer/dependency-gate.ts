@@ -7,8 +7,9 @@ export interface BreakerCounts {
 }
 
 /**
- * Limits how many handlers run while a dependency of the consumer is down. A dependency is the name of a policy. While
- * all its circuit breakers are open, events stay in the store: they lose no attempts and are not parked.
+ * Limits how many handlers run while a dependency of the consumer is down. A dependency is another system, given by the
+ * name of the policy that calls it. While all circuit breakers of a dependency are open, events stay in the store: they
+ * lose no attempts and are not parked.
  */
 export class DependencyGate {
   readonly names: readonly string[];
@@ -31,17 +32,20 @@ export class DependencyGate {
     return room;
   }
 
-  /** True if a dependency has no closed breaker: events that are handled now test whether it works again. */
+  /**
+   * True if a dependency has no closed breaker. Events that are handled now then test whether the dependency works
+   * again.
+   */
   isProbing(now: number): boolean {
     return this.room(now) < Infinity;
   }
 
-  /** Returns when `room` may be above 0 again; Infinity while an operator holds a breaker open. */
+  /** Returns the time at which `room` may be above 0 again; Infinity while an operator holds a breaker open. */
   reopensAt(now: number): number {
     return Math.max(now, ...this.names.map((name) => soonest(name, now)));
   }
 
-  /** Returns the counts of each dependency, in the order of `names`. */
+  /** Returns the counted calls of each dependency, in the order of `names`. */
   counts(): readonly BreakerCounts[] {
     return this.names.map((name) => {
       const breakers = breakersOf(name);

@@ -18,7 +18,7 @@ const known = Object.fromEntries(['signals', 'grace', 'then'].map((name) => [nam
 
 /**
  * Stops consumers when the process gets a signal to end. Returns a function that removes the signal listeners. A second
- * signal ends the process at once.
+ * signal ends the process immediately.
  */
 export function drainOnSignals(consumers: readonly Stoppable[], options: DrainOptions = {}): () => void {
   assertKnownFields(known, options);

@@ -10,7 +10,8 @@ export class PoisonError extends HoldfastError {
   constructor(issues: readonly string[], options?: ErrorOptions) {
     super('HOLDFAST_POISON', issues.join('; '), options);
     this.issues = issues;
-    // The stack would only show code of this library. Without a stack, parked events are grouped by their issues.
+    // The stack would only show code of this library. Without a stack, parked events are grouped by their validation
+    // issues.
     this.stack = '';
   }
 }
@@ -23,8 +24,8 @@ export class ConflictError extends HoldfastError {
 }
 
 /**
- * The lease of an event has ended, and another consumer may have leased it. It is the abort reason of the event's
- * `signal`.
+ * The lease of an event has ended, and another consumer may have leased the event. This error is the abort reason of
+ * the event's `signal`.
  */
 export class LeaseLostError extends HoldfastError {
   constructor(id: string) {
@@ -39,7 +40,10 @@ export class RebuildError extends HoldfastError {
   }
 }
 
-/** The consumer is stopped and its grace time is over. It is the abort reason of the `signal` of running handlers. */
+/**
+ * The consumer is stopped and its grace time is over. This error is the abort reason of the `signal` of running
+ * handlers.
+ */
 export class ConsumerStoppedError extends HoldfastError {
   constructor(name: string) {
     super('HOLDFAST_CONSUMER_STOPPED', `the consumer ${name} was stopped`);

@@ -20,8 +20,8 @@ export type EventNotice =
   | (NoticeHeader & { readonly type: 'leased'; readonly count: number; readonly suspects: number })
   | (EventHeader & { readonly type: 'begun'; readonly mode: 'live' | 'retry' | 'replay' })
   /**
-   * The types from `succeeded` to `returned` are sent when the settlement is decided. When `settled` is sent, the store
-   * has answered it.
+   * The types from `succeeded` to `returned` are sent when the settlement is decided. The type `settled` is sent later,
+   * when the store has answered.
    */
   | (EventHeader & { readonly type: 'succeeded'; readonly tookMs: number })
   | (EventHeader & {
@@ -36,8 +36,8 @@ export type EventNotice =
   /** `because` is the reason of a discard, or the target topic of a reroute. */
   | (EventHeader & { readonly type: 'discarded' | 'rerouted'; readonly because: string })
   /**
-   * The event went back to the store, as if it had never been leased. `error` is given if its handler failed because a
-   * dependency is down; no attempt is counted.
+   * The event went back to the store, as if it had never been leased: no attempt is counted. `error` is given if the
+   * handler failed because a dependency is down.
    */
   | (EventHeader & { readonly type: 'returned'; readonly error?: ErrorNote })
   | (EventHeader & { readonly type: 'lease_lost' })
@@ -65,13 +65,13 @@ export function subscribeEvents(listener: EventListener): () => void {
   return () => void listeners.delete(listener);
 }
 
-/** False: nobody listens, so the caller need not create the notice. */
+/** False: there are no listeners, so the caller need not create the notice. */
 export function hasListeners(): boolean {
   return listeners.size > 0 || channel.hasSubscribers;
 }
 
 /**
- * Sends a notice to all listeners. If a listener throws, its error is thrown again in a microtask, so that it does not
+ * Sends a notice to all listeners. If a listener throws, the error is thrown again in a microtask, so that it does not
  * disturb the consumer.
  */
 export function notify(notice: EventNotice): void {

@@ -7,9 +7,9 @@ export interface Participant {
 }
 
 /**
- * A lock with which one consumer handles an event while no other consumer of the process holds any. It is used for
- * suspects: events that were being handled when a process died. If a suspect crashes this process too, no other event
- * is affected.
+ * A lock with which one consumer handles an event while no other consumer of the process holds any event. It is used
+ * for suspects: events that were being handled when a process died. If a suspect crashes this process too, no other
+ * event is affected.
  */
 export class ExclusiveRun {
   readonly #participants = new Set<Participant>();
@@ -31,8 +31,8 @@ export class ExclusiveRun {
   }
 
   /**
-   * Requests the lock. True: `participant` has it, and all consumers are idle. While it waits, the others lease
-   * nothing, and `participant.poll` is called when one of them becomes idle.
+   * Requests the lock. True: `participant` has the lock, and all consumers are idle. While `participant` waits for the
+   * lock, the other consumers lease nothing, and `participant.poll` is called when one of them becomes idle.
    */
   tryAcquire(participant: Participant): boolean {
     this.#owner ??= participant;

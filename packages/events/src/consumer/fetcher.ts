@@ -26,7 +26,7 @@ export interface FetcherSettings<T, Tx> extends TaskSettings {
   readonly exclusiveRun: ExclusiveRun;
   /** The policy that retries calls of the store, at most for the duration of a lease. */
   readonly store: Policy;
-  /** Only if `effects` is `once`: events that are marked as handled in this ledger are not handled again. */
+  /** Given only if `effects` is `once`: events that are marked as handled in this ledger are not handled again. */
   readonly ledger: Ledger<Tx> | undefined;
   readonly batchMax: number;
   readonly bytesMax: number;
@@ -47,20 +47,20 @@ type Wanted = Pick<LeaseRequest, 'limit' | 'bytesMax' | 'suspects'>;
 
 /**
  * For engines that do not notify consumers: the delay between a poll that returned events and the next poll. The delay
- * doubles after each poll that returned none.
+ * doubles after each poll that returned no events.
  */
 const idleMinMs = 5;
 
 /**
- * If more than 1 in 8 leased events goes back to the store before its handler was called, fewer events of one key are
- * leased together.
+ * If more than 1 in 8 leased events goes back to the store without a call of its handler, the next leases take fewer
+ * events of the same key together.
  */
 const returnedShare = 8;
 const runShareMin = 1 / 128;
 
 /**
- * How long suspects (events whose lease expired) are handled, one after the other, before other events are leased
- * again.
+ * How long a consumer handles only suspects (events whose lease expired), one after the other, before it leases other
+ * events again.
  */
 const suspectsMaxMs = 1000;
 
@@ -79,13 +79,13 @@ export class Fetcher<T, Tx> implements Participant {
   #mayHaveWork = true;
   #leasing: Promise<void> | undefined;
   /**
-   * The length of the worker queue after the last lease. With ordering by key, successive events of one key count as
-   * one.
+   * How many lanes the worker queue had after the last lease. A lane is one event, or, with ordering by key, successive
+   * events of one key.
    */
   #lanes = 0;
   /**
-   * Reduces how many events of one key are leased together, 0–1. It is lowered when many events go back to the store
-   * unhandled.
+   * A factor, 0–1, for how many events of one key are leased together. It is lowered when many events go back to the
+   * store unhandled.
    */
   #runShare = 1;
   #taken = 0;
@@ -100,8 +100,8 @@ export class Fetcher<T, Tx> implements Participant {
   #waitingSince: number | undefined;
   #exclusiveSince: number | undefined;
   /**
-   * The process could not handle suspects alone, because a handler ran too long. Until this time, suspects are left to
-   * other processes.
+   * Suspects are not leased before this time. It is set when a handler ran so long that suspects could not be handled
+   * alone; other processes may lease them.
    */
   #suspectsNotBefore = -Infinity;
   suspects = 0;
@@ -125,8 +125,8 @@ export class Fetcher<T, Tx> implements Participant {
     const { broker, topic, exclusiveRun } = this.#settings;
     this.#ordering = ordering;
     exclusiveRun.join(this);
-    // A handler may start a consumer, or cause a notification by publishing. Leave its ambient context, so that its
-    // patience does not apply to other events.
+    // A handler may start a consumer, or cause a notification by publishing. Leave the ambient context of that handler,
+    // so that its patience does not apply to other events.
     this.#offDoorbell = broker.doorbell(topic, () => withoutAmbient(() => this.ring()));
     withoutAmbient(() => this.poll());
   }
@@ -144,7 +144,7 @@ export class Fetcher<T, Tx> implements Participant {
     if (await this.#askStore('controls', () => controls.read())) pool.startWorkers();
   }
 
-  /** Call it when an event may be due. If none is due, the additional poll does no harm. */
+  /** Call it when an event may be due. If no event is due, the additional poll does no harm. */
   ring(): void {
     this.#mayHaveWork = true;
     this.poll();
@@ -176,8 +176,8 @@ export class Fetcher<T, Tx> implements Participant {
   }
 
   /**
-   * True: the breakers of a dependency admit no calls. In that case it sets a timer to poll when they may admit calls
-   * again.
+   * True: the breakers of a dependency admit no calls. In that case this method sets a timer to poll when the breakers
+   * may admit calls again.
    */
   #isGateShut(now: number): boolean {
     const { gate, pollMs, onStatus } = this.#settings;
@@ -206,15 +206,15 @@ export class Fetcher<T, Tx> implements Participant {
       if (!this.#wake.isSet) this.#wakeWithin(pollMs);
       return 0;
     }
-    // Only events that have not failed should test the dependency. Lease some more to choose from; the others are
-    // returned at once.
+    // Only events that have not failed before should test the dependency. Lease some more events to choose from; those
+    // that are not chosen are returned immediately.
     return isProbing && room > 0 ? Math.max(room, Math.min(batchMax, room + blame.remembered)) : room;
   }
 
   /** Leases one suspect (an event whose lease expired) at a time, while this process holds no other event. */
   #pollSuspects(now: number): void {
     const { exclusiveRun, onStatus } = this.#settings;
-    // The current suspect is not settled yet. `ring` is called when it is.
+    // The current suspect is not settled yet. `ring` is called when it is settled.
     if (this.#hasSuspect && !this.isIdle) return;
     onStatus('exclusive');
     if (!exclusiveRun.tryAcquire(this)) {
@@ -242,7 +242,7 @@ export class Fetcher<T, Tx> implements Participant {
     this.#postponeSuspects();
   }
 
-  /** Handles ordinary events again. The next lease of them tells whether there are still suspects. */
+  /** Handles ordinary events again. The next lease of ordinary events tells whether there are still suspects. */
   #postponeSuspects(): void {
     this.suspects = 0;
     this.#waitingSince = undefined;
@@ -276,7 +276,7 @@ export class Fetcher<T, Tx> implements Participant {
     await this.#receive(leased, sentAt);
 
     const { deliveries, suspects, nextDueInMs } = leased;
-    // While a suspect is leased, keep the number above 0, so that no other event is leased.
+    // While a suspect is leased, keep `suspects` above 0, so that no other event is leased.
     this.#hasSuspect = request.suspects === true && deliveries.length > 0;
     this.suspects = this.#hasSuspect ? Math.max(suspects, 1) : suspects;
     this.nextDueInMs = nextDueInMs;
@@ -299,8 +299,8 @@ export class Fetcher<T, Tx> implements Participant {
 
   /**
    * Returns how many successive events of one key may be leased together. A high number saves writes, but every worker
-   * needs some events. It is lowered when the first of such events fail often, because the events after them have to be
-   * returned.
+   * needs some events. The number is lowered when the first event of a key fails often, because the later events of the
+   * key must then be returned.
    */
   #runMax(limit: number): number {
     const { pool } = this.#settings;
@@ -335,8 +335,8 @@ export class Fetcher<T, Tx> implements Participant {
   }
 
   /**
-   * Returns the tasks to handle. If a dependency has no closed breaker, these are only as many as its breakers admit,
-   * and only the first event of each key.
+   * Returns the tasks to handle. If a dependency has no closed breaker, it returns only as many tasks as the breakers
+   * admit, and only the first event of each key.
    */
   #chooseProbes(tasks: readonly Task<T>[]): readonly Task<T>[] {
     const { gate, blame, pool, clock } = this.#settings;
@@ -346,13 +346,13 @@ export class Fetcher<T, Tx> implements Participant {
     const heads = tasks.filter(
       ({ key }, index) => !hasOrder || key === undefined || key !== tasks[index - 1]?.key,
     );
-    // A running handler may not have called the dependency yet, so count it as a call that is still to come.
+    // A running handler may not have called the dependency yet, so count it as a call that will follow.
     return blame.probes(heads, Math.max(0, gate.room(now) - pool.running - pool.queued));
   }
 
   /**
-   * Reads the operators' controls and the marks of handled events before any task is handled. False: the store does not
-   * answer.
+   * Before any task is handled, reads the operators' controls and which events are marked as handled. False: the store
+   * does not answer.
    */
   async #prepare(tasks: readonly Task<T>[], controlsVersion: number): Promise<boolean> {
     const { controls, ledger, name } = this.#settings;
@@ -369,7 +369,7 @@ export class Fetcher<T, Tx> implements Participant {
     return marked !== undefined;
   }
 
-  /** Calls the store, with retries. `undefined`: it did not answer within the time of a lease. */
+  /** Calls the store, with retries. `undefined`: the store did not answer within the time of a lease. */
   async #askStore<R extends object>(what: string, question: () => Promise<R>): Promise<R | undefined> {
     const { store, onFailure } = this.#settings;
     const ending = await store.try(question, {
@@ -381,7 +381,7 @@ export class Fetcher<T, Tx> implements Participant {
     return ending.ok ? (ending.value as R) : undefined;
   }
 
-  /** Sets the timer to call `ring` after `ms`, unless it is set for an earlier time. */
+  /** Sets the timer to call `ring` after `ms`, unless the timer is set for an earlier time. */
   #wakeWithin(ms: number): void {
     const at = this.#settings.clock.now() + ms;
     if (at < Infinity && (!this.#wake.isSet || at < this.#wake.at)) this.#wake.setAt(at);

@@ -59,7 +59,10 @@ export function reroute(to: string): HandlerResult {
   return { [isResult]: true, kind: 'reroute', to };
 }
 
-/** False for other values, which an arrow function may return by accident. Consumers treat them like `done()`. */
+/**
+ * True if the value was created by a function of this file. A handler may return other values by accident; consumers
+ * treat them like `done()`.
+ */
 export function isHandlerResult(given: unknown): given is HandlerResult {
   return typeof given === 'object' && given !== null && isResult in given;
 }

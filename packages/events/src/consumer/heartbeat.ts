@@ -15,8 +15,8 @@ export interface HeartbeatSettings {
 const beatsPerLease = 3;
 
 /**
- * Extends the leases of all events that the consumer holds, with one call for all. Makes no call while the consumer
- * holds none.
+ * Extends the leases of all events that the consumer holds, with one call for all events. It makes no call while the
+ * consumer holds no event.
  */
 export class Heartbeat {
   readonly #settings: HeartbeatSettings;
@@ -89,7 +89,9 @@ export class Heartbeat {
     }
   }
 
-  /** Calls `onLost` for tasks whose lease has ended by our clock, because another consumer may handle them now. */
+  /**
+   * Calls `onLost` for tasks whose lease has ended by our clock, because another consumer may handle their events now.
+   */
   #loseEnded(): void {
     const { clock, onLost } = this.#settings;
     const now = clock.now();

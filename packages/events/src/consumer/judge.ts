@@ -25,8 +25,8 @@ export interface JudgeSettings {
   /** The name of this consumer, which is different for each start. It is stored in attempt records. */
   readonly owner: string;
   /**
-   * The handler names with which events are marked as handled: events whose handler returned `commit(…)`, and all
-   * events. `undefined`: they are not marked.
+   * The handler names that are written as marks of handled events. `ofCommits` is for events whose handler returned
+   * `commit(…)`, `ofAll` for all handled events. `undefined`: no mark is written.
    */
   readonly marks: {
     readonly ofCommits: readonly string[] | undefined;
@@ -43,8 +43,8 @@ export interface JudgeSettings {
 const snoozeMaxMs = 24 * 60 * 60 * 1000;
 
 /**
- * Decides what happens to an event before and after its handler is called. `decide` of the core package decides whether
- * and when to retry; the judge gives it the history of the event, and turns its answer into a settlement.
+ * Decides what happens to an event before and after its handler is called. `decide` of the package `holdfast` decides
+ * whether and when to retry. The judge gives `decide` the history of the event, and turns its answer into a settlement.
  */
 export class Judge<Tx> {
   readonly #settings: JudgeSettings;
@@ -66,7 +66,7 @@ export class Judge<Tx> {
     if (delivery.deaths >= deathsMax) {
       return this.#park(task, 'crashed', errorNote(new CrashedError(delivery.deaths)));
     }
-    // The customer does not wait for this event any more, so park it. The last error stays stored.
+    // The customer does not wait for this event any more, so park it. The parked event keeps its last error.
     if (now >= task.patienceEndsAt) return this.#park(task, 'patience_too_short', delivery.lastError);
     return undefined;
   }
@@ -135,7 +135,7 @@ export class Judge<Tx> {
       roll: plan.random(),
       tokens: 1,
       expectedAttemptMs: 0,
-      // If an operator holds a breaker open, there is no time at which it admits calls. Retry with the usual delay
+      // If an operator holds a breaker open, nobody knows when the breaker will admit calls. Retry with the usual delay
       // instead of parking the event.
       admitsAt: reopensAt < Infinity ? reopensAt : now,
     });
@@ -168,9 +168,9 @@ export class Judge<Tx> {
   }
 
   /**
-   * Returns how long only this event must fail until it, and not a dependency, is taken for the cause. For an event
-   * with a key and attempts left, this is at most `holdFor`: the failure then counts as an attempt, and later events of
-   * the key need not wait.
+   * Returns for how long this event must be the only one that fails, until the event itself is taken for the cause and
+   * not a dependency. For an event with a key and attempts left, this is at most `holdFor`: after that time the failure
+   * counts as an attempt, and later events of the key need not wait.
    */
   #aloneMaxMs({ key, attempt }: Task): number {
     const { policy, holdForMs } = this.#settings;
@@ -282,7 +282,7 @@ function isTemporary({ class: its, retryNever }: Judgement): boolean {
   return (its === 'transient' || its === 'throttled') && !retryNever;
 }
 
-/** Returns the stored attempt records, plus that of a failure which counts as an attempt only now. */
+/** Returns the stored attempt records. If an earlier failure counts as an attempt only now, its record is added. */
 function storyWith({ delivery }: Task, fault: Fault | undefined): readonly AttemptRecord[] {
   return fault?.lastUncounted ? continueStory(delivery.story, fault.lastUncounted) : delivery.story;
 }

@@ -2,7 +2,9 @@ import type { Envelope } from '@holdfast/contracts';
 import { decode } from '../publish/payload-format.ts';
 
 const mask = '[redacted]';
-/** Shorter values are masked only after their field name, because such short texts appear elsewhere by chance. */
+/**
+ * Values shorter than this are masked only after their field name, because such short texts appear elsewhere by chance.
+ */
 const valueLengthMin = 4;
 const depthMax = 16;
 

@@ -13,12 +13,13 @@ export interface SettlerSettings<Tx> {
   readonly settleWithinMs: number;
   readonly batchMax: number;
   /**
-   * For engines that cannot write the marks of handled events together with settlements: the marks are written to this
-   * ledger first.
+   * Given for engines that cannot write the marks of handled events together with settlements. The marks are then
+   * written to this ledger before the settlements.
    */
   readonly separateLedger: Ledger<Tx> | undefined;
   /**
-   * If parked events are in another store: successful replays are reported to this triage before they are acknowledged.
+   * Given if parked events are in another store. Successful replays are reported to this triage before their events are
+   * acknowledged.
    */
   readonly separateTriage: Triage | undefined;
   /** Called with the final result of a settlement. If the store did not answer, the result is `LEASE_LOST`. */
@@ -33,8 +34,8 @@ interface Decided<Tx> {
 }
 
 /**
- * Sends settlements to the store. It collects them for `settleWithinMs`, so that many share one write, and retries a
- * failed write for the duration of a lease.
+ * Sends settlements to the store. It collects settlements for `settleWithinMs`, so that many settlements share one
+ * write, and retries a failed write for the duration of a lease.
  */
 export class Settler<Tx> extends Alarm {
   readonly #settings: SettlerSettings<Tx>;
@@ -67,7 +68,7 @@ export class Settler<Tx> extends Alarm {
 
   /**
    * Sends the pending settlements in order, one batch at a time. Settlements that are added during a write wait for the
-   * next flush; otherwise a fast store would get one write for each.
+   * next flush; otherwise a fast store would get one write for each settlement.
    */
   flush(): Promise<void> {
     this.#flushRequested = true;
@@ -101,8 +102,8 @@ export class Settler<Tx> extends Alarm {
     );
     if (!ending.ok) onFailure('settle', Infinity);
     for (const [index, decided] of batch.entries()) {
-      // Without an answer, the settlement may or may not have been applied. If it was not, the event can be leased
-      // again when its lease ends.
+      // Without an answer, the settlement may or may not have been applied. If it was not applied, the event can be
+      // leased again when its lease ends.
       this.#onResult(decided, ending.ok ? ending.value[index]! : LEASE_LOST);
     }
     this.#sent = 0;

@@ -26,7 +26,7 @@ export interface HandledEvent<T = unknown> {
   /** The parsed payload, validated if there is a schema. */
   readonly payload: T;
   readonly correlationId: string;
-  /** The same in every attempt. Use it as the idempotency key when you call other systems. */
+  /** The key is the same in every attempt. Use it as the idempotency key when you call other systems. */
   readonly idempotencyKey: string;
   /** When the event was first published, epoch ms by the store's clock. */
   readonly firstSeenAt: number;
@@ -57,11 +57,14 @@ export interface TaskSettings {
 /** The events of one lease call. Their leases end at the same time, and are extended together. */
 export interface Batch {
   readonly tasks: readonly Task[];
-  /** The earliest time at which the leases can end, by `Clock.now`: it is counted from when the lease was requested. */
+  /**
+   * The earliest time at which the leases can end, by `Clock.now`. It is computed from the time at which the lease was
+   * requested.
+   */
   leaseEndsAt: number;
   /** The number of tasks whose phase is not `OVER`. */
   open: number;
-  /** Payload bytes of all tasks together. */
+  /** The payload bytes of all tasks together. */
   bytes: number;
 }
 
@@ -74,8 +77,8 @@ export const SETTLING = 2;
 export const OVER = 3;
 
 /**
- * One leased event. It is also the ambient context of the calls that its handler makes, and the timer of its timeout.
- * One object is used for all three, because a process may handle a hundred thousand events per second.
+ * One leased event. The same object is also the ambient context of the calls that the handler makes, and the timer of
+ * the attempt timeout. This saves allocations, because a process may handle a hundred thousand events per second.
  */
 export class Task<T = unknown> extends Alarm implements HandledEvent<T>, AmbientContext {
   declare readonly delivery: Delivery;
@@ -85,15 +88,15 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Ambient
   declare readonly patienceEndsAt: number;
   declare readonly settings: TaskSettings;
   declare batch: Batch;
-  /** The next event of the same key, which waits for this one. */
+  /** The next event of the same key, which waits for this event. */
   declare next: Task<T> | undefined;
   declare phase: Phase;
   declare startedAt: number;
   /** True: the ledger has marked the event as handled, so the handler must not be called again. */
   declare isRepeated: boolean;
-  /** The counts of calls of each dependency before the handler was called. */
+  /** The counted calls of each dependency before the handler was called. */
   declare countsBefore: readonly Count[] | undefined;
-  /** Set when the event goes back to the store because a dependency is down: the error of the handler. */
+  /** The error of the handler, if the event goes back to the store because a dependency is down. */
   declare returnedFor: ErrorNote | undefined;
   /** Called when the store has answered the settlement. */
   declare whenSettled: ((took: boolean) => void) | undefined;
@@ -212,7 +215,10 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Ambient
     this.controller?.abort(reason);
   }
 
-  /** Called by the clock when the timeout is over: aborts the signal. The result of the handler is used as usual. */
+  /**
+   * The clock calls it when the timeout is over. It aborts the signal; whatever the handler then returns or throws is
+   * used as usual.
+   */
   ring(now: number): void {
     const afterMs = Math.round(now - this.startedAt);
     this.abort(

@@ -1,15 +1,15 @@
 import type { Controls } from '@holdfast/contracts';
 
 /**
- * The operators' controls of one topic that consumers apply: skip, reroute and concurrency. The engine applies pause
- * and quarantine.
+ * The operators' controls of one topic that consumers apply: skip, reroute and concurrency. The other controls, pause
+ * and quarantine, are applied by the engine.
  */
 export class TopicControlState {
   readonly #controls: Controls;
   readonly #topic: string;
   #version: number | undefined;
   #skipped: ReadonlySet<string> = new Set();
-  /** The target topic for each event type. The key `undefined` is for all other types. */
+  /** The target topic for each event type. The entry with the key `undefined` applies to all other types. */
   #reroutes: ReadonlyMap<string | undefined, string> = new Map();
   concurrencyMax: number | undefined;
 
@@ -39,7 +39,7 @@ export class TopicControlState {
     return this;
   }
 
-  /** True if no event is skipped or rerouted. This is the usual case, and it must be fast. */
+  /** True if no event is skipped or rerouted. This is the usual case, so the check must be fast. */
   get isEmpty(): boolean {
     return this.#skipped.size === 0 && this.#reroutes.size === 0;
   }

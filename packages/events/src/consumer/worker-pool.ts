@@ -16,7 +16,7 @@ export interface WorkerPoolSettings<T, Tx> {
   readonly judge: Judge<Tx>;
   readonly gate: DependencyGate;
   readonly ambient: boolean;
-  /** Returns how many handlers may run at once. The number may change at any time. */
+  /** Returns how many handlers may run at the same time. The number may change at any time. */
   concurrency(): number;
   onBegin(task: Task<T>, now: number): void;
   /** Called when it is decided what happens to an event next. */
@@ -24,8 +24,8 @@ export interface WorkerPoolSettings<T, Tx> {
   /** Called when the queue has become shorter, so that more events can be leased. */
   onRoom(): void;
   /**
-   * Called when no handler runs and none is queued. The decided settlements should be sent now, because no more will
-   * follow soon.
+   * Called when no handler runs and no task is queued. The decided settlements should be sent now, because no more
+   * settlements will follow soon.
    */
   onOutOfWork(): void;
 }
@@ -104,8 +104,8 @@ export class WorkerPool<T, Tx> {
   }
 
   /**
-   * Call it when the lease of `task` has ended. The result of its handler is ignored, and later tasks of its lane are
-   * returned to the store.
+   * Call it when the lease of `task` has ended. The result of its handler is ignored, and later tasks of the same lane
+   * are returned to the store.
    */
   revoke(task: Task<T>): void {
     if (task.isRunning) {
@@ -185,8 +185,8 @@ export class WorkerPool<T, Tx> {
             ? { lease: task.delivery.lease, kind: 'return' }
             : judge.failed(task, error);
         }
-        // The lease was lost while the handler ran. `revoke` has already stopped counting this worker, so another one
-        // may have started.
+        // The lease was lost while the handler ran. `revoke` has already stopped counting this worker, so another
+        // worker may have started.
         if (!task.isRunning) return;
         this.#running -= 1;
       }
@@ -234,7 +234,7 @@ export class WorkerPool<T, Tx> {
       const settled = new Promise<boolean>((resolve) => {
         task.whenSettled = resolve;
       });
-      // No handler runs, so no more settlements will follow soon: send the pending ones now.
+      // No handler runs, so no more settlements will follow soon: send the pending settlements now.
       if (this.#running === 0) this.#settings.onOutOfWork();
       return settled;
     }
@@ -243,7 +243,7 @@ export class WorkerPool<T, Tx> {
     );
   }
 
-  /** Gives `head` and the later tasks of its lane back to the store, unless they have started. */
+  /** Gives `head` and the later tasks of its lane back to the store. Tasks that have started are not given back. */
   #returnLane(head: Task<T> | undefined): void {
     for (let task = head; task; task = task.next) {
       if (task.phase === WAITING) {

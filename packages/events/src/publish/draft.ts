@@ -31,12 +31,12 @@ export interface DraftOptions<T, Tx> {
   readonly broker?: Broker<Tx> | undefined;
   readonly topic: string;
   /**
-   * Payloads that do not match the schema are refused. It must be synchronous. The payload is stored as it was given,
-   * not as the schema transforms it: a consumer with the same schema transforms it later.
+   * Payloads that do not match this schema are refused. The schema must be synchronous. The payload is stored as it was
+   * given, not as the schema transforms it: a consumer with the same schema transforms it later.
    */
   readonly schema?: StandardSchema<unknown, T> | undefined;
   readonly format?: PayloadFormat | undefined;
-  /** The patience of events that have none of their own. */
+  /** The patience of events whose draft gives no patience. */
   readonly patience?: Duration | 'inherit' | undefined;
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;

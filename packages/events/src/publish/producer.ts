@@ -22,7 +22,7 @@ const known: Readonly<Record<keyof ProducerOptions, true>> = {
 export interface Producer<T = unknown> {
   /** Resolves when the event is stored as durably as the engine can. */
   publish(draft: EventDraft<T>): Promise<Published>;
-  /** Stores all events or none. They keep this order. */
+  /** Stores all events or none. The events keep this order. */
   publishAll(drafts: readonly EventDraft<T>[]): Promise<readonly Published[]>;
 }
 
@@ -101,7 +101,7 @@ export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, 
       if (isSending) return;
       isSending = true;
       // Other calls share this write. Leave the ambient context of the first caller, so that its patience does not
-      // apply to them.
+      // apply to the other calls.
       queueMicrotask(() => withoutAmbient(() => void send()));
     });
   }

@@ -22,7 +22,7 @@ interface SchemaIssue {
 
 const issuesMax = 20;
 
-/** Throws if the option is not a schema. Otherwise every event would fail and be parked. */
+/** Throws if the option is not a schema. Without this check, every event would fail and be parked. */
 export function assertSchema<T>(schema: StandardSchema<T> | undefined): StandardSchema<T> | undefined {
   const standard: Partial<StandardSchema['~standard']> | undefined = schema?.['~standard'];
   if (schema === undefined || typeof standard?.validate === 'function') return schema;

@@ -15,11 +15,14 @@ import { type Replayer, replayer } from './replayer.ts';
 
 export interface MaintenanceOptions {
   readonly engine: Engine;
-  /** The time between two rounds; 10 s unless given. */
+  /** The time from the end of a round to the start of the next round; 10 s unless given. */
   readonly every?: Duration | undefined;
   /** The settings of replays that rules begin; `defaultReplay` for settings that are not given. */
   readonly request?: Partial<Omit<ReplayRequest, 'filter'>> | undefined;
-  /** The first round applies rules to events that were parked in this time before the start; a day unless given. */
+  /**
+   * How far the first round looks back: rules apply to events that were parked within this time before the start. A day
+   * unless given.
+   */
   readonly lookback?: Duration | undefined;
   /** Rules do not replay an event that was parked more often than this; 3 unless given. */
   readonly parkingsMax?: number | undefined;
@@ -47,12 +50,12 @@ export interface MaintenanceReport {
   readonly replayed: number;
   readonly discarded: number;
   readonly notified: number;
-  /** Expired entries that were removed from the store. */
+  /** How many expired entries were removed from the store. */
   readonly swept: number;
 }
 
 export interface Maintenance {
-  /** Starts a round now, and another round each time `every` has passed. */
+  /** Starts a round now, and further rounds with `every` between them. */
   start(): void;
   /**
    * Stops, and resolves when the current round and its replays have ended. Unfinished replays stay in the store and can
@@ -73,14 +76,14 @@ const sweptMax = 10_000;
 
 /**
  * Creates a regular task. Each round applies triage rules to newly parked events, resumes replays that no process runs,
- * and removes expired entries from the store. Run at least one per store; several do no harm.
+ * and removes expired entries from the store. Run at least one such task per store; several tasks do no harm.
  */
 export function maintenance(options: MaintenanceOptions): Maintenance {
   assertKnownFields(known, options);
   const { engine, clock = systemClock, parkingsMax = 3, onNotify } = options;
   const { triage } = engine;
   if (!triage) throw new OptionsError('engine.triage', triage, 'an engine with a triage');
-  // Without this limit, a rule would replay an event that always fails again and again.
+  // Without this limit, a rule would replay an event endlessly if the event always fails.
   if (!(parkingsMax >= 1)) throw new OptionsError('parkingsMax', parkingsMax, 'a number from 1');
   const everyMs = durationMs(options.every ?? '10s', 'every');
   if (everyMs === 0) throw new OptionsError('every', options.every, 'some time between two rounds');
@@ -91,8 +94,8 @@ export function maintenance(options: MaintenanceOptions): Maintenance {
   const notified = new Set<string>();
   const store = storePolicy({ attempts: 'unlimited', patience: '30s', retryOn: 'any' }, { clock });
   let lookedAt = clock.epochMs() - durationMs(options.lookback ?? '1d', 'lookback');
-  // `latestAt` is the time at which the latest known event was parked, by the store's clock. `knownSince` is when this
-  // process read it, by its own clock.
+  // `latestAt` is the time at which the latest known event was parked, by the store's clock. `knownSince` is the time
+  // at which this process read that event, by its own clock.
   let latestAt = lookedAt;
   let knownSince = clock.now();
   let going: Promise<void> = Promise.resolve();
@@ -153,7 +156,7 @@ interface RuleSettings {
   readonly parkingsMax: number;
   /** Rules are applied to events that were parked at this time or later, epoch ms. */
   readonly from: number;
-  /** Pairs `rule\0id` for which `onNotify` was called already. */
+  /** The pairs `rule\0id` for which `onNotify` was called already. */
   readonly notified: Set<string>;
   readonly request: Partial<Omit<ReplayRequest, 'filter'>> | undefined;
   readonly onNotify: MaintenanceOptions['onNotify'];
@@ -171,7 +174,7 @@ async function applyRules(triage: Triage, settings: RuleSettings): Promise<Appli
   const [newest] = (await triage.list({ from: settings.from }, { limit: 1 })).items;
   const latest = newest?.parkedAt;
   if (rules.length === 0) return { ...counts, latest };
-  // A rule with `afterMs` is applied later, so look back further by this time.
+  // A rule with `afterMs` is applied later, so look back further by the longest `afterMs`.
   const from = settings.from - Math.max(0, ...rules.map(({ afterMs = 0 }) => afterMs));
   let cursor: string | undefined;
   do {
@@ -228,7 +231,9 @@ async function act(
 
 const notifiedMax = 100_000;
 
-/** Adds a name. At 100,000 names the oldest one is removed, and its event may be reported a second time. */
+/**
+ * Adds a name. At 100,000 names the oldest name is removed, and the event of that name may be reported a second time.
+ */
 function remember(notified: Set<string>, name: string): void {
   if (notified.size >= notifiedMax) notified.delete(notified.values().next().value as string);
   notified.add(name);

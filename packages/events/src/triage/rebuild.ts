@@ -63,7 +63,7 @@ const known: Readonly<Record<keyof RebuildOptions, true>> = {
 export interface RebuildProgress {
   readonly run: string;
   readonly handled: number;
-  /** Events that an earlier start of the same rebuild has handled. */
+  /** How many events were skipped, because an earlier start of the same rebuild had handled them. */
   readonly skipped: number;
 }
 
@@ -71,9 +71,9 @@ const pageMax = 500;
 const leaseMs = 60_000;
 
 /**
- * Calls a handler again for the kept events of a topic, one after the other in the order of publication, with the mode
- * `replay`. Each commit also records that its event is handled, so that a rebuild can be stopped and resumed at any
- * time. An error ends the rebuild, and so does any handler result other than `done` and `commit`.
+ * Calls a handler again for the kept events of a topic, one after the other in the order of publication. The handler
+ * sees the mode `replay`. Each commit also records that its event is handled, so that a rebuild can be stopped and
+ * resumed at any time. An error ends the rebuild, and so does any handler result other than `done` and `commit`.
  */
 export async function rebuild<T = unknown, Tx = unknown>(
   options: RebuildOptions<T, Tx>,
@@ -116,7 +116,7 @@ export async function rebuild<T = unknown, Tx = unknown>(
     if (!completed?.took) throw new LeaseLostError(event.id);
   }
 
-  /** Handles an event, unless this rebuild has handled it before: then it returns false. */
+  /** Handles an event and returns true. Returns false if this rebuild has handled the event before. */
   async function handleOnce(event: SettledEvent): Promise<boolean> {
     const claim = { scope, key: event.id, fingerprint: '', leaseMs, keepMs, whenLost: 'takeOver' as const };
     for (;;) {
@@ -132,8 +132,8 @@ export async function rebuild<T = unknown, Tx = unknown>(
         try {
           await handle(event, hold);
         } catch (error) {
-          // Release the event in the ledger, so that the rebuild can be resumed at once. If this fails, its lease ends
-          // within a minute.
+          // Release the event in the ledger, so that the rebuild can be resumed immediately. If the release fails, the
+          // lease on the event ends within a minute.
           await ledger!.release([hold]).catch(() => {});
           throw error;
         } finally {
@@ -144,7 +144,8 @@ export async function rebuild<T = unknown, Tx = unknown>(
       if (begun?.kind === 'done') return false;
       // Throw: if the event were skipped, nobody would notice that it is missing in the result.
       if (begun?.kind !== 'running') throw new RebuildError(event.id, begun?.kind);
-      // Another process handles the event, or died while it did. Wait, because later events must not overtake this one.
+      // Another process handles the event, or died while it handled the event. Wait, because later events must not
+      // overtake this event.
       await sleep(clock, begun.retryAfterMs, signal);
     }
   }
@@ -167,7 +168,9 @@ export async function rebuild<T = unknown, Tx = unknown>(
   return progress;
 }
 
-/** Ignores the value. Returns a promise only for a promise, because some transactions are synchronous. */
+/**
+ * Ignores the value. It returns a promise only if the value is a promise, because some transactions are synchronous.
+ */
 function ignoreValue(given: unknown): undefined | Promise<undefined> {
   return given instanceof Promise ? given.then(() => undefined) : undefined;
 }

@@ -5,7 +5,8 @@ import { type Duration, durationMs, OptionsError } from 'holdfast';
 export type Quarantined = { readonly tenant: string } | { readonly key: string };
 
 /**
- * Lets operators control all consumers of one topic, in every process. With `lasting`, a control ends after that time.
+ * Lets operators control all consumers of one topic, in every process. If `lasting` is given, the control ends after
+ * that time.
  */
 export interface TopicControls {
   pause(act: Act, lasting?: Duration): Promise<ActiveControl>;
@@ -18,7 +19,7 @@ export interface TopicControls {
   /** Moves events (of one type, or all) to another topic instead of handling them. */
   reroute(to: string, act: Act, type?: string): Promise<ActiveControl>;
   stopRerouting(act: Act, type?: string): Promise<boolean>;
-  /** Sets how many handlers each consumer runs at once. */
+  /** Sets how many handlers each consumer may run at the same time. */
   concurrency(concurrencyMax: number, act: Act): Promise<ActiveControl>;
   active(): Promise<readonly ActiveControl[]>;
 }
