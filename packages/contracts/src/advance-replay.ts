@@ -39,13 +39,13 @@ const batchMax = 1000;
 const windowSize = 50;
 /** The time between two checks while a replay waits for released events to succeed or fail. */
 const checkMs = 200;
-/** After a pause, the replay may release at once what its rate allows in this time, but no more. */
+/** After a pause, the replay may immediately release as many events as its rate allows in this time, but no more. */
 const burstMs = 1000;
 
 /**
  * Performs the next short step of a replay: selects, releases or counts events. All state is in the store, so any
- * process may perform the next step, also after a crash. If two processes try at the same time, only one of them
- * changes the replay.
+ * process may perform the next step, also after a crash. If two processes try the same step at the same time, only one
+ * of them changes the replay.
  */
 export async function advanceReplay(
   triage: Triage,
@@ -75,8 +75,8 @@ export async function stopReplay(triage: Triage, id: string, act: Act): Promise<
 }
 
 /**
- * Returns the event that a replay publishes: same id, edited content, and the first topic and time of the original in
- * `past`.
+ * Returns the event that a replay publishes. It has the same id, the edited content, and in `past` the first topic and
+ * time of the original.
  */
 export function replayed(event: ParkedEvent, operation: string): NewEvent {
   const { id, payload, type, key, tenant, headers, correlationId, idempotencyKey } = event;
@@ -145,8 +145,8 @@ async function release({ triage, operation, now, publish }: Step): Promise<numbe
   const room = Math.min(affordable, request.outstandingMax - outstanding, batchMax);
   if (room < 1) return affordable < 1 ? Math.max(1, paidUntil + eachMs - now) : checkMs;
 
-  // Record the used rate before the release. If the process crashes in between, the replay is delayed, but it never
-  // exceeds its rate. The version check lets only one of two processes release.
+  // Record the used rate before the release. If the process crashes between the two, the replay is delayed, but it
+  // never exceeds its rate. The version check lets only one of two processes release.
   const paid = await triage.replays.move(operation.id, operation.version, {
     memo: { ...memo, paidUntil: paidUntil + room * eachMs, judged: judgedNow(operation) },
   });
@@ -184,8 +184,8 @@ function failsTooOften({ counts, memo, request }: ReplayOperation): boolean {
 }
 
 /**
- * Returns the counts at the start of the current window. A new window starts only when the current one has 50 finished
- * events, so that every failure is counted in a window.
+ * Returns the counts at the start of the current window. A new window starts only when the current window has 50
+ * finished events, so that every failure is counted in a window.
  */
 function judgedNow({ counts, memo }: ReplayOperation): ReplayState['judged'] {
   const outcomes = counts.succeeded + counts.failedAgain - memo.judged.succeeded - memo.judged.failedAgain;

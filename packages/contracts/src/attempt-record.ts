@@ -14,14 +14,14 @@ export interface AttemptRecord {
   readonly errorType: string;
   readonly errorMessage: string;
   readonly verdict: 'retry' | 'snooze' | 'park' | 'discard' | 'reroute';
-  /** The error class for which the event is retried, or the reason why it is not retried any more. */
+  /** The error class because of which the event is retried, or the reason why it is not retried any more. */
   readonly because: string;
   readonly delayMs?: number;
   /** The consumer that made the attempt. */
   readonly owner?: string;
 }
 
-/** The most records that a story has: those of the first 5 attempts and of the latest 15. */
+/** The most records that a story has: the records of the first 5 attempts and of the latest 15. */
 export const storyMax = 20;
 
 /** The records of the first 5 attempts are always kept, because they show how the problem began. */

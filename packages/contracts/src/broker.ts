@@ -6,7 +6,7 @@ import type { Page, PageRequest } from './page.ts';
 import type { SettlementResult } from './settlement-result.ts';
 import type { SizeLimits } from './size-limits.ts';
 
-/** Stores events until they are handled. `Tx` is the type of the engine's transaction, which `commit` gets. */
+/** Stores events until they are handled. `Tx` is the type of the engine's transaction, which is passed to `commit`. */
 export interface Broker<Tx = unknown> {
   readonly limits: SizeLimits;
   readonly controls: Controls;
@@ -19,14 +19,14 @@ export interface Broker<Tx = unknown> {
   topics(): Promise<readonly string[]>;
 
   /**
-   * Stores events. Resolves when all of them are as durable as the engine makes them. The results are in the order of
+   * Stores events. Resolves when all events are as durable as the engine makes them. The results are in the order of
    * `events`.
    */
   publish(topic: string, events: readonly NewEvent[]): Promise<readonly Published[]>;
 
   /**
-   * Publishes within a transaction of the caller: the events exist if it commits, and do not exist if it rolls back. If
-   * the engine's transactions are synchronous, the events are written when this function returns.
+   * Publishes within a transaction of the caller: the events exist if the transaction commits, and do not exist if it
+   * rolls back. If the engine's transactions are synchronous, the events are written when this function returns.
    */
   publishWithin(
     tx: Tx,
@@ -35,15 +35,15 @@ export interface Broker<Tx = unknown> {
   ): readonly Published[] | Promise<readonly Published[]>;
 
   /**
-   * Leases at most `limit` due events: until the lease ends, no other consumer gets them. Does not wait for events to
-   * become due.
+   * Leases at most `limit` due events: until the lease ends, no other consumer gets these events. Does not wait for
+   * events to become due.
    */
   lease(topic: string, request: LeaseRequest): Promise<Leased>;
 
   /**
-   * Applies settlements: each decides what happens to a leased event next. Returns one result per settlement, in the
-   * same order. If the call rejects, repeat it: a settlement that was applied before returns `lease_lost`. Of two
-   * settlements with the same lease only one is applied, and not always the first.
+   * Applies settlements: each settlement decides what happens to a leased event next. Returns one result per
+   * settlement, in the same order. If the call rejects, repeat it: a settlement that was applied before returns
+   * `lease_lost`. Of two settlements with the same lease only one is applied, and not always the first.
    */
   settle(batch: readonly Settlement<Tx>[]): Promise<readonly SettlementResult[]>;
 
@@ -84,7 +84,7 @@ export interface TopicSettings {
 
 export interface Published {
   readonly id: string;
-  /** True: an event with this id was stored already, and this one was not stored again. */
+  /** True: an event with this id was stored already, so this event was not stored again. */
   readonly duplicate: boolean;
 }
 
@@ -93,7 +93,7 @@ export interface LeaseRequest {
   readonly owner: string;
   readonly limit: number;
   /**
-   * The most payload bytes of all leased events together; no limit unless given. One event is leased even if it is
+   * The most payload bytes of all leased events together; no limit unless given. A single event is leased even if it is
    * larger. Engines may count the characters of text payloads instead of bytes.
    */
   readonly bytesMax?: number;
@@ -119,8 +119,8 @@ export interface Leased {
    */
   readonly suspects: number;
   /**
-   * The time until the next waiting event is due; `undefined`: no event waits. Only valid if fewer than `limit` events
-   * were leased.
+   * The time until the next waiting event is due; `undefined`: no event waits. The value is only valid if fewer than
+   * `limit` events were leased.
    */
   readonly nextDueInMs: number | undefined;
   /**
@@ -137,8 +137,8 @@ export interface Leased {
 export type Settlement<Tx = unknown> = {
   readonly lease: Lease;
   /**
-   * The names of handlers that have handled this event. The engine writes them as idempotency marks, in one transaction
-   * with the settlement.
+   * The names of handlers that have handled this event. The engine writes these names as idempotency marks, in one
+   * transaction with the settlement.
    */
   readonly marks?: readonly string[];
 } & (

@@ -1,7 +1,7 @@
 import { assertDurationMs, assertName } from './for-engines.ts';
 import { assertReason } from './parked-filter.ts';
 
-/** Who changes something, and why. The engine stores it with the change. */
+/** Who changes something, and why. The engine stores both with the change. */
 export interface Act {
   readonly who: string;
   readonly why: string;
@@ -11,14 +11,14 @@ export interface Act {
 export type Control =
   /** The engine leases no event of the topic. */
   | { readonly kind: 'pause'; readonly topic: string }
-  /** The engine leases no events of one tenant or one key; it leases all others. */
+  /** The engine leases no events of one tenant or one key; it leases all other events. */
   | { readonly kind: 'quarantine'; readonly topic: string; readonly tenant: string }
   | { readonly kind: 'quarantine'; readonly topic: string; readonly key: string }
   /** Consumers park this event (move it to the dead-letter store) instead of handling it. */
   | { readonly kind: 'skip'; readonly topic: string; readonly eventId: string }
   /** Consumers move events (of one type, or all) to the topic `to` instead of handling them. */
   | { readonly kind: 'reroute'; readonly topic: string; readonly to: string; readonly type?: string }
-  /** Each consumer runs at most this many handlers at once. */
+  /** Each consumer runs at most this many handlers at the same time. */
   | { readonly kind: 'concurrency'; readonly topic: string; readonly concurrencyMax: number };
 
 export interface ActiveControl {
@@ -28,13 +28,16 @@ export interface ActiveControl {
   readonly act: Act;
   /** Epoch ms by the store's clock. */
   readonly since: number;
-  /** When the control ends without an operator, epoch ms by the store's clock; `undefined`: it does not. */
+  /**
+   * The time at which the control ends by itself, epoch ms by the store's clock; `undefined`: it ends only when it is
+   * removed.
+   */
   readonly until: number | undefined;
 }
 
 /**
- * Sets and removes operators' controls. They are stored in the engine, so that they apply in every process that uses
- * it.
+ * Sets and removes operators' controls. The engine stores the controls, so that they apply in every process that uses
+ * the engine.
  */
 export interface Controls {
   /** Sets a control, or replaces the one with the same id. With `forMs`, the control ends after that time. */
@@ -58,8 +61,8 @@ export function assertControl(control: Control, act: Act, forMs: number | undefi
 }
 
 /**
- * The id of a control: its kind and its target (topic, tenant, key, event or type), without its value (`to`,
- * `concurrencyMax`). So a new value replaces the old one.
+ * Returns the id of a control: its kind and its target (topic, tenant, key, event or type), without its value (`to`,
+ * `concurrencyMax`). So a control with a new value replaces the old control.
  */
 export function controlId(control: Control): string {
   const parts: string[] = [control.kind, control.topic];

@@ -1,10 +1,13 @@
 import type { Headers, Payload } from './envelope.ts';
 
-/** One field that an edit changed. `before` or `after` is `undefined` if the field did not exist then. */
+/**
+ * One field that an edit changed. `before` is `undefined` if the edit added the field, and `after` if the edit removed
+ * it.
+ */
 export interface EditChange {
   /**
-   * The place of the field, such as `payload.lines.0.price` or `headers.tenant`. Only `payload` for a payload that is
-   * not JSON.
+   * The place of the field, such as `payload.lines.0.price` or `headers.tenant`. For a payload that is not JSON, it is
+   * only `payload`.
    */
   readonly path: string;
   readonly before: string | undefined;

@@ -9,8 +9,8 @@ export interface Engine<Tx = unknown> {
   /** For example `sqlite` or `postgres`. */
   readonly name: string;
   /**
-   * What stored data survives. `none`: not even the end of the process. `process`: a killed process. `power`: also a
-   * power cut.
+   * What stored data survives. `none`: data is lost at the end of the process. `process`: data survives a killed
+   * process. `power`: data also survives a power cut.
    */
   readonly durability: 'none' | 'process' | 'power';
   readonly features: Features;
@@ -20,8 +20,8 @@ export interface Engine<Tx = unknown> {
   readonly rateLimits?: RateLimits;
   /**
    * Removes at most `limit` expired entries (settled events, idempotency keys, marks of handled events, parked events)
-   * and returns how many. Call it regularly in each process that uses the engine; `maintenance` of `@holdfast/events`
-   * does that.
+   * and returns how many it removed. Call it regularly in each process that uses the engine; `maintenance` of
+   * `@holdfast/events` does that.
    */
   sweep(limit: number): Promise<number>;
   close(): Promise<void>;

@@ -9,8 +9,8 @@ export type Headers = Readonly<Record<string, string>>;
 /** An event that a producer publishes. */
 export interface NewEvent {
   /**
-   * Must be unique in all topics; the engine creates one unless given. Time-ordered ids (`timeOrderedId`) are fastest.
-   * To repeat a failed publish safely, use the same id.
+   * The id must be unique in all topics; the engine creates one unless given. Time-ordered ids (`timeOrderedId`) are
+   * fastest. To repeat a failed publish safely, use the same id.
    */
   readonly id?: string;
   readonly payload: Payload;
@@ -26,7 +26,8 @@ export interface NewEvent {
   /** Connects events that belong together; the id of the event unless given. */
   readonly correlationId?: string;
   /**
-   * The idempotency key for calls of other systems. It is the same in every attempt; the id of the event unless given.
+   * The idempotency key for calls of other systems, which is the same in every attempt; the id of the event unless
+   * given.
    */
   readonly idempotencyKey?: string;
   /** The event becomes due this long after the publish, by the store's clock. Do not give it together with `dueAt`. */
@@ -38,7 +39,7 @@ export interface NewEvent {
    * consumers park the event instead of handling it.
    */
   readonly patienceMs?: number;
-  /** Only for an event that was published before: it is replayed, or moved to another engine. */
+  /** Only for an event that was published before, and is now replayed or moved to another engine. */
   readonly past?: Past;
 }
 
@@ -74,7 +75,7 @@ export interface Envelope {
 
 /** The part of a stored event that changes with each attempt. */
 export interface AttemptState {
-  /** How many attempts have failed and were recorded by a settlement. */
+  /** How many failed attempts the settlements of this event have recorded. */
   readonly attempts: number;
   readonly snoozes: number;
   /**
@@ -93,7 +94,7 @@ export interface Lease {
   readonly topic: string;
   /** The id of the event. */
   readonly id: string;
-  /** Different for each lease of the event. Only the engine interprets it. */
+  /** A text that is different for each lease of the event. Only the engine interprets it. */
   readonly token: string;
 }
 
@@ -103,13 +104,13 @@ export interface Delivery extends Envelope, AttemptState {
   /** The number of this attempt, counted from 1. */
   readonly attempt: number;
   /**
-   * How long the customer still waited at the time of the lease, by the store's clock. Infinity: no limit. Never below
-   * 0.
+   * How long the customer was still willing to wait when the event was leased, by the store's clock. Infinity: no
+   * limit. Never below 0.
    */
   readonly patienceLeftMs: number;
   /**
-   * True: an earlier lease of the event expired, perhaps because it crashed the process. Handle it while the process
-   * handles nothing else.
+   * True: an earlier lease of the event expired, perhaps because the event crashed the process. Handle the event while
+   * the process handles nothing else.
    */
   readonly suspect: boolean;
   /** Why the event was parked, if this topic is the dead-letter topic of another topic. */

@@ -42,8 +42,8 @@ export function errorNote(error: unknown, redact: (text: string) => string = (te
 }
 
 /**
- * Caches fingerprints by stack. During an outage the same stack is thrown thousands of times, and the fingerprint takes
- * half of the time of `errorNote`.
+ * Caches fingerprints by stack. During an outage the same stack is thrown thousands of times, and computing the
+ * fingerprint takes half of the time of `errorNote`.
  */
 const seenStacks = new Map<string, { readonly type: string; readonly fingerprint: string }>();
 const seenMax = 64;

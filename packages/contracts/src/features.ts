@@ -1,6 +1,6 @@
 /**
- * `true`: the engine has the feature. Otherwise the reason why it does not, worded so that it can follow "skipped:" in
- * a test report.
+ * `true`: the engine has the feature. Otherwise the reason why it does not have the feature, worded so that the reason
+ * can follow "skipped:" in a test report.
  */
 export type Feature = true | Missing;
 
@@ -27,20 +27,20 @@ export interface Features {
   readonly retriesShare: Feature;
   /**
    * Broker: detects suspects (events whose lease expired because a process died or hung), counts how often that
-   * happened, and leases them alone. Without it they are leased like other events, and a lease of suspects returns
-   * nothing.
+   * happened, and leases suspects alone. Without this feature, suspects are leased like other events, and a lease of
+   * suspects returns nothing.
    */
   readonly suspects: Feature;
-  /** Broker: waiting events can be listed, and delayed ones can be made due now. */
+  /** Broker: waiting events can be listed, and delayed events can be made due now. */
   readonly waitingList: Feature;
   /** Broker: events of one tenant or key can be held back while other events are leased. */
   readonly quarantine: Feature;
   /**
-   * Broker: operators' controls are stored and apply in every process. Without it they apply only in the process that
-   * set them.
+   * Broker: operators' controls are stored and apply in every process. Without this feature, controls apply only in the
+   * process that set them.
    */
   readonly sharedControls: Feature;
-  /** Broker: notifies consumers when an event may be due. Without it, consumers poll. */
+  /** Broker: notifies consumers when an event may be due. Without this feature, consumers poll. */
   readonly doorbell: Feature;
   /** Broker: acknowledged and discarded events can be kept and read later (`history`). */
   readonly retention: Feature;

@@ -2,7 +2,7 @@ import { OptionsError } from 'holdfast';
 import type { TopicSettings } from './broker.ts';
 
 /**
- * Throws for a name with a NUL character, because some stores cannot keep it and every store must accept the same
+ * Throws for a name with a NUL character. Some stores cannot keep such a name, and every store must accept the same
  * names.
  */
 export function assertName(path: string, name: string | undefined): void {

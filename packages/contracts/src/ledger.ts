@@ -14,8 +14,8 @@ export interface Ledger<Tx = unknown> {
   /** Extends the leases on keys so that they end `leaseMs` from now. False: the lease has ended already. */
   extend(holds: readonly Hold[], leaseMs: number): Promise<readonly boolean[]>;
   /**
-   * Removes all keys of a scope with their records, and returns how many. Keys with an active lease stay: their work is
-   * in progress, and could be done twice without the key.
+   * Removes all keys of a scope with their records, and returns how many keys it removed. Keys with an active lease
+   * stay: their work is in progress, and could be done twice without the key.
    */
   purge(scope: string): Promise<number>;
 
@@ -32,8 +32,8 @@ export interface Claim {
   readonly fingerprint: string;
   readonly leaseMs: number;
   /**
-   * What `begin` does if another caller's lease on the key has expired, so that its effect may or may not have
-   * happened. `tell` returns `unknown`; `takeOver` gives the key to this caller. `tell` unless given.
+   * What `begin` does if another caller's lease on the key has expired, so that the effect of that caller may or may
+   * not have happened. `tell` returns `unknown`; `takeOver` gives the key to this caller. `tell` unless given.
    */
   readonly whenLost?: 'tell' | 'takeOver';
   /** How long a key is kept if its work is never completed; a day unless given. */
@@ -56,10 +56,13 @@ export type Begun =
   | {
       readonly kind: 'acquired';
       readonly hold: Hold;
-      /** Counted from 1. Above 1: the lease of an earlier caller expired before it completed the work. */
+      /**
+       * The number of this attempt, counted from 1. Above 1: the lease of an earlier caller expired before that caller
+       * completed the work.
+       */
       readonly attempt: number;
     }
-  /** Another caller has the key. `retryAfterMs` is the time until its lease ends. */
+  /** Another caller has leased the key. `retryAfterMs` is the time until that lease ends. */
   | { readonly kind: 'running'; readonly retryAfterMs: number }
   /** The work was completed before. `record` is its stored result; `undefined`: no result was stored. */
   | { readonly kind: 'done'; readonly record: Payload | undefined }

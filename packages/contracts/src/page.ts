@@ -2,17 +2,20 @@ import { OptionsError } from 'holdfast';
 
 export interface PageRequest {
   readonly limit: number;
-  /** `cursor` of the previous page; the list starts at its beginning unless given. */
+  /** The `cursor` of the previous page; the list starts at its beginning unless given. */
   readonly cursor?: string;
 }
 
 export interface Page<T> {
   readonly items: readonly T[];
-  /** Pass it in `PageRequest` to get the next page; `undefined` on the last page. It stays valid after a restart. */
+  /**
+   * Pass this cursor in `PageRequest` to get the next page; `undefined` on the last page. The cursor stays valid after
+   * a restart.
+   */
   readonly cursor: string | undefined;
 }
 
-/** The position of an item in a list that is sorted by a number, and by a text among items with equal numbers. */
+/** The position of an item in a list that is sorted by a number. Items with equal numbers are sorted by a text. */
 export type Place = readonly [number, string];
 
 /**
@@ -26,7 +29,10 @@ export function placeIn(cursor: string): Place {
   throw wrongCursor(cursor);
 }
 
-/** Reads the position from a cursor of a list that is sorted by a whole number only. Throws like `placeIn`. */
+/**
+ * Reads the position from a cursor of a list that is sorted by a whole number only. Throws an `OptionsError` for a text
+ * that is no such cursor.
+ */
 export function numberIn(cursor: string): number {
   const number = Number(cursor);
   if (/^\d+$/.test(cursor) && Number.isSafeInteger(number)) return number;

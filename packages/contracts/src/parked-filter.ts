@@ -14,7 +14,7 @@ export interface ParkedFilter {
   readonly reason?: string;
   readonly stop?: string;
   readonly fingerprint?: string;
-  /** `parked` unless given. */
+  /** The status of the events; `parked` unless given. */
   readonly status?: ParkedStatus;
   readonly operation?: string;
   /**

@@ -4,21 +4,23 @@
  */
 export interface RateLimits {
   /**
-   * Checks requests against their limits. Returns one answer per request, in the same order. Each request sees what the
-   * requests before it took.
+   * Checks requests against their limits. Returns one answer per request, in the same order. Each request sees how much
+   * the requests before it took from the limits.
    */
   take(requests: readonly RateRequest[]): Promise<readonly RateAnswer[]>;
   /** Resets keys: their full burst is available again. */
   forget(keys: readonly string[]): Promise<void>;
 }
 
-/** A request that several limits apply to. If one limit refuses it, nothing is taken from the others. */
+/**
+ * A request to which several limits apply. If one limit refuses the request, nothing is taken from the other limits.
+ */
 export type RateRequest = readonly RateTake[];
 
 export interface RateTake {
   readonly key: string;
   readonly ratePerMs: number;
-  /** How much cost is allowed at once after a time without requests. */
+  /** How much cost is allowed in one moment after a time without requests. */
   readonly burst: number;
   /** How much this request takes from the limit; 1 unless given. 0 takes nothing and only reads the limit. */
   readonly cost?: number;

@@ -4,7 +4,7 @@ export interface SettlementResult {
   readonly took: boolean;
   /** True: a mark shows that this handler has handled the event before, so `commit` was not called again. */
   readonly repeated: boolean;
-  /** Why the settlement was not applied; `undefined` if it was. */
+  /** Why the settlement was not applied; `undefined` if it was applied. */
   readonly because: 'lease_lost' | 'commit_failed' | 'topic_unknown' | undefined;
   /** The error that `commit` threw. */
   readonly error: unknown;

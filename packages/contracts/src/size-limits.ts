@@ -23,7 +23,7 @@ export const defaultSizeLimits: SizeLimits = {
 };
 
 /**
- * Returns the given limits, with defaults for those that are not given. Throws for unknown names and invalid values.
+ * Returns the given limits, with defaults for limits that are not given. Throws for unknown names and invalid values.
  */
 export function readLimits(
   given: Partial<SizeLimits> | undefined,
@@ -65,7 +65,8 @@ function assertEvent(event: NewEvent, index: number, limits: SizeLimits): void {
   for (const name of texts) {
     const text = event[name];
     if (text === undefined) continue;
-    // Without this check, an engine would convert a number or an empty text to another text than the producer gave.
+    // Without this check, an engine would convert a number or an empty text to a text that differs from what the
+    // producer gave.
     if (typeof text !== 'string' || text === '')
       throw new OptionsError(`events[${index}].${name}`, text, 'a text, or nothing at all');
     if (text.includes('\0')) assertName(`events[${index}].${name}`, text);

@@ -15,15 +15,15 @@ export interface Triage {
    */
   put(events: readonly NewlyParked[]): Promise<readonly boolean[]>;
   get(id: string): Promise<ParkedEvent | undefined>;
-  /** Lists parked events. Those that were parked last come first. */
+  /** Lists parked events. The events that were parked last come first. */
   list(filter: ParkedFilter, page: PageRequest): Promise<Page<ParkedSummary>>;
   count(filter: ParkedFilter): Promise<number>;
   /** Groups parked events by the fingerprint of their error. The largest group comes first. */
   groups(filter: ParkedFilter, page: PageRequest): Promise<Page<ParkedGroup>>;
 
   /**
-   * Changes payload or headers of an event; the original stays stored. `undefined`: there is no such event. Rejects if
-   * the event belongs to a replay.
+   * Changes payload or headers of an event; the store also keeps the original. `undefined`: there is no such event.
+   * Rejects if the event belongs to a replay.
    */
   edit(id: string, edit: Edit, act: Act): Promise<ParkedEvent | undefined>;
   /** Marks events as discarded. False: the event does not exist, is discarded already, or belongs to a replay. */
@@ -33,12 +33,12 @@ export interface Triage {
    * over.
    */
   restore(ids: readonly string[], act: Act): Promise<readonly boolean[]>;
-  /** Sets the retention time of events: the engine removes them `keepMs` from now. */
+  /** Sets the retention time of events: the engine removes the events `keepMs` from now. */
   keep(ids: readonly string[], keepMs: number, act: Act): Promise<readonly boolean[]>;
   /**
    * Records that the replays of these events succeeded. If parked events are in another store than the broker,
-   * consumers call it before they acknowledge an event; otherwise the settlement records it. False: it was recorded
-   * before, or the event no longer belongs to this replay operation.
+   * consumers call it before they acknowledge an event; otherwise the settlement records the success. False: the
+   * success was recorded before, or the event no longer belongs to this replay operation.
    */
   resolve(replayed: readonly ReplayedEvent[]): Promise<readonly boolean[]>;
 
@@ -49,7 +49,7 @@ export interface Triage {
   setRule(rule: TriageRule, act: Act): Promise<void>;
   removeRule(name: string, act: Act): Promise<boolean>;
 
-  /** The latest entries come first. */
+  /** Lists the audit log. The latest entries come first. */
   audit(page: PageRequest): Promise<Page<AuditEntry>>;
 }
 
@@ -60,8 +60,8 @@ export interface NewlyParked extends Envelope {
 }
 
 /**
- * `parked`: waits for an operator. `replaying`: a replay has published it, and its result is not known yet. `resolved`:
- * the replay succeeded.
+ * `parked`: the event waits for an operator. `replaying`: a replay has published the event, and its result is not known
+ * yet. `resolved`: the replay succeeded.
  */
 export type ParkedStatus = 'parked' | 'replaying' | 'resolved' | 'discarded';
 
@@ -96,7 +96,7 @@ export interface ParkedSummary
 
 export interface ParkedGroup {
   readonly fingerprint: string;
-  /** `reason` and `message` are those of the latest event of the group. */
+  /** `reason` and `message` are taken from the latest event of the group. */
   readonly reason: string;
   readonly message: string;
   readonly count: number;
@@ -134,7 +134,7 @@ export interface Replays {
    */
   begin(request: ReplayRequest, act: Act): Promise<ReplayOperation>;
   get(id: string): Promise<ReplayOperation | undefined>;
-  /** The latest entries come first. */
+  /** Lists replay operations. The latest operations come first. */
   list(page: PageRequest): Promise<Page<ReplayOperation>>;
   /**
    * Changes an operation if its stored version is still `version`. `undefined`: another process has changed it first.
@@ -142,19 +142,20 @@ export interface Replays {
   move(id: string, version: number, change: ReplayChange): Promise<ReplayOperation | undefined>;
 
   /**
-   * Assigns at most `limit` parked events that match the filter, and belong to no operation, to this operation. Returns
-   * how many; 0: there are no more.
+   * Assigns at most `limit` parked events to this operation: events that match the filter and belong to no operation.
+   * Returns how many events it assigned; 0: there are no more.
    */
   select(id: string, limit: number): Promise<number>;
   /**
-   * Removes at most `limit` events that are not released yet from this operation. Returns how many; 0: there are no
-   * more.
+   * Removes at most `limit` events that are not released yet from this operation. Returns how many events it removed;
+   * 0: there are no more.
    */
   unselect(id: string, limit: number): Promise<number>;
   /**
    * Publishes at most `limit` events of the operation again, the oldest parked first, and returns how many. Calls
-   * `publish` for each topic and then records the release: after a crash in between, the events are published again
-   * with the same ids. If broker and triage share a store, the engine may do both in one transaction instead.
+   * `publish` for each topic and then records the release. After a crash between the two, the events are published
+   * again with the same ids. If broker and triage share a store, the engine may publish and record in one transaction
+   * instead.
    */
   release(id: string, limit: number, publish: PublishReplay): Promise<number>;
 }
@@ -168,8 +169,8 @@ export interface ReplayRequest {
   /** How many events are released per second. */
   readonly rate: number;
   /**
-   * How many events are released first, as a test. The others are released when all of these have succeeded. 0: no
-   * test.
+   * How many events are released first, as a test. The other events are released when all test events have succeeded.
+   * 0: no test.
    */
   readonly canary: number;
   /** The replay waits at least this long after the release of the canary before it releases other events. */
@@ -209,7 +210,7 @@ export interface ReplayCounts {
 
 /** The data that `advanceReplay` needs in its next step. The engine stores it unchanged. */
 export interface ReplayState {
-  /** Released events have used up the rate until this time, epoch ms. */
+  /** The time until which the released events have used up the rate, epoch ms. */
   readonly paidUntil: number;
   readonly canarySince: number;
   /** The counts at the start of the current window over which the failure rate is computed. */
@@ -220,7 +221,7 @@ export interface ReplayChange {
   readonly stage?: ReplayStage;
   readonly stopped?: string;
   readonly memo?: ReplayState;
-  /** Given if a person makes the change; the engine then writes it to the audit log. */
+  /** Given if a person makes the change; the engine then writes the change to the audit log. */
   readonly act?: Act;
 }
 

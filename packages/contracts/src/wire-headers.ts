@@ -51,7 +51,7 @@ const names = {
   finalAttempt: 'final-attempt',
 } as const;
 
-/** The header names that `toWire` writes. Producers must not use them for their own headers. */
+/** The header names that `toWire` writes. Producers must not use these names for their own headers. */
 export const reservedHeaders: ReadonlySet<string> = /* @__PURE__ */ new Set(Object.values(names));
 
 /** Returns the headers that describe an event: everything except its payload. */

@@ -96,8 +96,8 @@ export const effectChecks: readonly Check[] = [
       );
       const marks = [a, b, c].map((delivery) => ({ handler, eventId: delivery!.id }));
       expectLike(await stage.ledger.isMarked(marks), [true, false, false], 'the marks that are there');
-      // After a failed commit the lease must still be valid, because the consumer settles the event in another way
-      // then.
+      // After a failed commit the lease must still be valid, because the consumer then settles the event in another
+      // way.
       await stage.settle(stage.retry(b!, 0), { lease: c!.lease, kind: 'return' });
     },
   ),
@@ -174,7 +174,10 @@ export const effectChecks: readonly Check[] = [
   }),
 ];
 
-/** Ignores the result. Returns a promise only for a promise, because a synchronous transaction cannot wait for one. */
+/**
+ * Ignores the result. It returns a promise only if the result is a promise, because a synchronous transaction cannot
+ * wait for one.
+ */
 function quietly(published: unknown): void | Promise<void> {
   if (published instanceof Promise) return published.then(() => {});
 }

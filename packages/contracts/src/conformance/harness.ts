@@ -4,7 +4,7 @@ import type { Engine } from '../engine.ts';
 /** What a conformance check needs: an engine on storage (or with a name `prefix`) that no other check uses. */
 export interface Harness<Tx = unknown> {
   readonly engine: Engine<Tx>;
-  /** The clock that the engine uses, or one that is close to it if the engine's clock cannot be read. */
+  /** The clock that the engine uses. If the engine's clock cannot be read, a clock that is close to it. */
   readonly clock: Clock;
   /** Lets `ms` pass for the engine: moves a virtual clock forward, or waits. */
   passTime(ms: number): Promise<void>;

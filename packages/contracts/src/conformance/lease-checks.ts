@@ -344,8 +344,8 @@ export const leaseChecks: readonly Check[] = [
 type Stage = Parameters<Check['run']>[0];
 
 /**
- * Leases an event again after its lease has expired. Engines that detect suspects lease it only to a request for
- * suspects.
+ * Leases an event again after its lease has expired. Engines that detect suspects lease the event only if the request
+ * asks for suspects.
  */
 async function again(stage: Stage, topic: string, leaseMs = 50 * stage.unitMs) {
   const suspects = stage.engine.features.suspects === true;

@@ -71,7 +71,7 @@ export const rateLimitChecks: readonly Check[] = [
   }),
 ];
 
-/** A limit of one request per 4 time units, which allows `burst` requests at once. */
+/** Returns a limit of one request per 4 time units, which allows `burst` requests in one moment. */
 function limitOf(stage: Stage, burst: number): RateTake {
   return { key: stage.name('key'), ratePerMs: 1 / (4 * stage.unitMs), burst };
 }

@@ -282,12 +282,12 @@ function begin(stage: Stage, request: Partial<ReplayRequest>): Promise<ReplayOpe
 }
 
 /**
- * More steps than a replay of a few hundred events needs. If a replay takes more, the check fails instead of running
- * forever.
+ * More steps than a replay of a few hundred events needs. If a replay takes more steps, the check fails instead of
+ * running forever.
  */
 const stepsMax = 2000;
 
-/** Performs the steps of a replay until it has ended. Returns what it released. */
+/** Performs the steps of a replay until it has ended. Returns what the replay released. */
 async function run(
   stage: Stage,
   id: string,

@@ -279,7 +279,10 @@ export const triageChecks: readonly Check[] = [
   }),
 ];
 
-/** Parks `count` events with a tenant of their own, so that a filter by this tenant selects exactly these events. */
+/**
+ * Parks `count` events for a tenant that no other event has, so that a filter by this tenant selects exactly these
+ * events.
+ */
 export async function parkMany(
   stage: Stage,
   count: number,

@@ -5,7 +5,7 @@ import type { MemoryStorage, Row } from './storage.ts';
 
 /**
  * Implements the operators' controls. The additional method `version` removes expired controls and then returns the
- * version.
+ * version of the controls.
  */
 export function memoryControls(shared: SharedState): Controls & { version(now: number): number } {
   const { storage } = shared;

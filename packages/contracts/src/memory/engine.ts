@@ -13,7 +13,10 @@ import { memoryTriage, writeAudit } from './triage.ts';
 export interface MemoryOptions extends SomeBounds {
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
-  /** The storage of another engine, to share its data, or to continue with the data of a closed engine. */
+  /**
+   * The storage of another engine. Give it to share the data of that engine, or to continue with the data of a closed
+   * engine.
+   */
   readonly storage?: MemoryStorage | undefined;
   readonly limits?: SizeLimits | undefined;
   /**

@@ -15,7 +15,7 @@ export class KeyStore {
     return this.#scopes.get(scope)?.entries.get(key);
   }
 
-  /** Returns how many keys a scope has. If there are `max` or more, it first removes the expired ones. */
+  /** Returns how many keys a scope has. If the scope has `max` keys or more, it first removes the expired keys. */
   sizeOf(scope: string, max: number, now: number): number {
     const found = this.#scopes.get(scope);
     if (!found) return 0;
@@ -77,7 +77,7 @@ class Scope {
    */
   #cursor: Iterator<[string, KeyEntry]> = this.entries.entries();
 
-  /** Checks the next `count` entries and removes those that have expired. Returns how many it removed. */
+  /** Checks the next `count` entries and removes the expired ones. Returns how many entries it removed. */
   removeSomeExpired(now: number, count: number): number {
     let removed = 0;
     for (let step = 0; step < count; step++) {

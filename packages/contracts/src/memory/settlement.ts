@@ -9,7 +9,10 @@ import { park, resolve } from './triage.ts';
 
 type AnySettlement = Settlement<MemoryTransaction>;
 
-/** The result of `commit`. Its writes are not made yet: `apply` makes them, together with the settlement. */
+/**
+ * The result of `commit`. The writes of `commit` are only collected: `apply` performs them, together with the
+ * settlement.
+ */
 export type Commit =
   | { readonly apply: () => void; readonly repeated: boolean }
   | { readonly failure: SettlementResult };

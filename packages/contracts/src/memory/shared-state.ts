@@ -4,9 +4,11 @@ import type { SizeLimits } from '../size-limits.ts';
 import { timeOrderedId } from '../time-ordered-id.ts';
 import type { MemoryStorage } from './storage.ts';
 
-/** The limits of a memory engine. At a limit it refuses new entries and removes none that is still needed. */
+/**
+ * The limits of a memory engine. At a limit, the engine refuses new entries and removes no entry that is still needed.
+ */
 export interface MemoryBounds {
-  /** The limit for events of all topics that are not finished. */
+  /** The limit for unfinished events, counted over all topics. */
   readonly eventsMax: number;
   readonly settledMax: number;
   readonly keysMax: number;

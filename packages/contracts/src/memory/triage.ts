@@ -147,7 +147,7 @@ export function memoryTriage(shared: SharedState): Triage {
   };
 }
 
-/** Parks an event for the first time, or again because its replay failed. False: it is parked already. */
+/** Parks an event for the first time, or again because its replay failed. False: the event is parked already. */
 export function park(shared: SharedState, { keepMs, ...event }: NewlyParked, now: number): boolean {
   const { storage, bounds } = shared;
   const known = storage.parked.get(event.id);
