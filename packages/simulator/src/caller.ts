@@ -42,7 +42,7 @@ export interface CallerSettings {
   /** The share of attempts that fail by chance. */
   readonly failing?: number | undefined;
   readonly poisonMs?: number | undefined;
-  /** False: a caller further up retries, so this caller does not. */
+  /** False: a caller further up the chain of calls retries, so this caller does not. */
   readonly isOwner?: boolean | undefined;
   /** True: the total timeout is limited to the time that the incoming call has left. */
   readonly knowsPatience?: boolean | undefined;
@@ -95,8 +95,8 @@ export class Caller {
   }
 
   /**
-   * Begins a call. `client`: a number that the origin chooses, mostly that of the client. `poison`: every attempt will
-   * fail.
+   * Begins a call. `client`: a number that the origin chooses, mostly the number of the client. `poison`: every attempt
+   * will fail.
    */
   call(origin: Origin, client = 0, poison = false): Call {
     const { world, tally } = this;
@@ -263,7 +263,7 @@ class DirectCall extends Alarm implements Call, Driver {
   declare isOver: boolean;
   declare attempts: number;
   declare timesDone: number;
-  /** The state machine of the call; undefined while a first attempt needs none. */
+  /** The state machine of the call; undefined as long as the first attempt runs without a state machine. */
   declare work: Work | undefined;
   declare leaving: Leaving | undefined;
 
@@ -406,7 +406,7 @@ class PromisedCall implements Call {
       const job = caller.send(this, attempt as Attempt);
       return new Promise((resolve, reject) => {
         job.promise = { resolve, reject };
-        // The service may have refused at once, before the promise existed.
+        // The service may have refused immediately, before the promise existed.
         if (job.isDelivered) this.answered(job);
       });
     };
@@ -425,7 +425,8 @@ class PromisedCall implements Call {
   }
 
   leave(): void {
-    // A new error for each call, because `storyOf` finds the record of a run by the error object that it threw.
+    // The error is a new one for each call, because `storyOf` finds the record of a run by the error object that the
+    // run threw.
     this.#controller?.abort(new Error(left));
   }
 

@@ -57,7 +57,7 @@ class Stream extends Alarm implements Clients, Origin {
   ring(): void {
     const { nowUs } = this.#world.timeline;
     const { settings } = this.#parts;
-    // The alarm may be for a change of the rate. Only otherwise is it an arrival.
+    // The alarm rings for an arrival or for a change of the rate. Only an arrival makes a call.
     if (!this.#isChange) this.#call(settings.count > 1 ? Math.floor(this.#who() * settings.count) : 0);
     this.#next(nowUs);
   }
@@ -76,12 +76,12 @@ class Stream extends Alarm implements Clients, Origin {
   }
 
   #isChange = false;
-  /** The number of arrivals of the list `at` so far. */
+  /** How many arrivals of the list `at` have happened so far. */
   #arrived = 0;
 
   /**
-   * Sets the alarm for the next arrival or the next change of the rate, whichever is earlier. After a change the gap is
-   * drawn again: a Poisson process has no memory.
+   * Sets the alarm for the next arrival or the next change of the rate, whichever is earlier. After a change of the
+   * rate the time until the next arrival is drawn again: a Poisson process has no memory.
    */
   #next(fromUs: number): void {
     const { arrivals } = this.#parts.settings;
@@ -177,7 +177,7 @@ class Loops extends SharedAlarm implements Clients, Origin {
       waitUs = this.#think();
       if (this.#reloads) this.#reloads[client] = 0;
     }
-    // At least 1 µs after the start of the last call: otherwise virtual time might not advance.
+    // The next call begins at least 1 µs after the start of the last call: otherwise virtual time might not advance.
     this.#timeline.setFor(this, client, Math.max(this.#timeline.nowUs + waitUs, startedUs + 1));
   }
 

@@ -21,9 +21,9 @@ export interface Comparison {
 }
 
 export interface FaultWindow {
-  /** The kind and the service: `stall of db`. */
+  /** The kind of the fault and the service: `stall of db`. */
   readonly what: string;
-  /** The start and the end, in seconds. */
+  /** The start and the end of the fault, in seconds. */
   readonly from: number;
   readonly until: number;
 }

@@ -1,4 +1,7 @@
-/** A figure over several seeds. null: it never happened, or there was nothing to measure. */
+/**
+ * A figure over several seeds. null: the measured thing, such as a recovery, never happened, or there was nothing to
+ * measure.
+ */
 export interface Spread {
   readonly median: number | null;
   readonly least: number | null;
@@ -21,7 +24,7 @@ const t95 = [
 ];
 const NORMAL = 1.96;
 
-/** The median. NaN counts as Infinity, which means never. */
+/** The median. NaN counts as Infinity, which means that the measured thing never happened. */
 export function median(figures: readonly number[]): number {
   const sorted = figures.map((each) => (Number.isNaN(each) ? Infinity : each)).sort((a, b) => a - b);
   const middle = sorted.length >> 1;

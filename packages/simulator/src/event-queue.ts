@@ -1,6 +1,6 @@
 /**
- * The width of a bucket of the near wheel in µs. With a thousand clients a bucket has a few events, with a million some
- * hundreds.
+ * The queue has two timing wheels, near and far. This is the width of a bucket of the near wheel, in µs. With a
+ * thousand clients a bucket has a few events, with a million clients some hundreds.
  */
 const BUCKET_US = 256;
 /**
@@ -17,9 +17,9 @@ const BEYOND = 2 * BUCKETS;
 
 /**
  * A priority queue of events, sorted by time and then by the order of adding. Events of the next 256 µs are in a heap,
- * which is small enough for the processor's cache. All others are in two timing wheels, whose buckets are unsorted
- * lists: adding and removing cost the same however many events there are. Each event has a slot (an array index), by
- * which it can be removed.
+ * which is small enough for the processor's cache. All other events are in two timing wheels, whose buckets are
+ * unsorted lists: adding and removing cost the same however many events there are. Each event has a slot (an array
+ * index), by which the event can be removed.
  */
 export class EventQueue {
   size = 0;
@@ -31,7 +31,10 @@ export class EventQueue {
   /** The times at which the current turn of the near wheel and of the far wheel began. */
   #turnFrom = 0;
   #farTurnFrom = 0;
-  /** The first slot of each list: the buckets of the near wheel, those of the far wheel, and the list `BEYOND`. */
+  /**
+   * The first slot of each list: the buckets of the near wheel, then the buckets of the far wheel, then the list
+   * `BEYOND`.
+   */
   readonly #firsts = new Int32Array(2 * BUCKETS + 1).fill(NOWHERE);
   /** One bit for each bucket: 1 if the bucket is not empty. */
   readonly #occupied = new Int32Array((2 * BUCKETS) / 32);

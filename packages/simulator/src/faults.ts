@@ -77,7 +77,8 @@ function renew(service: Service): void {
 }
 
 /**
- * The errors that an instance injects. If several faults inject the same error, the one with the largest share counts.
+ * The errors that an instance injects. If several faults inject the same error, the fault with the largest share is
+ * used.
  */
 function errorsOf(faults: readonly FaultSettings[]): InjectedError[] {
   const worst = new Map<string, FaultSettings>();

@@ -21,7 +21,7 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
   declare phase: number;
   declare arrivedUs: number;
   declare startedUs: number;
-  /** The total stall time of its instance when this job was started or last postponed. */
+  /** The total stall time of the instance at the time when this job was started or last postponed. */
   declare stoodUs: number;
   /** The number of calls to other services that were made for this job so far. */
   declare callsMade: number;

@@ -2,7 +2,8 @@ import { parseScenario, type Scenario } from '@holdfast/config';
 import { type Notice, OptionsError } from 'holdfast';
 
 /**
- * A recording of production as a scenario: calls arrive at the recorded times, and the service answers as it did then.
+ * A recording of production as a scenario: calls arrive at the recorded times, and the service answers as it did in
+ * production.
  */
 export interface Incident {
   readonly scenario: Scenario;
@@ -38,8 +39,8 @@ const gave = new Set(['ok', 'transient', 'throttled', 'fatal']);
 
 /**
  * Makes a scenario from the notices of `subscribe`, one JSON object a line. The replayed service does not react to a
- * different load. An attempt that was abandoned is replayed as one that fails at that time, because its real end is not
- * known.
+ * different load. The real end of an abandoned attempt is not known, so such an attempt is replayed as one that fails
+ * at the time at which it was abandoned.
  */
 export function readIncident(
   lines: Iterable<string>,

@@ -57,7 +57,7 @@ export interface ServiceFigures {
   readonly completed: number;
   readonly refused: number;
   readonly zombies: number;
-  /** The share of its working time for calls whose caller had given up. */
+  /** The share of the service's working time that was spent on calls whose caller had given up. */
   readonly wasted: number;
   readonly workedMs: number;
   readonly wastedMs: number;
@@ -86,7 +86,10 @@ export class Results {
     return this.record.hash;
   }
 
-  /** Computes a figure. Times are in seconds. Infinity: it never happened. NaN: there was nothing to measure. */
+  /**
+   * Computes a figure. Times are in seconds. Infinity: the measured thing, such as a recovery, never happened. NaN:
+   * there was nothing to measure.
+   */
   figure(metric: Metric, part: Part = {}): number {
     const { durationMs, services } = this.record;
     const from = part.from ?? 0;

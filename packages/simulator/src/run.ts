@@ -19,12 +19,15 @@ export interface RunAnswer {
   readonly policy: string;
   readonly seed: number;
   readonly hash: string;
-  /** One measured figure for each of `bounds`. Infinity: it never happened. NaN: there was nothing to measure. */
+  /**
+   * One measured figure for each of `bounds`. Infinity: the measured thing, such as a recovery, never happened. NaN:
+   * there was nothing to measure.
+   */
   readonly figures: readonly number[];
   readonly report: RunReport | undefined;
 }
 
-/** Makes one run: with promises if a policy needs them, otherwise without, which is faster. */
+/** Performs one run. It uses promises only if a policy needs them, because a run without promises is faster. */
 export async function perform(request: RunRequest): Promise<RunAnswer> {
   const { scenario, bounds = [], report, ...options } = request;
   const results = needsPromises(request)
@@ -40,7 +43,8 @@ export async function perform(request: RunRequest): Promise<RunAnswer> {
 }
 
 /**
- * Whether a policy of the run needs promises. Cache, fallback and mode do: they are async functions around the call.
+ * Whether a policy of the run needs promises. The policy parts cache, fallback and mode need promises: they are async
+ * functions around the call.
  */
 function needsPromises({ scenario, policy: tested, policies }: RunRequest): boolean {
   const { clients, services } = scenario;

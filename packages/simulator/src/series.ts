@@ -7,8 +7,8 @@ export class Series {
   #counts = new Float64Array(1024);
   #length = 0;
   /**
-   * The step of the latest event. Most events are in the same step as the one before, and checking that is faster than
-   * dividing.
+   * The step of the latest event. Most events are in the same step as the event before them, and comparing two times is
+   * faster than dividing.
    */
   #step = 0;
   #fromUs = -stepUs;
@@ -89,7 +89,7 @@ export class Samples {
   bySecond(shares: readonly number[], untilMs: number): (number | null)[][] {
     const seconds = Math.ceil(untilMs / 1000);
     const found: (number | null)[][] = shares.map(() => new Array(seconds).fill(null));
-    // Samples are sorted by their end, so that those of one second are a slice.
+    // Samples are sorted by their end, so the samples of one second are a slice.
     for (let index = 0; index < this.length; ) {
       const second = Math.floor(this.#ends[index]! / 1e6);
       const from = index;

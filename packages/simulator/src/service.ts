@@ -137,7 +137,7 @@ export class Instance {
   readonly #gcra: Gcra | undefined;
   #windowEndsUs = 0;
   #inWindow = 0;
-  /** Time that refusals have cost. The next call that starts takes longer by it. */
+  /** The working time that refusals have cost. The next call that starts takes longer by this time. */
   #debtUs = 0;
   #changedUs = 0;
 
@@ -162,7 +162,7 @@ export class Instance {
     return this.#queue.length;
   }
 
-  /** Not private, because V8 is slow at reading a private getter. */
+  /** This getter is not private, because V8 (the JavaScript engine) is slow at reading a private getter. */
   get nowUs(): number {
     return this.#timeline.nowUs;
   }
@@ -239,7 +239,7 @@ export class Instance {
   served(job: Job): void {
     const stoodUs = this.stoodUs - job.stoodUs;
     if (stoodUs > 0) {
-      // The instance was stalled meanwhile, so the work takes longer by that time.
+      // The instance was stalled meanwhile, so the work takes longer by the time of the stall.
       job.stoodUs = this.stoodUs;
       job.serve(stoodUs);
       return;
@@ -247,7 +247,7 @@ export class Instance {
     const { service } = this;
     const { poison, caller } = job.call;
     this.#account(job);
-    // A poison call, which fails at every attempt, fails in the last service and not in those that pass it on.
+    // A poison call, which fails at every attempt, fails in the last service and not in the services that pass it on.
     const isLast = service.routeOf(job).calls.length === 0;
     if (job.fate) this.#finish(job, false, job.fate);
     else if (isLast && (poison || service.happens(caller.failing))) this.#finish(job, false, broken());

@@ -81,7 +81,10 @@ class Stage {
   readonly #clients = new Map<string, CallerTally>();
   readonly #tiers = new Map<string, CallerTally>();
   readonly #watch: Watch;
-  /** For each policy document the first policy that was made from it. Further ones are copies with their own state. */
+  /**
+   * For each policy document the first policy that was made from it. Further policies of the same document are copies
+   * with their own state.
+   */
   readonly #firstOf = new Map<PolicySpec, Policy>();
   #callers = 0;
 
@@ -202,8 +205,8 @@ class Stage {
   }
 
   /**
-   * The options of a policy. A policy without an attempt timeout gets the one of its caller, if that is shorter than
-   * the policy's total timeout (patience).
+   * The options of a policy. A policy without an attempt timeout gets the attempt timeout of its caller, if this
+   * timeout is shorter than the total timeout (patience) of the policy.
    */
   #specOf(name: string, attemptTimeout: number | undefined): PolicySpec {
     const { policies, policy: tested } = this.#options;

@@ -1,8 +1,8 @@
 import type { Random } from 'holdfast';
 
 /**
- * Random generators for many clients, with their state in one array: ten thousand of them fit into a processor's cache,
- * and as many closures would not. The algorithm is that of `seededRandom`.
+ * Random generators for many clients, with their state in one array: the state of ten thousand generators fits into a
+ * processor's cache, but ten thousand closures would not. The algorithm is the same as in `seededRandom`.
  */
 export class StreamBank {
   /** The client whose numbers `draw` returns. */

@@ -4,10 +4,10 @@ import { Samples, Series } from './series.ts';
 /** Counts of one group of callers: a class of clients, or a service (tier) that calls another. */
 export class CallerTally {
   readonly begun = new Series();
-  /** Counted at the time at which the call ended. */
+  /** `succeeded` and `failed` count each call at the time at which the call ended. */
   readonly succeeded = new Series();
   readonly failed = new Series();
-  /** The same calls, counted at the time at which they began. */
+  /** `won` and `lost` count the same calls, but at the time at which each call began. */
   readonly won = new Series();
   readonly lost = new Series();
   readonly attempts = new Series();

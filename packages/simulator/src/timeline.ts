@@ -4,15 +4,15 @@ import { EventQueue } from './event-queue.ts';
 /** The wall-clock time at which every run starts, in epoch ms: 2026-01-01 at midnight UTC. */
 const epochMs = 1_767_225_600_000;
 
-/** V8 stores integers below this limit without an allocation. */
+/** V8 (the JavaScript engine) stores integers below this limit without allocating memory. */
 const SMALL_MAX = 2 ** 31;
 
-/** A result that its receiver gets after the current event. */
+/** A result, such as the answer to an attempt, that its receiver gets after the current event. */
 export interface Delivery {
   deliver(): void;
 }
 
-/** One alarm that serves many entities, such as clients. `ringFor` gets the number of the entity. */
+/** One alarm object that serves many entities, such as clients. `ringFor` gets the number of the entity. */
 export abstract class SharedAlarm extends Alarm {
   abstract ringFor(entity: number): void;
 
@@ -31,14 +31,17 @@ export class Timeline implements Clock {
   readonly #alarms: (Alarm | undefined)[] = [];
   /** For a slot with a shared alarm: the entity to ring for. */
   #entities = new Int32Array(1024);
-  /** The array is reused for every event: entries from index `#deliveriesLeft` on belong to earlier events. */
+  /**
+   * The results to deliver after the current event. The array is reused: entries from index `#deliveriesLeft` on belong
+   * to earlier events.
+   */
   readonly #deliveries: Delivery[] = [];
   #deliveriesLeft = 0;
   readonly #isPromised: boolean;
 
   /**
-   * `isPromised`: deliveries settle promises. They are called at once, because handlers of promises run after the event
-   * anyway.
+   * `isPromised`: deliveries settle promises. If so, `deliver` is called immediately, because the handlers of a promise
+   * run after the current event anyway.
    */
   constructor(isPromised: boolean) {
     this.#isPromised = isPromised;
@@ -65,8 +68,8 @@ export class Timeline implements Clock {
   }
 
   /**
-   * Like `set`, but in µs, and for alarms that do not read their time: storing a fraction in an object costs an
-   * allocation.
+   * Sets an alarm for the time `us` in µs. The time is not stored in the alarm, because storing a fraction in an object
+   * costs an allocation. So only alarms that do not read their time may use this function.
    */
   setUs(alarm: Alarm, us: number): void {
     if (alarm.index >= 0) this.clear(alarm);
@@ -111,7 +114,10 @@ export class Timeline implements Clock {
     }
   }
 
-  /** Like `run`, for deliveries that settle promises: all promises of an event have settled before the next event. */
+  /**
+   * Rings all alarms up to and including `untilUs`, while `goesOn` returns true. It is for deliveries that settle
+   * promises: all promises of an event have settled before the next event.
+   */
   runPromised(untilUs: number, goesOn: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       const step = () => {
@@ -127,7 +133,7 @@ export class Timeline implements Clock {
           return;
         }
         // Node runs `nextTick` callbacks only when no microtask is left, so a tick that a microtask requests runs after
-        // all of them.
+        // all microtasks.
         queueMicrotask(nextStep);
       };
       const nextStep = () => process.nextTick(step);

@@ -11,7 +11,10 @@ export interface Finding {
   readonly what: string;
   readonly atLeast: number | null;
   readonly atMost: number | null;
-  /** The median over all seeds; null if it never happened or there was nothing to measure. */
+  /**
+   * The median over all seeds. It is null if the measured thing, such as a recovery, never happened, or if there was
+   * nothing to measure.
+   */
   readonly figure: number | null;
   readonly met: boolean;
 }
@@ -22,7 +25,10 @@ export interface Trial {
   /** Whether every bound was met; true if there are no bounds. */
   readonly pass: boolean;
   readonly findings: readonly Finding[];
-  /** Bounds on the damage that a bad policy must cause. If it does not cause it, the simulation is wrong. */
+  /**
+   * Bounds on the damage that a bad policy must cause. If the policy does not cause this damage, the simulation is
+   * wrong.
+   */
   readonly damage: readonly Finding[];
   /** The hash of the run with each seed. */
   readonly hashes: readonly string[];
@@ -43,7 +49,7 @@ export function tryPolicy(scenario: Scenario, policy: string, options: TrialOpti
   return trialOf(scenario, policy, runs);
 }
 
-/** All bounds of a scenario for a policy: first those of `expect`, then those of `damage`. */
+/** All bounds of a scenario for a policy: first the bounds of `expect`, then the bounds of `damage`. */
 export function boundsOf(scenario: Scenario, policy: string): readonly Bound[] {
   return [...scenario.expect, ...scenario.damage].filter(({ policies }) => concerns(policies, policy));
 }

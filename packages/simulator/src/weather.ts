@@ -3,7 +3,7 @@ import { median } from './estimates.ts';
 import type { RunAnswer, RunRequest } from './run.ts';
 
 /**
- * A test case for an everyday situation. In each of them the default policy must do at least as well as a bare call
+ * A test case for an everyday situation. In each case the default policy must do at least as well as a bare call
  * without retries. All policies of a case have the same patience (total timeout).
  */
 export interface WeatherCase {
@@ -155,8 +155,8 @@ function constantLatency(share: number): WeatherCase[] {
   ];
   return [500, 2200, 3000, 5000, 8000].flatMap((ms) =>
     rates.map(([rate, gapMs]) => {
-      // The first call, after one gap, may fail at a service slower than 70 % of the total timeout: its latency is not
-      // known yet.
+      // The first call begins after one gap. It may fail at a service slower than 70 % of the total timeout, because
+      // the policy does not know the latency yet. So only later calls are measured for such a service.
       const second = 100 * Math.ceil((gapMs + 1) / 100);
       const from = ms > 7000 ? second : 0;
       return weather({
@@ -400,7 +400,7 @@ function outages(share: number): WeatherCase[] {
   ];
   return [0.001, 0.01].flatMap((failing) =>
     fleets.map(([clients, sample, atMost5s, atMost60s]) => {
-      // A client with a thousand calls a second has enough history after ten minutes, so that run is shorter.
+      // A client with a thousand calls a second has enough history after ten minutes, so its run is shorter.
       const outageAt = share * (clients === 10 ? 10 * M : 2 * H);
       return weather({
         id: `outage after ${failing * 100} % for ${clients} clients`,

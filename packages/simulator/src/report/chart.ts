@@ -4,7 +4,7 @@ import { escaped } from './markup.ts';
 
 export interface Line {
   readonly name: string;
-  /** The number of its colour and dash pattern in the style sheet. */
+  /** The number of the colour and dash pattern of the line in the style sheet. */
   readonly style: number;
   readonly band: Band;
 }
@@ -30,7 +30,7 @@ const LEFT = 58;
 const RIGHT = 20;
 const TOP = 10;
 const BOTTOM = 30;
-/** More points would not be visible at this width, and only make the file larger. */
+/** The most points of a line. More points would not be visible at this width, and only make the file larger. */
 const POINTS_MAX = 250;
 
 /**

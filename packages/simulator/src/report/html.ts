@@ -99,8 +99,8 @@ ${policies.map(({ policy, trial }) => `${escaped(policy)} <code>${escaped(trial.
 }
 
 /**
- * The CSS of a policy beyond the tenth; the style sheet has only ten styles. The hue is far from that of the policy
- * before.
+ * The CSS of a policy beyond the tenth; the style sheet has only ten styles. The hue differs much from the hue of the
+ * previous policy.
  */
 function furtherStyle(index: number): string {
   if (index < 10) return '';

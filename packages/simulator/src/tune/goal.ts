@@ -43,8 +43,8 @@ export function assertGoalMeasurable({ assertions }: Goal, storms: readonly Scen
 }
 
 /**
- * Whether an assertion applies to a scenario. One with a share of failures applies only to a `failingStorm` of this
- * share.
+ * Whether an assertion applies to a scenario. An assertion with a share of failures (`failing`) applies only to the
+ * `failingStorm` with this share.
  */
 function isAbout({ failing }: Assertion, { id }: Scenario): boolean {
   return failing === undefined || id === `failing-${failing}`;
@@ -66,15 +66,15 @@ export const kindness: readonly Bound[] = ['multiplication', 'success', 'p99'].m
   (metric) => parseAssertion(`${metric} >= 0`).bound,
 );
 
-/** The largest distance from a goal. A figure that is infinite or unknown has it, too. */
+/** The largest distance from a goal. A figure that is infinite or unknown gets this distance, too. */
 const WORST = 10;
 
 /** The search aims at 85 % of a limit: a policy that only just reaches the goal would miss it in another scenario. */
 const MARGIN = 0.85;
 
 /**
- * How far a figure is from its limit: 0 if it meets the limit with the margin, about 1 if it is twice the limit. A
- * figure that meets the limit without the margin counts a tenth.
+ * How far a figure is from its limit: 0 if it meets the limit with the margin, about 1 if it is twice the limit. If a
+ * figure meets the limit but not the margin, its distance from the margin counts only a tenth.
  */
 export function missedBy(assertion: Assertion, figure: number): number {
   return distance(assertion, figure, 1) + 0.1 * distance(assertion, figure, MARGIN);
@@ -91,7 +91,7 @@ function distance(assertion: Assertion, figure: number, margin: number): number 
   return Math.min(WORST, Math.log2(1 + Math.max(0, got / Math.max(margin * wanted, 1e-6) - 1)));
 }
 
-/** A small penalty: it is lower for a policy with less extra load, more successes and a lower p99. */
+/** Returns a small penalty. The penalty is lower for a policy with less extra load, more successes and a lower p99. */
 export function unkindness([multiplication = 1, success = 0, p99 = 60]: readonly number[]): number {
   const seconds = Number.isFinite(p99) ? p99 : 60;
   return 0.1 * Math.max(0, multiplication - 1) + 0.5 * (1 - (success || 0)) + 0.01 * Math.log2(1 + seconds);

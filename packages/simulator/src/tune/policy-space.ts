@@ -27,7 +27,8 @@ const genes: readonly Gene[] = [
   { name: 'cap', choices: each(['2s', '5s', '10s', '30s'] as const, (cap) => ({ backoff: { cap } })) },
   {
     name: 'jitter',
-    // No choice without jitter: it does no harm in the small scenarios of the search, but much with many clients.
+    // There is no choice without jitter. A policy without jitter does no harm in the small scenarios of the search, but
+    // much harm with many clients.
     choices: each(['equal', 'full', 'decorrelated'] as const, (jitter) => ({ backoff: { jitter } })),
   },
   {
@@ -91,7 +92,7 @@ function timeouts(): Genome[] {
   );
 }
 
-/** A similar genome: one to three genes get another choice, mostly a neighbour of the choice before. */
+/** A similar genome: one to three genes get another choice, mostly a neighbour of the previous choice. */
 export function mutated(genome: Genome, random: Random): Genome {
   const next = [...genome];
   const changes = 1 + Math.floor(random() * 3);
@@ -112,8 +113,9 @@ export function crossed(one: Genome, other: Genome, random: Random): Genome {
 }
 
 /**
- * Calls `draw` until the policy of the genome is valid: an attempt timeout above the total timeout, for example, is
- * not. `isSound`: the policy must not break a rule of `dangerous` either, even if it does well in some scenarios.
+ * Calls `draw` until the policy of the genome is valid. A policy whose attempt timeout is above its total timeout, for
+ * example, is invalid. `isSound`: the policy must not break a rule of `dangerous` either, even if it does well in some
+ * scenarios.
  */
 export function possible(base: PolicySpec, isSound: boolean, draw: () => Genome): Genome {
   for (let tries = 0; tries < TRIES_MAX; tries++) {

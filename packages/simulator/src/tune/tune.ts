@@ -34,8 +34,8 @@ export interface Score {
 }
 
 /**
- * One assertion of the goal, and the figure that was measured in one storm (a scenario with faults); null if it never
- * happened.
+ * One assertion of the goal, and the figure that was measured in one storm (a scenario with faults). The figure is null
+ * if the measured thing, such as a recovery, never happened.
  */
 export interface Evidence {
   readonly storm: string;
@@ -68,7 +68,7 @@ const PARENTS = 6;
 
 /**
  * Searches for the policy that comes nearest to a goal, by small changes of the best policies so far. The last quarter
- * of the trials repeats the best few with more seeds: with few seeds a policy may be the best only by luck.
+ * of the trials repeats the best few policies with more seeds: with few seeds a policy may be the best only by luck.
  */
 export async function tune(options: TuneOptions, pool: RunPool): Promise<Score> {
   const { trials = TRIALS, seeds = 1, onProgress } = options;
@@ -78,7 +78,7 @@ export async function tune(options: TuneOptions, pool: RunPool): Promise<Score> 
   const finalSeeds = Math.max(2, Math.floor(trials / (4 * FINALISTS)));
   const explored = Math.max(1, trials - FINALISTS * finalSeeds);
   const ranked = await search({ ...options, base, trials: explored }, pool, (genomes) => {
-    // The search starts with the given policy, so that the result is not worse than that.
+    // The search starts with the given policy, so that the result is not worse than the given policy.
     if (genomes.length === 0)
       return [unchanged, ...timeoutsOf.filter((genome) => isPossible(policyOf(genome, base), true))];
     return children(genomes.slice(0, PARENTS), BROOD, base, random);
@@ -139,7 +139,10 @@ export async function scorePolicies(
   });
 }
 
-/** Tries the policies that `choose` returns until there were `trials`. Resolves to all scores, the best first. */
+/**
+ * Tries the policies that `choose` returns, until `trials` policies have been tried. Resolves to all scores, the best
+ * first.
+ */
 async function search(
   options: TuneOptions,
   pool: RunPool,
