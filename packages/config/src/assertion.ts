@@ -54,7 +54,10 @@ export function parseAssertion(text: string, path = 'assertion'): Assertion {
   };
 }
 
-/** Whether a figure meets an assertion. Infinity (it never happened) and NaN (unknown) meet only lower bounds. */
+/**
+ * Whether a figure meets an assertion. Infinity (the measured thing never happened) and NaN (unknown) meet only lower
+ * bounds.
+ */
 export function holds({ relation, limit }: Assertion, figure: number): boolean {
   return isTrue[relation](Number.isNaN(figure) ? Infinity : figure, limit);
 }

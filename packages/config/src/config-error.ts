@@ -10,7 +10,7 @@ export interface Problem {
   readonly message: string;
 }
 
-/** Thrown for a document with mistakes. It lists all of them. */
+/** Thrown for a document with mistakes. The error lists all mistakes. */
 export class ConfigError extends HoldfastError {
   declare readonly file: string;
   declare readonly problems: readonly Problem[];

@@ -124,7 +124,8 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
       // A missing field has no place, so the place of its parent is used.
       while (known !== '' && !places.has(known)) known = known.replace(/(^|\.)[^.[]*$|\[\d+\]$/, '');
       const place = places.get(known);
-      // If the message expects one of several words, it may mean the key. So the place of the key is used.
+      // If the message expects one of several words, the key may be the mistake. So the problem gets the place of the
+      // key.
       const offset = message.includes('expected one of') ? place?.key : place?.value;
       const { line, col } = lineCounter.linePos(offset ?? 0);
       return { line: Math.max(1, line), column: Math.max(1, col), path, message };
@@ -133,8 +134,8 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
 }
 
 /**
- * The error message for a tag, an anchor or an alias. They are refused, because they are more than plain data: their
- * meaning depends on the parser or on another part of the document.
+ * The error message for a tag, an anchor or an alias. Such nodes are refused, because they are more than plain data:
+ * their meaning depends on the parser or on another part of the document.
  */
 function beyondData(node: Node): string | undefined {
   if (isAlias(node)) return 'aliases are not followed';

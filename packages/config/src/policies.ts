@@ -8,9 +8,9 @@ import type { Schema } from './table-schema.ts';
 const single = 'default';
 
 /**
- * Reads policies by name, and checks each with `policy`. A document with `policies:` holds many; any other is one
- * policy, with the name of its field `name` or `default`. Throws a `ConfigError` with a problem for each invalid
- * policy.
+ * Reads the policies of a document by name, and checks each with `policy`. A document with `policies:` contains many
+ * policies. Any other document is one policy, and its name is the field `name`, or `default` without this field. Throws
+ * a `ConfigError` with a problem for each invalid policy.
  */
 export function parsePolicies(text: string, file?: string): ReadonlyMap<string, PolicySpec> {
   const source = readDocument(text, file);
@@ -43,7 +43,7 @@ export function parsePolicies(text: string, file?: string): ReadonlyMap<string, 
   return found;
 }
 
-/** Checks the options of one policy. A missing value is the default policy. Throws an `OptionsError`. */
+/** Checks the options of one policy. A missing value means the default policy. Throws an `OptionsError`. */
 export function readPolicySpec(spec: unknown, path: string): PolicySpec {
   const input = spec ?? {};
   if (typeof input !== 'object' || Array.isArray(input)) throw new OptionsError(path, input, 'a policy');

@@ -1,13 +1,15 @@
 import type { Bound, FaultSettings, Scenario } from './scenario.ts';
 
-/** A conflict between fields of a scenario. `path` is the path of one of them. */
+/** A conflict between fields of a scenario. `path` is the path of one of these fields. */
 export interface BrokenRule {
   readonly path: string;
   /** One sentence with what was expected and what was found. */
   readonly message: string;
 }
 
-/** All conflicts between fields of a scenario. The field tables check each field alone and cannot find these. */
+/**
+ * All conflicts between fields of a scenario. The field tables check each field alone, so they cannot find conflicts.
+ */
 export function brokenRules(scenario: Scenario): BrokenRule[] {
   return [
     ...fewRules(scenario),

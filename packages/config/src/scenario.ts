@@ -139,8 +139,8 @@ const call = shape({
   policy: text(underTest),
   attemptTimeout: duration(),
   /**
-   * What the call passes on: the time that the incoming call has left (patience), and that a caller further up already
-   * retries (ownership).
+   * What the call tells the called service: the time that the incoming call has left (patience), and that a caller
+   * further up the chain already retries (ownership).
    */
   tells: list(word(undefined, 'patience', 'ownership'), []),
   /** How often the call is made. */
@@ -179,17 +179,17 @@ const service = shape({
     kind: word('window', 'window', 'gcra'),
     tellsWhen: flag(true),
   }),
-  /** The Retry-After header of a refusal because the queue is full. */
+  /** The Retry-After header of the answer to a call that is refused because the queue is full. */
   retryAfter: duration(),
-  /** The network delay in one direction. A call has it twice. */
+  /** The network delay in one direction. A call has this delay twice: on the way to the service and on the way back. */
   network: time,
   /** Whether a call is removed from the queue when its caller cancels it. */
   cancels: flag(false),
-  /** The working time that a refusal costs. The next call takes longer by it. */
+  /** The working time that a refusal costs. The next call takes longer by this time. */
   refusalCost: duration('0ms'),
   /** Calls to other services, made one after the other when the service's own work is done. */
   calls: list(call, []),
-  /** Whether the calls are made at the same time. The answer waits for all of them. */
+  /** Whether the calls to other services are made at the same time. The answer waits for all of these calls. */
   together: flag(false),
   /** Whether a worker stays busy during the calls to other services. */
   holdsWorker: flag(true),
@@ -236,7 +236,7 @@ const clients = shape({
       constant: rate(),
       /** Each client calls, waits for the answer and then for this time, and calls again. */
       think: time,
-      /** Each client makes one call, all at this time. */
+      /** Every client makes one call, and all clients call at this time. */
       burst: duration(),
       /** There is one call at each of these times. */
       at: list(duration()),
