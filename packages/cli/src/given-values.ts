@@ -16,7 +16,9 @@ export function numberOf(given: Given, name: string): number | undefined {
   return value;
 }
 
-/** The value of a flag as a whole number. Throws a `UsageError` if it is not one or is below `least`. */
+/**
+ * The value of a flag as a whole number. Throws a `UsageError` if the value is not a whole number or is below `least`.
+ */
 export function countOf(given: Given, name: string, least: number): number | undefined {
   const value = numberOf(given, name);
   if (value === undefined || (Number.isInteger(value) && value >= least)) return value;
@@ -45,7 +47,7 @@ export function momentOf(given: Given, name: string): number | undefined {
   return moment;
 }
 
-/** The only operand of a command. Throws a `UsageError` if there is none or more than one. */
+/** The only operand of a command. Throws a `UsageError` if there is no operand or more than one. */
 export function onlyOperand({ operands }: Given, what: string): string {
   const [only] = operands;
   if (only === undefined) throw new UsageError(`${what} is needed.`);

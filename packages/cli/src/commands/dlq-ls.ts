@@ -22,7 +22,8 @@ export const dlqLs: Command = {
       const { items, cursor: next } = await triage.list(filter, page);
       if (given.flags.json) {
         for (const item of items) terminal.out(JSON.stringify(item));
-        // Printed on standard error, so that a reader of the JSON does not take one page for all events.
+        // Without this hint, a reader of the JSON might take one page for all events. The hint goes to standard error,
+        // because standard output is for JSON only.
         if (next !== undefined) terminal.err(`holdfast: there are more, with --cursor ${next}`);
         return 0;
       }

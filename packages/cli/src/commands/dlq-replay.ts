@@ -146,7 +146,7 @@ async function follow(
   }
 }
 
-/** After this time without a handled event, it is checked whether a consumer is running. */
+/** After this time without a handled event, the command checks whether a consumer is running. */
 const silenceMs = 2000;
 
 /** Warns once if no consumer seems to run for the replayed events: without one a replay waits forever. */

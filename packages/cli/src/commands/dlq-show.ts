@@ -24,7 +24,7 @@ export const dlqShow: Command = {
     }),
 };
 
-/** The width of the longest label, `idempotencyKey`, and a gap. */
+/** The 14 characters of the longest label, `idempotencyKey`, and a gap of 2. */
 const labelWidth = 16;
 
 function describe(event: ParkedEvent, terminal: Terminal): void {

@@ -73,7 +73,7 @@ function findingsIn(text: string, file: string, given: Given): Placed[] {
   }
 }
 
-/** The name of the policy that contains the field `path`; null if there is none. */
+/** The name of the policy that contains the field `path`; null if no policy contains it. */
 function policyIn(data: unknown, path: string): string | null {
   if (path === '') return null;
   const { policies, name } = Object(data) as { policies?: unknown; name?: unknown };

@@ -44,7 +44,8 @@ export const simulate: Command = {
     if (given.flags.json) terminal.out(JSON.stringify({ ...comparison, broken: sentences }));
     else if (given.flags.csv) terminal.out(reportCsv(comparison).trimEnd());
     else terminal.out(reportText(comparison));
-    // The file is written after the figures are printed, so that they are not lost if the file cannot be written.
+    // The file is written after the figures are printed, so that the figures are not lost if the file cannot be
+    // written.
     if (out !== undefined) await writeText(out, reportHtml(comparison));
     if (out !== undefined && !given.flags.json && !given.flags.csv)
       terminal.out(`\nThe report is in ${out}.`);
