@@ -10,7 +10,7 @@ export interface HostAndPort {
 
 const loopback = '127.0.0.1';
 
-/** Parses an address. Throws an `OptionsError`, which calls the field `path`. */
+/** Parses an address. Throws an `OptionsError` that names the field `path`. */
 export function readAddress(address: Address, path: string, portMin = 0): HostAndPort {
   const [, bracketed, plain, digits] =
     /^(?:(?:\[([\da-f:.]+)\]|([^\s:[\]]*)):)?(\d{1,5})$/i.exec(String(address)) ?? [];

@@ -29,14 +29,15 @@ export function faultyBody(
   return new ReadableStream({
     type: 'bytes',
     async pull(controller) {
-      // After `cancel` the controller must not be used, so errors are ignored then. If `signal` aborts, the reader gets
-      // its reason.
+      // After `cancel` the controller must not be used, so errors after `cancel` are ignored. If `signal` aborts, the
+      // reader gets the reason of the abort as its error.
       try {
         while (held.length === 0) {
           const { done, value } = await reader.read();
           if (done) {
             controller.close();
-            // A reader that brings its own buffer waits until this request is answered.
+            // A reader that brings its own buffer waits until its request for bytes is answered, so it gets 0 bytes
+            // here.
             controller.byobRequest?.respond(0);
             return;
           }

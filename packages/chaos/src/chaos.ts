@@ -6,7 +6,7 @@ import { type Fault, type Subject, strike } from './strike.ts';
 export interface ChaosOptions {
   /** The system clock unless given. */
   readonly clock?: Clock | undefined;
-  /** The random source; unless given, one with the seed of the document. */
+  /** The random source; unless given, a random source with the seed of the `ChaosSpec`. */
   readonly random?: Random | undefined;
 }
 
@@ -27,7 +27,7 @@ export interface Chaos {
   readonly counts: ChaosCounts;
   /**
    * Replaces the faults. The time, the numbers of the subjects and the random numbers start again. Throws an
-   * `OptionsError` for an invalid document, and then changes nothing.
+   * `OptionsError` for an invalid `spec`, and then changes nothing.
    */
   set(spec: ChaosSpec): void;
   /** Removes all faults. */

@@ -112,8 +112,8 @@ export class Connection {
   }
 
   /**
-   * Called when the client has closed its side. In a hanging exchange it is gone, so both sockets are closed; otherwise
-   * it may still wait for an answer.
+   * Called when the client has closed its side. In a hanging exchange the client has given up, so both sockets are
+   * closed. Otherwise the client may still wait for an answer.
    */
   #onClientEnd(): void {
     const request = this.#request;
@@ -179,7 +179,8 @@ export class Connection {
 
 /**
  * Resets a socket. A socket that is not connected has nothing to reset. A socket that is just sending its end cannot be
- * reset: the system refuses, and Node then loses the socket without closing it. Both are destroyed.
+ * reset: the system refuses, and Node then loses the socket without closing it. Such sockets are destroyed without a
+ * reset.
  */
 function reset(socket: Socket): void {
   if (socket.destroyed) return;

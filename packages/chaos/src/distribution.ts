@@ -18,7 +18,7 @@ export type DelaySettings = number | VariantSettings<'distribution', typeof dist
 const drawn = variants('distribution', distributions);
 
 /**
- * A field for a delay. Drawn times are limited to `cap`, which is an hour unless given: a longer one would outlast
+ * A field for a delay. Drawn times are limited to `cap`, which is an hour unless given: a longer delay would outlast
  * every test.
  */
 export const delay: Field<DelaySpec, DelaySettings> = either(undefined, duration(), {

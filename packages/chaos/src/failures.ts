@@ -66,7 +66,7 @@ function named(name: string, message: string): Error {
 
 function socketOf(name: string, to: Destination | undefined): object {
   if (name !== 'SocketError') return {};
-  // Not 0: `bytesWritten: 0` would prove that nothing was sent, which is true only for a refused connection.
+  // `bytesWritten` is not 0, because 0 would prove that nothing was sent, which is true only for a refused connection.
   return { socket: { remoteAddress: to?.host, remotePort: to?.port, bytesWritten: 1, bytesRead: 0 } };
 }
 

@@ -16,7 +16,7 @@ const known: Readonly<Record<keyof ChaosFetchOptions, true>> = { fetch: true, ..
 
 export type ChaosFetch = typeof globalThis.fetch & { readonly chaos: Chaos };
 
-/** Makes a `fetch` that fails as the document says, with the errors that undici (Node's HTTP client) would throw. */
+/** Makes a `fetch` that fails as `spec` says, with the errors that undici (Node's HTTP client) would throw. */
 export function chaosFetch(spec: ChaosSpec, options: ChaosFetchOptions = {}): ChaosFetch {
   assertKnownFields(known, options);
   const { clock = systemClock, fetch = (...args) => globalThis.fetch(...args) } = options;
@@ -141,7 +141,7 @@ function resembling(
   });
 }
 
-/** Frees the connection of a response that is not returned. Errors of this are ignored. */
+/** Frees the connection of a response that is not returned. Errors of the cancellation are ignored. */
 function discard(response: Response): void {
   response.body?.cancel().catch(() => {});
 }

@@ -7,7 +7,10 @@ import type { Fault, Subject } from './strike.ts';
 import { untilAborted } from './until-aborted.ts';
 
 export interface ChaosHandlerOptions<Args extends unknown[]> extends ChaosOptions {
-  /** Returns the method, path and target of a call, which `match` compares; unless given, there are none. */
+  /**
+   * Returns the method, path and target of a call, which `match` compares. Without this function a call has none of
+   * them.
+   */
   readonly subject?: ((...args: Args) => Omit<Subject, 'number'>) | undefined;
 }
 
@@ -18,8 +21,8 @@ export type ChaosHandler<Args extends unknown[], Result> = ((...args: Args) => P
 };
 
 /**
- * Makes a handler that fails as the document says. A hang ends only when the `signal` of an argument aborts; the first
- * argument that has a signal counts.
+ * Makes a handler that fails as `spec` says. A hang ends only when the `signal` of an argument aborts; the first
+ * argument that has a signal is used.
  */
 export function chaosHandler<Args extends unknown[], Result>(
   spec: ChaosSpec,

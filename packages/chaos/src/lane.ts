@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { Alarm, type Clock } from 'holdfast';
 
-/** The number of bytes that one direction holds back before it pauses the sender. */
+/** The number of bytes that one direction of a connection holds back before it pauses the sender. */
 const heldMaxBytes = 1024 * 1024;
 /** With a speed limit, bytes are sent in slices of 20 ms. */
 const slicesPerSecond = 50;
@@ -36,12 +36,15 @@ export class Lane extends Alarm {
   #bytesLeft = Infinity;
   #held: Held[] = [];
   #heldBytes = 0;
-  /** The time at which the next slice may be sent; `undefined` while none waits. */
+  /** The time at which the next slice may be sent; `undefined` while no slice waits. */
   #readyAt: number | undefined;
   #freeAt = 0;
   #isBlocked = false;
   #isClosed = false;
-  /** Whether bytes were dropped. If so, the receiver could not understand later bytes. */
+  /**
+   * Whether bytes were dropped. If so, healing resets the connection, because the receiver could not understand later
+   * bytes.
+   */
   hasSwallowed = false;
 
   constructor(clock: Clock, from: Socket, to: Socket, onPassed: (bytes: number) => void) {
@@ -61,7 +64,7 @@ export class Lane extends Alarm {
     return this.#isClosed;
   }
 
-  /** Whether incoming bytes are dropped now. */
+  /** Whether bytes were dropped already, or incoming bytes are dropped now. */
   get isHanging(): boolean {
     return this.hasSwallowed || this.#fault?.swallows === true;
   }

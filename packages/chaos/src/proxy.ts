@@ -38,7 +38,7 @@ export interface ChaosProxyState {
   readonly connections: { readonly accepted: number; readonly open: number };
   readonly bytes: Readonly<ByteCounts>;
   readonly exchanges: number;
-  /** The number of exchanges that a fault has hit. */
+  /** The number of exchanges (a request and its answer) that a fault has hit. */
   readonly struck: number;
   readonly faults: Readonly<Partial<Record<FaultKind, number>>>;
 }
@@ -48,8 +48,9 @@ export interface ChaosProxy extends AsyncDisposable {
   readonly port: number;
   state(): ChaosProxyState;
   /**
-   * Replaces the faults from the next exchange on. Resolves when the proxy listens, or refuses connections, as the new
-   * faults say. Rejects with an `OptionsError` for an invalid document, and then changes nothing.
+   * Replaces the faults from the next exchange (a request and its answer) on. Resolves when the proxy listens, or
+   * refuses connections, as the new faults say. Rejects with an `OptionsError` for an invalid `spec`, and then changes
+   * nothing.
    */
   set(spec: ChaosSpec): Promise<void>;
   /** Removes all faults. */

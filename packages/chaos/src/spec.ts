@@ -94,7 +94,7 @@ export interface ChaosSpec {
   faults: readonly FaultSpec[];
 }
 
-/** A document after checking, with defaults filled in. */
+/** A `ChaosSpec` after checking, with defaults filled in. */
 export interface ChaosPlan {
   readonly seed: number | string;
   readonly faults: readonly FaultSettings[];
@@ -116,8 +116,8 @@ const doable: Readonly<Record<Place, readonly FaultKind[]>> = {
 };
 
 /**
- * Checks a document. Throws an `OptionsError` that names the field and the value. With `place`, it also refuses faults
- * that this place does not support.
+ * Checks a `ChaosSpec`. Throws an `OptionsError` that names the field and the value. With `place`, it also refuses
+ * faults that this place does not support.
  */
 export function readChaos(spec: ChaosSpec, place?: Place): ChaosPlan {
   if (typeof spec !== 'object' || spec === null || Array.isArray(spec)) {
@@ -144,7 +144,10 @@ function assertTimes({ from, until, flap }: FaultSettings, path: string): void {
   }
 }
 
-/** Throws for a fault that `place` does not support. If it were ignored, a test would pass for the wrong reason. */
+/**
+ * Throws for a fault that `place` does not support. If such a fault were ignored, a test would pass for the wrong
+ * reason.
+ */
 function assertPlace(fault: FaultSettings, place: Place, path: string): void {
   if (!doable[place].includes(fault.kind)) {
     throw new OptionsError(`${path}.kind`, fault.kind, `one of ${doable[place].join(', ')} for a ${place}`);

@@ -10,7 +10,7 @@ export interface Subject {
   readonly path?: string | undefined;
   /** The `host:port` of a server, the topic of an event, or another name that the user chooses. */
   readonly target?: string | undefined;
-  /** True for an exchange on a connection that was used before: it can no longer be refused. */
+  /** True for an exchange on a connection that was used before. Such an exchange can no longer be refused. */
   readonly isReused?: boolean | undefined;
 }
 
