@@ -3,7 +3,7 @@ import { assertKnownFields } from 'holdfast/fields';
 import type { Labels, Metric } from './metrics.ts';
 import type { Family, Observation, Sample } from './observe.ts';
 
-/** The members of a consumer of `@holdfast/events` that are read. */
+/** The members of a consumer of `@holdfast/events` that this module reads. */
 export interface ConsumerLike {
   readonly name: string;
   readonly topic: string;
@@ -123,7 +123,8 @@ export function observeConsumers(
       const put = (key: Key, labels: Labels, value: number) => {
         const kept = samples.get(key) ?? new Map<string, Sample>();
         const identity = JSON.stringify(labels);
-        // Values of consumers with the same name are combined: counts are added, and of the rates the highest counts.
+        // Values of consumers with the same name are combined: counts are added up, and of several rates the highest is
+        // used.
         const before = kept.get(identity)?.value ?? 0;
         kept.set(identity, { labels, value: key === 'dlqRate' ? Math.max(before, value) : before + value });
         samples.set(key, kept);
@@ -153,7 +154,7 @@ export function together(...observations: readonly Observation[]): Observation {
   };
 }
 
-/** Combines metrics of the same name. If a label set occurs twice, the first value counts. */
+/** Combines metrics of the same name. If a label set occurs twice, the first value is kept. */
 function joined(families: readonly Family[]): Family[] {
   const byName = new Map<string, { family: Family; samples: Map<string, Sample> }>();
   for (const family of families) {

@@ -1,6 +1,6 @@
 import { type Label, type Labels, type Metric, OTHER } from './metrics.ts';
 
-/** The labels with values that users or servers choose. Their number has no limit. */
+/** The labels whose values are chosen by users or servers. The number of such values has no limit. */
 const open = new Set<Label>(['policy', 'target', 'error_type']);
 
 /** Longer label values are cut: users may choose them, and each is repeated in the line of every bucket and state. */
@@ -9,15 +9,15 @@ const nameMax = 128;
 /** A combination of label values, and what is stored for it. */
 export interface LabelSet<T> {
   readonly labels: Labels;
-  /** True if it counts several label sets together, under the value `other`. */
+  /** True if this entry counts several label sets together, under the value `other`. */
   readonly overflowed: boolean;
   readonly kept: T;
 }
 
 /**
  * The label sets of one metric, with a limit on their number. From `labelSetsMax` sets on, new targets and error types
- * are counted as `other`; from twice as many on, new policies are, too. Labels with a fixed list of values can add a
- * few sets more.
+ * are counted as `other`. From twice as many sets on, new policies are counted as `other`, too. Labels with a fixed
+ * list of values can add a few sets more.
  */
 export class LabelSets<T> {
   readonly #names: readonly Label[];
@@ -33,7 +33,10 @@ export class LabelSets<T> {
     this.#make = make;
   }
 
-  /** Finds or adds a label set. If there are too many, returns the one that counts it as `other`. */
+  /**
+   * Finds or adds a label set. If there are too many label sets, returns a shared set, in which some labels have the
+   * value `other`.
+   */
   place(given: Labels): LabelSet<T> {
     const known = this.#find(given);
     if (known) return known;
@@ -73,7 +76,7 @@ export class LabelSets<T> {
     return set;
   }
 
-  /** Replaces the values of open labels by what `by` returns. */
+  /** Replaces the values of the labels in `open` by what `by` returns. */
   #replace(labels: Labels, by: (label: Label, name: string | undefined) => string | undefined): Labels {
     return Object.fromEntries(
       this.#names.map((label) => [label, open.has(label) ? by(label, labels[label]) : labels[label]]),

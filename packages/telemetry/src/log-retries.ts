@@ -53,7 +53,7 @@ export interface RetryLine {
   /** For a breaker that changes: its old and its new state. */
   readonly from?: string | undefined;
   readonly to?: string | undefined;
-  /** The number of similar lines that were left out since the last one. */
+  /** The number of similar lines that were left out since the last line that was written. */
   readonly left_out?: number | undefined;
 }
 

@@ -63,7 +63,7 @@ export function measuring(sink: Sink): (notice: Notice) => void {
         sink('failures', { policy, target, reason }, 1);
         if (attempts > 0 && !notSuppressed.has(reason))
           sink('suppressedRetries', { policy, target, reason }, 1);
-        // If there was an attempt, its own notice has counted the timeout already.
+        // If there was an attempt, the notice of that attempt has counted the timeout already.
         if (attempts === 0) expired(notice, notice.outcome);
         return;
       }

@@ -115,7 +115,7 @@ function preferred(accept: string): ExpositionFormat {
   return openmetrics > 0 && openmetrics >= weight(accept, 'text/plain') ? 'openmetrics' : 'text';
 }
 
-/** The greatest `q` of a media type in an Accept header; 0 if it is not named. */
+/** The greatest `q` of a media type in an Accept header; 0 if the header does not name the media type. */
 function weight(accept: string, mediaType: string): number {
   const weights = accept
     .split(',')

@@ -17,12 +17,13 @@ const known: Readonly<Record<keyof ObserveOptions, true>> = { bucketsSeconds: tr
 
 /** The metrics of some policies or consumers. */
 export interface Observation {
-  /** The current values of all metrics, in a stable order, as plain JSON. Gauges are read at this time. */
+  /** The current values of all metrics, in a stable order, as plain JSON. Gauges are read during this call. */
   snapshot(): readonly Family[];
   /** Reads values that take time, such as those of a store. The metrics handler waits for it before each `snapshot`. */
   refresh?(): Promise<void>;
   /**
-   * Stops counting: counters keep their values, and gauges disappear. If nobody subscribes, policies create no notices.
+   * Stops counting: counters keep their values, and gauges disappear. Policies create notices (the events that they
+   * report) only while somebody subscribes.
    */
   stop(): void;
 }
@@ -36,7 +37,9 @@ export interface Sample {
   readonly labels: Labels;
   /** For a histogram: the sum of all measurements. */
   readonly value: number;
-  /** For a histogram: the number of measurements, and the number up to each bound. */
+  /**
+   * For a histogram: the number of all measurements, and for each bucket the number of measurements up to its bound.
+   */
   readonly count?: number;
   readonly buckets?: readonly { readonly le: number; readonly count: number }[];
 }

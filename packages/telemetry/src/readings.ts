@@ -11,7 +11,10 @@ export interface Reading {
 
 const breakerStates = ['closed', 'open', 'half-open'] as const;
 
-/** Reads the gauges of the selected policies. Policies without a name are not listed, so they have none. */
+/**
+ * Reads the gauges of the selected policies. `policies` lists only policies with a name, so other policies have no
+ * gauges.
+ */
 export function* readings(selection: Selection): Generator<Reading> {
   for (const { name: policy, killSwitch, targets } of policies()) {
     if (!selection(policy)) continue;

@@ -72,7 +72,7 @@ class OperationSpan {
   readonly #inside: Context;
   readonly #policy: string | undefined;
   readonly #epochOffsetMs: number;
-  /** The time at which each pending attempt was sent, as far as notices say. */
+  /** The time at which each pending attempt was sent, if a notice has reported it. */
   readonly #sentAt = new Map<number, number>();
   /** The open spans of attempts, by the number of the attempt. */
   readonly #begun = new Map<number, Span>();
@@ -209,8 +209,8 @@ class OperationSpan {
   }
 
   /**
-   * Converts a time to seconds and nanoseconds. A single number would be ambiguous: OpenTelemetry reads one from before
-   * the start of the process as a monotonic time.
+   * Converts a time to seconds and nanoseconds. A single number would be ambiguous: OpenTelemetry reads a number from
+   * before the start of the process as a monotonic time.
    */
   #time(at: number): HrTime {
     const microseconds = Math.round((at + this.#epochOffsetMs) * 1000);
