@@ -16,7 +16,8 @@ class AsyncLocalAmbientStore extends AsyncLocalStorage<AmbientContext | undefine
       ? { patienceEndsAt, priority: options.priority }
       : { patienceEndsAt };
     return (context) => {
-      // The signal of the attempt, not that of the run: calls inside an attempt are aborted together with the attempt.
+      // `signal` is the signal of the attempt, not of the run: calls inside an attempt are aborted together with the
+      // attempt.
       const { attempt, signal } = context;
       return withAmbient({ ...inherited, attempt, signal }, () => operation(context));
     };
@@ -24,8 +25,9 @@ class AsyncLocalAmbientStore extends AsyncLocalStorage<AmbientContext | undefine
 }
 
 /**
- * Importing this module carries patience (the time limit of the work), priority, the signal and who retries through
- * asynchronous calls. These values are written only where work enters the process (a server request, a consumed event,
- * `run` with `ambient: true`), and every run reads them: a write costs more than a whole call, a read almost nothing.
+ * Importing this module carries patience (the time limit of the work), priority, the signal and the fact that a caller
+ * already retries, through asynchronous calls. These values are written only where work enters the process (a server
+ * request, a consumed event, `run` with `ambient: true`), and every run reads them: a write costs more than a whole
+ * call, a read almost nothing.
  */
 setAmbientStore(new AsyncLocalAmbientStore());

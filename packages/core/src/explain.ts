@@ -43,7 +43,7 @@ export interface Explanation {
 }
 
 export interface ExplainOptions {
-  /** Policies of callers that retry the same work, such as that of an event consumer, outermost first. */
+  /** Policies of callers that retry the same work, such as the policy of an event consumer, outermost first. */
   readonly within?: readonly Policy[] | undefined;
 }
 
@@ -74,7 +74,7 @@ export function explain(policy: Policy, { within = [] }: ExplainOptions = {}): E
     notRetried: sayNotRetried(settings.neverOn ?? []),
     hints: sayHints(plan.hintCapMs),
   };
-  // Not enumerable, so that the explanation stays plain data.
+  // `toString` is not enumerable, so that the explanation stays plain data.
   return Object.defineProperty(explanation, 'toString', {
     value: () => explainText(explanation),
   }) as Explanation;

@@ -7,13 +7,13 @@ import { OptionsError } from './report/errors.ts';
  * they cannot disagree. `In` is the type in the document, `Out` is the type in the settings.
  */
 export interface Field<In = unknown, Out = unknown> {
-  /** What it expects, as part of a sentence: `a whole number`. */
+  /** What value the field expects, as part of a sentence: `a whole number`. */
   readonly kind: string;
   /** The value of an absent field. Undefined: the field stays absent. */
   readonly default?: In | undefined;
   readonly min?: number | undefined;
   readonly max?: number | undefined;
-  /** The words that the field accepts, also instead of a number, with the value of each. */
+  /** The words that the field accepts, for example instead of a number, and the value that each word stands for. */
   readonly words?: Readonly<Record<string, unknown>> | undefined;
   /** The fields of a group. */
   readonly fields?: Table;
@@ -51,13 +51,13 @@ function amount<In>(
     read(value) {
       if (words && typeof value === 'string' && Object.hasOwn(words, value)) return words[value];
       const number = parse(value);
-      // Written so that NaN is refused, too.
+      // The comparison is written so that it refuses NaN, too.
       return number >= min && number <= (max ?? 1e300) ? number : undefined;
     },
   };
 }
 
-/** A duration, converted to ms. `words` are accepted instead, each with its number: `{ unlimited: Infinity }`. */
+/** A duration, converted to ms, or one of `words` with the number it stands for: `{ unlimited: Infinity }`. */
 export function duration(defaultValue?: Duration, words?: undefined, min?: number): Field<Duration, number>;
 export function duration<const W extends Words>(
   defaultValue: Duration | NoInfer<keyof W> | undefined,
@@ -232,8 +232,8 @@ export function readTable<T extends Table>(fields: T, input: object, path = ''):
     const value: unknown = (input as Record<string, unknown>)[key] ?? field.default;
     settings[key] = value === undefined ? value : readField(field, value, path + key);
   }
-  // A copy, because the engine treats an object whose keys were added one by one as a hash table, which is slow to
-  // read.
+  // Returns a copy, because the JavaScript engine treats an object whose keys were added one by one as a hash table,
+  // which is slow to read.
   return { ...settings } as SettingsOf<T>;
 }
 

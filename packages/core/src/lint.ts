@@ -16,9 +16,9 @@ export interface Finding extends Flaw {
   /** The rule's id: `no-jitter`. */
   readonly rule: string;
   readonly severity: Severity;
-  /** Why it is bad. */
+  /** Why breaking the rule is bad. */
   readonly sentence: string;
-  /** What to do about it. */
+  /** How to change the policy. */
   readonly fix: string;
 }
 

@@ -36,7 +36,7 @@ export class Token {
   }
 }
 
-/** Headers that are longer than this are not parsed. The `Holdfast` header is never longer. */
+/** Headers that are longer than this are not parsed. The `Holdfast` header that this package writes is never longer. */
 export const fieldLengthMax = 256;
 
 const priorities: readonly string[] = ['critical', 'default', 'sheddable'];

@@ -3,7 +3,7 @@ import { type Duration, durationMs } from '../policy/duration.ts';
 import { causesOf } from './causes-of.ts';
 import { isObject } from './is-object.ts';
 
-/** The type of a marked error: the error itself, or, for a primitive, an Error that has it as its cause. */
+/** The type of a marked error: the error itself or, for a primitive value, a new Error whose cause is that value. */
 export type Marked<E> = E extends object ? E : Error;
 
 const marks = /* @__PURE__ */ new WeakMap<object, Judgement>();

@@ -10,7 +10,7 @@ import { definePack } from './pack.ts';
 const known =
   /^(E(CONN|HOST|NET|PIPE|AI_AGAIN|NOTFOUND|ADDRNOTAVAIL|\w*TIMEDOUT)|UND_ERR_(SOCKET|\w+_TIMEOUT)|ERR_(NETWORK|STREAM_PREMATURE|HTTP2_(GOAWAY|S(TREAM|ESSION)_ERROR))|TimeoutError|TypeError: (fetch failed|failed to fetch|load failed|terminated|(a )?network ?(error|request|connection)|the (internet|network) connection|error sending request|unable to connect))/i;
 
-/** Failures before the first byte of a request was sent: the only proof that it was not processed. */
+/** Failures before the first byte of a request was sent: the only proof that the request was not processed. */
 const unsent =
   /^(ECONNREFUSED|EAI_AGAIN|ENOTFOUND|UND_ERR_CONNECT_|ERR_HTTP2_GOAWAY)|before secure TLS|REFUSED_STREAM/;
 
@@ -22,8 +22,9 @@ export const network: Pack<'network'> = /* @__PURE__ */ definePack(
   'network',
   (error, _, all) => {
     if (!isKnown(error)) return undefined;
-    // All errors must prove it: if two addresses were tried, either may have received the request. An error that only
-    // wraps others is judged by those. With `causesMax` errors or more some may be missing, so there is no proof.
+    // All errors must prove that the request was not sent: if two addresses were tried, either may have received the
+    // request. An error that only wraps other errors is judged by the wrapped errors. With `causesMax` errors or more
+    // some may be missing, so there is no proof.
     const isProof = (each: UnknownObject) => isUnsent(each) || (isWrapper(each) && !isKnown(each));
     return { class: 'transient', unprocessed: all.length < causesMax && all.every(isProof) };
   },

@@ -1,7 +1,7 @@
 /**
  * Returns the ms to wait before the next attempt. `attempt` is the number of attempts made; `previousMs` is the wait
- * before the latest one (0 if there was none); `roll` is a random number in [0, 1). `baseMinMs` is a minimum for the
- * base of the backoff, used after a throttled attempt.
+ * before the latest attempt (0 if there was no wait); `roll` is a random number in [0, 1). `baseMinMs` is a minimum for
+ * the base of the backoff, used after a throttled attempt.
  */
 export type Delay = (attempt: number, previousMs: number, roll: number, baseMinMs: number) => number;
 
@@ -19,7 +19,8 @@ export interface BackoffSettings {
 }
 
 /**
- * Returns the delay function of a strategy. Each delay is finite and at most `cap`, or `baseMinMs` if that is larger.
+ * Returns the delay function of a strategy. Each delay is finite and at most `cap`, or at most `baseMinMs` if
+ * `baseMinMs` is larger.
  */
 export function backoff({ strategy, base, factor, cap, jitter }: BackoffSettings): Delay {
   return (attempt, previousMs, roll, baseMinMs) => {

@@ -7,7 +7,7 @@ export interface Rules {
   readonly attempts: number;
   readonly delay: Delay;
   /**
-   * A server's hint (such as Retry-After) is followed up to this length; a longer one ends the work. 0: hints are
+   * A server's hint (such as Retry-After) is followed up to this length; a longer hint ends the work. 0: hints are
    * ignored.
    */
   readonly hintCapMs: number;
@@ -71,8 +71,8 @@ export function decide(rules: Rules, history: History, judged: Judgement, facts:
   const baseMinMs = judged.class === 'throttled' ? throttledBaseMs : 0;
   const backoffMs = rules.delay(history.attempt, history.previousDelayMs, facts.roll, baseMinMs);
   const leftMs = history.patienceEndsAt - facts.now - facts.expectedAttemptMs;
-  // A server's hint is a minimum: jitter is only added to it, at most as much again. Jitter takes at most half of the
-  // time between the hint and the end of patience, so that time for the attempt is left.
+  // A server's hint is a minimum: jitter is only added to the hint, at most as many ms as the hint itself. Jitter takes
+  // at most half of the time between the hint and the end of patience, so that time for the attempt is left.
   const jitterMs = facts.roll * Math.max(0, Math.min(hintMs, hintSpreadMaxMs, (leftMs - hintMs) / 2));
   const delayMs = Math.max(hintMs + jitterMs, asDelayMs(backoffMs), facts.admitsAt - facts.now);
   if (facts.admitsAt === Infinity) return stop('breaker_open');

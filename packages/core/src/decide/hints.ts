@@ -65,7 +65,7 @@ function readNumber(text: string): number {
 function readDelay(text: string, epochMs: () => number): number {
   const ms = Math.max(...text.split(/, */).map(readNumber)) * 1000;
   if (ms >= 0) return ms;
-  // A strict pattern, because `Date.parse` finds a date in almost any text.
+  // The pattern is strict, because `Date.parse` finds a date in almost any text.
   if (!/^[A-Z][a-z]+,? [\w -]{6,11} \d\d:\d\d:\d\d (GMT|\d{4})$/.test(text)) return NaN;
   const year = new Date(epochMs()).getUTCFullYear();
   const date = text.replace(/-(...)-(\d\d) /, (_, month, digits) => {

@@ -32,8 +32,8 @@ export interface Judgement {
 }
 
 /**
- * Classifies an outcome. `undefined` leaves it to the next classifier. `epochMs` is for hints that are dates; call it only
- * for these.
+ * Classifies an outcome. `undefined` leaves it to the next classifier. `epochMs` is for hints that are dates; call it
+ * only for such hints.
  */
 export type Classifier = (outcome: Outcome, epochMs: () => number) => Judgement | OutcomeClass | undefined;
 

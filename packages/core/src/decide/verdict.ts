@@ -40,7 +40,8 @@ export type Verdict =
       readonly delayMs: number;
       readonly because: OutcomeClass;
       /**
-       * The tokens that the retry costs. `decide` changes nothing: its caller takes them from the retry budget at once.
+       * The tokens that the retry costs. `decide` changes nothing: its caller takes the tokens from the retry budget
+       * immediately.
        */
       readonly costs: number;
     }

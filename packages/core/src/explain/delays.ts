@@ -2,7 +2,10 @@ import { decide } from '../decide/decide.ts';
 import type { OutcomeClass } from '../decide/outcome.ts';
 import type { Plan } from '../policy/plan.ts';
 
-/** The shortest, typical and longest wait after one attempt, in ms. Only the random number differs. */
+/**
+ * The shortest, typical and longest wait after one attempt, in ms. The three differ only in the random number that the
+ * backoff uses.
+ */
 export interface Delays {
   readonly leastMs: number;
   readonly typicalMs: number;

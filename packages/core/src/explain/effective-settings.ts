@@ -34,7 +34,8 @@ function settingsOf(field: Field, value: unknown, path: string, isDefault: boole
 }
 
 /**
- * Returns the alternative that accepts the value. One that throws has accepted it too, and found an error inside it.
+ * Returns the alternative that accepts the value. An alternative that throws has recognised the value too, and found an
+ * error inside it.
  */
 function recognising(of: readonly Field[], value: unknown): Field {
   const found = of.find((each) => {

@@ -8,13 +8,15 @@ import { formatMs, round } from './format-duration.ts';
 export type Limit = 'patience' | 'attempts' | 'nothing';
 
 export interface WorstTime {
-  /** The time when every attempt takes as long as it may. null: no limit. */
+  /** How many ms the work takes if every attempt takes as long as it may. null: no limit. */
   readonly hangingMs: number | null;
   readonly hangingEndsBy: Limit;
-  /** The time when every attempt fails at once, so that only waits take time. null: no limit. */
+  /** How many ms the work takes if every attempt fails immediately, so that only waits take time. null: no limit. */
   readonly failingMs: number | null;
   readonly failingEndsBy: Limit;
-  /** The number of attempts if every attempt fails at once and every wait has its typical length. null: any number. */
+  /**
+   * The number of attempts if every attempt fails immediately and every wait has its typical length. null: no limit.
+   */
   readonly failingAttempts: number | null;
   readonly says: readonly string[];
 }
@@ -110,7 +112,8 @@ function ownLoad(plan: Plan, settings: PartSettings): Omit<WorstLoad, 'callsInAl
 
 /**
  * The share of successes of a caller with little traffic when 5 % of its calls fail by chance. Its retry budget holds
- * one token. A retry spends it, and 1 / ratio successes earn it again; calls that fail until then are not retried.
+ * one token. A retry spends this token, and 1 / ratio successes earn a new one; calls that fail until then are not
+ * retried.
  */
 export function lonelyCaller(ratio: number, failing = 0.05): number {
   if (ratio === 0) return 1 - failing;
@@ -137,7 +140,8 @@ function sentence({ ms, by }: End, attempts: number): string {
 }
 
 /**
- * Adds up `count` waits. Those after the end of `known` equal its last one. An infinite wait ends the work and the sum.
+ * Adds up `count` waits. The waits after the end of `known` are assumed to equal the last wait in `known`. An infinite
+ * wait ends the work and the sum.
  */
 function sum(known: readonly number[], count: number): number {
   const endless = known.indexOf(Infinity);
@@ -148,7 +152,7 @@ function sum(known: readonly number[], count: number): number {
   return Math.round(ms * 1000) / 1000;
 }
 
-/** The number of attempts that fit into patience if each fails at once and every wait has its typical length. */
+/** The number of attempts that fit into patience if each fails immediately and every wait has its typical length. */
 function attemptsThatFit(plan: Plan): number {
   const waits = waitsOf(plan, TYPICAL, waitsMax);
   let elapsedMs = 0;

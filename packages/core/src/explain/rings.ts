@@ -7,7 +7,7 @@ export interface Place {
   readonly part: string;
   readonly on: boolean;
   readonly says: string;
-  /** The fields of the document that configure it. */
+  /** The fields of the document that configure the part. */
   readonly fields: readonly string[];
 }
 

@@ -3,7 +3,10 @@ import { defineRules } from './rule.ts';
 
 const ratioMax = 0.3;
 const kMin = 1.1;
-/** The longest time that a burst may stand for. With more than 30 s, a minute may see over 1.5 times the rate. */
+/**
+ * A burst may contain at most the calls that the rate allows in this time. With more than 30 s, over 1.5 times the rate
+ * could pass in one minute.
+ */
 const burstMaxMs = 30_000;
 
 /** Rules about the load on servers that are failing. */

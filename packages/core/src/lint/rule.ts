@@ -19,7 +19,10 @@ export interface LintFacts {
    * True: each run sets `idempotent: false`, so that an attempt is repeated only with proof that it was not processed.
    */
   readonly runsKnow?: boolean | undefined;
-  /** True: waits are stored, as by an event consumer. A long wait blocks nothing then, and survives the process. */
+  /**
+   * True: waits are stored, as by an event consumer. Then a long wait blocks nothing, and continues after a restart of
+   * the process.
+   */
   readonly durable?: boolean | undefined;
 }
 
@@ -48,9 +51,9 @@ export interface LintCase {
 export interface Rule {
   readonly id: string;
   readonly severity: Severity;
-  /** Why it is bad. */
+  /** Why the mistake is bad. */
   readonly sentence: string;
-  /** What to do about it. */
+  /** How to correct the mistake. */
   readonly fix: string;
   check(subject: Subject): Flaw | undefined;
   /** A policy that breaks the rule. */

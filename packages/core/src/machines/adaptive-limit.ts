@@ -6,7 +6,7 @@ export interface AdaptiveLimitSettings {
 
 /**
  * Answers are counted in windows. A window lasts at least WINDOW_MS and at least one mean latency. It ends when it has
- * ANSWERS_MIN answers; where answers are rare, it ends after PATIENT_WINDOWS times that length.
+ * ANSWERS_MIN answers; where answers are rare, the window ends after PATIENT_WINDOWS times the minimum length.
  */
 const WINDOW_MS = 100;
 const ANSWERS_MIN = 50;
@@ -33,19 +33,23 @@ const FAR = 2.5;
 
 /**
  * The weight of one window in the moving averages: RECENT_WEIGHT in the recent latency, BASE_WEIGHT and MEASURED_WEIGHT
- * in the base. A latency that differs from the base by more than the factor CLEARLY replaces the base at once.
+ * in the base (the latency without a queue). A latency that differs from the base by more than the factor CLEARLY
+ * replaces the base immediately.
  */
 const RECENT_WEIGHT = 0.3;
 const BASE_WEIGHT = 0.2;
 const MEASURED_WEIGHT = 0.5;
 const CLEARLY = 1.5;
 
-/** During the first windows the limit does not grow, and the base follows the recent latency. */
+/**
+ * During this number of first windows the limit does not grow, and the base (the latency without a queue) follows the
+ * recent latency.
+ */
 const WARM_UP_WINDOWS = 5;
 
 /**
- * The base is measured again after REACHED_WINDOWS windows at the limit, at most once in MEASURE_MS. While latency is
- * above CLEARLY times the base, it is measured again after MEASURE_SOON_MS.
+ * The base (the latency without a queue) is measured again after REACHED_WINDOWS windows at the limit, at most once in
+ * MEASURE_MS. While latency is above CLEARLY times the base, the base is measured again after MEASURE_SOON_MS.
  */
 const REACHED_WINDOWS = 5;
 const MEASURE_MS = 10_000;
@@ -74,7 +78,7 @@ export class AdaptiveLimit {
   /** The recent latency, and the base: the latency without a queue. 0 while unknown. */
   #recentMs = 0;
   #baseMs = 0;
-  /** Windows left of a measurement. 2: the queue drains. 1: the base is measured. 0: no measurement. */
+  /** How many windows of a measurement are left. 2: the queue drains. 1: the base is measured. 0: no measurement. */
   #measuring = 0;
   #lowered = 0;
   #measureAt = -Infinity;
@@ -151,7 +155,8 @@ export class AdaptiveLimit {
       const weight = wasFar && this.#isFar ? SHRINK_SOON_WEIGHT : SHRINK_WEIGHT;
       this.#limit += Math.min(0, fits - this.#limit) * weight;
     } else if (reached && warm) {
-      // A falling latency pulls the base down with it, so that being close to the base does not prove an empty queue.
+      // While latency falls, the base falls with it. So a latency close to the base does not prove that the queue is
+      // empty: the latency must not be far below the base either.
       const isFree = inflation < FREE && meanMs > this.#baseMs / FREE;
       this.#limit = this.#limit * (isFree ? GROWTH_FREE : GROWTH) + 1;
     }

@@ -55,8 +55,8 @@ export class AutoTimeout {
   }
 
   /**
-   * The time limit of the next attempt: at least 50 ms once it is learnt, but never more than the patience that is
-   * left.
+   * The time limit of the next attempt: at least 50 ms as soon as the limit is learnt, but never more than the patience
+   * (the time limit of the whole work) that is left.
    */
   limitMs(patienceLeftMs: number, attemptsLeft: number): number {
     if (attemptsLeft <= 1) return patienceLeftMs;

@@ -24,7 +24,7 @@ export interface BreakerSettings {
   readonly failureRatio: number;
   /** This number of failures in a row opens the breaker, however far apart they are; heavy traffic needs more. 0: never. */
   readonly consecutive: number;
-  /** A call that takes longer is slow. Infinity: no call is. */
+  /** A call that takes longer than this is slow. Infinity: no call is slow. */
   readonly slowOverMs: number;
   readonly slowRatio: number;
   /** The shortest and the longest open time, before jitter. */
@@ -33,7 +33,10 @@ export interface BreakerSettings {
   readonly probes: number;
 }
 
-/** Plain JSON. Times are relative, so that another process or another policy can restore it. */
+/**
+ * The saved state of a breaker, as plain JSON. Its times are relative, so that another process or another policy can
+ * restore it.
+ */
 export interface BreakerSnapshot {
   /** A half-open breaker is saved as an open one whose open time has passed. Probes in flight are not saved. */
   readonly state: 'closed' | 'open';
@@ -87,8 +90,8 @@ const LEASE_MAX_MS = 600_000;
  * factor from 0.5 to 1. So the breaker makes an outage at most a quarter longer, probes a long outage seldom, and never
  * falls into step with a flapping server. (Doubling the open time at each reopening serves 17 % of the calls to a
  * server that is up and down for 5 s in turn; this rule serves 46 % of the possible 50 %.) A caller with heavy traffic
- * need not wait that long: after 100 refused calls it may probe once the shortest open time has passed, because its
- * probes are a small part of what it would send.
+ * need not wait that long: after 100 refused calls it may send a probe as soon as the shortest open time has passed,
+ * because its probes are a small part of what it would send.
  *
  * There is no timer. Each method first makes the changes of state that have become due, with the time at which they
  * were due.
@@ -125,7 +128,8 @@ export class Breaker {
   #turnedAway = 0;
   #successes = 0;
   /**
-   * The tickets of the probes in flight, each with the time at which it fails without a result. Empty unless half-open.
+   * The tickets of the probes in flight, each with the time at which it counts as failed if it has no result. Empty
+   * unless the breaker is half-open.
    */
   readonly #probes: Map<number, number> = new Map();
 
@@ -135,7 +139,7 @@ export class Breaker {
     this.#counts = new SlidingCounts(4, settings.windowMs, settings.windowCalls);
   }
 
-  /** The limit in the settings, even if `slowOver` is set. */
+  /** The `slowOverMs` of the settings, even if `slowOver` replaces it. */
   get slowOverMs(): number {
     return this.#settings.slowOverMs;
   }
@@ -190,14 +194,14 @@ export class Breaker {
     }
   }
 
-  /** Takes an admission back, because the call was not sent or was cancelled. */
+  /** Reports that an admitted call was not sent or was cancelled, so that it has no result. */
   cancel(now: number, ticket: number): void {
     this.#takes(now, ticket);
   }
 
   /**
    * When the next call may be admitted: `now` if it may already, Infinity while forced open. While all probes are in
-   * flight, it is the time at which the first of them fails without a result: the state changes by then.
+   * flight, it is the time at which the first probe without a result counts as failed: the state changes by then.
    */
   reopensAt(now: number): number {
     if (!this.refuses(now)) return now;
@@ -213,7 +217,7 @@ export class Breaker {
 
   /**
    * Keeps the breaker open or closed, whatever the results, until `force(undefined)`. While it is forced closed, calls
-   * are still counted. When a breaker is no longer forced open, it may be probed at once.
+   * are still counted. When a breaker is no longer forced open, it admits a probe immediately.
    */
   force(to: 'open' | 'closed' | undefined, now: number): void {
     this.#forced = to;
@@ -290,9 +294,9 @@ export class Breaker {
   }
 
   /**
-   * Whether this row of failures is likely by chance. With 1,000 calls a second of which a third fail, 5 failures in a row
-   * come every second, and 26 practically never. Where four fifths fail because the target is full, even a row of 80
-   * means nothing.
+   * Whether this row of failures is likely by chance. With 1,000 calls a second of which a third fail, 5 failures in a
+   * row come every second, and 26 practically never. Where four fifths fail because the target is full, even 80
+   * failures in a row prove nothing.
    */
   #isChance(calls: number, failures: number): boolean {
     const { consecutive, minimum } = this.#settings;

@@ -12,7 +12,10 @@ export interface BudgetSettings {
   readonly attempts: number;
 }
 
-/** Plain JSON. Times are relative to the time of saving, and tokens are in millionths. */
+/**
+ * The saved state of a budget, as plain JSON. Its times are relative to the time of saving, and tokens are in
+ * millionths.
+ */
 export interface BudgetSnapshot {
   readonly earned: number;
   readonly floor: number;
@@ -32,7 +35,10 @@ const CREDIT_MAX = 100;
 const FLOOR_MAX = 10;
 /** A retry that succeeds raises the minimum size of the bucket by this; a retry that fails lowers it by as much. */
 const FLOOR_STEP = TOKEN / 2;
-/** An operation that succeeds at its first attempt lowers the minimum size by this share of what it has grown. */
+/**
+ * An operation that succeeds at its first attempt lowers the minimum size of the bucket by this share of its growth so
+ * far.
+ */
 const FADE = 0.01;
 /** Retries that cost a token and those that cost nothing are together at most this share of the first attempts. */
 const RETRIES_MAX = 0.3;
@@ -85,8 +91,8 @@ export class RetryBudget {
   firstTry(now: number): void {
     this.#firstTries.turn(now);
     this.#firstTries.add(0);
-    // Drops tokens above the current limit now. Otherwise a later burst of traffic would bring back what busier times
-    // earned.
+    // Drops tokens above the current limit now. Otherwise a later burst of traffic, which raises the limit, would make
+    // these old tokens usable again.
     this.#earn(0);
     const free = Math.max(0, Math.min(2 * this.#deposit, RETRIES_MAX * TOKEN - this.#deposit));
     this.#free = Math.min(this.#free + free, this.#floorMax);
@@ -94,8 +100,8 @@ export class RetryBudget {
   }
 
   /**
-   * Reports that an operation succeeded at its first attempt. It needs no time: `tokens` removes what has become too
-   * old.
+   * Reports that an operation succeeded at its first attempt. It takes no `now`: the next call of `tokens` removes
+   * tokens that have become too old.
    */
   success(): void {
     this.#floor -= FADE * (this.#floor - TOKEN);
@@ -149,8 +155,8 @@ export class RetryBudget {
     this.#earn(0);
     const held = this.#earned + this.#credit.left;
     // The overdraft is how far the balance may fall below zero. Postpaid retries in flight count against it first, so
-    // that a few of them leave the tokens to prepaid retries. Start credit reduces it, so that both together stay
-    // within `#floorMax`.
+    // that a few of them leave the tokens to prepaid retries. Start credit reduces the overdraft, so that both together
+    // stay within `#floorMax`.
     const overdraft = Math.max(0, Math.min(this.#floor - TOKEN, this.#floorMax - this.#credit.left));
     const overdrawn = held + overdraft - this.#pending * TOKEN;
     return (postpaid ? overdrawn : Math.min(held, overdrawn)) / TOKEN;
@@ -169,7 +175,8 @@ export class RetryBudget {
   }
 
   /**
-   * Takes `cost` tokens, first from the start credit, because that expires. The balance has a lowest value below zero.
+   * Takes `cost` tokens, first from the start credit, because the start credit expires. The balance may fall below
+   * zero, but only to a fixed limit.
    */
   spend(now: number, cost: number): void {
     this.tokens(now);
@@ -190,7 +197,7 @@ export class RetryBudget {
     return this.#firstTries.total(0) === 0;
   }
 
-  /** Changes the settings. Earned tokens are kept, up to the new limit. The start credit is not granted again. */
+  /** Changes the settings. Earned tokens are kept, up to the new limit. No new start credit is added. */
   resize(now: number, settings: BudgetSettings): this {
     const snapshot = this.save(now);
     const creditMax = this.#credit.max;
@@ -218,7 +225,10 @@ export class RetryBudget {
     };
   }
 
-  /** Restores a snapshot. The start credit is not granted again, and never exceeds that of this budget. */
+  /**
+   * Restores a snapshot. The start credit left in the snapshot is restored too, but never more than this budget's own
+   * maximum.
+   */
   restore(snapshot: BudgetSnapshot, now: number): void {
     this.#firstTries.restore(snapshot.firstTries, now);
     this.#earned = snapshot.earned;

@@ -84,7 +84,8 @@ export class Bulkhead {
     if (displaced) this.#remove(displaced);
     const fits = this.queued < queueMax;
     if (fits) this.#append(waiter);
-    // Called last, because these methods may call the bulkhead again, and the queue must be consistent by then.
+    // The methods of waiters are called last: they may call the bulkhead again, and the queue must be consistent by
+    // then.
     for (const each of expired) each.expired(now);
     displaced?.displaced(now);
     return fits ? QUEUED : FULL;
@@ -127,7 +128,7 @@ export class Bulkhead {
   }
 
   #serve(now: number): void {
-    // `admitted` may call `leave` at once. Then the loop below serves the next call, without recursion.
+    // `admitted` may call `leave` before it returns. Then the loop below serves the next call, without recursion.
     if (this.#serving) return;
     this.#serving = true;
     try {

@@ -15,8 +15,8 @@ export interface ChoiceSettings {
    */
   readonly consecutive: number;
   /**
-   * The first ejection lasts `first` ms, the second twice that, and so on up to `most`. Up to half is subtracted by
-   * chance.
+   * The first ejection lasts `first` ms, the second twice that, and so on up to `most`. A random part of it, up to
+   * half, is subtracted.
    */
   readonly ejectForMs: readonly [first: number, most: number];
 }
@@ -98,8 +98,8 @@ export class TargetHealth {
 
   /** A factor of the cost of this target: 1 if it has not failed in the last FORGIVEN_MS. */
   penalty(now: number): number {
-    // Measured from the last failure. If it were the last call, the few calls to a recovered target would renew the
-    // penalty.
+    // The time is measured from the last failure. If it were measured from the last call, the few calls to a recovered
+    // target would renew the penalty.
     const fresh = Math.max(0, 1 - Math.max(0, now - this.#failedAt) / FORGIVEN_MS);
     return 1 + fresh * PENALTY * (this.inARow + 1 - this.share);
   }
@@ -125,8 +125,8 @@ export class Choice<T extends Candidate> {
 
   /**
    * Chooses a candidate that does not refuse and is not ejected, if possible one that is not in `tried`. If there is
-   * none, it chooses an ejected one that does not refuse; otherwise it returns undefined. It never chooses one of
-   * `refused`.
+   * none, it chooses an ejected candidate that does not refuse. If that does not exist either, it returns undefined. It
+   * never chooses a candidate in `refused`.
    */
   choose(all: readonly T[], now: number, tried?: Known<T>, refused?: Known<T>): T | undefined {
     for (let leniency = tried ? 0 : 1; leniency <= 2; leniency++) {

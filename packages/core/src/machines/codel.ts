@@ -1,7 +1,7 @@
 export interface CodelSettings {
   /** The longest wait in the queue that is acceptable for any length of time. */
   readonly targetMs: number;
-  /** How long waits may stay above the target. Longer than a normal burst. */
+  /** How long waits may stay above `targetMs`. Choose a time that is longer than a normal burst. */
   readonly intervalMs: number;
 }
 
@@ -11,7 +11,7 @@ export interface CodelSettings {
  * servers use).
  *
  * While the queue does not drain, serve the newest call first, and drop the calls for which `drops` is true. The newest
- * call can still be answered in time, and the others could not.
+ * call can still be answered in time, while the older calls would be answered too late.
  */
 export class Codel {
   /** True: the queue did not drain in the last interval. */

@@ -1,15 +1,15 @@
 export interface Rate {
   readonly ratePerMs: number;
-  /** The cost that may pass at once after a while without calls. */
+  /** The total cost that may pass without a wait after a time without calls. */
   readonly burst: number;
 }
 
 /**
  * Returns the ms to wait before `cost` may pass. 0: now. Infinity: never, because `cost` is above the burst.
  *
- * The state of the limit is one number, `tat` (theoretical arrival time): when the rate will have made up for all
- * admitted cost. It is 0 for a limit that was never used. The functions are pure, so that a server stores only one
- * number for each key.
+ * The state of the limit is one number, `tat` (theoretical arrival time): the time at which the cost admitted so far
+ * would be used up at the given rate. It is 0 for a limit that was never used. The functions are pure, so that a server
+ * stores only one number for each key.
  */
 export function gcraWait(rate: Rate, tat: number, now: number, cost: number): number {
   if (cost > rate.burst) return Infinity;
@@ -19,12 +19,12 @@ export function gcraWait(rate: Rate, tat: number, now: number, cost: number): nu
   return waitMs * rate.ratePerMs < 0.001 ? 0 : waitMs;
 }
 
-/** The `tat` after `cost` was admitted. */
+/** Returns the new `tat` after `cost` was admitted. */
 export function gcraTake(rate: Rate, tat: number, now: number, cost: number): number {
   return Math.max(tat, now) + cost / rate.ratePerMs;
 }
 
-/** A rate limit that holds its own `tat`, which is all that is copied when `update` gives the policy new settings. */
+/** A rate limit that stores its own `tat`. When `update` gives the policy new settings, only `tat` is copied. */
 export class Gcra {
   readonly rate: Rate;
   tat = 0;
@@ -34,8 +34,8 @@ export class Gcra {
   }
 
   /**
-   * Takes `cost` and returns the ms to wait before the call may go on. If that is more than `maxWaitMs`, it takes
-   * nothing and returns −1. What was taken cannot be given back: later calls wait longer.
+   * Takes `cost` from the limit and returns the ms to wait before the call may go on. If the wait is longer than
+   * `maxWaitMs`, it takes nothing and returns −1. A cost that was taken cannot be given back: later calls wait longer.
    */
   reserve(now: number, maxWaitMs: number, cost = 1): number {
     const waitMs = this.peek(now, cost);
@@ -44,12 +44,12 @@ export class Gcra {
     return waitMs;
   }
 
-  /** The ms that `cost` would have to wait now; Infinity if it is above the burst. */
+  /** Returns the ms that a call with this `cost` would have to wait now; Infinity if `cost` is above the burst. */
   peek(now: number, cost = 1): number {
     return gcraWait(this.rate, this.tat, now, cost);
   }
 
-  /** The limit seen as a token bucket: the cost that may pass at once now, with a fraction. */
+  /** Returns the cost that may pass now without a wait, like the tokens of a token bucket. It can have a fraction. */
   tokens(now: number): number {
     return Math.max(0, this.rate.burst - Math.max(0, this.tat - now) * this.rate.ratePerMs);
   }

@@ -46,7 +46,7 @@ export class Latency {
     return this.#samples + this.#olderSamples;
   }
 
-  /** The longest of those samples, in ms; 0 without samples. */
+  /** The longest of the samples that the quantiles cover, in ms; 0 without samples. */
   get longest(): number {
     return Math.max(this.#longest, this.#olderLongest);
   }
@@ -61,7 +61,7 @@ export class Latency {
     this.recent = this.#recorded++ === 0 ? ms : this.recent + (ms - this.recent) * RECENT_WEIGHT;
   }
 
-  /** The ms within which a share `q` of the calls ended; 0 without samples. The result is reused for a few samples. */
+  /** The ms within which a share `q` of the calls ended; 0 without samples. The result may be a few samples old. */
   quantile(q: number): number {
     const kept = this.#keptFor(q);
     if (this.#recorded >= kept.until) {

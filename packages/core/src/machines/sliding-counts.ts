@@ -11,12 +11,12 @@ const ROWS = 10;
 export class SlidingCounts {
   readonly #cells: Int32Array;
   readonly #totals: Int32Array;
-  /** 0 in a window of calls. */
+  /** The duration of a row in ms; 0 if the window is a number of calls. */
   readonly #rowMs: number;
-  /** Where the newest row begins in `#cells`. */
+  /** The index in `#cells` of the first cell of the newest row. */
   #at = 0;
   #index = -Infinity;
-  /** When the newest row ends; −Infinity in a window of calls, where each call starts a row. */
+  /** When the newest row ends. −Infinity if the window is a number of calls, because then each call starts a row. */
   #endsAt = -Infinity;
 
   /** `calls` above 0: the window is this number of calls, and `windowMs` is ignored. */
@@ -26,7 +26,10 @@ export class SlidingCounts {
     this.#rowMs = calls > 0 ? 0 : windowMs / ROWS;
   }
 
-  /** Drops the rows that are too old. In a window of calls it starts a new row, so call it once for each call. */
+  /**
+   * Drops the rows that are too old. If the window is a number of calls, `turn` starts a new row, so call it once for
+   * each call.
+   */
   turn(now: number): void {
     if (now >= this.#endsAt) this.#move(now);
   }
@@ -37,7 +40,7 @@ export class SlidingCounts {
     this.#totals[column]!++;
   }
 
-  /** The sum of a column as of the last `turn`. */
+  /** Returns the sum of a column over the rows that the last `turn` kept. */
   total(column: number): number {
     return this.#totals[column]!;
   }
@@ -54,7 +57,10 @@ export class SlidingCounts {
     return [...this.#cells.subarray(next), ...this.#cells.subarray(0, next)];
   }
 
-  /** Restores saved rows; the newest becomes the row of `now`. Rows that do not fit are dropped, the oldest first. */
+  /**
+   * Restores saved rows. The newest saved row becomes the row of `now`. If there are too many rows, the oldest are
+   * dropped.
+   */
   restore(rows: readonly number[], now: number): void {
     if (this.#rowMs > 0) this.turn(now);
     this.clear();

@@ -12,10 +12,10 @@ import type { Throttle } from './throttle.ts';
  * own field; the fields of absent parts stay undefined.
  */
 export class Target {
-  /** Undefined for the state of runs that name no target. */
+  /** Undefined if this is the state of the runs that name no target. */
   readonly name: string | undefined;
   inFlight = 0;
-  /** The number of successes since the clock was last read at the end of one. */
+  /** The number of successes since the last success at whose end the clock was read. */
   untimed = 0;
   budget: RetryBudget | undefined = undefined;
   hedgeBudget: RetryBudget | undefined = undefined;

@@ -24,15 +24,15 @@ export const breaker = definePart({
   fields: {
     breaker: group(
       {
-        /** The calls that are counted: those in a time, or the last `calls` ones. */
+        /** Which calls are counted: the calls of the last `window` of time, or the last `calls` calls. */
         window: either('30s', duration(undefined, undefined, 1), shape({ calls: count(100, 1) })),
         minimum: count(20, 1),
         failureRatio: number(0.5, 0, 1),
         /** This many failures in a row open the breaker, whatever the ratio; heavy traffic needs more. 0: never. */
         consecutive: count(5, 0),
         /**
-         * `auto` compares a call with the target's median, which is measured only with `attemptTimeout: 'auto'` or
-         * hedges.
+         * Which calls are slow. `auto` compares a call with the target's median, which is measured only with
+         * `attemptTimeout: 'auto'` or hedges.
          */
         slow: group({ over: duration('auto', { auto: AUTO }), ratio: number(0.8, 0, 1) }, true),
         /** The shortest and the longest time that the breaker stays open. */
@@ -57,7 +57,8 @@ export const breaker = definePart({
     };
     addGuards(plan);
     plan.needsClock ||= machine.slowOverMs < Infinity;
-    // Work with unlimited attempts goes on until its patience ends: an open breaker ends it only with an explicit `stop`.
+    // Work with unlimited attempts goes on until its patience ends: an open breaker ends it only if the document says
+    // `whenOpen: 'stop'`.
     const whenOpen = (spec.breaker as { whenOpen?: string } | undefined)?.whenOpen;
     plan.waitsForBreaker =
       settings.whenOpen === 'wait' || (plan.attempts === Infinity && whenOpen === undefined);

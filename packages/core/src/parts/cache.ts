@@ -40,8 +40,8 @@ export const cache = definePart({
     const { fresh, staleIfError, entriesMax } = settings;
     const { clock, name } = plan;
     plan.results = { entries: new Map(), flights: new Map() };
-    // Cached results are kept on `update`: a new document for many processes must not make them all call the origin at
-    // once.
+    // Cached results are kept on `update`: a new document for many processes must not make all of them call the origin
+    // at the same time.
     plan.carryOver.push((next) => {
       if (next.results) next.results = plan.results;
     });
@@ -66,7 +66,10 @@ export const cache = definePart({
       }
     }
 
-    /** `cancelled` returns how the run that starts the shared call ends, when the `onWait` of that run throws. */
+    /**
+     * Starts a call that several runs share. If the `onWait` of the run that starts it throws, that run ends with what
+     * `cancelled` returns.
+     */
     function startFlight<T>(
       key: string,
       options: RunOptions,

@@ -22,7 +22,7 @@ export interface FailedWork {
 }
 
 /**
- * Returns another result when the work has failed: that of the first item in the chain that does not throw. The
+ * Returns another result when the work has failed: the result of the first item in the chain that does not throw. The
  * functions may use the patience that is left. When patience ends, the caller gets the real failure.
  */
 export const fallback = definePart({
@@ -37,7 +37,7 @@ export const fallback = definePart({
   },
   create({ fallback: settings }, plan, { fallback: input }) {
     if (!settings) return;
-    // Read from the document itself, because the settings cannot tell null from absent.
+    // `to` is read from the document itself, because the settings cannot tell null from absent.
     const { to } = Object(input) as { to?: Fallback };
     const chain: readonly Fallback[] = [to].flat();
     // An empty list would be a chain without items. To return an empty list as the result, write [[]].

@@ -11,7 +11,10 @@ import { addGuards, perTarget } from './per-target.ts';
 export interface HedgeRules {
   /** When to send a hedge for an attempt that is sent at `now`. Infinity: never. */
   at(work: Work, target: Target, now: number): number;
-  /** Takes a token from the retry budget and one from the hedge budget. Returns false if one of them has none. */
+  /**
+   * Takes a token from the retry budget and one from the hedge budget. Returns false if one of the budgets has no
+   * token.
+   */
   may(work: Work, now: number): boolean;
   /** Returns the tokens to both budgets, because the hedge was not sent. */
   refund(work: Work): void;
@@ -34,9 +37,9 @@ export const hedge = definePart({
        * durations.
        */
       extraLoad: number(0.02, 0, 1),
-      /** Sends the hedge at this percentile (0–1) of the durations instead. */
+      /** If set, the hedge is sent at this percentile (0–1) of the durations, whatever `extraLoad` is. */
       percentile: number(undefined, 0, 1),
-      /** Sends the hedge after this time instead. */
+      /** If set, the hedge is sent after this time, not at a percentile. */
       after: duration(),
     }),
   },

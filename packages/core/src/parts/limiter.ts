@@ -10,7 +10,10 @@ export const limiter = definePart({
     limiter: group({
       rate: rate('50/s'),
       burst: count(100, 1),
-      /** The longest wait for a turn; 0 refuses at once. It is never longer than the patience that is left. */
+      /**
+       * The longest wait for a turn; 0 refuses immediately. No wait is longer than the patience (the time limit of the
+       * work) that is left.
+       */
       wait: duration('0ms', { unlimited: Infinity }),
     }),
   },

@@ -32,8 +32,8 @@ export const mode = definePart({
 
 /**
  * Calls `operation` once, and runs the policy beside it with the result of that call (the shadow run). The result of a
- * retry cannot be known: it is assumed to be the same again, after the same time. So the counts are exact for outages,
- * and too pessimistic for short failures.
+ * retry cannot be known: it is assumed to be the same as the result of the real call, after the same time. So the
+ * counts are exact for outages, and too pessimistic for short failures.
  */
 async function observe<T>(plan: Plan, operation: Operation<T>, options: RunOptions): Promise<Ending<T>> {
   const { clock, counters, name } = plan;
@@ -50,8 +50,8 @@ async function observe<T>(plan: Plan, operation: Operation<T>, options: RunOptio
   }
 
   /**
-   * Makes the real call for the first attempt of the shadow run. Every other attempt repeats its result, after the same
-   * time.
+   * Makes the real call for the first attempt of the shadow run. Every other attempt repeats the result of that call,
+   * after the same time.
    */
   async function replay({ target }: Context): Promise<T> {
     if (!real) return call(target);

@@ -90,7 +90,7 @@ function carryOverTarget(next: Target, from: Target, now: number): void {
     next.throttle.takeOver(throttle, now);
     from.throttle = next.throttle;
   }
-  // These must be the same objects, because work in flight holds references to them.
+  // The budgets and the bulkhead must stay the same objects, because work in flight holds references to them.
   if (budget && next.budget) next.budget = budget.resize(now, next.budget.settings);
   if (hedgeBudget && next.hedgeBudget) {
     next.hedgeBudget = hedgeBudget.resize(now, next.hedgeBudget.settings);

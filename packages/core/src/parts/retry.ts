@@ -32,7 +32,7 @@ const backoffFields = {
  */
 export const retry = /* @__PURE__ */ definePart({
   key: 'retry',
-  // Created first, because other parts read `attempts` and `patienceMs`, which this part sets.
+  // This part is created first, because other parts read `attempts` and `patienceMs`, which this part sets.
   order: -1,
   fields: {
     patience: duration('10s', unlimited),

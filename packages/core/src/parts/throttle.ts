@@ -4,7 +4,8 @@ import { definePart } from '../policy/part.ts';
 import { addGuards, perTarget } from './per-target.ts';
 
 /**
- * Sends fewer requests to a target that accepts fewer: about `k` for each accepted one. The others are refused here.
+ * Sends fewer requests to a target that accepts fewer: about `k` requests for each accepted one. The other requests are
+ * refused here.
  */
 export const throttle = definePart({
   key: 'throttle',

@@ -17,7 +17,9 @@ export class Counters {
   fallbacks = 0;
   /** Work that ended without success, by stop reason. */
   readonly stops: Record<string, number> = {};
-  /** In mode `observe`: retries and stops that would have happened, by `retry` or stop reason. */
+  /**
+   * In mode `observe`: retries and stops that would have happened, counted by the key `retry` or by the stop reason.
+   */
   readonly would: Record<string, number> = {};
 
   /** The attempts for each piece of work. 1: retries add no load. Below 1: the policy refused some calls. */

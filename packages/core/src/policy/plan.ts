@@ -26,7 +26,7 @@ export interface Plan extends Rules, JudgingPlan, TargetPlan, RunningPlan, FastP
   attempts: number;
   delay: Rules['delay'];
   hintCapMs: number;
-  /** While it is on there are no retries and no hedges: one attempt for each piece of work. */
+  /** While the switch is on, there are no retries and no hedges: each piece of work is attempted once. */
   readonly killSwitch: { isOn: boolean };
   /** Each function passes the state of one part on to the plan that `update` compiles from a new document. */
   readonly carryOver: ((next: Plan) => void)[];
@@ -85,12 +85,13 @@ export interface RunningPlan {
 /** Says which runs may skip the state machine `Work`, because that is faster. */
 export interface FastPaths {
   /**
-   * Runs without the state machine while all guards admit calls. Returns undefined when the state machine is needed.
+   * Runs an operation without the state machine while all guards admit calls. Returns undefined when the state machine
+   * is needed.
    */
   fastPath:
     | (<T>(plan: Plan, operation: Operation<T>, options: RunOptions | undefined) => Promise<T> | undefined)
     | undefined;
-  /** Refuses without the state machine. Returns undefined when the state machine is needed. */
+  /** Refuses a call without the state machine. Returns undefined when the state machine is needed. */
   fastRefusal: ((plan: Plan, options: RunOptions | undefined) => Failure<never> | undefined) | undefined;
   /** Counts a success of a run in a policy without guards, and returns the value. */
   countSuccess: (value: unknown) => unknown;

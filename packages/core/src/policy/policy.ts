@@ -92,7 +92,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
     }
 
     // `update` replaces the fields of this object. It has no getters: an object literal with getters is a hash table to
-    // the engine, which makes every property slower to read, `run` included.
+    // the JavaScript engine, which makes every property slower to read, `run` included.
     const made: Mutable<Policy<SpecOfParts<P>>> = {
       spec,
       ...compile(input),
@@ -121,7 +121,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       },
       update(document) {
         const { plan } = made;
-        // Both calls may throw, so they come first: a document that is refused changes nothing.
+        // The next two calls may throw, so they come first: a document that is refused changes nothing.
         const nextInput = read(document);
         const next = compile(nextInput);
         input = nextInput;
@@ -139,7 +139,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
   return make;
 }
 
-/** The fields of a document, and the settings that the tables read from them. */
+/** A policy document, and the settings that were read from its fields. */
 interface Input {
   readonly name: string | undefined;
   readonly fields: object;
@@ -155,7 +155,8 @@ function emptyPlan(
   counters: Counters,
   killSwitch: Plan['killSwitch'],
 ): Plan {
-  // All fields are set, always in the same order: the engine's code is faster for objects of one shape.
+  // All fields are set, always in the same order: the code that the JavaScript engine compiles is faster for objects of
+  // one shape.
   const plan: Plan = {
     name,
     packs,

@@ -26,7 +26,7 @@ export interface TargetState {
 
 const plans = /* @__PURE__ */ new Map<string, Plan>();
 
-/** The current state of every named policy. Of several with one name, the latest is listed. */
+/** The current state of every named policy. If several policies have the same name, only the latest is listed. */
 export function policies(): PolicyState[] {
   return [...plans].map(([name, plan]) => stateOf(name, plan));
 }

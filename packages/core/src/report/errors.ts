@@ -15,7 +15,10 @@ export class HoldfastError extends Error {
     this.code = code;
   }
 
-  /** Whether this copy of Holdfast created `error`. `instanceof` would read its prototype, which throws for some proxies. */
+  /**
+   * Whether this copy of Holdfast created `error`. `instanceof` would read the prototype of `error`, which throws for
+   * some proxies.
+   */
   static is(error: unknown): error is HoldfastError {
     return isObject(error) && #ending in error;
   }
@@ -65,7 +68,7 @@ const refusals = {
 /** The reasons for which a policy refuses a call before it calls the operation. */
 export type RefusalReason = keyof typeof refusals;
 
-/** The codes are written out instead of computed, because refusals must be cheap. */
+/** The error code of each refusal. The codes are written out instead of computed, because refusals must be cheap. */
 const codes: Record<RefusalReason, string> = {
   breaker_open: 'HOLDFAST_BREAKER_OPEN',
   bulkhead_full: 'HOLDFAST_BULKHEAD_FULL',

@@ -27,7 +27,10 @@ interface OfWork extends Heading {
  * simulator.
  */
 export type Notice =
-  /** Work begins. Published in the same tick as the call of `run`, so that the caller's async context is active. */
+  /**
+   * Work begins. This notice is published in the same tick as the call of `run`, while the caller's async context is
+   * active.
+   */
   | (OfWork & { readonly type: 'start' })
   /** An attempt ended. `last`: no other attempt follows. */
   | (OfWork & {
@@ -58,7 +61,9 @@ export type Notice =
   | (OfWork & { readonly type: 'refused'; readonly because: StopReason })
   /** A second attempt was started while the first was in flight. */
   | (OfWork & { readonly type: 'hedge'; readonly attempt: number })
-  /** The retry budget refused a retry for the first time in a while, or paid for the first retry after that. */
+  /**
+   * The retry budget refused a retry for the first time in a while, or paid for the first retry after such a refusal.
+   */
   | (OfWork & {
       readonly type: 'budget';
       readonly to: 'exhausted' | 'restored';
@@ -155,7 +160,10 @@ export const notices = definePart({
 const numbers = new WeakMap<Work, number>();
 let lastNumber = 0;
 
-/** When an attempt was due to start. It is for attempts in policies without guards, which do not record their start. */
+/**
+ * Returns when an attempt was due to start. Attempts in policies without guards (breaker, bulkhead, …) need this,
+ * because they do not record their start.
+ */
 function startOf({ log, startedAt }: Work, attempt: number): number {
   const before = log.findLast((each) => each.attempt < attempt)?.verdict;
   return before?.kind === 'retry' ? before.at : startedAt;

@@ -4,9 +4,9 @@ import type { BreakerCause, BreakerState } from '../machines/breaker.ts';
 import type { Attempt, GuardedAttempt } from '../run/attempt.ts';
 import type { Work } from '../run/work.ts';
 
-/** Receives everything that happens to work. The part in `notices.ts` publishes it to listeners. */
+/** Is told of each event of a piece of work. The part `notices` publishes these events to listeners. */
 export interface Reporter {
-  /** False while nobody listens. */
+  /** Returns false while there are no listeners. */
   isHeard(): boolean;
   /** Calls an operation inside the `around` functions of the listeners, which may open a span for example. */
   enter<T>(work: Work, attempt: Attempt, call: () => T): T;

@@ -29,7 +29,10 @@ export interface Story {
   readonly tookMs: number;
   /** Why it ended without success; `undefined` when it succeeded. */
   readonly stop: StopReason | undefined;
-  /** The failed attempts; successes are not listed. Of more than a hundred, only the first and the latest 99 are kept. */
+  /**
+   * The failed attempts; successes are not listed. If more than a hundred failed, only the first and the latest 99 are
+   * kept.
+   */
   readonly log: readonly StoryAttempt[];
   /** The story of a nested run, which this run's operation started and which gave up on the same error. */
   readonly inner: Story | undefined;
@@ -48,8 +51,8 @@ let lastSerial = 0;
 let lastEnded = 0;
 
 /**
- * Returns a number that grows with each run and attempt that begins. A run inside an attempt has a higher number than
- * it.
+ * Returns a number that grows with each run and attempt that begins. A run that begins inside an attempt has a higher
+ * number than the attempt.
  */
 export function nextSerial(): number {
   return ++lastSerial;
@@ -74,7 +77,7 @@ function endingOf(error: object): RunEnding | undefined {
 /**
  * Returns the story of a run that began after the attempt with the number `since`, and gave up on `error` or on one of
  * its causes. Runs that share a promise fail with the same error although none is inside the other; `since` excludes
- * those that began earlier.
+ * the runs that began earlier.
  */
 export function endedInside(error: unknown, since: number): Story | undefined {
   if (lastEnded <= since) return undefined;

@@ -26,7 +26,10 @@ export interface AmbientStore {
 
 let store: AmbientStore | undefined;
 
-/** Sets the store. Only `holdfast/ambient` calls this, so that core itself imports nothing of the platform. */
+/**
+ * Sets the store. Only `holdfast/ambient` calls this, so that the main entry point `holdfast` imports no module of the
+ * platform.
+ */
 export function setAmbientStore(newStore: AmbientStore | undefined): void {
   store = newStore;
 }

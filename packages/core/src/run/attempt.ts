@@ -12,7 +12,8 @@ export interface AbortHandle {
 
 /**
  * The context of one attempt in a policy without guards (breaker, bulkhead, timeout and so on). A successful run
- * allocates little else, so this class has few fields: an object with a dozen would cost as much as the promise.
+ * allocates little else, so this class has few fields: an object with a dozen fields would cost as much as the promise
+ * of the run.
  *
  * Objects that are created for each call declare their fields and set them in the constructor: class fields with
  * initial values make the creation of a derived class more than twice as slow.
@@ -81,7 +82,7 @@ export class GuardedAttempt extends Alarm implements Context {
   /** The state that the policy keeps for the target; `target` is only its name. */
   declare readonly targetState: Target;
   declare readonly startedAt: number;
-  /** The number that the breaker gave to this attempt when it admitted it. */
+  /** The number that the breaker gave to this attempt when the breaker admitted it. */
   declare readonly ticket: number;
   /** True: the attempt holds a permit of the target's bulkhead. */
   declare permit: boolean;

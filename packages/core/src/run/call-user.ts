@@ -1,5 +1,6 @@
 /**
- * Calls a function of the user. If that throws, returns `otherwise` and rethrows the error as an uncaught exception.
+ * Calls a function of the user. If the function throws, returns `otherwise` and rethrows the error as an uncaught
+ * exception.
  */
 export function callUser<T>(fn: () => T, otherwise: T): T {
   try {

@@ -18,7 +18,7 @@ import { isJudged, judge, type Work } from './work.ts';
  *    made with `definePolicy`).
  * 2. While all guards admit calls, it uses `runFast`: the state machine `Work` is created only when an attempt fails or
  *    times out.
- * 3. With layers around the whole work (cache, fallback, mode), it runs those.
+ * 3. With layers around the whole work (cache, fallback, mode), it runs the operation through these layers.
  * 4. Otherwise it creates the state machine at the start: for a signal, patience, several targets, hedges or an ambient
  *    context.
  *
@@ -63,7 +63,7 @@ export function startPlainAttempt(plan: Plan, patienceEndsAt: number): Attempt {
   return new Attempt(plan, 1, patienceEndsAt);
 }
 
-/** Creates the state machine for work that began as a plain attempt, when it is needed after all. */
+/** Creates the state machine for work that began with a plain attempt (without a state machine) and now needs one. */
 export function machineFor({ plan, attempt, serial, patienceEndsAt }: Attempt, startedAt: number): Work {
   const work = plan.work(undefined, startedAt, patienceEndsAt);
   work.attempt = attempt;
@@ -72,8 +72,8 @@ export function machineFor({ plan, attempt, serial, patienceEndsAt }: Attempt, s
 }
 
 /**
- * Continues with the state machine after a plain attempt threw. It is a promise reaction, and calls the operation
- * itself.
+ * Continues with the state machine after a plain attempt threw. This function is a promise reaction, and calls the
+ * operation directly.
  */
 function retryPlain<T>(
   this: Attempt,
@@ -103,8 +103,8 @@ function retryPlain<T>(
 const okay: Judgement = { class: 'ok' };
 
 /**
- * Runs an operation while all guards admit calls. A success needs no state machine: that is created only when an
- * attempt fails or times out. Returns undefined when the state machine is needed from the start.
+ * Runs an operation while all guards admit calls. A success needs no state machine: the state machine is created only
+ * when an attempt fails or times out. Returns undefined when the state machine is needed from the start.
  */
 export function runFast<T>(
   plan: Plan,

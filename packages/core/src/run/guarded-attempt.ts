@@ -10,7 +10,10 @@ const ticketGraceMs = 1000;
 const unlimitedLeaseMs = 60_000;
 /** Patience (the time limit of the whole work) is divided among at most this many attempts. */
 const sharesMax = 10;
-/** The shortest time limit of an attempt. Ever shorter attempts would never reach the end of patience. */
+/**
+ * The shortest time limit of an attempt. Without it, attempts would get shorter and shorter, and patience would never
+ * be used up.
+ */
 const shareMinMs = 1;
 
 /**
@@ -66,7 +69,7 @@ function sharesLeft(plan: Plan, attempt: number): number {
 
 /**
  * Returns when an attempt that has reached its time limit must really end. It may use all its patience if no retry can
- * follow it, or if the limit seems too short: there a timeout would only turn a late answer into a failure.
+ * follow it, or if the limit seems too short: in both cases a timeout would only turn a late answer into a failure.
  */
 export function extendedEnd(guarded: GuardedAttempt, mayRetry: boolean): number {
   const { plan, attempt, startedAt, endsAt, patienceEndsAt } = guarded;
@@ -85,9 +88,9 @@ export function extendedEnd(guarded: GuardedAttempt, mayRetry: boolean): number 
 const timedEvery = 8;
 
 /**
- * Whether to read the clock at the end of a successful attempt, which takes longer than all other bookkeeping of a
- * success. If nothing measures latency, only the counts of a closed breaker need the time, and they tolerate an older
- * one.
+ * Whether to read the clock at the end of a successful attempt. Reading the clock takes longer than all other
+ * bookkeeping of a success. If nothing measures latency, only the counts of a closed breaker need the time, and a
+ * slightly older time is good enough for them.
  */
 export function isEndTimed({ plan, targetState: target }: GuardedAttempt): boolean {
   const { breaker, bulkhead, latency, health, throttle } = target;

@@ -25,7 +25,9 @@ const fairMs = 50;
 /** An answer is quick if it takes at most this multiple of the median. */
 const quickFactor = 2;
 
-/** Work that waits for a half-open breaker asks it again after this time, plus up to as much again by chance. */
+/**
+ * Work that waits for a half-open breaker asks it again after this time, plus a random time of up to the same length.
+ */
 const lookMs = 50;
 
 /** The attempt is not admitted; `Guards.refused` says why. */
@@ -123,7 +125,8 @@ export class Guards {
   }
 
   finish(now: number, attempt: Attempt): void {
-    // Set first, because aborting the slower attempt may call `cancel`, which must find that the run has ended.
+    // `endedAt` is set first, because aborting the slower attempt may call `cancel`, which must find that the run has
+    // ended.
     this.work.endedAt = now;
     if (this.work.current) this.abandonAll(now, 'another attempt was faster');
     this.work.target?.hedgeBudget?.success();
@@ -146,7 +149,7 @@ export class Guards {
     return guarded.abandoned;
   }
 
-  /** Returns `judged` with the longest hint of a server to this work. Undefined: another attempt is still in flight. */
+  /** Returns `judged` with the longest wait that a server asked for. Undefined: another attempt is still in flight. */
   withHint(now: number, judged: Judgement): Judgement | undefined {
     const retryAfterMs = asDelayMs(judged.retryAfterMs ?? 0);
     // A server's hint to one of two attempts in flight holds for both.
@@ -184,7 +187,7 @@ export class Guards {
 
   private admit(now: number, target: Target): Admission {
     const { plan, patienceEndsAt } = this.work;
-    // A hedge, a second attempt beside the first, never waits: it is sent at once or not at all.
+    // A hedge, a second attempt beside the first, never waits: it is sent immediately or not at all.
     const mayWait = !this.work.current;
     if (target.throttle?.refuses(now, plan.random())) return this.refuse(now, target, 'throttled');
     if (target.breaker?.refuses(now)) {
@@ -366,8 +369,8 @@ export class Guards {
   }
 
   /**
-   * When to ask a breaker again that refuses. A half-open one is asked after 50 to 100 ms, as its probes may end at any
-   * time.
+   * Returns when to ask a refusing breaker again. A half-open breaker is asked after 50 to 100 ms, as its probes may
+   * end at any time.
    */
   private looksAgainAt(now: number, breaker: Breaker): number {
     const at = breaker.reopensAt(now);

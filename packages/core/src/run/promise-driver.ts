@@ -56,9 +56,9 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
   }
 
   /**
-   * Performs a step that comes from a timer or a queue, so in another caller's async context. What users store there (a
-   * request, a trace, a tenant) must not be mixed up. So the operation is called in its own caller's context, or in
-   * none if that was not captured.
+   * Performs a step that comes from a timer or a queue, so it runs in the async context of another caller. What users
+   * store in async contexts (a request, a trace, a tenant) must not be mixed up. So the operation is called in the
+   * context of its own caller, or in no caller's context if its own was not captured.
    */
   perform(step: Step): void {
     const { work, sendInContext } = this;
@@ -70,7 +70,10 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
     } else this.finishStep(step);
   }
 
-  /** Stores the current async context, which is the caller's, for the next attempt: a promise reaction runs in it. */
+  /**
+   * Stores the current async context, which is the caller's, for the next attempt. It adds a promise reaction now,
+   * which later runs in this context.
+   */
   captureContext(): void {
     if (this.sendInContext) return;
     new Promise<Attempt>((resolve) => {
@@ -127,8 +130,8 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
   onOutcome(attempt: Attempt, outcome: Outcome): Step | undefined {
     const { work } = this;
     const step = stepAfter(work, this, attempt, outcome);
-    // The attempt had timed out, so its backoff began outside the caller's context. This code runs in it: capture it
-    // now.
+    // The attempt had timed out, so its backoff began outside the caller's async context. This code runs in the
+    // caller's context, so it is captured now.
     if (step === undefined && work.endedAt < 0) this.captureContext();
     return step;
   }
@@ -139,7 +142,7 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
 
   aborted(reason: unknown): void {
     const { work } = this;
-    // A listener may abort the signal when it hears that the run has ended. The result stays the same.
+    // A listener that is notified of the end of the run may abort the signal. Then the result stays the same.
     if (work.endedAt < 0) this.step(work.cancel(work.plan.clock.now(), reason));
   }
 

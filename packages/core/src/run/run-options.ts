@@ -75,7 +75,8 @@ const choice = /* @__PURE__ */ flag();
 const fn = /* @__PURE__ */ callback();
 
 const fields: Readonly<Record<keyof RunOptions, Field>> = {
-  // Unlike in a policy document, Infinity is allowed: a caller without a limit passes on the patience it has left.
+  // Unlike in a policy document, Infinity is allowed: a caller without a time limit passes on its own patience, which
+  // is Infinity.
   patience: { ...duration(), read: (value) => (readDuration(value) >= 0 ? value : undefined) },
   signal: {
     kind: 'an AbortSignal',
@@ -97,9 +98,9 @@ const fields: Readonly<Record<keyof RunOptions, Field>> = {
 };
 
 /**
- * Returns an error for the first option that is misspelt or invalid. Every run with options is checked: a typo that
- * goes unnoticed could repeat what must not be repeated. The options are not converted as a document is, because each
- * run would pay for that.
+ * Returns an error for the first option that is misspelt or invalid. Every run with options is checked: an unnoticed
+ * typo in `idempotent` could repeat an operation that must not be repeated. The options are only checked, not converted
+ * like a policy document, because converting would slow down each run.
  */
 export function runOptionsError(options: RunOptions): OptionsError | undefined {
   for (const key in options) {

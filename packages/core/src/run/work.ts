@@ -84,7 +84,10 @@ export class Work implements History {
     return this.options?.idempotent !== false;
   }
 
-  /** Returns the first step. If the signal has already aborted, the work ends with it. */
+  /**
+   * Returns the first step. If the signal has already aborted, the work ends as cancelled, with the reason of the
+   * signal.
+   */
   begin(now: number, signal?: AbortSignal): Step {
     const { plan } = this;
     if (this.guards) this.target = plan.targetOf?.(this.options, now);
@@ -146,8 +149,8 @@ export class Work implements History {
     this.payment = NONE;
     this.resultIsValue = outcome.ok;
     this.inner = endedInside(result, attempt.serial);
-    // A run inside this attempt gave up, so it has already retried. But after a timeout it failed only because we
-    // aborted it.
+    // A run inside this attempt gave up, so it has already retried. But if this attempt timed out, the inner run failed
+    // only because its signal was aborted.
     if (this.inner && !attempt.abandoned) this.retryVeto ??= 'not_owner';
     if (plan.killSwitch.isOn) this.retryVeto ??= 'kill_switch';
     const asked = this.options?.retryVeto;
@@ -164,7 +167,7 @@ export class Work implements History {
       outcome: result,
       verdict,
     };
-    // An array literal, because pushing to an empty array reserves room for seventeen entries.
+    // The array is created by a literal, because pushing to an empty array reserves room for seventeen entries.
     if (this.log === none) this.log = [told];
     else {
       // The number of attempts may be unlimited: the log keeps the first and the last 99 of them.
@@ -285,8 +288,8 @@ function askCaller(
 
 /**
  * Decides how a retry pays the retry budget. After a sign of overload it pays a token in advance, because its success
- * says little about the next retry. If the server said when to come back, it has room then: the token is refunded if
- * the retry succeeds.
+ * says little about the next retry. If the server said when to try again, it is assumed to have room at that time: the
+ * token is refunded if the retry succeeds.
  */
 function paymentFor(judged: Judgement, result: unknown, hintCapMs: number): Payment {
   const isInvited = judged.retryAfterMs !== undefined && hintCapMs > 0;

@@ -70,8 +70,8 @@ export function scripted<const Beats extends readonly Beat[]>(
     calls.push({
       at: clock.now(),
       attempt: context.attempt ?? calls.length + 1,
-      // A getter, because a context creates its signal when that is first read, and recording a call must not cause
-      // that.
+      // `aborted` is a getter, because a context creates its signal when the signal is first read, and recording a call
+      // must not create it.
       get aborted() {
         return context.signal?.aborted ?? false;
       },
@@ -89,7 +89,9 @@ export function after<const B>(duration: Duration, beat: B): Delayed<B> {
   return new Delayed(durationMs(duration), beat);
 }
 
-/** Plays `beat` until the attempt's signal aborts, then throws its reason at once, as `fetch` does. */
+/**
+ * Plays `beat` until the attempt's signal aborts, then immediately throws the reason of the signal, as `fetch` does.
+ */
 export function heeding<const B>(beat: B): Heeding<B> {
   return new Heeding(beat);
 }

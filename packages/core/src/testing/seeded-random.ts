@@ -3,7 +3,7 @@ import type { Random } from '../time/clock.ts';
 /**
  * Returns repeatable random numbers: the same names give the same numbers, in every version and on every platform. Use
  * one generator for each purpose, `seededRandom('jitter', 7)`, so that one more draw for one purpose does not change
- * the others.
+ * the numbers for other purposes.
  */
 export function seededRandom(...names: (string | number)[]): Random {
   const next = hash(names.join('\0'));

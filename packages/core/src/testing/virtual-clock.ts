@@ -57,7 +57,10 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     if (errors.length > 0) throw errors.length > 1 ? new AggregateError(errors) : errors[0];
   }
 
-  /** Moves one after the other: moves that are requested at the same time must not overtake each other. */
+  /**
+   * Moves time when all earlier moves have ended: moves that are requested at the same time must not overtake each
+   * other.
+   */
   function move(end: () => number): Promise<void> {
     const moved = moving.then(() => moveTo(end()));
     moving = moved.catch(() => {});
@@ -69,7 +72,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     epochMs: () => Math.floor(epochOffset + now),
 
     set(alarm, at) {
-      // Written so that NaN becomes `now`: an alarm without a valid time rings at once, as on the system clock.
+      // Written so that NaN becomes `now`: an alarm without a valid time rings immediately, as on the system clock.
       alarms.set(alarm, at > now ? at : now);
     },
 

@@ -29,7 +29,7 @@ export class AlarmHeap {
 
   set(alarm: Alarm, at: number): void {
     this.clear(alarm);
-    // Written so that NaN becomes 0: an alarm without a valid time rings at once rather than never.
+    // Written so that NaN becomes 0: an alarm without a valid time rings immediately rather than never.
     alarm.at = at > 0 ? at : 0;
     alarm.order = ++this.order;
     this.size++;

@@ -1,6 +1,4 @@
-/**
- * The only source of time. Production, tests and the simulator each provide one.
- */
+/** The only source of time. Production, tests and the simulator each provide a clock of their own. */
 export interface Clock {
   /** Monotonic milliseconds with a fraction, from an arbitrary origin. It never goes back. */
   now(): number;
@@ -11,7 +9,7 @@ export interface Clock {
    * time.
    */
   set(alarm: Alarm, at: number): void;
-  /** Clears `alarm`; does nothing when it is not set. */
+  /** Cancels `alarm`, so that it does not ring; does nothing when it is not set. */
   clear(alarm: Alarm): void;
 }
 

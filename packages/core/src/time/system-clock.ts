@@ -1,7 +1,7 @@
 import { AlarmHeap } from './alarm-heap.ts';
 import type { Clock, Random } from './clock.ts';
 
-/** The longest delay of a host timer. With a longer one, hosts fire the timer at once. */
+/** The longest delay of a host timer. With a longer delay, hosts fire the timer immediately. */
 const hostTimerMaxMs = 2 ** 31 - 1;
 
 /** A host timer that fires more than this late was delayed by a busy thread. */
@@ -13,7 +13,7 @@ const lateMs = 1;
  */
 export const systemClock: Clock = /* @__PURE__ */ createSystemClock();
 
-/** Calls `callback` after pending I/O events, so that code which runs on promises alone does not block them. */
+/** Calls `callback` after pending I/O events, so that code which runs on promises alone does not block these events. */
 export function later(callback: () => void): void {
   ((globalThis as { setImmediate?: typeof queueMicrotask }).setImmediate ?? setTimeout)(callback);
 }
@@ -23,7 +23,8 @@ export const systemRandom: Random = () => Math.random();
 function createSystemClock(): Clock {
   let alarms: AlarmHeap;
   let host: unknown;
-  // Stored, because `performance` is a getter of the global object: reading it costs a third of `now()` itself.
+  // The object `performance` is stored, because it is a getter of the global object: reading it costs a third of
+  // `now()` itself.
   let watch: { now(): number };
   let timer: ReturnType<typeof setTimeout> | undefined;
   let wakeAt: number;
@@ -66,7 +67,8 @@ function createSystemClock(): Clock {
       return;
     }
     waitsForIo = false;
-    // Alarms may set other alarms. −1 prevents `set` from arming the host timer for each; `arm` below does it once.
+    // Alarms may set other alarms. −1 prevents `set` from starting the host timer for each alarm; `arm` below starts it
+    // once.
     wakeAt = -1;
     const { order } = alarms;
     try {
