@@ -295,7 +295,7 @@ export class Breaker {
 
   /**
    * Whether this row of failures is likely by chance. With 1,000 calls a second of which a third fail, 5 failures in a
-   * row come every second, and 26 practically never. Where four fifths fail because the target is full, even 80
+   * row come every second, and 26 practically never. Where four fifths fail because the target is full, even 60
    * failures in a row prove nothing.
    */
   #isChance(calls: number, failures: number): boolean {
