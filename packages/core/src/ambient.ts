@@ -16,8 +16,7 @@ class AsyncLocalAmbientStore extends AsyncLocalStorage<AmbientContext | undefine
       ? { patienceEndsAt, priority: options.priority }
       : { patienceEndsAt };
     return (context) => {
-      // `signal` is the signal of the attempt, not of the run: calls inside an attempt are aborted together with the
-      // attempt.
+      // `signal` belongs to the attempt: when the attempt is aborted, the calls inside it are aborted too.
       const { attempt, signal } = context;
       return withAmbient({ ...inherited, attempt, signal }, () => operation(context));
     };
@@ -25,9 +24,9 @@ class AsyncLocalAmbientStore extends AsyncLocalStorage<AmbientContext | undefine
 }
 
 /**
- * Importing this module carries patience (the time limit of the work), priority, the signal and the fact that a caller
- * already retries, through asynchronous calls. These values are written only where work enters the process (a server
- * request, a consumed event, `run` with `ambient: true`), and every run reads them: a write costs more than a whole
- * call, a read almost nothing.
+ * Importing this module lets nested runs inherit the time limit (patience), priority and signal of the code around
+ * them. Nested runs also learn whether a caller already retries.
+ *
+ * Only requests, consumed events and runs with `ambient: true` write these values, because a write is expensive.
  */
 setAmbientStore(new AsyncLocalAmbientStore());

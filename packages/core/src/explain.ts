@@ -14,7 +14,7 @@ export type { Limit, WorstLoad, WorstTime } from './explain/limits.ts';
 export { stopSentences } from './explain/stop-sentences.ts';
 export { tellStory } from './explain/story-text.ts';
 
-/** One part of a policy, such as the breaker, with its settings, in the order in which the parts enclose a call. */
+/** One part of a policy, such as the breaker, with its settings. */
 export interface ExplainedPlace {
   readonly part: string;
   readonly on: boolean;
@@ -26,13 +26,13 @@ export interface ExplainedPlace {
 export interface Explanation {
   /** The name of the policy; null when it has none. */
   readonly policy: string | null;
-  /** The parts that enclose the whole work with all its attempts, outermost first. The order is fixed. */
+  /** The parts around the whole work with all its attempts, outermost first. */
   readonly operationRing: readonly ExplainedPlace[];
-  /** The parts that enclose each single attempt, outermost first. The order is fixed. */
+  /** The parts around each single attempt, outermost first. */
   readonly attemptRing: readonly ExplainedPlace[];
-  /** Settings of parts that enclose neither the work nor its attempts. */
+  /** The settings of all other parts. */
   readonly others: readonly Setting[];
-  /** The waits after the first attempts; empty for a policy with one attempt. */
+  /** The waits after the first ten attempts. Empty for a policy with one attempt. */
   readonly delays: readonly DelayRow[];
   readonly time: WorstTime;
   readonly load: WorstLoad;
@@ -43,11 +43,13 @@ export interface Explanation {
 }
 
 export interface ExplainOptions {
-  /** Policies of callers that retry the same work, such as the policy of an event consumer, outermost first. */
+  /**
+   * The policies of callers that also retry this work, outermost first. An example is an event consumer. Default: none.
+   */
   readonly within?: readonly Policy[] | undefined;
 }
 
-/** Explains what a policy does, computed from its settings and its decision function. It calls no operation. */
+/** Explains what a policy does, without calling any operation. */
 export function explain(policy: Policy, { within = [] }: ExplainOptions = {}): Explanation {
   const { plan, parts, spec } = policy;
   const settings = policy.settings as PartSettings;
@@ -74,13 +76,13 @@ export function explain(policy: Policy, { within = [] }: ExplainOptions = {}): E
     notRetried: sayNotRetried(settings.neverOn ?? []),
     hints: sayHints(plan.hintCapMs),
   };
-  // `toString` is not enumerable, so that the explanation stays plain data.
+  // `toString` is not enumerable, so that copies of the explanation contain only data.
   return Object.defineProperty(explanation, 'toString', {
     value: () => explainText(explanation),
   }) as Explanation;
 }
 
-/** Returns an explanation as text. It also accepts one that was parsed from JSON. */
+/** Returns an explanation as text. It also accepts an explanation that was parsed from JSON. */
 export function explainText(explanation: Omit<Explanation, 'toString'>): string {
   const { policy, others, delays, time, load, retried, notRetried, hints } = explanation;
   return [
@@ -112,13 +114,13 @@ function placeLines({ part, on, says, settings }: ExplainedPlace): string[] {
   return on && settings.length > 0 ? [line, `${' '.repeat(19)}${saySettings(settings)}`] : [line];
 }
 
-/** Returns settings in one line; `*` marks defaults. */
+/** Returns settings in one line. A `*` after a value means that this value is the default. */
 function saySettings(settings: readonly Setting[]): string {
   const roots = new Set(settings.map(({ path }) => rootOf(path)));
   return settings
     .filter(({ value }) => value !== notSet)
     .map(({ path, value, isDefault }) => {
-      // Settings of a single group are shown without the name of the group.
+      // If all settings belong to one group, the name of the group is left out.
       const name = roots.size === 1 ? path.slice(path.indexOf('.') + 1) : path;
       return `${name} ${value}${isDefault ? '*' : ''}`;
     })

@@ -1,25 +1,29 @@
 import { isObject } from './classify/is-object.ts';
 import { type Duration, readDuration } from './policy/duration.ts';
+import { nearest } from './policy/nearest.ts';
+import { peerWord } from './policy/peer-words.ts';
 import { OptionsError } from './report/errors.ts';
 
+export { nearest };
+
 /**
- * One field of a policy document. Validation, JSON Schema, `explain` and the docs all read this definition, so that
- * they cannot disagree. `In` is the type in the document, `Out` is the type in the settings.
+ * One field of a policy document. `In` is the type in the document, `Out` is the type in the settings. Validation, JSON
+ * Schema, `explain` and the docs all read this definition.
  */
 export interface Field<In = unknown, Out = unknown> {
-  /** What value the field expects, as part of a sentence: `a whole number`. */
+  /** Says which values the field accepts, for error messages: `a whole number`. */
   readonly kind: string;
-  /** The value of an absent field. Undefined: the field stays absent. */
+  /** The value when the document omits the field. */
   readonly default?: In | undefined;
   readonly min?: number | undefined;
   readonly max?: number | undefined;
-  /** The words that the field accepts, for example instead of a number, and the value that each word stands for. */
+  /** The words that the field accepts, and the value that each word stands for. */
   readonly words?: Readonly<Record<string, unknown>> | undefined;
-  /** The fields of a group. */
+  /** For an object: its fields. */
   readonly fields?: Table;
-  /** The item of a list, or the alternatives of `either`. */
+  /** For a list: the field of its items. For `either`: the alternatives. */
   readonly of?: readonly Field[];
-  /** Converts a value of the document to a setting. Returns undefined if it is not what the field expects. */
+  /** Converts a value of the document to a setting. Returns undefined for a value that the field does not accept. */
   read(value: unknown, path: string): Out | undefined;
 }
 
@@ -27,8 +31,10 @@ export type Table = Readonly<Record<string, Field>>;
 
 /** The type of the document that a table of fields describes. */
 export type SpecOf<T extends Table> = { -readonly [K in keyof T]?: InputOf<T[K]> | undefined };
-/** The type of the settings that a table of fields gives. A group that is switched off is null. */
+/** The type of the settings that are read with a table of fields. A group that is switched off is null. */
 export type SettingsOf<T extends Table> = { readonly [K in keyof T]: OutputOf<T[K]> };
+/** The table that reads documents of type `Spec`: for `satisfies`, so that the table and the type agree. */
+export type FieldsOf<Spec> = { readonly [K in keyof Spec]-?: Field<Exclude<Spec[K], undefined>> };
 export type InputOf<F> = F extends Field<infer In, infer _> ? In : never;
 export type OutputOf<F> = F extends Field<infer _, infer Out> ? Out : never;
 
@@ -51,13 +57,13 @@ function amount<In>(
     read(value) {
       if (words && typeof value === 'string' && Object.hasOwn(words, value)) return words[value];
       const number = parse(value);
-      // The comparison is written so that it refuses NaN, too.
+      // This comparison also refuses NaN.
       return number >= min && number <= (max ?? 1e300) ? number : undefined;
     },
   };
 }
 
-/** A duration, converted to ms, or one of `words` with the number it stands for: `{ unlimited: Infinity }`. */
+/** A field for a duration, converted to ms. `words` adds words with their ms: `{ unlimited: Infinity }`. */
 export function duration(defaultValue?: Duration, words?: undefined, min?: number): Field<Duration, number>;
 export function duration<const W extends Words>(
   defaultValue: Duration | NoInfer<keyof W> | undefined,
@@ -68,7 +74,7 @@ export function duration(defaultValue?: unknown, words?: Words, min?: number): F
   return amount('a duration such as "200ms"', readDuration, defaultValue, words, min);
 }
 
-/** A number within [min, max]. */
+/** A field for a number from `min` to `max`. */
 export function number(defaultValue?: number, min?: number, max?: number): Field<number, number> {
   return amount(
     'a number',
@@ -80,7 +86,7 @@ export function number(defaultValue?: number, min?: number, max?: number): Field
   );
 }
 
-/** A whole number of at least `min`. */
+/** A field for a whole number of at least `min`. */
 export function count(defaultValue?: number, min?: number): Field<number, number>;
 export function count<const W extends Words>(
   defaultValue: number | NoInfer<keyof W> | undefined,
@@ -97,7 +103,7 @@ export function count(defaultValue?: unknown, min?: number, words?: Words): Fiel
   );
 }
 
-/** A number per second, minute or hour: `'50/s'`, `'100/m'`. It is converted to the number per ms. */
+/** A field for a rate per second, minute or hour: `'50/s'`, `'100/m'`. It is converted to a number per ms. */
 export function rate(defaultValue?: Rate): Field<Rate, number> {
   const parse = (value: unknown) => {
     const [, times, unit] = /^([\d.]+)\/([smh])$/.exec(typeof value === 'string' ? value : '') ?? [];
@@ -107,7 +113,7 @@ export function rate(defaultValue?: Rate): Field<Rate, number> {
 }
 export type Rate = `${number}/${'s' | 'm' | 'h'}`;
 
-/** One of a list of words. */
+/** A field for one of several words. */
 export function word<const W extends string>(defaultValue: W | undefined, ...words: W[]): Field<W, W> {
   return {
     kind: `one of ${words.join(', ')}`,
@@ -117,12 +123,12 @@ export function word<const W extends string>(defaultValue: W | undefined, ...wor
   };
 }
 
-/** A function: the only kind of value in a document that is not data. */
+/** A field for a function. */
 export function callback<F>(): Field<F, F> {
   return { kind: 'a function', read: (value) => (typeof value === 'function' ? (value as F) : undefined) };
 }
 
-/** An object with fields of its own. */
+/** A field for an object with fields of its own. */
 export function shape<T extends Table>(fields: T): Field<SpecOf<T>, SettingsOf<T>> {
   return {
     kind: 'an object',
@@ -132,8 +138,8 @@ export function shape<T extends Table>(fields: T): Field<SpecOf<T>, SettingsOf<T
 }
 
 /**
- * A group of fields that can be switched. `true`: on with all defaults. `false`: off, and the setting is null. An
- * object: on with these fields.
+ * A field for an object that can also be `true` (use the defaults) or `false` (switched off). The setting for `false`
+ * is null.
  */
 export function group<T extends Table>(
   fields: T,
@@ -148,7 +154,7 @@ export function group<T extends Table>(
   };
 }
 
-/** Any number of items, or a single one. */
+/** A field for a list. A single item is accepted as a list of one. */
 export function list<In, Out>(
   item: Field<In, Out>,
   defaultValue?: readonly In[],
@@ -161,7 +167,7 @@ export function list<In, Out>(
   };
 }
 
-/** Reads a value with the first alternative that accepts it. */
+/** A field with several alternatives. The first alternative that accepts the value reads it. */
 export function either<F extends readonly Field[]>(
   defaultValue: InputOf<F[number]> | undefined,
   ...of: F
@@ -180,7 +186,7 @@ export function either<F extends readonly Field[]>(
   };
 }
 
-/** True or false. Texts are refused, because as a condition `'false'` would be true. */
+/** A field for true or false. It refuses texts, because JavaScript treats the text `'false'` as true. */
 export function flag(defaultValue?: boolean): Field<boolean, boolean> {
   return {
     kind: 'true or false',
@@ -189,7 +195,7 @@ export function flag(defaultValue?: boolean): Field<boolean, boolean> {
   };
 }
 
-/** A string that is not empty. */
+/** A field for a text that is not empty. */
 export function text(defaultValue?: string): Field<string, string> {
   return {
     kind: 'a text',
@@ -198,31 +204,49 @@ export function text(defaultValue?: string): Field<string, string> {
   };
 }
 
-/** Any value, passed on unchanged. */
+/** A field that accepts any value and does not change it. */
 export function anything<T = unknown>(): Field<T, T> {
   return { kind: 'anything', read: (value) => value as T };
 }
 
-/** Whether a value is an object with fields. */
+/** Whether a value is an object, but not an array. */
 export function isDocument(value: unknown): value is object {
   return isObject(value) && !Array.isArray(value);
 }
 
 /**
- * Throws an `OptionsError` for a key that is not in `known`. Otherwise a misspelt name would silently leave the
- * default.
+ * Throws an `OptionsError` for a key that is not in `known`. Without this check, a misspelt key would have no effect.
  */
 export function assertKnownFields(known: object, input: object, path = ''): void {
   for (const key of Object.keys(input)) {
-    if (!Object.hasOwn(known, key)) {
-      throw new OptionsError(path + key, input[key as never], `one of ${Object.keys(known).join(', ')}`);
-    }
+    if (!Object.hasOwn(known, key)) throw unknownField(known, key, input[key as never], path);
+  }
+}
+
+/** The error for a key that is not in `known`. The message suggests the name that was probably meant. */
+export function unknownField(known: object, key: string, value: unknown, path = ''): OptionsError {
+  const names = Object.keys(known);
+  const meant = peerWord(key, value, names) ?? nearest(key, names);
+  return new OptionsError(path + key, value, names.join(', '), meant, true);
+}
+
+/**
+ * Puts `path` before the path of an `OptionsError` that `read` throws: `policy` and `attempts` give `policy.attempts`.
+ * An error with exactly the path `path` is thrown unchanged.
+ */
+export function atPath<T>(path: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof OptionsError) || error.path === path) throw error;
+    const { value, expected, meant, isUnknown } = error;
+    throw new OptionsError(`${path}.${error.path}`, value, expected, meant, isUnknown);
   }
 }
 
 /**
- * Reads a document by a table of fields: adds defaults, and converts words and durations to numbers. Throws an
- * `OptionsError`.
+ * Reads a document with a table of fields. Adds defaults, and converts words and durations to numbers. Throws an
+ * `OptionsError` for a wrong value.
  */
 export function readTable<T extends Table>(fields: T, input: object, path = ''): SettingsOf<T> {
   assertKnownFields(fields, input, path);
@@ -232,8 +256,7 @@ export function readTable<T extends Table>(fields: T, input: object, path = ''):
     const value: unknown = (input as Record<string, unknown>)[key] ?? field.default;
     settings[key] = value === undefined ? value : readField(field, value, path + key);
   }
-  // Returns a copy, because the JavaScript engine treats an object whose keys were added one by one as a hash table,
-  // which is slow to read.
+  // A copy is faster to read: V8 treats an object whose keys were added one by one as a hash table.
   return { ...settings } as SettingsOf<T>;
 }
 

@@ -26,17 +26,52 @@ export { type CustomBackoff, retry } from './parts/retry.ts';
 export { throttle } from './parts/throttle.ts';
 export { timeout } from './parts/timeout.ts';
 export type { Counters } from './policy/counters.ts';
-export { type PolicySpec, policy } from './policy/default-policy.ts';
+export { policy } from './policy/default-policy.ts';
 export { type Duration, durationMs } from './policy/duration.ts';
 export { fnv1a } from './policy/fnv1a.ts';
 export { definePart, type Part, type SpecOfParts } from './policy/part.ts';
 export type { Plan } from './policy/plan.ts';
 export { definePolicy, type Environment, type Policy } from './policy/policy.ts';
+export type {
+  BackoffSpec,
+  BreakerFields,
+  BreakerSlowSpec,
+  BreakerSpec,
+  BreakerWindowSpec,
+  BudgetFields,
+  BudgetSpec,
+  BulkheadFields,
+  BulkheadSpec,
+  CacheFields,
+  CacheSpec,
+  ChoiceFields,
+  ChoiceSpec,
+  ErrorClass,
+  FallbackFields,
+  FallbackSpec,
+  HedgeFields,
+  HedgeSpec,
+  JitterSpec,
+  LimiterFields,
+  LimiterSpec,
+  ModeFields,
+  ModeSpec,
+  NameFields,
+  PackName,
+  PolicySpec,
+  RespectServerSpec,
+  RetryFields,
+  ThrottleFields,
+  ThrottleSpec,
+  TimeoutFields,
+} from './policy/policy-spec.ts';
 export {
   breakerOf,
   breakersOf,
+  forceBreaker,
   type PolicyState,
   policies,
+  policyOf,
   registry,
   type TargetState,
 } from './policy/registry.ts';
@@ -46,10 +81,17 @@ export {
   OptionsError,
   type RefusalReason,
   RefusedError,
+  traceRefusals,
 } from './report/errors.ts';
 export { type Around, type Listener, type Notice, notices, type Sent, subscribe } from './report/notices.ts';
 export { type Story, type StoryAttempt, storyOf } from './report/story.ts';
-export { type AmbientContext, ambientContext, withAmbient, withoutAmbient } from './run/ambient-context.ts';
+export {
+  type AmbientContext,
+  ambientContext,
+  isRetriedElsewhere,
+  withAmbient,
+  withoutAmbient,
+} from './run/ambient-context.ts';
 export type { Ending, Failure, Success } from './run/promise-driver.ts';
 export type { Context, Operation, Priority, RunOptions, Wait } from './run/run-options.ts';
 export { priorityRank } from './run/run-options.ts';

@@ -5,15 +5,16 @@ import { loadRules } from './lint/load-rules.ts';
 import { retryRules } from './lint/retry-rules.ts';
 import type { Flaw, LintFacts, Rule, Severity } from './lint/rule.ts';
 import { timeRules } from './lint/time-rules.ts';
-import { type PolicySpec, policy } from './policy/default-policy.ts';
+import { policy } from './policy/default-policy.ts';
 import type { PartSettings } from './policy/part-settings.ts';
 import type { Policy } from './policy/policy.ts';
+import type { PolicySpec } from './policy/policy-spec.ts';
 
 export type { Flaw, LintCase, LintFacts, Rule, Severity, Subject } from './lint/rule.ts';
 
 /** A rule that a policy breaks. */
 export interface Finding extends Flaw {
-  /** The rule's id: `no-jitter`. */
+  /** The id of the rule, such as `no-jitter`. */
   readonly rule: string;
   readonly severity: Severity;
   /** Why breaking the rule is bad. */
@@ -31,7 +32,7 @@ const knownFacts: Readonly<Record<keyof LintFacts, true>> = {
   durable: true,
 };
 
-/** All rules: first errors, then warnings, then advice. */
+/** All rules, ordered by severity: errors, warnings, advice. */
 export const rules: readonly Rule[] = /* @__PURE__ */ bySeverity([
   ...timeRules,
   ...backoffRules,
@@ -41,8 +42,8 @@ export const rules: readonly Rule[] = /* @__PURE__ */ bySeverity([
 ]);
 
 /**
- * Returns the rules that a policy or a document breaks, the most severe first. The default policy breaks none. With
- * facts about the work it can check more rules. A document that `policy` refuses is refused here, too.
+ * Returns the rules that a policy or a document breaks, the most severe first. Some rules need `facts` about the work.
+ * Throws for a document that `policy` refuses.
  */
 export function lint(subject: Policy | PolicySpec, facts: LintFacts = {}): Finding[] {
   assertKnownFields(knownFacts, facts);
@@ -57,7 +58,7 @@ function isPolicy(subject: Policy | PolicySpec): subject is Policy {
   return 'plan' in subject;
 }
 
-/** Makes a policy without its name, so that it does not replace the policy of that name in `policies()`. */
+/** Makes a policy without its name. With the name, it would replace the real policy in `policies()`. */
 function unnamed({ name: _, ...spec }: PolicySpec): Policy {
   return policy(spec);
 }

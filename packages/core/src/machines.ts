@@ -1,6 +1,6 @@
 /**
- * The state machines that policies are built from, for code that uses them directly: the simulator, the HTTP client,
- * servers. Each is synchronous, sets no timer and reads no clock: the caller passes `now`.
+ * The state machines that policies are built from, for code that uses them directly. They set no timers and read no
+ * clock: the caller passes `now`.
  */
 
 export { type BackoffSettings, backoff, type Delay } from './decide/backoff.ts';
@@ -21,7 +21,7 @@ export { recordEnding } from './report/story.ts';
 export { type AbortHandle, Attempt, GuardedAttempt } from './run/attempt.ts';
 export { schedule, stepAfter, stepAt } from './run/driver.ts';
 export { machineFor, startPlainAttempt } from './run/fast-path.ts';
-export { settleSuccess, startAttempt } from './run/guarded-attempt.ts';
+export { isEndTimed, settleAttempt, settleSuccess, startAttempt } from './run/guarded-attempt.ts';
 export { Guards } from './run/guards.ts';
 export { DONE, type Driver, SEND, STOP, type Step, WAIT } from './run/step.ts';
 export { Work } from './run/work.ts';

@@ -24,9 +24,9 @@ export interface JsonSchema {
 }
 
 /**
- * Returns the JSON Schema of the documents that `definePolicy(chosen)` accepts; by default, of those that `policy`
- * accepts. Functions are left out, because JSON has none. Conditions on several fields (a base above its cap) are
- * checked only by `policy`.
+ * Returns the JSON Schema of the documents that a policy with the parts `chosen` accepts. Default: all parts.
+ *
+ * A JSON Schema cannot describe functions, nor rules about two fields. Only `policy` checks these.
  */
 export function jsonSchema(chosen?: readonly (Part | Pack)[]): JsonSchema {
   const from = chosen ?? wholePolicy();
@@ -64,16 +64,15 @@ function objectOf(fields: Table, prefix: string, packs: readonly string[]): Json
   return { properties: Object.fromEntries(properties), additionalProperties: false };
 }
 
-/** Returns one schema for each kind of value that a field accepts. */
 function alternatives(field: Field, path: string, packs: readonly string[]): JsonSchema[] {
   const { kind, fields, of, words } = field;
   if (fields) {
-    // Only a group can be switched off.
+    // Only a group can be switched off with `false`.
     const type = field.read(false, path) === null ? ['object', 'boolean'] : 'object';
     return [{ type, ...objectOf(fields, `${path}.`, packs) }];
   }
   if (of && kind.startsWith('a list')) {
-    // A document in JSON can only contain the names of packs (named classifiers) here.
+    // In JSON, these two lists can contain only names of packs (named classifiers).
     const item =
       path === 'retryOn' || path === 'retryOnly'
         ? [{ enum: packs }]
@@ -97,7 +96,9 @@ function plain({ kind, min, max }: Field): JsonSchema[] {
 }
 
 const anyDuration = '^\\d+(\\.\\d+)?(ms|s|m|h|d)$';
-/** A duration above 0. The pattern has no look-ahead, because not every validator supports it. */
+/**
+ * A regular expression for a duration above 0. It has no look-ahead, because some validators do not support look-ahead.
+ */
 const positiveDuration = '^(\\d*[1-9]\\d*(\\.\\d+)?(ms|s|m|h|d)|0+\\.\\d*[1-9]\\d*(s|m|h|d))$';
 const aRate = '^(\\d*[1-9]\\d*(\\.\\d+)?|0+\\.\\d*[1-9]\\d*)/(s|m|h)$';
 

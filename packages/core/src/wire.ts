@@ -1,8 +1,8 @@
 import type { Priority } from './run/run-options.ts';
 
-/** The fields that the `Holdfast` header of a request contains, about the work that the request belongs to. */
+/** The content of the `Holdfast` header of a request. */
 export interface RequestFields {
-  /** The ms until the caller stops waiting. */
+  /** How many ms the caller still waits for the response. */
   readonly patienceMs?: number | undefined;
   /** The number of the caller's attempt, counted from 1. */
   readonly attempt?: number | undefined;
@@ -11,23 +11,23 @@ export interface RequestFields {
   readonly priority?: Priority | undefined;
 }
 
-/** The field that the `Holdfast` header of a response contains: whether the request may be repeated. */
+/** The content of the `Holdfast` header of a response. */
 export interface ResponseFields {
-  /** `safe`: the request was not processed. `never`: it must not be repeated. */
+  /** `safe`: the request was not processed, so a retry is safe. `never`: do not retry. */
   readonly retry?: Retry | undefined;
 }
 
 export type Retry = 'never' | 'safe' | 'unknown';
 
-/** A `Headers` object, or an object whose keys are names in lower case, as in `node:http` and undici. */
+/** A `Headers` object, or an object with header names in lower case, as in `node:http`. */
 export type HeaderSource =
   | { get(name: string): string | null | undefined }
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** A value in a structured field (RFC 9651). `Token` distinguishes a token from a string. */
+/** A value in a structured header (RFC 9651). */
 export type BareItem = number | boolean | string | Token;
 
-/** A token: a word without quotes. */
+/** A word without quotes in a structured header (RFC 9651). */
 export class Token {
   readonly word: string;
 
@@ -36,15 +36,15 @@ export class Token {
   }
 }
 
-/** Headers that are longer than this are not parsed. The `Holdfast` header that this package writes is never longer. */
+/** The longest header that is parsed, in characters. */
 export const fieldLengthMax = 256;
 
 const priorities: readonly string[] = ['critical', 'default', 'sheddable'];
 const retries: readonly string[] = ['never', 'safe', 'unknown'];
 
 /**
- * Reads the `Holdfast` header. If it has no patience, reads the timeout header of gRPC or Envoy. Values that cannot be
- * parsed are left out.
+ * Reads the `Holdfast` header. If it has no patience, reads the timeout header of gRPC or Envoy. Invalid values are
+ * left out.
  */
 export function readRequest(headers: HeaderSource): RequestFields {
   const ours = parseDictionary(fieldOf(headers, 'holdfast'));
@@ -59,10 +59,10 @@ export function readRequest(headers: HeaderSource): RequestFields {
   };
 }
 
-/** Returns the value of the `Holdfast` header; undefined when there is no field to write. */
+/** Returns the value of the `Holdfast` header, or undefined when there is nothing to write. */
 export function writeRequest({ patienceMs, attempt, owner, priority }: RequestFields): string | undefined {
   let text = '';
-  // A patience that has ended is written as 0; an unlimited one is not written.
+  // A patience that has ended is written as 0. An unlimited patience is not written.
   if (patienceMs !== undefined && patienceMs < 1e15) text = `patience=${Math.max(0, Math.floor(patienceMs))}`;
   if (attempt !== undefined) text += `${text && ', '}attempt=${attempt}`;
   if (owner !== undefined) text += `${text && ', '}owner=${owner ? '?1' : '?0'}`;
@@ -94,8 +94,8 @@ const member = new RegExp(
 );
 
 /**
- * Parses a structured-field dictionary (RFC 9651) of bare items; parameters are skipped. Returns undefined if the text
- * is not valid, is longer than `fieldLengthMax`, or contains an inner list, which `Holdfast` headers never do.
+ * Parses a dictionary of a structured header (RFC 9651) and skips parameters. Returns undefined for a text that is
+ * invalid, too long or contains an inner list.
  */
 export function parseDictionary(text: string | undefined): Map<string, BareItem> | undefined {
   if (text === undefined || text.length > fieldLengthMax) return undefined;
@@ -108,7 +108,7 @@ export function parseDictionary(text: string | undefined): Map<string, BareItem>
     if (!match) return undefined;
     const [whole, name = '', value, comma] = match;
     at += whole.length;
-    // A comma must be followed by another member.
+    // A comma at the end is invalid.
     if (comma && at === trimmed.length) return undefined;
     found.delete(name);
     found.set(name, value === undefined ? true : bareItem(value));
@@ -146,7 +146,6 @@ function fieldOf(headers: HeaderSource, name: string): string | undefined {
     typeof headers.get === 'function'
       ? headers.get(name)
       : (headers as Readonly<Record<string, string | readonly string[] | undefined>>)[name];
-  // Several header lines of one name form one list.
   if (Array.isArray(value)) return value.join(', ');
   return typeof value === 'string' ? value : undefined;
 }

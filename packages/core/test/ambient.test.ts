@@ -5,8 +5,9 @@ import { any } from '../src/classify/any.ts';
 import { breaker } from '../src/parts/breaker.ts';
 import { retry } from '../src/parts/retry.ts';
 import { timeout } from '../src/parts/timeout.ts';
-import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/default-policy.ts';
 import { definePolicy } from '../src/policy/policy.ts';
+import type { PolicySpec } from '../src/policy/policy-spec.ts';
 import {
   type AmbientContext,
   ambientContext,

@@ -162,7 +162,7 @@ describe('which packs are asked', () => {
   });
 
   test('an error that nobody knows says so, and what to do about it', async () => {
-    const { story } = await policy().try(() => Promise.reject(new Error('status 503')));
+    const { story } = await policy().try(() => Promise.reject(new Error('no luck')));
     expect(story.log[0]).toMatchObject({ class: 'fatal', unknown: true });
     expect(tellStory(story)).toContain(
       'stopped: not_retryable — no pack knows this error, so it is not tried again: if it is temporary, mark it with `transient(error)`, give it a `status` or a `code`, or name a pack in `retryOn`',

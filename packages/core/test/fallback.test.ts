@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/default-policy.ts';
+import type { PolicySpec } from '../src/policy/policy-spec.ts';
 import { OptionsError } from '../src/report/errors.ts';
 import { setAmbientStore } from '../src/run/ambient-context.ts';
 import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing.ts';

@@ -13,9 +13,25 @@ import {
   type SettingsOf,
   type SpecOf,
   shape,
+  type Table,
   word,
 } from '../src/fields.ts';
-import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import {
+  breaker,
+  budget,
+  bulkhead,
+  cache,
+  choice,
+  fallback,
+  hedge,
+  limiter,
+  mode,
+  retry,
+  throttle,
+  timeout,
+} from '../src/index.ts';
+import { policy } from '../src/policy/default-policy.ts';
+import type { PolicySpec } from '../src/policy/policy-spec.ts';
 import { OptionsError } from '../src/report/errors.ts';
 
 const table = {
@@ -96,9 +112,9 @@ describe('refuses, naming the path, the value and what was expected', () => {
     [{ part: { inner: { deep: [] } } }, 'part.inner.deep: expected a duration such as "200ms", got []'],
     [{ part: 7 }, 'part: expected true, false or an object, got 7'],
     [{ names: ['a', 'c'] }, 'names[1]: expected one of a, b, got "c"'],
-    [{ atempts: 3 }, 'atempts: expected one of patience, attempts, ratio, speed'],
-    [{ part: { siz: 3 } }, 'part.siz: expected one of size, inner, got 3'],
-    [{ constructor: 1 }, 'constructor: expected one of patience'],
+    [{ atempts: 3 }, 'atempts: not an option; did you mean attempts?'],
+    [{ part: { siz: 3 } }, 'part.siz: not an option; did you mean size?'],
+    [{ constructor: 1 }, 'constructor: not an option; there are patience'],
     [{ patience: 'constructor' }, 'patience: expected a duration'],
   ];
   test.each(cases)('%j', (input, message) => {
@@ -147,7 +163,7 @@ test('what a document cannot mean does not compile, and a name may be left out',
 
 test('nothing of a document reaches a prototype', () => {
   const hostile = JSON.parse('{"__proto__": {"attempts": 0}}');
-  expect(() => read(hostile)).toThrow('__proto__: expected one of');
+  expect(() => read(hostile)).toThrow('__proto__: not an option');
 });
 
 test('a table gives the types of both sides', () => {
@@ -166,3 +182,32 @@ test('a table gives the types of both sides', () => {
   expectTypeOf<Settings['patience']>().toEqualTypeOf<number>();
   expectTypeOf<Settings['mode']>().toEqualTypeOf<'on' | 'off'>();
 });
+
+test('the type of a policy document accepts exactly what the tables read', () => {
+  type Part = Extract<(typeof everyPart)[number], { fields: object }>;
+  type Read = SpecOf<UnionToIntersection<Part['fields']>>;
+  expectTypeOf<Omit<PolicySpec, 'name'>>().toExtend<Read>();
+  // The table takes any text as the name of a pack. The type takes those of the packs.
+  expectTypeOf<Omit<Read, 'retryOn' | 'retryOnly'>>().toExtend<PolicySpec>();
+  expectTypeOf<keyof Read>().toEqualTypeOf<keyof Omit<PolicySpec, 'name'>>();
+});
+
+const everyPart = [
+  retry,
+  timeout,
+  budget,
+  breaker,
+  bulkhead,
+  limiter,
+  throttle,
+  hedge,
+  choice,
+  cache,
+  fallback,
+  mode,
+] as const;
+type UnionToIntersection<U> = (U extends unknown ? (each: U) => void : never) extends (all: infer I) => void
+  ? I extends Table
+    ? I
+    : never
+  : never;

@@ -7,6 +7,7 @@ import {
   type RunOptions,
   storyOf,
   subscribe,
+  traceRefusals,
 } from '../src/index.ts';
 import { after, heeding, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
@@ -77,7 +78,7 @@ describe('attempt timeout', () => {
     const end = ending(call(down, 'hang'));
     await clock.advance('5s');
     expect(end).toMatchObject({ stop: 'attempts_exhausted', at: 1100 });
-    expect(end.is).toMatchObject({ code: 'HOLDFAST_ATTEMPT_TIMEOUT', afterMs: 1000, cause: down });
+    expect(end.is).toMatchObject({ code: 'HOLDFAST_ATTEMPT_TIMEOUT', limitMs: 1000, cause: down });
   });
 
   test('never lasts longer than patience, which has an error of its own', async () => {
@@ -85,7 +86,7 @@ describe('attempt timeout', () => {
     const end = ending(call(after('500ms', down), 'hang'));
     await clock.advance('5s');
     expect(end).toMatchObject({ at: 3000, stop: 'patience_too_short' });
-    expect(end.is).toMatchObject({ code: 'HOLDFAST_PATIENCE_SPENT', afterMs: 3000, cause: down });
+    expect(end.is).toMatchObject({ code: 'HOLDFAST_PATIENCE_SPENT', limitMs: 3000, cause: down });
     expect(clock.pendingTimers).toBe(0);
   });
 
@@ -621,5 +622,23 @@ describe('notices', () => {
     stop();
     expect(() => later.mock.calls[0]![0]()).toThrow('bad listener');
     later.mockRestore();
+  });
+});
+
+describe('the stack of a refusal', () => {
+  async function callsWhileOpen() {
+    const { policy: made } = setup({ breaker: { consecutive: 1 }, attempts: 1 });
+    await made.try(() => Promise.reject(down));
+    return made.run(() => 1).catch((error: Error) => error.stack);
+  }
+
+  test('is empty, unless refusals are traced: then it names the caller', async () => {
+    expect(await callsWhileOpen()).not.toContain('callsWhileOpen');
+    traceRefusals();
+    try {
+      expect(await callsWhileOpen()).toContain('callsWhileOpen');
+    } finally {
+      traceRefusals(false);
+    }
   });
 });

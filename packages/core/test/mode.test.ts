@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/default-policy.ts';
+import type { PolicySpec } from '../src/policy/policy-spec.ts';
+import { policies } from '../src/policy/registry.ts';
 import { type Notice, subscribe } from '../src/report/notices.ts';
 import type { Context } from '../src/run/run-options.ts';
 import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing.ts';
@@ -115,8 +117,34 @@ describe('observe', () => {
     await clock.advance('1s');
     stop();
     expect(onWait).not.toHaveBeenCalled();
-    expect(heard.map(({ type }) => type)).toEqual(['start', 'attempt', 'retry', 'attempt', 'gave_up']);
-    for (const notice of heard) expect(notice).toMatchObject({ observed: true });
+    const would = heard.filter((notice) => 'observed' in notice);
+    expect(would.map(({ type }) => type)).toEqual(['start', 'attempt', 'retry', 'attempt', 'gave_up']);
+    const real = heard.filter((notice) => !('observed' in notice));
+    expect(real.map(({ type }) => type)).toEqual(['start', 'attempt', 'gave_up']);
+    expect(real.at(-1)).toMatchObject({ because: 'observed', attempts: 1, outcome: down });
+  });
+
+  test('its counters are of the calls that were made, and only `would` of what the policy would have done', async () => {
+    const { clock, policy: made, call } = setup({ attempts: 3, breaker: { consecutive: 2 } });
+    for (const answer of [down, down, 'fine', 'fine']) void made.try(call(answer));
+    await clock.advance('1m');
+    for (let n = 0; n < 3; n++) void made.try(call(after('1h', 'slow')));
+    const { would, ...counters } = made.counters;
+    expect(counters).toMatchObject({ operations: 7, attempts: 7, succeeded: 2, failed: 2, timeouts: 0 });
+    expect(counters).toMatchObject({ succeededAfterRetry: 0, failedAfterRetry: 0, stops: { observed: 2 } });
+    expect(made.counters.loadMultiplication).toBe(1);
+    expect(would).toMatchObject({ breaker_open: 2 });
+  });
+
+  test('the state of a policy says that it only observes, and a notice of its breaker that nothing is refused', async () => {
+    const heard: Notice[] = [];
+    const stop = subscribe((notice) => heard.push(notice));
+    const { policy: made } = setup({ name: 'only observes', breaker: { consecutive: 1 }, attempts: 1 });
+    await made.try(() => Promise.reject(down));
+    await vi.waitFor(() => expect(heard).toContainEqual(expect.objectContaining({ type: 'breaker' })));
+    stop();
+    expect(heard.find(({ type }) => type === 'breaker')).toMatchObject({ to: 'open', observed: true });
+    expect(policies().find(({ name }) => name === 'only observes')).toMatchObject({ enforcedShare: 0 });
   });
 
   test('an outer run may retry what an observing one has not', async () => {
@@ -158,7 +186,7 @@ describe('what is observed equals what is enforced on the same trace', () => {
     ),
   });
 
-  test('counters, breaker and budget alike', async () => {
+  test('stops, breaker and budget alike', async () => {
     await fc.assert(
       fc.asyncProperty(trace, async ({ seed, spec, calls }) => {
         const states = await Promise.all(
@@ -176,11 +204,12 @@ describe('what is observed equals what is enforced on the same trace', () => {
               void made.try(call(after(ms, fails ? () => Promise.reject(new Error('down')) : 'up')));
             }
             await clock.advance('1m');
-            const { would: _, ...counters } = made.counters;
+            const { would, stops } = made.counters;
+            const { retry: _, ...wouldStop } = would;
             const target = made.plan.targetOf!(undefined, clock.now());
             const now = clock.now();
             return {
-              counters,
+              stops: mode === 'enforce' ? stops : wouldStop,
               inFlight: [target.inFlight, target.bulkhead?.inFlight, target.bulkhead?.queued],
               breaker: rounded(target.breaker!.save(now)),
               budget: target.budget && rounded(target.budget.save(now)),

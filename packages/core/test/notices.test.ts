@@ -2,9 +2,10 @@ import { type ChannelListener, channel } from 'node:diagnostics_channel';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { any } from '../src/classify/any.ts';
 import { retry } from '../src/parts/retry.ts';
-import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/default-policy.ts';
 import { definePolicy } from '../src/policy/policy.ts';
-import { type Notice, notices, subscribe } from '../src/report/notices.ts';
+import type { PolicySpec } from '../src/policy/policy-spec.ts';
+import { type Around, type Notice, notices, subscribe } from '../src/report/notices.ts';
 import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const down = new Error('down');
@@ -49,11 +50,17 @@ describe('what is put around calls', () => {
     }
   });
 
-  test('is not there for work that is only observed', async () => {
-    const around = vi.fn();
+  test('is there once for work that is only observed: around the real call', async () => {
+    const sent: object[] = [];
+    const around: Around = (each, call) => {
+      sent.push(each);
+      return call();
+    };
     stops.push(subscribe(() => {}, around));
-    await policy({ mode: 'observe' }).run(() => 1);
-    expect(around).not.toHaveBeenCalled();
+    const failing = () => Promise.reject(new Error('down'));
+    await policy({ mode: 'observe', retryOn: 'any', backoff: false }).try(failing);
+    expect(sent).toHaveLength(1);
+    expect(sent[0]).not.toHaveProperty('observed');
   });
 });
 

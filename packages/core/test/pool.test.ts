@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/default-policy.ts';
+import type { PolicySpec } from '../src/policy/policy-spec.ts';
 import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const targets = ['a', 'b', 'c'];

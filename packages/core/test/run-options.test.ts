@@ -50,8 +50,8 @@ test.each<[object, string]>([
   [{ idempotent: 'no' }, 'idempotent: expected true or false, got "no"'],
   [{ classify: 'http' }, 'classify: expected a function, got "http"'],
   [{ priority: 'urgent' }, 'priority: expected one of critical, default, sheddable, got "urgent"'],
-  [{ pateince: '1s' }, 'pateince: expected one of patience, signal, target'],
-  [{ constructor: '1s' }, 'constructor: expected one of patience, signal, target'],
+  [{ pateince: '1s' }, 'pateince: not an option; did you mean patience?'],
+  [{ constructor: '1s' }, 'constructor: not an option; there are patience, signal, target'],
 ])('%j is refused before anything is called', async (wrong, sentence) => {
   const operation = vi.fn(() => 1);
   for (const made of [policy(), definePolicy([retry])()]) {

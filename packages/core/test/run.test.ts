@@ -306,6 +306,15 @@ describe('onWait', () => {
     ]);
   });
 
+  test('gives whole milliseconds', async () => {
+    const { run, operation, clock } = setup({ backoff: { base: 10.4, jitter: 'none' } }, down, 'up');
+    const waits: { delayMs: number; patienceLeft: number }[] = [];
+    const running = run(operation, { onWait: (wait) => waits.push(wait), patience: 100.7 });
+    await clock.advance('1s');
+    await running;
+    expect(waits).toMatchObject([{ delayMs: 10, patienceLeft: 101 }]);
+  });
+
   test('ends the work when it throws', async () => {
     const { run, operation, clock } = setup({}, down);
     const fault = new Error('in the callback');

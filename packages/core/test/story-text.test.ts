@@ -41,7 +41,7 @@ describe('a story in words', () => {
   test('says that a wait would have been too long', async () => {
     const lines = await tell({ patience: '50ms' }, down);
     expect(lines.at(-1)).toBe(
-      '  stopped: patience_too_short — patience would have ended before the next attempt',
+      '  stopped: patience_too_short — patience has ended, or would have ended before the next attempt',
     );
   });
 
@@ -60,6 +60,34 @@ describe('a story in words', () => {
       '  attempt 1 failed 0 ms in: read ECONNRESET (transient); to be tried again 1 s later',
       '  stopped: cancelled — the caller cancelled it',
     ]);
+  });
+
+  test('says the code of the cause, and whole milliseconds', async () => {
+    const reset = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+    const lines = await tell({ attempts: 2, backoff: { base: 12.3, jitter: 'none' } }, () => {
+      throw new TypeError('fetch failed', { cause: reset });
+    });
+    expect(lines[1]).toContain('TypeError: fetch failed (ECONNRESET)');
+    expect(lines[1]).toContain('tried again 12 ms later');
+  });
+
+  test('does not say a code twice', async () => {
+    const cause = Object.assign(new Error('reset'), { code: 'ECONNRESET' });
+    const lines = await tell({ attempts: 1 }, new Error('request failed: ECONNRESET', { cause }));
+    expect(lines[1]).toContain('Error: request failed: ECONNRESET (');
+    expect(lines[1]).not.toContain('(ECONNRESET)');
+  });
+
+  test('does not give a timeout the code of an earlier attempt', async () => {
+    const lines = await tell({ attempts: 2, attemptTimeout: '1s' }, down, 'hang');
+    expect(lines.find((line) => line.includes('attempt 2'))).not.toContain('ECONNRESET');
+  });
+
+  test('helps with a status that is only in the text', async () => {
+    const lines = await tell({}, new Error('status 503'));
+    expect(lines.at(-1)).toContain('stopped: not_retryable — 503 in the text of an error is not read');
+    expect(lines.at(-1)).toContain('Object.assign(error, { status: 503 })');
+    expect((await tell({}, new Error('no luck'))).at(-1)).toContain('no pack knows this error');
   });
 
   test('says that nothing was called', async () => {

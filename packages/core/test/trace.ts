@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { http } from '../src/classify/http.ts';
 import { permanent, retryAfter, transient } from '../src/classify/marks.ts';
-import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/default-policy.ts';
 import type { Plan } from '../src/policy/plan.ts';
+import type { PolicySpec } from '../src/policy/policy-spec.ts';
 import type { Ending } from '../src/run/promise-driver.ts';
 import type { Context, RunOptions } from '../src/run/run-options.ts';
 import { after, heeding, scripted, seededRandom, virtualClock } from '../src/testing.ts';

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { budget } from '../src/parts/budget.ts';
 import { retry } from '../src/parts/retry.ts';
-import { type PolicySpec, policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/default-policy.ts';
 import { definePolicy } from '../src/policy/policy.ts';
+import type { PolicySpec } from '../src/policy/policy-spec.ts';
 import { OptionsError } from '../src/report/errors.ts';
 import { after, type Beat, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 

@@ -1,8 +1,8 @@
 import type { Pack } from '../decide/outcome.ts';
 
 /**
- * Classifies every error as transient that no other pack knows, unless the error was marked with `permanent` or
- * `retryAfter`. Use it for operations that are safe to repeat. It is always the last pack.
+ * A pack (a named classifier) that classifies every remaining error as transient. Use it only for operations that are
+ * safe to repeat.
  */
 export const any: Pack<'any'> = {
   pack: 'any',

@@ -3,7 +3,7 @@ import type { Pack } from '../decide/outcome.ts';
 import { isObject } from './is-object.ts';
 import { definePack } from './pack.ts';
 
-/** The error names that AWS's own clients treat as throttling. `Throttl` covers six of them. */
+/** The error names that AWS's own clients treat as throttling. */
 const throttledNames =
   /Throttl|^(BandwidthLimitExceeded|LimitExceededException|PriorRequestNotComplete|ProvisionedThroughputExceeded|RequestLimitExceeded|SlowDown|TooManyRequests|TransactionInProgress)/;
 const transientNames = /^(RequestTimeout|TimeoutError|IDPCommunicationError)/;

@@ -1,14 +1,14 @@
 import { isObject } from './is-object.ts';
 
-/** The most errors that are read inside one error. It bounds the depth and width of causes, and ends cycles. */
+/** At most this many errors are read from one error and its causes. So a cycle of causes ends, too. */
 export const causesMax = 16;
 
-/** An object of unknown shape: a property may be anything, or throw when it is read. */
+/** An object of unknown shape. Reading a property may throw. */
 export type UnknownObject = Readonly<Record<string, unknown>>;
 
 /**
- * Returns `error` and the errors inside it: its causes, and the errors of an AggregateError. Each is listed once, at
- * most `causesMax` in all, and primitives are left out. A property that throws when it is read ends the list.
+ * Returns `error`, its causes, and the errors of an AggregateError: at most `causesMax` objects, each once. If a
+ * property throws, returns the errors found so far.
  */
 export function causesOf(error: unknown): UnknownObject[] {
   const found: UnknownObject[] = [];
@@ -17,7 +17,7 @@ export function causesOf(error: unknown): UnknownObject[] {
   };
   add(error);
   try {
-    // `add` appends to the list during the loop.
+    // The loop also visits the errors that `add` appends to `found`.
     for (const { errors, cause } of found) {
       if (Array.isArray(errors)) errors.slice(0, causesMax).forEach(add);
       add(cause);

@@ -7,8 +7,8 @@ import { markOf } from './marks.ts';
 export type RetryOn<Name extends string = string> = Name | Pack | Classifier;
 
 /**
- * Returns the packs (named classifiers) of a policy in order: first those that `retryOn` adds, then the default packs.
- * `retryOnly` replaces both. The pack `any` is the last, because it classifies every error.
+ * Returns the packs (named classifiers) of a policy in the order of use. `retryOn` adds packs before the default packs,
+ * and `retryOnly` replaces the default packs. `any` is last, because it accepts every error.
  */
 export function packsOf(
   { retryOn = [], retryOnly }: { retryOn?: readonly RetryOn[]; retryOnly?: readonly RetryOn[] },
@@ -29,11 +29,10 @@ export function packsOf(
 }
 
 /**
- * Combines packs into one classifier: the first pack that does not return undefined decides. Errors that were marked
- * with `transient`, `permanent` or `retryAfter` take precedence over everything, and `neverOn` takes precedence over
- * the packs, because the author of this program wrote both. An error that no pack knows is not retried. When a pack
- * throws, the work is not retried either: what the pack threw is reported, and the caller gets the error of the
- * operation.
+ * Combines packs (named classifiers) into one classifier: the first pack that returns a class decides.
+ *
+ * Marks such as `permanent(error)` come first, then `neverOn`, then the packs. An error that no pack knows is not
+ * retried. If a pack throws, the work is not retried, and a notice says what the pack threw.
  */
 export function combine(
   chosen: readonly Pack[],
@@ -66,7 +65,7 @@ export function combine(
 const unknownError: Judgement = { class: 'fatal', unknown: true };
 
 /**
- * The result when a classifier throws: the work is not retried, and what the classifier threw is published to
+ * The class of an outcome when a classifier threw: the work is not retried. `unreadableHint` reports the error to
  * listeners.
  */
 export function thrownBy({ ok }: Outcome, error: unknown): Judgement {

@@ -3,10 +3,7 @@ import type { OutcomeClass, Pack } from '../decide/outcome.ts';
 import { isObject } from './is-object.ts';
 import { definePack } from './pack.ts';
 
-/**
- * The class of each gRPC status; all others are fatal. DEADLINE_EXCEEDED is a timeout, so the call may have been
- * processed.
- */
+/** The class of each gRPC status. All other statuses are fatal. */
 const classes: Readonly<Record<number, OutcomeClass>> = {
   1: 'ignored', // CANCELLED
   4: 'transient', // DEADLINE_EXCEEDED
@@ -16,11 +13,11 @@ const classes: Readonly<Record<number, OutcomeClass>> = {
 };
 
 /**
- * Classifies errors of grpc-js, Connect and nice-grpc. The server's retry pushback is a delay; if it is not a number,
- * it forbids retries.
+ * Classifies errors of grpc-js, Connect and nice-grpc. In the server's `grpc-retry-pushback-ms`, a number is the delay,
+ * and any other value forbids a retry.
  */
 export const grpc: Pack<'grpc'> = /* @__PURE__ */ definePack('grpc', ({ code, details, metadata }) => {
-  // Errors of other libraries may have small numbers as codes, too. So the next line requires `details` or `metadata`.
+  // Other libraries use small numbers as codes too, so a gRPC error must also have `details` or `metadata`.
   if (typeof code !== 'number' || !(code >= 1 && code <= 16)) return undefined;
   if (typeof details !== 'string' && !isObject(metadata)) return undefined;
   const pushback = headerReader(metadata)('grpc-retry-pushback-ms');

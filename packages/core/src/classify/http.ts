@@ -4,10 +4,11 @@ import { isObject } from './is-object.ts';
 import { definePack } from './pack.ts';
 
 /**
- * Classifies responses by their status, whether they are returned or thrown. 408, 425, 429 and 5xx are tried again, but
- * not 501 and 505–519, which mean that the server cannot do it. 429 and 529 are throttled, and so is a 503 with a
- * Retry-After: that server is overloaded, not broken. The headers that say when to try again are read, and so is
- * `Holdfast: retry=…`.
+ * Classifies HTTP responses by status, whether they are returned or thrown. Retries 408, 425, 429 and 5xx, except 501
+ * and 505–519.
+ *
+ * 429, 529 and a 503 with Retry-After are throttled, because the server is overloaded. Also reads `Retry-After` and the
+ * `Holdfast` header.
  */
 export const http: Pack<'http'> = /* @__PURE__ */ definePack(
   'http',
@@ -15,9 +16,9 @@ export const http: Pack<'http'> = /* @__PURE__ */ definePack(
     const response = isObject(thing.response) ? thing.response : thing;
     const headers = response.headers ?? thing.headers;
     const status = Number(response.status ?? response.statusCode ?? thing.status ?? thing.statusCode);
-    // A returned value is a response only if it has headers: many plain values have a `status`.
+    // Many plain values have a `status`, so a returned value is a response only if it has headers.
     if (!(status >= 100 && status < 600) || (ok && !isObject(headers))) return undefined;
-    // An error about a good response, such as a body that cannot be parsed, is left to other packs.
+    // The response was good, so the error has another cause, such as an invalid body. Other packs classify it.
     if (status < 400) return ok ? 'ok' : undefined;
 
     const hint = readHint(headers, epochMs, status === 429);

@@ -3,28 +3,24 @@ import { causesMax, type UnknownObject } from './causes-of.ts';
 import { isObject } from './is-object.ts';
 import { definePack } from './pack.ts';
 
-/**
- * Names of failed connections (not made, broken or timed out): codes of Node, undici and axios, and messages of `fetch` in
- * browsers, Deno, Bun and workers.
- */
+/** Codes of Node, undici and axios, and messages of `fetch`, that mean a failed connection. */
 const known =
   /^(E(CONN|HOST|NET|PIPE|AI_AGAIN|NOTFOUND|ADDRNOTAVAIL|\w*TIMEDOUT)|UND_ERR_(SOCKET|\w+_TIMEOUT)|ERR_(NETWORK|STREAM_PREMATURE|HTTP2_(GOAWAY|S(TREAM|ESSION)_ERROR))|TimeoutError|TypeError: (fetch failed|failed to fetch|load failed|terminated|(a )?network ?(error|request|connection)|the (internet|network) connection|error sending request|unable to connect))/i;
 
-/** Failures before the first byte of a request was sent: the only proof that the request was not processed. */
+/** Failures before a request was sent, so the server cannot have processed it. */
 const unsent =
   /^(ECONNREFUSED|EAI_AGAIN|ENOTFOUND|UND_ERR_CONNECT_|ERR_HTTP2_GOAWAY)|before secure TLS|REFUSED_STREAM/;
 
 /**
- * Classifies failed connections: refused, reset, timed out, no route, name not found. A name that is not found is
- * transient, because a failing name server and a computer without a network give the same error, and nothing was sent.
+ * Classifies failed connections: refused, reset, timed out, no route, name not found. An unknown name is transient,
+ * because a failing name server causes the same error.
  */
 export const network: Pack<'network'> = /* @__PURE__ */ definePack(
   'network',
   (error, _, all) => {
     if (!isKnown(error)) return undefined;
-    // All errors must prove that the request was not sent: if two addresses were tried, either may have received the
-    // request. An error that only wraps other errors is judged by the wrapped errors. With `causesMax` errors or more
-    // some may be missing, so there is no proof.
+    // Every error must prove that nothing was sent: if two addresses were tried, either may have received the request.
+    // With `causesMax` errors the list may be incomplete, so there is no proof.
     const isProof = (each: UnknownObject) => isUnsent(each) || (isWrapper(each) && !isKnown(each));
     return { class: 'transient', unprocessed: all.length < causesMax && all.every(isProof) };
   },
@@ -33,8 +29,8 @@ export const network: Pack<'network'> = /* @__PURE__ */ definePack(
 );
 
 function isKnown(error: UnknownObject): boolean {
-  // An AggregateError repeats the code of one of its errors, so it is not known itself. The message of an error with a
-  // cause is not enough either, because its cause decides: `fetch failed` may be an expired certificate.
+  // An AggregateError repeats a code of its errors, so only its errors are judged. The message of an error with a cause
+  // is ignored, because the cause decides: `fetch failed` may be an expired certificate.
   return (
     !Array.isArray(error.errors) &&
     (known.test(`${error.code}`) || known.test(`${error.name}: ${isWrapper(error) || error.message}`))

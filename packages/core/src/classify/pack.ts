@@ -3,9 +3,8 @@ import { causesOf, type UnknownObject } from './causes-of.ts';
 import { isObject } from './is-object.ts';
 
 /**
- * Makes a pack (a named classifier) that judges an error and the errors inside it one by one, the outermost first. With
- * `values: true` it judges returned values too. When `judge` throws, as getters of unknown objects may, the pack
- * returns undefined.
+ * Makes a pack (a named classifier). `judge` gets the error first, then each error inside it. If `judge` throws, the
+ * pack returns undefined. A pack with `values` also judges returned values.
  */
 export function definePack<const Name extends string>(
   pack: Name,
@@ -32,7 +31,7 @@ export function definePack<const Name extends string>(
           if (judged) return judged;
         }
       } catch {
-        // An object that throws when it is read is not an error that the pack knows.
+        // Reading the object threw, so the pack does not know this error.
       }
       return undefined;
     },

@@ -1,7 +1,8 @@
 /**
- * Returns the ms to wait before the next attempt. `attempt` is the number of attempts made; `previousMs` is the wait
- * before the latest attempt (0 if there was no wait); `roll` is a random number in [0, 1). `baseMinMs` is a minimum for
- * the base of the backoff, used after a throttled attempt.
+ * Returns the ms to wait before the next attempt. `attempt` is the number of attempts made, and `previousMs` is the
+ * wait before the latest attempt.
+ *
+ * `roll` is a random number in [0, 1). `baseMinMs` is the lowest base: 1,000 after a throttled attempt, otherwise 0.
  */
 export type Delay = (attempt: number, previousMs: number, roll: number, baseMinMs: number) => number;
 
@@ -12,16 +13,13 @@ export interface BackoffSettings {
   readonly factor: number;
   readonly cap: number;
   /**
-   * A number is the random share of the delay (0 = none, 1 = full jitter). `plusMinus` adds or subtracts up to that
+   * A number from 0 to 1 is the random share of the delay (1 = full jitter). `plusMinus` adds or subtracts up to that
    * many ms.
    */
   readonly jitter: 'none' | 'full' | 'equal' | 'decorrelated' | number | { readonly plusMinus: number };
 }
 
-/**
- * Returns the delay function of a strategy. Each delay is finite and at most `cap`, or at most `baseMinMs` if
- * `baseMinMs` is larger.
- */
+/** Returns the delay function of a strategy. Delays are at most `cap`, or `baseMinMs` if that is larger. */
 export function backoff({ strategy, base, factor, cap, jitter }: BackoffSettings): Delay {
   return (attempt, previousMs, roll, baseMinMs) => {
     const from = Math.max(base, baseMinMs);

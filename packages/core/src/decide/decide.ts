@@ -7,22 +7,22 @@ export interface Rules {
   readonly attempts: number;
   readonly delay: Delay;
   /**
-   * A server's hint (such as Retry-After) is followed up to this length; a longer hint ends the work. 0: hints are
-   * ignored.
+   * The longest server hint (such as Retry-After) that is followed, in ms. A longer hint ends the work; 0 ignores
+   * hints.
    */
   readonly hintCapMs: number;
 }
 
-/** What has happened so far to one piece of work: an operation with all its attempts. */
+/** What has happened so far to one piece of work (one operation with all its attempts). */
 export interface History {
   /** The number of attempts made, including the one that has just ended. */
   readonly attempt: number;
   readonly previousDelayMs: number;
-  /** When the time limit of the whole work (its patience) ends, on the scale of `Clock.now`. */
+  /** When the time limit of the whole work ends, on the scale of `Clock.now`. */
   readonly patienceEndsAt: number;
-  /** False: an attempt is repeated only with proof that it was not processed. */
+  /** False: a retry needs proof that the attempt was not processed. */
   readonly idempotent: boolean;
-  /** The reason why this work must not be repeated at all, if there is one. */
+  /** Why this work must not be retried. Undefined: it may be retried. */
   readonly retryVeto: StopReason | undefined;
 }
 
@@ -33,29 +33,24 @@ export interface Facts {
   readonly roll: number;
   /** The tokens in the retry budget. A retry costs one token. */
   readonly tokens: number;
-  /** How long an attempt usually takes; 0 while that is unknown. */
+  /** How long an attempt usually takes, in ms; 0 while unknown. */
   readonly expectedAttemptMs: number;
-  /**
-   * When the next attempt would be admitted: `now`, unless the breakers of all targets are open. Infinity: the work
-   * ends instead.
-   */
+  /** When the breakers admit the next attempt; usually `now`. Infinity: the work ends instead of waiting. */
   readonly admitsAt: number;
 }
 
 /**
- * The smallest base of the backoff after a throttled attempt, because the target needs more time than after a failure.
+ * The minimum base of the backoff after a throttled attempt. An overloaded target needs a longer pause than a failing
+ * target.
  */
 const throttledBaseMs = 1000;
 
-/** The most ms of jitter that are added to a server's hint. */
+/** The most jitter that is added to a server's hint. */
 const hintSpreadMaxMs = 60_000;
 
 export const done: Verdict = { kind: 'done' };
 
-/**
- * Decides what to do after an attempt. It is pure: the same arguments give the same verdict, also in a queue or a
- * simulator.
- */
+/** Decides what to do after an attempt. The function is pure: it changes nothing and reads no clock. */
 export function decide(rules: Rules, history: History, judged: Judgement, facts: Facts): Verdict {
   if (judged.class === 'ok') return done;
   if (judged.class === 'ignored') return stop('cancelled');
@@ -71,8 +66,8 @@ export function decide(rules: Rules, history: History, judged: Judgement, facts:
   const baseMinMs = judged.class === 'throttled' ? throttledBaseMs : 0;
   const backoffMs = rules.delay(history.attempt, history.previousDelayMs, facts.roll, baseMinMs);
   const leftMs = history.patienceEndsAt - facts.now - facts.expectedAttemptMs;
-  // A server's hint is a minimum: jitter is only added to the hint, at most as many ms as the hint itself. Jitter takes
-  // at most half of the time between the hint and the end of patience, so that time for the attempt is left.
+  // Jitter is only added to a server's hint, never subtracted. It takes at most half of the time left after the hint,
+  // so that the attempt still has time.
   const jitterMs = facts.roll * Math.max(0, Math.min(hintMs, hintSpreadMaxMs, (leftMs - hintMs) / 2));
   const delayMs = Math.max(hintMs + jitterMs, asDelayMs(backoffMs), facts.admitsAt - facts.now);
   if (facts.admitsAt === Infinity) return stop('breaker_open');

@@ -2,18 +2,19 @@
 export interface Hint {
   /** Ms from now; never negative, always finite. */
   readonly retryAfterMs?: number | undefined;
-  /** A hint header that could not be parsed, verbatim but shortened. */
+  /** The text of a header that could not be parsed, shortened. */
   readonly unreadable?: string | undefined;
 }
 
-/** Headers that are longer than this are not parsed. */
+/** Longer headers are not parsed. */
 const lengthMax = 256;
 
 /**
- * Reads when to try again from the first of these headers that can be parsed: `retry-after-ms`, `x-ms-retry-after-ms`,
- * `Retry-After`, `RateLimit`, `RateLimit-Reset`, `X-RateLimit-Reset`. The headers about rate limits count only when
- * nothing remains of the limit, or when the status was 429 (`throttled`). `headers` may be a `Headers` or anything with
- * a `get`, an object, an array of pairs, or an array of alternating names and values. Never throws.
+ * Reads from response headers when to try again. Never throws. It uses the first of these headers that can be parsed:
+ * `retry-after-ms`, `x-ms-retry-after-ms`, `Retry-After`, `RateLimit`, `RateLimit-Reset`, `X-RateLimit-Reset`.
+ *
+ * Rate limit headers are used only if the limit is used up or the status was 429 (`throttled`). `headers` may be a
+ * `Headers` object, a plain object, pairs, or a list of alternating names and values.
  */
 export function readHint(headers: unknown, epochMs: () => number, throttled = false): Hint {
   let unreadable: string | undefined;
@@ -35,15 +36,17 @@ export function readHint(headers: unknown, epochMs: () => number, throttled = fa
       if (throttled || header(`${prefix}remaining`) === '0') read(`${prefix}reset`, readReset);
     }
   } catch {
-    // A getter or a proxy threw: there is no hint.
+    // A getter threw, so there is no hint.
   }
   return { retryAfterMs, unreadable };
 }
 
-/** Returns a function that finds a header by its name in lower case. It accepts all shapes that `readHint` accepts. */
+/**
+ * Returns a function that finds a header by its name in lower case. `headers` may have any shape that `readHint`
+ * accepts.
+ */
 export function headerReader(headers: unknown): (name: string) => string | undefined {
   const from = Object(headers);
-  // A flat list of alternating names and values, made from any of the accepted shapes.
   const flat: unknown[] = (Array.isArray(from) ? from : Object.entries(from)).flat();
   const isName = (name: string) => (each: unknown, index: number) =>
     index % 2 === 0 && String(each).toLowerCase() === name;
@@ -59,8 +62,8 @@ function readNumber(text: string): number {
 }
 
 /**
- * Reads a delay in seconds (the largest, if there are several) or an HTTP date in any of its three forms, and returns
- * ms from now. A year of two digits is taken to be within 50 years of now.
+ * Reads seconds (the largest of several numbers) or an HTTP date, and returns ms from now. A year with two digits is
+ * within 50 years of now.
  */
 function readDelay(text: string, epochMs: () => number): number {
   const ms = Math.max(...text.split(/, */).map(readNumber)) * 1000;
@@ -75,8 +78,8 @@ function readDelay(text: string, epochMs: () => number): number {
 }
 
 /**
- * Reads seconds from now, or a time in seconds or ms since 1970. A number from 1e9 on is a time: 1e9 seconds are 30
- * years.
+ * Reads seconds from now, or a time since 1970 in seconds or ms. Numbers from 1e9 on are times, because 1e9 seconds are
+ * 30 years.
  */
 function readReset(text: string, epochMs: () => number): number {
   const reset = readNumber(text);
@@ -92,8 +95,7 @@ function readRateLimit(text: string, throttled: boolean): number | undefined {
   for (const limit of /reset=/.test(text) ? [text] : text.split(',')) {
     const left = Number(/\br(?:emaining)?=(\d+)/.exec(limit)?.[1]);
     const resetMs = Number(/\b(?:t|reset)=(\d+)/.exec(limit)?.[1]) * 1000;
-    // The limit with the least remaining is the one that was reached. If several are equal, the one that resets last
-    // counts.
+    // The limit with the fewest calls left was reached. Of several such limits, the limit that resets last is used.
     if (left < least || (left === least && resetMs > ms)) {
       least = left;
       ms = resetMs;

@@ -14,33 +14,33 @@ export type Outcome =
  */
 export type OutcomeClass = 'ok' | 'transient' | 'throttled' | 'fatal' | 'ignored';
 
-/** The class of an outcome, with what the classifier read from it. */
+/** The class of an outcome, and what else the classifier found. */
 export interface Judgement {
   readonly class: OutcomeClass;
-  /** The server's hint on when to try again, in ms from now: a minimum for the next delay. */
+  /** The server's hint when to try again, in ms from now. The next delay is not shorter. */
   readonly retryAfterMs?: number | undefined;
-  /** The server forbids a retry, by the header `Holdfast: retry=never` or by gRPC's retry pushback. */
+  /** True: the server forbids a retry, by the header `Holdfast: retry=never` or by gRPC's retry pushback. */
   readonly retryNever?: boolean | undefined;
-  /** True only with proof that the target did not process the attempt. Then any operation can be repeated safely. */
+  /** True: it is proven that the target did not process the attempt, so a retry is safe. */
   readonly unprocessed?: boolean | undefined;
-  /** The target may be overloaded although it does not say when to try again: a plain 503. */
+  /** True: the target may be overloaded, as with a 503 without Retry-After. */
   readonly overload?: boolean | undefined;
   /** True: no classifier knows the error, so it is `fatal` by default. */
   readonly unknown?: boolean | undefined;
-  /** A hint that could not be parsed, verbatim. It is published to the listeners of `subscribe`. */
+  /** The text of a hint that could not be parsed, for listeners of `subscribe`. */
   readonly unreadableHint?: string | undefined;
 }
 
 /**
- * Classifies an outcome. `undefined` leaves it to the next classifier. `epochMs` is for hints that are dates; call it
- * only for such hints.
+ * Classifies an outcome. Return undefined to leave it to the next classifier. `epochMs` returns the current time, for
+ * hints that are dates.
  */
 export type Classifier = (outcome: Outcome, epochMs: () => number) => Judgement | OutcomeClass | undefined;
 
 /** A named classifier for the errors of one protocol or library. `retryOn: ['sql']` refers to it by name. */
 export interface Pack<Name extends string = string> {
   readonly pack: Name;
-  /** True: the pack is used even if `retryOn` does not name it. Only `retryOnly` can leave it out. */
+  /** True: the pack is used by default. Only `retryOnly` can leave it out. */
   readonly byDefault?: boolean | undefined;
   readonly classify: Classifier;
   /** True: the pack classifies returned values, such as responses, as well as errors. */

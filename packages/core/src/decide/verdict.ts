@@ -1,9 +1,6 @@
 import type { OutcomeClass } from './outcome.ts';
 
-/**
- * Why work ended without success. The list is closed: code, stories (records of work), metrics and the console share
- * it.
- */
+/** Why work ended without success. The list is closed, so that code and metrics can rely on it. */
 export const stopReasons = [
   'not_retryable',
   'not_idempotent',
@@ -21,6 +18,8 @@ export const stopReasons = [
   'committed',
   'poison',
   'crashed',
+  'program_changed',
+  'outcome_unknown',
   'cancelled',
   'kill_switch',
   'observed',
@@ -39,10 +38,7 @@ export type Verdict =
       readonly at: number;
       readonly delayMs: number;
       readonly because: OutcomeClass;
-      /**
-       * The tokens that the retry costs. `decide` changes nothing: its caller takes the tokens from the retry budget
-       * immediately.
-       */
+      /** The tokens that the retry costs. The caller of `decide` takes them from the retry budget. */
       readonly costs: number;
     }
   | { readonly kind: 'give_up'; readonly because: StopReason };

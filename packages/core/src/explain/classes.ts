@@ -2,7 +2,6 @@ import { packsOf, type RetryOn } from '../classify/classifier.ts';
 import type { Plan } from '../policy/plan.ts';
 import { formatMs } from './format-duration.ts';
 
-/** The failures that each pack (a named classifier) treats as transient or throttled. */
 const packSentences: Readonly<Record<string, string>> = {
   network: 'connections that were refused, reset, lost or timed out, and names that were not found',
   http: 'statuses 408, 425, 429 and 5xx, but not 501 and 505 to 519',
@@ -13,7 +12,6 @@ const packSentences: Readonly<Record<string, string>> = {
   any: 'every error that no other pack knows',
 };
 
-/** Lists the failures that are tried again. */
 export function sayRetried(
   plan: Plan,
   settings: { retryOn?: readonly RetryOn[]; retryOnly?: readonly RetryOn[] },
@@ -28,7 +26,6 @@ export function sayRetried(
   return isGuarded ? [...packs, 'attempts that took too long', marked] : [...packs, marked];
 }
 
-/** Lists the failures that are not tried again. */
 export function sayNotRetried(neverOn: readonly (abstract new (...args: never[]) => unknown)[]): string[] {
   return [
     'errors that no pack knows',
@@ -41,7 +38,6 @@ export function sayNotRetried(neverOn: readonly (abstract new (...args: never[])
   ];
 }
 
-/** Says how the policy follows a server's hints on when to try again. */
 export function sayHints(hintCapMs: number): string {
   if (hintCapMs === 0) return 'Hints of a server on when to try again are not followed.';
   return `A hint of a server (Retry-After and similar headers) is a minimum: jitter adds up to as much again, at most 60 s and half of the patience that is left. A hint above ${formatMs(hintCapMs)} ends the work, and so does one that is longer than the patience left.`;

@@ -2,10 +2,7 @@ import { decide } from '../decide/decide.ts';
 import type { OutcomeClass } from '../decide/outcome.ts';
 import type { Plan } from '../policy/plan.ts';
 
-/**
- * The shortest, typical and longest wait after one attempt, in ms. The three differ only in the random number that the
- * backoff uses.
- */
+/** The shortest, typical and longest wait after one attempt. They differ only in the random number of the backoff. */
 export interface Delays {
   readonly leastMs: number;
   readonly typicalMs: number;
@@ -21,10 +18,9 @@ export interface DelayRow extends Delays {
 
 export const LEAST = 0;
 export const TYPICAL = 0.5;
-/** The largest random number below 1. */
+/** Just below 1, because random numbers never reach 1. */
 export const MOST = 1 - Number.EPSILON;
 
-/** The most rows of the table, enough to see how the waits grow. */
 const rowsMax = 10;
 
 /** Returns the waits of a policy after each attempt but the last, ten rows at most. */
@@ -37,10 +33,7 @@ export function delayTable(plan: Plan): DelayRow[] {
   }));
 }
 
-/**
- * Returns the waits after the first `rows` attempts if every random number is `roll`. They are computed with `decide`,
- * without any limit except the number of attempts. Infinity: the work ends after this attempt.
- */
+/** Returns the first `rows` waits if every random number is `roll`. Infinity: the work ends there. */
 export function waitsOf(plan: Plan, roll: number, rows: number, after: OutcomeClass = 'transient'): number[] {
   const waits: number[] = [];
   for (let attempt = 1; attempt < plan.attempts && waits.length < rows; attempt++) {

@@ -6,14 +6,14 @@ export interface Setting {
   readonly path: string;
   /** The value as it would be written in a document: `200ms`, `full`, `off`. */
   readonly value: string;
-  /** True: the field is not in the document. */
+  /** True: the document does not set this field. */
   readonly isDefault: boolean;
 }
 
-/** The value of a field that is not in the document and has no default. */
+/** The value of a field without a default that the document does not set. */
 export const notSet = 'not set';
 
-/** Returns all fields with their values. A group that is switched on is listed field by field. */
+/** Returns all fields with their values. For a group that is switched on, it returns each field of the group. */
 export function effectiveSettings(fields: Table, spec: object): Setting[] {
   return settingsIn(fields, spec, '', false);
 }
@@ -34,8 +34,8 @@ function settingsOf(field: Field, value: unknown, path: string, isDefault: boole
 }
 
 /**
- * Returns the alternative that accepts the value. An alternative that throws has recognised the value too, and found an
- * error inside it.
+ * Returns the alternative that accepts the value. An alternative that throws is the right one too: it found an error
+ * inside the value.
  */
 function recognising(of: readonly Field[], value: unknown): Field {
   const found = of.find((each) => {

@@ -5,11 +5,12 @@ const units = [
   { ms: 1e3, name: 's' },
 ];
 
-/** Formats milliseconds in a readable unit, with three digits: `340 ms`, `1.5 s`, `10 min`. */
+/** Formats milliseconds in a readable unit: whole milliseconds, or three digits. `34 ms`, `1.5 s`, `10 min`. */
 export function formatMs(ms: number): string {
   if (ms === Infinity) return 'no limit';
-  const unit = units.find((each) => ms >= each.ms) ?? { ms: 1, name: 'ms' };
-  return `${round(ms / unit.ms)} ${unit.name}`;
+  const unit = units.find((each) => ms >= each.ms);
+  if (unit) return `${round(ms / unit.ms)} ${unit.name}`;
+  return `${ms < 1 ? round(ms) : Math.round(ms)} ms`;
 }
 
 /** Rounds to three digits, or to a whole number from 100 on. */

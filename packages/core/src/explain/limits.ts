@@ -4,46 +4,39 @@ import type { Policy } from '../policy/policy.ts';
 import { MOST, TYPICAL, waitsOf } from './delays.ts';
 import { formatMs, round } from './format-duration.ts';
 
-/** What ends the work first: the time limit of the whole work (patience), the number of attempts, or nothing. */
+/** What ends the work first. `patience` is the time limit of the whole work. */
 export type Limit = 'patience' | 'attempts' | 'nothing';
 
 export interface WorstTime {
-  /** How many ms the work takes if every attempt takes as long as it may. null: no limit. */
+  /** The duration if every attempt takes as long as it may. null: no limit. */
   readonly hangingMs: number | null;
   readonly hangingEndsBy: Limit;
-  /** How many ms the work takes if every attempt fails immediately, so that only waits take time. null: no limit. */
+  /** The duration if every attempt fails immediately and only waits take time. null: no limit. */
   readonly failingMs: number | null;
   readonly failingEndsBy: Limit;
-  /**
-   * The number of attempts if every attempt fails immediately and every wait has its typical length. null: no limit.
-   */
+  /** The number of attempts if all fail immediately and all waits are typical. null: no limit. */
   readonly failingAttempts: number | null;
   readonly says: readonly string[];
 }
 
 export interface WorstLoad {
-  /** The calls for one piece of work if everything fails and only `attempts` limits them. null: any number. */
+  /** The calls for one piece of work if every call fails. null: no limit. */
   readonly calls: number | null;
-  /** The calls for each piece of work in the long run, however many fail. null: any number. */
+  /** The average number of calls for one piece of work in the long run, however many fail. null: no limit. */
   readonly longRun: number | null;
-  /**
-   * The calls for one piece of work including the retries of all callers above. Without such callers it equals `calls`.
-   */
+  /** The calls for one piece of work including the retries of its callers. null: no limit. */
   readonly callsInAll: number | null;
   readonly says: readonly string[];
 }
 
-/** This many waits are added up one by one. All further waits are assumed to equal the last. */
+/** Only this many waits are computed. All later waits are assumed to equal the last of them. */
 const waitsMax = 1000;
 
-/**
- * Computes the longest time that work can take. Waits for a limiter, a bulkhead or a breaker count for patience as
- * well. In a policy without guards around the attempts (`isGuarded: false`), nothing ends an attempt that hangs.
- */
+/** Computes the longest time that work can take. With `isGuarded: false`, nothing ends an attempt that hangs. */
 export function worstTime(plan: Plan, isGuarded: boolean): WorstTime {
   const { patienceMs, attempts, attemptTimeoutMs: timeoutMs } = plan;
   const waitsMs = sum(waitsOf(plan, MOST, waitsMax), attempts - 1);
-  // A limit of 0 means a share of the remaining patience: then only patience limits all attempts together.
+  // 0 means that an attempt has no fixed time limit. Then only the time limit of the whole work is certain.
   const attemptsMs = timeoutMs > 0 ? attempts * timeoutMs : Infinity;
   const failing = endOf(patienceMs, waitsMs);
   const hanging = endOf(isGuarded ? patienceMs : Infinity, waitsMs + attemptsMs);
@@ -61,9 +54,7 @@ export function worstTime(plan: Plan, isGuarded: boolean): WorstTime {
   };
 }
 
-/**
- * Computes by how much a caller multiplies its traffic when nothing succeeds, including the retries of its own callers.
- */
+/** Computes how many calls one piece of work can cause when every call fails. */
 export function worstLoad(plan: Plan, settings: PartSettings, within: readonly Policy[]): WorstLoad {
   const { calls, longRun, says } = ownLoad(plan, settings);
   if (within.length === 0) return { calls, longRun, callsInAll: calls, says };
@@ -81,7 +72,6 @@ export function worstLoad(plan: Plan, settings: PartSettings, within: readonly P
   };
 }
 
-/** The number of calls that one policy makes for one piece of work when everything fails. */
 function callsOf({ attempts, killSwitch }: Plan, { mode }: PartSettings): number {
   return killSwitch.isOn || mode === 'observe' ? 1 : attempts;
 }
@@ -111,8 +101,8 @@ function ownLoad(plan: Plan, settings: PartSettings): Omit<WorstLoad, 'callsInAl
 }
 
 /**
- * The share of successes of a caller with little traffic when 5 % of its calls fail by chance. Its retry budget holds
- * one token. A retry spends this token, and 1 / ratio successes earn a new one; calls that fail until then are not
+ * The success rate of a caller with little traffic when the share `failing` of its calls fails by chance. Such a caller
+ * has one token, and a retry spends it. After 1 / `ratio` successes it has a token again; until then, failures are not
  * retried.
  */
 export function lonelyCaller(ratio: number, failing = 0.05): number {
@@ -139,10 +129,7 @@ function sentence({ ms, by }: End, attempts: number): string {
     : `at most ${formatMs(ms)}, when ${attempts === 1 ? 'the attempt is' : `${attempts} attempts are`} used up.`;
 }
 
-/**
- * Adds up `count` waits. The waits after the end of `known` are assumed to equal the last wait in `known`. An infinite
- * wait ends the work and the sum.
- */
+/** Adds up `count` waits. Waits beyond `known` are assumed to equal the last one. An infinite wait ends the sum. */
 function sum(known: readonly number[], count: number): number {
   const endless = known.indexOf(Infinity);
   const waits = endless < 0 ? known : known.slice(0, endless);
@@ -152,7 +139,6 @@ function sum(known: readonly number[], count: number): number {
   return Math.round(ms * 1000) / 1000;
 }
 
-/** The number of attempts that fit into patience if each fails immediately and every wait has its typical length. */
 function attemptsThatFit(plan: Plan): number {
   const waits = waitsOf(plan, TYPICAL, waitsMax);
   let elapsedMs = 0;

@@ -2,7 +2,7 @@ import type { PartSettings } from '../policy/part-settings.ts';
 import type { Plan } from '../policy/plan.ts';
 import { formatMs, round } from './format-duration.ts';
 
-/** A part of a policy at its place around the work or around each attempt. */
+/** One part of a policy, such as the breaker, around the work or around each attempt. */
 export interface Place {
   readonly part: string;
   readonly on: boolean;
@@ -11,7 +11,7 @@ export interface Place {
   readonly fields: readonly string[];
 }
 
-/** Returns the parts that enclose the whole work with all its attempts, outermost first. */
+/** Returns the parts around the whole work, outermost first. */
 export function operationRing(plan: Plan, settings: PartSettings, isGuarded: boolean): Place[] {
   const place = placer(settings);
   const { fallback, cache, mode, hedge, budget } = settings;
@@ -28,7 +28,7 @@ export function operationRing(plan: Plan, settings: PartSettings, isGuarded: boo
   ];
 }
 
-/** Returns the parts that enclose each single attempt, outermost first. */
+/** Returns the parts around each attempt, outermost first. */
 export function attemptRing(plan: Plan, settings: PartSettings, isGuarded: boolean): Place[] {
   const place = placer(settings);
   const { choice, throttle, breaker, limiter, bulkhead } = settings;
@@ -50,10 +50,6 @@ export function attemptRing(plan: Plan, settings: PartSettings, isGuarded: boole
 
 const retryFields = ['attempts', 'backoff', 'retryOn', 'retryOnly', 'neverOn', 'respectServer'];
 
-/**
- * Returns a function that creates places. Their text tells a part that is off from one that the policy does not
- * contain.
- */
 function placer(settings: PartSettings) {
   return (part: string, on: unknown, says: string | null | undefined, fields = [part]): Place => {
     const off = (fields[0] ?? 'breaker') in settings ? 'off' : 'not a part of this policy';

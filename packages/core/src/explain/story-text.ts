@@ -1,13 +1,13 @@
+import { causesOf } from '../classify/causes-of.ts';
 import type { Story, StoryAttempt } from '../report/story.ts';
 import { formatMs } from './format-duration.ts';
-import { stopSentences } from './stop-sentences.ts';
+import { stopRemedies, stopSentences } from './stop-sentences.ts';
 
-/** The most characters of text for one outcome. */
 const lengthMax = 100;
 
 /**
- * Returns a story (the record of a run) as text: each attempt, and why it was or was not tried again. Times count from
- * the start of the work.
+ * Returns a story (the record of a run) as text: each attempt, and why it was retried or not. Times are measured from
+ * the start of the run.
  */
 export function tellStory(story: Story): string {
   return linesOf(story).join('\n');
@@ -18,7 +18,7 @@ function linesOf(story: Story): string[] {
   const work = policy === undefined ? 'the work' : policy;
   const tries =
     attempts === 0 ? 'without an attempt' : attempts === 1 ? 'with 1 attempt' : `with ${attempts} attempts`;
-  const head = `${work} ${stop ? 'failed' : 'succeeded'} ${tries} in ${formatMs(tookMs)}`;
+  const head = `${work} ${stop ? 'failed' : 'succeeded'} ${tries} in ${wholeMs(tookMs)}`;
   return [
     head,
     ...log.map((each) => `  ${attemptLine(each, attempts)}`),
@@ -27,27 +27,44 @@ function linesOf(story: Story): string[] {
   ];
 }
 
+function wholeMs(ms: number): string {
+  return formatMs(Math.round(ms));
+}
+
 function attemptLine(entry: StoryAttempt, attempts: number): string {
   const { attempt, target, endedAtMs, class: outcomeClass, outcome, verdict } = entry;
   const at = target === undefined ? '' : ` at ${target}`;
-  const line = `attempt ${attempt}${at} failed ${formatMs(endedAtMs)} in: ${describe(outcome)} (${outcomeClass})`;
+  const line = `attempt ${attempt}${at} failed ${wholeMs(endedAtMs)} in: ${describe(outcome)} (${outcomeClass})`;
   if (verdict.kind === 'race') return `${line}; another attempt was still in flight`;
   if (verdict.kind !== 'retry') return `${line}; not tried again`;
-  const wait = verdict.delayMs > 0 ? `${formatMs(verdict.delayMs)} later` : 'at once';
+  const wait = verdict.delayMs > 0 ? `${wholeMs(verdict.delayMs)} later` : 'at once';
   return attempts > attempt ? `${line}; tried again ${wait}` : `${line}; to be tried again ${wait}`;
 }
 
-/** Says what to do about an error that no pack (a named classifier) knows. */
 const unknownSentence =
   'no pack knows this error, so it is not tried again: if it is temporary, mark it with `transient(error)`, give it a `status` or a `code`, or name a pack in `retryOn`';
 
+/**
+ * Returns a hint for an error whose text contains an HTTP status, such as `new Error('status 503')`. Policies do not
+ * read the status from the text.
+ */
+function statusSentence(outcome: unknown): string | undefined {
+  const [status] = /\b[45]\d\d\b/.exec(describe(outcome)) ?? [];
+  if (status === undefined) return undefined;
+  return `${status} in the text of an error is not read: return the response itself, or throw \`Object.assign(error, { status: ${status} })\`, and the policy knows what it means`;
+}
+
 function ending({ stop, attempts, log }: Story): string {
-  if (stop === 'not_retryable' && log.at(-1)?.unknown) return `stopped: ${stop} — ${unknownSentence}`;
-  if (stop) return `stopped: ${stop} — ${stopSentences[stop]}`;
+  const last = log.at(-1);
+  if (stop === 'not_retryable' && last?.unknown)
+    return `stopped: ${stop} — ${statusSentence(last.outcome) ?? unknownSentence}`;
+  if (stop) {
+    const remedy = stopRemedies[stop];
+    return `stopped: ${stop} — ${stopSentences[stop]}${remedy ? `: ${remedy}` : ''}`;
+  }
   return attempts === 0 ? 'nothing was called: the result was known' : `attempt ${attempts} succeeded`;
 }
 
-/** Describes an error or a value in a few words, on one line. Never throws. */
 function describe(outcome: unknown): string {
   try {
     const words = inWords(outcome).replace(/\s+/g, ' ').trim();
@@ -65,6 +82,20 @@ function inWords(outcome: unknown): string {
     typeof code === 'string' && code ? code : message === undefined ? '' : String(name ?? 'Error');
   if (!called) return number === undefined ? 'a value that was judged a failure' : `status ${number}`;
   const text = String(message ?? '');
-  const words = text === '' ? called : text.includes(called) ? text : `${called}: ${text}`;
+  const words =
+    (text === '' ? called : text.includes(called) ? text : `${called}: ${text}`) + causeCode(outcome, text);
   return number === undefined || text.includes(String(number)) ? words : `${words} (status ${number})`;
+}
+
+/**
+ * Returns the code of the first cause that has a code, such as ` (ECONNRESET)`. The text `fetch failed` alone says
+ * nothing.
+ */
+function causeCode(outcome: object, text: string): string {
+  // The cause of our own error is an earlier attempt, which has a line of its own.
+  if (String((outcome as { code?: unknown }).code).startsWith('HOLDFAST_')) return '';
+  const [, ...causes] = causesOf(outcome);
+  for (const { code } of causes)
+    if (typeof code === 'string' && code) return text.includes(code) ? '' : ` (${code})`;
+  return '';
 }

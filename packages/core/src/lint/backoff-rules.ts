@@ -2,13 +2,13 @@ import { LEAST, MOST, waitsOf } from '../explain/delays.ts';
 import { formatMs } from '../explain/format-duration.ts';
 import { defineRules } from './rule.ts';
 
-/** The number of waits that are checked: enough for every backoff to reach its cap. */
+/** How many waits are checked. This is enough for backoffs to reach their cap. */
 const waitsMax = 64;
 const waitMaxMs = 60_000;
 
 /**
- * Rules about the waits between attempts. They call the backoff itself, so they can also check a backoff that is a
- * function.
+ * Rules about the waits between attempts. They call the backoff function itself, so they also work for custom
+ * functions.
  */
 export const backoffRules = /* @__PURE__ */ defineRules(
   {

@@ -4,8 +4,8 @@ import { defineRules } from './rule.ts';
 const ratioMax = 0.3;
 const kMin = 1.1;
 /**
- * A burst may contain at most the calls that the rate allows in this time. With more than 30 s, over 1.5 times the rate
- * could pass in one minute.
+ * A burst may be as large as what the rate allows in this time. With a larger burst, more than 1.5 times the rate could
+ * pass in one minute.
  */
 const burstMaxMs = 30_000;
 

@@ -2,10 +2,10 @@ import type { Outcome } from '../decide/outcome.ts';
 import type { Plan } from '../policy/plan.ts';
 import { defineRules, isUnsafe } from './rule.ts';
 
-/** Statuses that another attempt would not change. (408, 425 and 429 are temporary, and 409 may be.) */
+/** Statuses for which a retry gets the same answer. (408, 425 and 429 are temporary, and 409 may be.) */
 const finalStatuses = [400, 401, 403, 404, 405, 410, 422];
 
-/** Rules about what is tried again, and how often. */
+/** Rules about what is retried, and how often. */
 export const retryRules = /* @__PURE__ */ defineRules(
   {
     id: 'unsafe-operation',
@@ -71,7 +71,7 @@ export const retryRules = /* @__PURE__ */ defineRules(
   },
 );
 
-/** Whether the policy retries this status: calls its classifier with an error and with a response of the status. */
+/** Whether the policy retries this status, thrown as an error or returned as a response. */
 function isRetried(plan: Plan, status: number): boolean {
   const response = { status, statusCode: status, ok: false, headers: {} };
   const error = Object.assign(new Error(`status ${status}`), response, { response });
@@ -84,7 +84,7 @@ function isRetried(plan: Plan, status: number): boolean {
   });
 }
 
-/** A classifier as people often write it: every response that is not ok is transient. */
+/** A common mistake: this classifier retries every response that is not ok. */
 function notOk(outcome: Outcome): 'transient' | undefined {
   const response = (outcome.ok ? outcome.value : outcome.error) as { ok?: boolean } | undefined;
   return response?.ok === false ? 'transient' : undefined;

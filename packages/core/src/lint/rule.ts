@@ -1,28 +1,26 @@
-import type { PolicySpec } from '../policy/default-policy.ts';
 import type { PartSettings } from '../policy/part-settings.ts';
 import type { Plan } from '../policy/plan.ts';
+import type { PolicySpec } from '../policy/policy-spec.ts';
 
 /** `error`: harmful in normal operation. `warning`: harmful when something fails. `advice`: worth a look. */
 export type Severity = 'error' | 'warning' | 'advice';
 
-/** Facts about the work that are not in the document. */
+/** Facts about the work that the policy document does not contain. */
 export interface LintFacts {
-  /** The p99.9 of the duration of an attempt, in ms. Default: what the policy has measured. */
+  /** The p99.9 duration of an attempt, in ms. Default: what the policy has measured. */
   readonly p999Ms?: number | undefined;
   /** The median duration of an attempt, in ms. Default: what the policy has measured. */
   readonly typicalMs?: number | undefined;
-  /** Whether running the operation twice is as good as once, by its nature or by an idempotency key. */
+  /**
+   * Whether the operation is safe to run twice, by its nature or by an idempotency key. Default: `method` decides;
+   * without `method`, true.
+   */
   readonly idempotent?: boolean | undefined;
-  /** An HTTP method. POST and PATCH are not idempotent unless `idempotent` is true. */
+  /** An HTTP method. POST and PATCH are not idempotent unless `idempotent` is true. Default: none. */
   readonly method?: string | undefined;
-  /**
-   * True: each run sets `idempotent: false`, so that an attempt is repeated only with proof that it was not processed.
-   */
+  /** True: each run sets `idempotent: false`, so retries need proof that nothing was processed. Default: `false`. */
   readonly runsKnow?: boolean | undefined;
-  /**
-   * True: waits are stored, as by an event consumer. Then a long wait blocks nothing, and continues after a restart of
-   * the process.
-   */
+  /** True: waits are stored, as in an event consumer, so a long wait survives a restart. Default: `false`. */
   readonly durable?: boolean | undefined;
 }
 
@@ -33,7 +31,7 @@ export interface Subject {
   readonly facts: LintFacts;
 }
 
-/** Where a rule found something, and what. */
+/** Which field breaks a rule, and how. */
 export interface Flaw {
   /** The field of the document: `backoff.jitter`. */
   readonly path: string;
@@ -62,7 +60,7 @@ export interface Rule {
   readonly fixedBy: Partial<LintCase>;
 }
 
-/** Returns the rules unchanged. Its type makes an incomplete rule fail to compile. */
+/** Returns the rules unchanged. An incomplete rule does not compile. */
 export function defineRules<const R extends readonly Rule[]>(...rules: R): R {
   return rules;
 }

@@ -3,11 +3,10 @@ import { formatMs } from '../explain/format-duration.ts';
 import type { Plan } from '../policy/plan.ts';
 import { defineRules, type LintFacts } from './rule.ts';
 
-/** A policy with more attempts than this needs a time limit. */
 const attemptsMax = 10;
-/** Work with a longer time limit should be stored, not held in a process. */
+/** Work that may take longer than this should be stored, so that it survives a restart of the process. */
 const inProcessMaxMs = 300_000;
-/** With fewer samples than this, a single call decides the p99.9. */
+/** With fewer samples, a single slow call would decide the p99.9. */
 const samplesMin = 1000;
 
 /** Rules about time limits. */
@@ -136,7 +135,6 @@ export const timeRules = /* @__PURE__ */ defineRules(
   },
 );
 
-/** A quantile of the durations at the slowest target of a running policy; undefined with too few samples. */
 function measured(plan: Plan, quantile: number, samples: number): LintFacts['p999Ms'] {
   const known = [...(plan.everyTarget?.() ?? [])].flatMap(({ latency }) => latency ?? []);
   const figures = known.filter((each) => each.samples >= samples).map((each) => each.quantile(quantile));

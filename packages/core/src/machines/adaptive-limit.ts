@@ -5,80 +5,79 @@ export interface AdaptiveLimitSettings {
 }
 
 /**
- * Answers are counted in windows. A window lasts at least WINDOW_MS and at least one mean latency. It ends when it has
- * ANSWERS_MIN answers; where answers are rare, the window ends after PATIENT_WINDOWS times the minimum length.
+ * A window of answers lasts at least WINDOW_MS. It ends after ANSWERS_MIN answers, or after PATIENT_WINDOWS times its
+ * minimum length.
  */
 const WINDOW_MS = 100;
 const ANSWERS_MIN = 50;
 const PATIENT_WINDOWS = 5;
 
-/** The limit is this multiple of the calls being processed, so that a short queue keeps the target busy. */
+/**
+ * The limit is this multiple of the calls being processed. The extra calls form a short queue that keeps the target
+ * busy.
+ */
 const HEADROOM = 1.25;
 
 /**
- * A limit that was reached is multiplied by GROWTH each window, or by GROWTH_FREE while latency is below FREE times the
- * base (the latency without a queue).
+ * The growth of the limit per window. GROWTH_FREE applies while latency is below FREE × the latency without a queue.
  */
 const GROWTH = 1.05;
 const GROWTH_FREE = 1.15;
 const FREE = 1.1;
 
 /**
- * A limit that is too high shrinks towards the limit that Little's law gives: by SHRINK_WEIGHT of the difference, or by
- * SHRINK_SOON_WEIGHT when latency was above FAR times the base for two windows.
+ * How fast a limit that is too high shrinks. SHRINK_SOON_WEIGHT applies when latency stays above FAR × the latency
+ * without a queue.
  */
 const SHRINK_WEIGHT = 0.3;
 const SHRINK_SOON_WEIGHT = 0.6;
 const FAR = 2.5;
 
 /**
- * The weight of one window in the moving averages: RECENT_WEIGHT in the recent latency, BASE_WEIGHT and MEASURED_WEIGHT
- * in the base (the latency without a queue). A latency that differs from the base by more than the factor CLEARLY
- * replaces the base immediately.
+ * The weight of one window in the moving averages of the latency. A latency that differs by more than the factor
+ * CLEARLY replaces the average immediately.
  */
 const RECENT_WEIGHT = 0.3;
 const BASE_WEIGHT = 0.2;
 const MEASURED_WEIGHT = 0.5;
 const CLEARLY = 1.5;
 
-/**
- * During this number of first windows the limit does not grow, and the base (the latency without a queue) follows the
- * recent latency.
- */
+/** The limit does not grow in the first windows, because the latency without a queue is still unknown. */
 const WARM_UP_WINDOWS = 5;
 
 /**
- * The base (the latency without a queue) is measured again after REACHED_WINDOWS windows at the limit, at most once in
- * MEASURE_MS. While latency is above CLEARLY times the base, the base is measured again after MEASURE_SOON_MS.
+ * The latency without a queue is measured again when latency is high, or when the limit was reached in REACHED_WINDOWS
+ * windows in a row. It is measured at most once in MEASURE_MS, and after MEASURE_SOON_MS while latency is high.
  */
 const REACHED_WINDOWS = 5;
 const MEASURE_MS = 10_000;
 const MEASURE_SOON_MS = 1_000;
 
-/** When the share of dropped calls in a window is above DROPPED_MAX, the limit is multiplied by DROPPED_FACTOR. */
+/**
+ * When more than this share of the calls in a window is dropped (fails by overload), the limit is multiplied by
+ * DROPPED_FACTOR.
+ */
 const DROPPED_MAX = 0.1;
 const DROPPED_FACTOR = 0.8;
 
 /**
- * Limits the calls in flight, and finds the limit from the answers. Answers per ms × latency without a queue is the number
- * of calls being processed (Little's law); a quarter more may queue.
+ * Limits the calls in flight, and learns the limit from the answers. By Little's law, answers per ms × latency without
+ * a queue is the number of calls being processed. The limit is a quarter higher than this number.
  *
- * The latency without a queue (the base) cannot be measured while there is a queue. Using the lowest recent latency
- * instead makes such limits creep upward. So every 10 s at the limit, or after 1 s while latency is high, the limit is
- * lowered to half or less for two windows: in the first the queue drains, in the second the base is measured.
+ * While calls queue, the latency without a queue cannot be measured. So from time to time the limit is lowered to half
+ * or less for two windows. In the first window the queue drains, in the second the latency is measured.
  *
- * Dropped calls count neither as answers nor in the latency, so that failing fast never looks like capacity. The limit
- * grows only when it is reached.
+ * Dropped calls (calls that fail by overload) are not answers, so that fast failures do not look like capacity.
  */
 export class AdaptiveLimit {
   inFlight = 0;
 
   readonly #settings: AdaptiveLimitSettings;
   #limit: number;
-  /** The recent latency, and the base: the latency without a queue. 0 while unknown. */
+  /** `#recentMs` is the recent latency, and `#baseMs` the latency without a queue. 0: unknown. */
   #recentMs = 0;
   #baseMs = 0;
-  /** How many windows of a measurement are left. 2: the queue drains. 1: the base is measured. 0: no measurement. */
+  /** How many windows of a measurement are left. 2: the queue drains. 1: the latency is measured. 0: no measurement. */
   #measuring = 0;
   #lowered = 0;
   #measureAt = -Infinity;
@@ -98,7 +97,7 @@ export class AdaptiveLimit {
     this.#limit = settings.initial;
   }
 
-  /** Calls that may be in flight now; a whole number. */
+  /** How many calls may be in flight now. */
   get limit(): number {
     return Math.max(this.#settings.floor, Math.floor(this.#measuring > 0 ? this.#lowered : this.#limit));
   }
@@ -127,7 +126,7 @@ export class AdaptiveLimit {
     this.#peak = this.inFlight;
   }
 
-  /** The caller cancelled the call: its duration is not counted. */
+  /** The caller cancelled the call, so its duration is not counted. */
   onCancel(): void {
     this.inFlight--;
   }
@@ -155,8 +154,7 @@ export class AdaptiveLimit {
       const weight = wasFar && this.#isFar ? SHRINK_SOON_WEIGHT : SHRINK_WEIGHT;
       this.#limit += Math.min(0, fits - this.#limit) * weight;
     } else if (reached && warm) {
-      // While latency falls, the base falls with it. So a latency close to the base does not prove that the queue is
-      // empty: the latency must not be far below the base either.
+      // A latency near `#baseMs` proves an empty queue only if latency is not falling.
       const isFree = inflation < FREE && meanMs > this.#baseMs / FREE;
       this.#limit = this.#limit * (isFree ? GROWTH_FREE : GROWTH) + 1;
     }

@@ -15,33 +15,31 @@ export type BreakerCause =
   | 'forced';
 
 export interface BreakerSettings {
-  /** How far back calls are counted. */
+  /** The length of the window in which calls are counted, in ms. */
   readonly windowMs: number;
-  /** Above 0: the window is this number of calls, however old they are. 0: the window is `windowMs`. */
+  /** Above 0: the window is the last `windowCalls` calls, whatever their age. 0: the window is `windowMs`. */
   readonly windowCalls: number;
-  /** With fewer calls in the window than this, no ratio opens the breaker. */
+  /** With fewer calls than this in the window, no ratio opens the breaker. */
   readonly minimum: number;
   readonly failureRatio: number;
-  /** This number of failures in a row opens the breaker, however far apart they are; heavy traffic needs more. 0: never. */
+  /** This many failures in a row open the breaker. With heavy traffic, more are needed. 0: no number opens it. */
   readonly consecutive: number;
   /** A call that takes longer than this is slow. Infinity: no call is slow. */
   readonly slowOverMs: number;
   readonly slowRatio: number;
   /** The shortest and the longest open time, before jitter. */
   readonly openForMs: readonly [least: number, most: number];
-  /** The most probes in flight while half-open, and the successes in a row that close the breaker. */
+  /** While half-open: the most probes in flight, and the successes in a row that close the breaker. */
   readonly probes: number;
 }
 
-/**
- * The saved state of a breaker, as plain JSON. Its times are relative, so that another process or another policy can
- * restore it.
- */
+/** The saved state of a breaker, as plain JSON. Times are relative, so that another process can restore it. */
 export interface BreakerSnapshot {
-  /** A half-open breaker is saved as an open one whose open time has passed. Probes in flight are not saved. */
+  /** A half-open breaker is saved as `open`, with its open time passed. Probes in flight are not saved. */
   readonly state: 'closed' | 'open';
   readonly forced?: 'open' | 'closed' | undefined;
-  /** The highest ticket given so far, so that no ticket is used twice. A ticket is the number of an admitted call. */
+  readonly forcedBecause?: string | undefined;
+  /** The highest ticket so far, so that no ticket is used twice. A ticket is the number of an admitted call. */
   readonly serial: number;
   readonly inARow: number;
   readonly counts: readonly number[];
@@ -54,59 +52,52 @@ const FAILURES = 1;
 const SLOW = 2;
 const FULL = 3;
 
-/** Means "no ticket". It differs from every ticket, and from the −1 that `admit` returns for a refusal. */
+/** Means that there is no ticket. It is not −1, because `admit` returns −1 for a refusal. */
 const NONE = -2;
 
-/**
- * Each time the calls in the window double above `minimum`, this many more failures in a row are needed to open the
- * breaker.
- */
+/** Each time the traffic doubles above `minimum`, this many more failures in a row are needed. */
 const ROW_GROWTH = 2;
-/** A row of failures opens the breaker only if fewer such rows than this are expected in the window by chance. */
+/** A row of failures opens the breaker only if chance would cause fewer than this many such rows. */
 const UNLIKELY = 0.01;
 
 /** `slowOver` is called only for calls that took longer than this. */
 const SLOW_MIN_MS = 1000;
 
-/** After this many refused calls the breaker may send a probe before its open time has passed. */
+/** After this many refused calls, a probe may be sent before the open time has passed. */
 const REFUSALS_A_ROUND = 100;
 
-/** A probe without a result has failed after this time at the latest, so that no breaker stays half-open for ever. */
+/** A probe without a result has failed after this time at the latest. So no breaker stays half-open for ever. */
 const LEASE_MAX_MS = 600_000;
 
 /**
- * Stops calling a target that is failing, and probes it with a few calls until it succeeds again.
+ * Stops calling a target that is failing. After a while it sends a few calls as probes, until the target succeeds
+ * again.
  *
- * Each admitted call gets a number, its ticket. All calls of one closed period share a ticket, and each probe has its
- * own. A result that arrives after the state has changed has an old ticket and changes nothing. A closed breaker stores
- * nothing for a call, so a call whose result is never reported blocks nothing.
+ * Each admitted call gets a number, its ticket. A result that arrives after the state has changed has an old ticket and
+ * is ignored. All calls while closed share one ticket, so a call without a result blocks nothing.
  *
- * Only a failed or slow call opens the breaker: a success that fills the window to `minimum` does not.
+ * Only a failed or slow call opens the breaker. The answer that the target is full is a failure only for
+ * `consecutive`, not for `failureRatio`: a full target still serves other calls.
  *
- * A target that refuses calls because it is full still serves others, and its refusals cost it little. So such refusals
- * open the breaker when they come in a row, with no success between them, but do not count for `failureRatio`.
+ * The open time is a quarter of the time that the target has been failing, within `openForMs`, times a random factor
+ * from 0.5 to 1. So a breaker makes an outage at most a quarter longer, and probes a long outage seldom. (For a server
+ * that is up and down for 5 s in turn, this rule serves 46 % of the calls; doubling the open time serves 17 %.) After
+ * 100 refused calls, a probe may be sent as soon as the shortest open time has passed.
  *
- * The open time is a quarter of the time that the target has been failing, within `openForMs`, multiplied by a random
- * factor from 0.5 to 1. So the breaker makes an outage at most a quarter longer, probes a long outage seldom, and never
- * falls into step with a flapping server. (Doubling the open time at each reopening serves 17 % of the calls to a
- * server that is up and down for 5 s in turn; this rule serves 46 % of the possible 50 %.) A caller with heavy traffic
- * need not wait that long: after 100 refused calls it may send a probe as soon as the shortest open time has passed,
- * because its probes are a small part of what it would send.
- *
- * There is no timer. Each method first makes the changes of state that have become due, with the time at which they
- * were due.
+ * There is no timer: each method first makes the changes of state that are due.
  */
 export class Breaker {
-  /** Called at each change of state. `at` is the time from which the new state holds. */
+  /** Called at each change of state. `at` is when the new state began. */
   onChange: ((from: BreakerState, to: BreakerState, because: BreakerCause, at: number) => void) | undefined =
     undefined;
   /**
-   * Returns the ms above which a call is slow, instead of `slowOverMs`. It is called only for calls longer than 1 s.
+   * If set, returns the ms above which a call is slow, instead of `slowOverMs`. It is called only for calls longer than
+   * 1 s.
    */
   slowOver: (() => number) | undefined = undefined;
-  /** Calls and probes that have succeeded so far, except those whose ticket was too old. */
+  /** How many calls and probes succeeded so far. Results with an old ticket are not counted. */
   succeeded = 0;
-  /** Calls and probes that have failed so far, including probes that were slow or had no result in time. */
+  /** How many calls and probes failed so far, including slow probes and probes without a result. */
   failed = 0;
 
   readonly #settings: BreakerSettings;
@@ -114,23 +105,22 @@ export class Breaker {
   readonly #counts: SlidingCounts;
   #state: BreakerState = 'closed';
   #forced: 'open' | 'closed' | undefined = undefined;
-  /** The ticket of every call while closed; NONE in the other states. */
+  #forcedBecause: string | undefined = undefined;
+  #changedAt = 0;
+  #cause: BreakerCause | undefined = undefined;
+  /** The ticket of all calls while closed; NONE in the other states. */
   #ticket = 0;
-  /** The highest ticket given so far. */
   #serial = 0;
   #inARow = 0;
   /** When the breaker first opened since it was last closed. */
   #failingSince = 0;
   #openForMs = 0;
   #reopensAt = 0;
-  /** When a probe may be sent at the earliest, however many calls were refused. */
+  /** The earliest time for a probe, however many calls were refused. */
   #soonestAt = 0;
   #turnedAway = 0;
   #successes = 0;
-  /**
-   * The tickets of the probes in flight, each with the time at which it counts as failed if it has no result. Empty
-   * unless the breaker is half-open.
-   */
+  /** The ticket of each probe in flight, with the time at which the probe is given up as failed. */
   readonly #probes: Map<number, number> = new Map();
 
   constructor(settings: BreakerSettings, random: Random) {
@@ -139,7 +129,7 @@ export class Breaker {
     this.#counts = new SlidingCounts(4, settings.windowMs, settings.windowCalls);
   }
 
-  /** The `slowOverMs` of the settings, even if `slowOver` replaces it. */
+  /** The `slowOverMs` of the settings, even if `slowOver` is set. */
   get slowOverMs(): number {
     return this.#settings.slowOverMs;
   }
@@ -148,26 +138,51 @@ export class Breaker {
     return this.#forced;
   }
 
+  /** The reason that was given to `force`. */
+  get forcedBecause(): string | undefined {
+    return this.#forcedBecause;
+  }
+
+  /** When the breaker first opened since it was last closed. Only valid while it is not closed. */
+  get failingSince(): number {
+    return this.#failingSince;
+  }
+
+  /** When the state last changed, or when the breaker was last forced; 0 if neither has happened. */
+  get changedAt(): number {
+    return this.#changedAt;
+  }
+
+  /** Why the state last changed. */
+  get cause(): BreakerCause | undefined {
+    return this.#cause;
+  }
+
+  /** Returns how many calls are in the window, how many of them failed, and how many were slow. */
+  counts(now: number): { readonly calls: number; readonly failures: number; readonly slow: number } {
+    const totals = this.#counts.totals(now);
+    return { calls: totals[CALLS]!, failures: totals[FAILURES]!, slow: totals[SLOW]! };
+  }
+
   /** Whether the breaker is closed, so that every call is admitted. */
   get isClosed(): boolean {
     return this.#ticket >= 0;
   }
 
   /**
-   * Returns a ticket, or −1 when the call must not be sent. A probe without a result after `leaseMs` counts as failed.
+   * Returns a ticket, or −1 when the call must not be sent. A probe counts as failed if it has no result after
+   * `leaseMs`.
    */
   admit(now: number, leaseMs: number): number {
     return this.#ticket >= 0 ? this.#ticket : this.#admitProbe(now, leaseMs);
   }
 
-  /** Whether `admit` would return −1. It admits no call. */
+  /** Whether `admit` would return −1 now. */
   refuses(now: number): boolean {
     return this.#ticket < 0 && !this.#hasRoom(now);
   }
 
-  /**
-   * How many calls would be admitted now: all while closed, none while open, the probes that are left while half-open.
-   */
+  /** How many calls would be admitted now; Infinity while closed. */
   room(now: number): number {
     if (this.isClosed) return Infinity;
     return this.#hasRoom(now) ? this.#settings.probes - this.#probes.size : 0;
@@ -179,8 +194,7 @@ export class Breaker {
   }
 
   /**
-   * Counts the result of a call. Ignores a ticket that is too old, and the −1 of a refusal. `full`: the target answered
-   * that it is full.
+   * Counts the result of a call. A result with an old ticket is ignored. `full`: the target answered that it is full.
    */
   settle(now: number, ticket: number, failed: boolean, durationMs: number, full = false): void {
     const slow = durationMs > this.#slowOverMs(durationMs);
@@ -194,33 +208,32 @@ export class Breaker {
     }
   }
 
-  /** Reports that an admitted call was not sent or was cancelled, so that it has no result. */
+  /** Reports that an admitted call has no result, because it was cancelled or never sent. */
   cancel(now: number, ticket: number): void {
     this.#takes(now, ticket);
   }
 
-  /**
-   * When the next call may be admitted: `now` if it may already, Infinity while forced open. While all probes are in
-   * flight, it is the time at which the first probe without a result counts as failed: the state changes by then.
-   */
+  /** Returns when to ask again: `now` if a call would be admitted, Infinity while forced open. */
   reopensAt(now: number): number {
     if (!this.refuses(now)) return now;
     if (this.#forced) return Infinity;
     return this.#state === 'open' ? this.#reopensAt : this.#firstLeaseEnd();
   }
 
-  /** Returns `half-open` as soon as the open time has passed. `onChange` is called later, with the first probe. */
+  /** Returns `half-open` once the open time has passed. `onChange` is called later, with the first probe. */
   state(now: number): BreakerState {
     const hasRoom = this.#hasRoom(now);
     return hasRoom && this.#state === 'open' ? 'half-open' : this.#state;
   }
 
   /**
-   * Keeps the breaker open or closed, whatever the results, until `force(undefined)`. While it is forced closed, calls
-   * are still counted. When a breaker is no longer forced open, it admits a probe immediately.
+   * Keeps the breaker open or closed until `force(undefined)`. While it is forced closed, calls are still counted. When
+   * a breaker is no longer forced open, it admits a probe immediately.
    */
-  force(to: 'open' | 'closed' | undefined, now: number): void {
+  force(to: 'open' | 'closed' | undefined, now: number, because?: string): void {
+    if (to !== this.#forced) this.#changedAt = now;
     this.#forced = to;
+    this.#forcedBecause = to && because;
     if (to === 'closed') this.#close(now, 'forced');
     if (to === 'open') {
       this.#open(now, 'forced');
@@ -233,6 +246,7 @@ export class Breaker {
     return {
       state: this.isClosed ? 'closed' : 'open',
       forced: this.#forced,
+      forcedBecause: this.#forcedBecause,
       serial: this.#serial,
       inARow: this.#inARow,
       counts: this.#counts.save(now),
@@ -242,13 +256,14 @@ export class Breaker {
   }
 
   /**
-   * Restores a snapshot without calling `onChange`, and forgets the probes in flight. To account for the time since the
+   * Restores a snapshot without calling `onChange`, and forgets probes in flight. To account for the time since the
    * snapshot was saved, subtract that time from `now`.
    */
   restore(snapshot: BreakerSnapshot, now: number): void {
     this.#probes.clear();
     this.#state = snapshot.state;
     this.#forced = snapshot.forced;
+    this.#forcedBecause = snapshot.forcedBecause;
     this.#serial = snapshot.serial;
     this.#ticket = snapshot.state === 'closed' ? snapshot.serial : NONE;
     this.#inARow = snapshot.inARow;
@@ -277,11 +292,11 @@ export class Breaker {
     }
     if (slow) this.#counts.add(SLOW);
     if (this.#forced || !(failed || slow)) return;
-    const cause = this.#cause(failed, slow);
+    const cause = this.#causeToOpen(failed, slow);
     if (cause) this.#open(now, cause);
   }
 
-  #cause(failed: boolean, slow: boolean): BreakerCause | undefined {
+  #causeToOpen(failed: boolean, slow: boolean): BreakerCause | undefined {
     const { consecutive, minimum, windowCalls, failureRatio, slowRatio } = this.#settings;
     const calls = this.#counts.total(CALLS);
     const failures = this.#counts.total(FAILURES);
@@ -294,9 +309,8 @@ export class Breaker {
   }
 
   /**
-   * Whether this row of failures is likely by chance. With 1,000 calls a second of which a third fail, 5 failures in a
-   * row come every second, and 26 practically never. Where four fifths fail because the target is full, even 60
-   * failures in a row prove nothing.
+   * Whether chance alone may explain this row of failures. With 1,000 calls a second of which a third fail, 5 failures
+   * in a row are normal, and 26 are not.
    */
   #isChance(calls: number, failures: number): boolean {
     const { consecutive, minimum } = this.#settings;
@@ -319,23 +333,19 @@ export class Breaker {
     return this.#serial;
   }
 
-  /** Whether a breaker that is not closed would admit a probe. */
   #hasRoom(now: number): boolean {
     this.#catchUp(now);
     if (this.#forced) return false;
     return this.#state === 'open' ? now >= this.#reopensAt : this.#probes.size < this.#settings.probes;
   }
 
-  /** Removes a probe from those in flight. Returns false if `ticket` is not the ticket of a probe in flight. */
+  /** Removes the probe with this ticket. Returns false if no such probe is in flight. */
   #takes(now: number, ticket: number): boolean {
     this.#catchUp(now);
     return this.#probes.delete(ticket);
   }
 
-  /**
-   * Opens the breaker if a probe has no result in time. If the clock went back to before the breaker opened, restarts
-   * the open time.
-   */
+  /** Opens the breaker if a probe has no result in time. Restarts the open time if the clock went back. */
   #catchUp(now: number): void {
     const wentBack = now < this.#reopensAt - this.#openForMs;
     if (wentBack) this.#reopensAt = now + this.#openForMs;
@@ -378,6 +388,9 @@ export class Breaker {
   #become(to: BreakerState, because: BreakerCause, at: number): void {
     const from = this.#state;
     this.#state = to;
-    if (from !== to) this.onChange?.(from, to, because, at);
+    if (from === to) return;
+    this.#changedAt = at;
+    this.#cause = because;
+    this.onChange?.(from, to, because, at);
   }
 }

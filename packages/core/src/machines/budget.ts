@@ -2,61 +2,49 @@ import { SlidingCounts } from './sliding-counts.ts';
 import { StartCredit } from './start-credit.ts';
 
 export interface BudgetSettings {
-  /** The tokens that a success adds. A retry costs one token. */
+  /** How many tokens a success adds. A retry costs one token. */
   readonly ratio: number;
-  /** The budget holds at most `ratio` × the first attempts of operations in this time. */
+  /** The budget holds at most `ratio` × the operations that began in this time. */
   readonly windowMs: number;
-  /**
-   * The most attempts of one operation. A new budget starts with `attempts − 1` tokens, the start credit, which expire.
-   */
+  /** The most attempts of one operation. A new budget starts with `attempts − 1` tokens, which expire. */
   readonly attempts: number;
 }
 
-/**
- * The saved state of a budget, as plain JSON. Its times are relative to the time of saving, and tokens are in
- * millionths.
- */
+/** The saved state of a budget, as plain JSON. Times are relative, and tokens are in millionths. */
 export interface BudgetSnapshot {
   readonly earned: number;
   readonly floor: number;
   readonly free: number;
   readonly credit: number;
-  /** The ms until the start credit expires; null while that is not known yet. */
+  /** Ms until the tokens of a new budget expire; null while that is not known yet. */
   readonly creditLeftMs: number | null;
   readonly firstTries: readonly number[];
 }
 
-/** Tokens are counted in millionths, so that ten successes at a ratio of 0.1 add up to exactly one token. */
+/** Tokens are counted in millionths, so that ten successes at a ratio of 0.1 make exactly one token. */
 const TOKEN = 1_000_000;
 
-/** The most tokens that a new budget starts with, also when attempts are unlimited. */
+/** The most tokens that a new budget starts with. */
 const CREDIT_MAX = 100;
-/** The minimum size of the bucket never grows above this number of tokens, also when attempts are unlimited. */
+/** The minimum size of the bucket never grows above this many tokens. */
 const FLOOR_MAX = 10;
-/** A retry that succeeds raises the minimum size of the bucket by this; a retry that fails lowers it by as much. */
+/** A successful retry raises the minimum size of the bucket by this. A failed retry lowers it by as much. */
 const FLOOR_STEP = TOKEN / 2;
-/**
- * An operation that succeeds at its first attempt lowers the minimum size of the bucket by this share of its growth so
- * far.
- */
+/** A success at the first attempt removes this share of what the minimum size has above one token. */
 const FADE = 0.01;
-/** Retries that cost a token and those that cost nothing are together at most this share of the first attempts. */
+/** All retries together are at most this share of the first attempts. */
 const RETRIES_MAX = 0.3;
 
 /**
- * Limits the retries that a caller adds to its own traffic. A "first try" is the first attempt of an operation.
+ * Limits the retries that a caller adds to its own traffic, with a bucket of tokens. A "first try" is the first attempt
+ * of an operation.
  *
- * 1. A success adds `ratio` of a token to the bucket, and a retry that fails costs one. So in an outage, where nothing
- *    succeeds, only the tokens in the bucket are spent: at most `ratio` × the first tries in the window, or one if that
- *    is more.
- * 2. A retry that succeeds costs nothing, unless the failure before it may mean overload, or more than `2 × ratio` of
- *    the first tries would be such free retries. All retries together are at most 30 % of the first tries.
- * 3. The bucket has a minimum size, however little the traffic. While retries succeed, this size grows from one token
- *    to `attempts − 1`, and the balance may fall below zero by as much as the size has grown (the overdraft). Retries
- *    that fail, and operations that need no retry, let it shrink again.
- *
- * The limit does not depend on the number of clients: 10 clients with 1,000 calls a second hold as many tokens as
- * 10,000 clients with one call a second.
+ * 1. A success adds `ratio` of a token, and a failed retry costs one. In an outage nothing succeeds, so only the tokens
+ *    in the bucket are spent: at most `ratio` × the first tries in the window, or one.
+ * 2. A retry that succeeds is free, unless the failure before it may mean overload. Free retries are at most `2 ×
+ *    ratio` of the first tries, and all retries together at most 30 %.
+ * 3. The bucket has a minimum size, so that small clients can retry too. This size grows from one token to `attempts −
+ *    1` while retries succeed, and shrinks otherwise. The balance may fall below zero by this growth (the overdraft).
  */
 export class RetryBudget {
   /** Only `resize` changes the settings. */
@@ -66,11 +54,11 @@ export class RetryBudget {
   #firstTries: SlidingCounts;
   #credit: StartCredit;
   #earned = 0;
-  /** The minimum size of the bucket, however little the traffic, in millionths of a token. */
+  /** The minimum size of the bucket, in millionths of a token. */
   #floor = TOKEN;
-  /** How many successful retries may still cost nothing, in millionths. Each first try adds to it. */
+  /** How many more successful retries are free, in millionths. Each first try adds to this number. */
   #free: number;
-  /** Postpaid retries in flight. A postpaid retry costs a token only if it fails. */
+  /** Postpaid retries in flight: they cost a token only if they fail. */
   #pending = 0;
 
   constructor(settings: BudgetSettings) {
@@ -87,22 +75,18 @@ export class RetryBudget {
     );
   }
 
-  /** Reports that an operation begins. Do not call it for retries and hedges. */
+  /** Reports that an operation begins. Do not call it for retries or hedges (second attempts). */
   firstTry(now: number): void {
     this.#firstTries.turn(now);
     this.#firstTries.add(0);
-    // Drops tokens above the current limit now. Otherwise a later burst of traffic, which raises the limit, would make
-    // these old tokens usable again.
+    // Drops tokens above the current limit. Otherwise a later burst, which raises the limit, could use them.
     this.#earn(0);
     const free = Math.max(0, Math.min(2 * this.#deposit, RETRIES_MAX * TOKEN - this.#deposit));
     this.#free = Math.min(this.#free + free, this.#floorMax);
     this.#credit.onFirstTry(now);
   }
 
-  /**
-   * Reports that an operation succeeded at its first attempt. It takes no `now`: the next call of `tokens` removes
-   * tokens that have become too old.
-   */
+  /** Reports that an operation succeeded at its first attempt. */
   success(): void {
     this.#floor -= FADE * (this.#floor - TOKEN);
     this.#credit.onSuccess();
@@ -110,8 +94,8 @@ export class RetryBudget {
   }
 
   /**
-   * Charges a retry. A prepaid retry costs a token now, a `postpaid` one costs a token only if it fails. Check `tokens`
-   * first. Then report the end of each retry to exactly one of the three methods below.
+   * Charges a retry: now, or only if it fails (`postpaid`). Check `tokens` first, and report the end to exactly one of
+   * the next three methods.
    */
   startRetry(now: number, postpaid: boolean): void {
     if (postpaid) this.#pending++;
@@ -119,8 +103,8 @@ export class RetryBudget {
   }
 
   /**
-   * Reports that an operation succeeded after a retry. While free retries are left, a postpaid retry costs nothing, and
-   * with `refund` a prepaid one gets its token back. Otherwise the retry costs a token.
+   * Reports that an operation succeeded after a retry. While free retries are left, the retry costs nothing if
+   * `postpaid` or `refund` is true.
    */
   retrySucceeded(now: number, postpaid: boolean, refund: boolean): void {
     this.#floor = Math.min(this.#floor + FLOOR_STEP, this.#floorMax);
@@ -142,27 +126,32 @@ export class RetryBudget {
     this.#floor = Math.max(TOKEN, this.#floor - FLOOR_STEP);
   }
 
-  /** Reports that a retry was charged but is not sent. */
+  /** Reports that a retry that was charged is not sent. */
   retryDropped(postpaid: boolean): void {
     if (postpaid) this.#pending--;
     else this.refund(1);
   }
 
-  /** The tokens that can pay for a retry. Below 0 while the balance is below zero. */
+  /** The tokens that can pay for a retry. Can be negative. */
   tokens(now: number, postpaid = false): number {
     this.#firstTries.turn(now);
     this.#credit.pass(now);
     this.#earn(0);
     const held = this.#earned + this.#credit.left;
-    // The overdraft is how far the balance may fall below zero. Postpaid retries in flight count against it first, so
-    // that a few of them leave the tokens to prepaid retries. Start credit reduces the overdraft, so that both together
-    // stay within `#floorMax`.
+    // Postpaid retries in flight first use the overdraft (how far the balance may fall below zero), then the tokens.
+    // Start credit reduces the overdraft, so that both together stay within `#floorMax`.
     const overdraft = Math.max(0, Math.min(this.#floor - TOKEN, this.#floorMax - this.#credit.left));
     const overdrawn = held + overdraft - this.#pending * TOKEN;
     return (postpaid ? overdrawn : Math.min(held, overdrawn)) / TOKEN;
   }
 
-  /** Whether the budget holds less than half of the tokens that it may hold, or less than one token. */
+  /** The most tokens that the budget may hold now. It follows the traffic. */
+  tokensMax(now: number): number {
+    this.#firstTries.turn(now);
+    return this.#limit() / TOKEN;
+  }
+
+  /** Whether the budget holds less than half of its maximum, or less than one token. */
   isScarce(now: number): boolean {
     return this.tokens(now) < Math.max(1, this.#limit() / (2 * TOKEN));
   }
@@ -175,8 +164,8 @@ export class RetryBudget {
   }
 
   /**
-   * Takes `cost` tokens, first from the start credit, because the start credit expires. The balance may fall below
-   * zero, but only to a fixed limit.
+   * Takes `cost` tokens, first from the start credit, because the start credit expires. The balance may become
+   * negative, down to a fixed limit.
    */
   spend(now: number, cost: number): void {
     this.tokens(now);
@@ -197,7 +186,7 @@ export class RetryBudget {
     return this.#firstTries.total(0) === 0;
   }
 
-  /** Changes the settings. Earned tokens are kept, up to the new limit. No new start credit is added. */
+  /** Changes the settings. Earned tokens are kept, up to the new limit. */
   resize(now: number, settings: BudgetSettings): this {
     const snapshot = this.save(now);
     const creditMax = this.#credit.max;
@@ -225,10 +214,7 @@ export class RetryBudget {
     };
   }
 
-  /**
-   * Restores a snapshot. The start credit left in the snapshot is restored too, but never more than this budget's own
-   * maximum.
-   */
+  /** Restores a snapshot. Its start credit is restored up to this budget's own maximum. */
   restore(snapshot: BudgetSnapshot, now: number): void {
     this.#firstTries.restore(snapshot.firstTries, now);
     this.#earned = snapshot.earned;

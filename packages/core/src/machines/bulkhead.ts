@@ -1,26 +1,25 @@
-/** The results of `enter`: the call was refused, waits in the queue for a permit, or holds a permit. */
+/** The results of `enter`: refused, waiting in the queue, or admitted. */
 export const FULL = 0;
 export const QUEUED = 1;
 export const ADMITTED = 2;
 
 /**
- * A call that can wait for a permit. It is its own list node, so that adding and removing it allocates nothing and
- * takes constant time. After it was queued, exactly one of its three methods is called, once, unless `abandon` removes
- * it.
+ * A call that can wait for a permit. It is its own list node, so that queueing allocates nothing. Once queued, exactly
+ * one of its methods is called, unless `abandon` removes it.
  */
 export interface Waiter {
   /** 0 critical, 1 default, 2 sheddable. */
   readonly priority: number;
   /** From this time on, the call expires instead of being admitted. */
   readonly expiresAt: number;
-  /** The neighbours in the queue, written by the bulkhead; undefined while the call is not queued. */
+  /** The neighbours in the queue, written by the bulkhead. Undefined while not queued. */
   ahead: Waiter | undefined;
   behind: Waiter | undefined;
   /** Called when the call gets a permit. */
   admitted(now: number): void;
-  /** Called when the call was removed from the queue because `expiresAt` has passed. */
+  /** Called when `expiresAt` has passed in the queue. */
   expired(now: number): void;
-  /** Called when the call was removed from the full queue in favour of a call with a higher priority. */
+  /** Called when the queue is full and a call with a higher priority takes this place. */
   displaced(now: number): void;
 }
 
@@ -32,26 +31,24 @@ export interface BulkheadSettings {
 }
 
 /**
- * Limits the calls in flight, with a bounded queue: by priority, then first come first served. A queued call is removed
- * only when it gets a permit, expires, is abandoned, or is displaced. A call is displaced when the queue is full and a
- * call with a higher priority arrives; the newest of the lowest priority is displaced first.
+ * Limits the calls in flight, with a bounded queue. The queue is ordered by priority, then by arrival. When it is full,
+ * a call with a higher priority displaces the newest call of the lowest priority.
  *
- * It has no timer: an expired waiter is found when the queue is full or when its turn comes, and holds no permit until
- * then. A caller that needs to know earlier sets an alarm and calls `abandon`.
+ * The bulkhead has no timer. It notices an expired call only when the queue is full or when that call is next. To react
+ * earlier, set an alarm and call `abandon`.
  */
 export class Bulkhead {
-  /** The number of permits in use. It is above `concurrent` + `reserved` only after `resize` has lowered these. */
+  /** The permits in use. They exceed the limits only after `resize` has lowered the limits. */
   inFlight = 0;
   queued = 0;
-  /** How many permits `forfeit` has taken back from calls that did not end in time. */
+  /** How many permits were taken back from calls that did not end in time. */
   zombies = 0;
-  /** True: the newest call of a priority is served first. This is the better order while `Codel.overloaded` is true. */
+  /** True: the newest call of each priority is served first, which is better during overload. */
   newestFirst = false;
 
   #settings: BulkheadSettings;
-  /** One circular list of waiters for each priority. Each has a sentinel node, so that no waiter is a special case. */
+  /** One circular list of waiters for each priority, each with a sentinel node. */
   readonly #ends: readonly Waiter[] = [ring(), ring(), ring()];
-  /** The earliest time at which a queued waiter can expire. */
   #expiresFrom = Infinity;
   #serving = false;
 
@@ -63,7 +60,7 @@ export class Bulkhead {
     return this.#settings;
   }
 
-  /** Takes a permit if one is free and no queued call goes first. */
+  /** Takes a permit if one is free and no queued call comes first. */
   tryEnter(priority = 1): boolean {
     if (priority === 0 ? this.oldest(0) : this.queued > 0) return false;
     if (this.inFlight >= this.#permits(priority)) return false;
@@ -84,8 +81,7 @@ export class Bulkhead {
     if (displaced) this.#remove(displaced);
     const fits = this.queued < queueMax;
     if (fits) this.#append(waiter);
-    // The methods of waiters are called last: they may call the bulkhead again, and the queue must be consistent by
-    // then.
+    // Waiters are called last, when the queue is consistent, because they may call the bulkhead again.
     for (const each of expired) each.expired(now);
     displaced?.displaced(now);
     return fits ? QUEUED : FULL;
@@ -97,7 +93,7 @@ export class Bulkhead {
     if (this.queued > 0) this.#serve(now);
   }
 
-  /** Takes back the permit of a call that did not end in time. That call must not call `leave` when it ends later. */
+  /** Takes back the permit of a call that did not end in time. That call must not call `leave` later. */
   forfeit(now: number): void {
     this.zombies++;
     this.leave(now);
@@ -110,7 +106,7 @@ export class Bulkhead {
     return true;
   }
 
-  /** Changes the limits. No call loses its permit or its place: lower limits take effect as calls end. */
+  /** Changes the limits. Calls keep their permits and places, so lower limits take effect as calls end. */
   resize(now: number, settings: BulkheadSettings): void {
     this.#settings = settings;
     this.#serve(now);
@@ -128,7 +124,7 @@ export class Bulkhead {
   }
 
   #serve(now: number): void {
-    // `admitted` may call `leave` before it returns. Then the loop below serves the next call, without recursion.
+    // `admitted` may call `leave`. Then this loop serves the next call, without recursion.
     if (this.#serving) return;
     this.#serving = true;
     try {

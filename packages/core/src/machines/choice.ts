@@ -4,52 +4,44 @@ import type { Random } from '../time/clock.ts';
 export interface Candidate {
   readonly health: TargetHealth;
   readonly inFlight: number;
-  /** Whether its breaker would refuse a call now. */
+  /** Whether the breaker of this target would refuse a call now. */
   refuses(now: number): boolean;
 }
 
 export interface ChoiceSettings {
-  /**
-   * After this many failures in a row a candidate is ejected (not chosen for a while), unless most others are failing
-   * too.
-   */
+  /** After this many failures in a row a target is ejected (not chosen for a while), unless most others fail too. */
   readonly consecutive: number;
   /**
-   * The first ejection lasts `first` ms, the second twice that, and so on up to `most`. A random part of it, up to
-   * half, is subtracted.
+   * The first ejection lasts `first` ms, and each further ejection twice as long, up to `most`. Random jitter shortens
+   * an ejection by at most half.
    */
   readonly ejectForMs: readonly [first: number, most: number];
 }
 
-/** The only method of a Set that `Choice` needs. */
 interface Known<T> {
   has(candidate: T): boolean;
 }
 
-/** The weight of one outcome in the moving share of successes, and of one sample in the moving latency. */
 const SHARE_WEIGHT = 0.05;
 const LATENCY_WEIGHT = 0.2;
 
 /**
- * The share of successes that a candidate has after an ejection, and the share above which its ejections count from 0
- * again.
+ * SHARE_ON_TRIAL is the share of successes that a target starts with after an ejection. When the share rises above
+ * SHARE_WELL, the number of ejections is reset to 0.
  */
 const SHARE_ON_TRIAL = 0.6;
 const SHARE_WELL = 0.95;
 
-/** A candidate is ejected when its share of successes is this far below the mean share of the others. */
+/** A target is ejected when its share of successes is this far below the mean of the others. */
 const GAP = 0.3;
 
-/**
- * The weight of failures in the cost of a candidate; the lower cost is chosen. It falls to 0 within FORGIVEN_MS of the
- * last failure.
- */
+/** How much recent failures raise the cost of a target. Their weight falls to 0 within FORGIVEN_MS. */
 const PENALTY = 10;
 const FORGIVEN_MS = 30_000;
 
 const DRAWS = 3;
 
-/** How well a target has answered lately. Only successes improve it: a refusal is a failure, however quick it is. */
+/** How well a target has answered lately. A refusal is a failure, even if it is quick. */
 export class TargetHealth {
   ejectedUntil = -Infinity;
   /** Ejections since the share of successes was last above SHARE_WELL. */
@@ -62,8 +54,8 @@ export class TargetHealth {
   #failedAt = -Infinity;
 
   /**
-   * Reports the result of a call. A failure can raise the latency but never lower it. While the target is ejected, the
-   * results of calls that were sent before the ejection are ignored.
+   * Reports the result of a call. A failure never lowers the latency. Results that arrive during an ejection are
+   * ignored.
    */
   settle(now: number, durationMs: number, ok: boolean): void {
     if (now < this.ejectedUntil) return;
@@ -77,7 +69,7 @@ export class TargetHealth {
     if (!ok) this.#failedAt = now;
   }
 
-  /** Ejects the target. Afterwards its latency is unknown, and its share of successes is SHARE_ON_TRIAL. */
+  /** Ejects the target: it is not chosen until `until`. Afterwards its latency is unknown. */
   eject(until: number): void {
     this.ejectedUntil = until;
     this.ejections++;
@@ -88,31 +80,30 @@ export class TargetHealth {
   }
 
   /**
-   * A moving average of the latency; 0 while unknown. It falls while no call ends, so that a target that was slow is
-   * tried again.
+   * The moving average of the latency; 0 while unknown. It falls while no call ends, so that a slow target is tried
+   * again.
    */
   latencyMs(now: number): number {
     const idleSeconds = this.inARow > 0 ? 0 : Math.max(0, now - this.#settledAt) / 1000;
     return this.#latencyMs / (1 + idleSeconds * idleSeconds);
   }
 
-  /** A factor of the cost of this target: 1 if it has not failed in the last FORGIVEN_MS. */
+  /** Returns a factor for the cost of this target. It is 1 if the target has not failed in the last FORGIVEN_MS. */
   penalty(now: number): number {
-    // The time is measured from the last failure. If it were measured from the last call, the few calls to a recovered
-    // target would renew the penalty.
+    // The time is measured from the last failure, not from the last call. Otherwise calls to a recovered target would
+    // renew the penalty.
     const fresh = Math.max(0, 1 - Math.max(0, now - this.#failedAt) / FORGIVEN_MS);
     return 1 + fresh * PENALTY * (this.inARow + 1 - this.share);
   }
 }
 
 /**
- * Chooses among several targets: draws two at random and takes the one with the lower cost, which is latency × calls in
- * flight, times a penalty for recent failures. So no caller has to compare all targets, and callers do not all choose
- * the same one.
+ * Chooses a target: draws two at random and takes the one with the lower cost. The cost is latency × calls in flight ×
+ * a penalty for recent failures. So callers do not all choose the same target.
  *
  * A target that fails much more than the others is ejected (not chosen) for a while. At most half of the targets are
- * ejected, and none when all fail alike: that is an outage, not an outlier. After an ejection, the first failure of the
- * target ejects it again, for longer.
+ * ejected, and none when all fail alike: that is an outage. After an ejection, the first failure ejects the target
+ * again, for longer.
  */
 export class Choice<T extends Candidate> {
   readonly #settings: ChoiceSettings;
@@ -124,9 +115,8 @@ export class Choice<T extends Candidate> {
   }
 
   /**
-   * Chooses a candidate that does not refuse and is not ejected, if possible one that is not in `tried`. If there is
-   * none, it chooses an ejected candidate that does not refuse. If that does not exist either, it returns undefined. It
-   * never chooses a candidate in `refused`.
+   * Chooses a target that does not refuse calls, if possible one that is not ejected and not in `tried`. It never
+   * chooses one in `refused`. Returns undefined if none is left.
    */
   choose(all: readonly T[], now: number, tried?: Known<T>, refused?: Known<T>): T | undefined {
     for (let leniency = tried ? 0 : 1; leniency <= 2; leniency++) {
@@ -139,8 +129,8 @@ export class Choice<T extends Candidate> {
   }
 
   /**
-   * Draws a random candidate that fits; after DRAWS misses, takes the next in the list that fits. `leniency` 1 also
-   * allows candidates in `tried`, and 2 also ejected ones.
+   * Draws a random target that fits. After DRAWS misses, takes the next in the list that fits. `leniency` 1 also allows
+   * targets in `tried`, 2 also ejected ones.
    */
   #draw(
     all: readonly T[],
@@ -156,13 +146,14 @@ export class Choice<T extends Candidate> {
       const one = all[index] as T;
       if (one === except || refused?.has(one) || one.refuses(now)) continue;
       if (leniency < 1 && tried?.has(one)) continue;
-      if (leniency < 2 && this.#isEjected(one, all, now)) continue;
+      if (leniency < 2 && this.isEjected(one, all, now)) continue;
       return one;
     }
     return undefined;
   }
 
-  #isEjected({ health }: T, all: readonly T[], now: number): boolean {
+  /** Whether a candidate is ejected. Ejects it first if its failures since the last call are reason enough. */
+  isEjected({ health }: T, all: readonly T[], now: number): boolean {
     return now < health.ejectedUntil || (health.inARow > 0 && this.#tryEject(health, all, now));
   }
 
@@ -191,7 +182,7 @@ export class Choice<T extends Candidate> {
 function isBetter(one: Candidate, other: Candidate, now: number): boolean {
   const ones = one.health.latencyMs(now);
   const others = other.health.latencyMs(now);
-  // An unknown latency is assumed to equal the other one, so that a new target gets neither all calls nor none.
+  // An unknown latency is assumed to equal the other one. So a new target gets a fair share of calls.
   return cost(one, ones || others || 1, now) < cost(other, others || ones || 1, now);
 }
 

@@ -1,24 +1,22 @@
 export interface CodelSettings {
-  /** The longest wait in the queue that is acceptable for any length of time. */
+  /** A wait in the queue up to this is always acceptable. */
   readonly targetMs: number;
-  /** How long waits may stay above `targetMs`. Choose a time that is longer than a normal burst. */
+  /** How long waits may stay above `targetMs`. Choose more than the length of a normal burst. */
   readonly intervalMs: number;
 }
 
 /**
- * Distinguishes a queue that absorbs a burst from one that does not drain and only adds delay to every call. A queue
- * does not drain if its longest wait was above the target for a whole interval (the CoDel algorithm, in the form that
- * servers use).
+ * Recognises a queue that does not drain: its longest wait was above the target for a whole interval (the CoDel
+ * algorithm).
  *
- * While the queue does not drain, serve the newest call first, and drop the calls for which `drops` is true. The newest
- * call can still be answered in time, while the older calls would be answered too late.
+ * While the queue does not drain, serve the newest call first, and drop calls for which `drops` is true. Older calls
+ * would be answered too late anyway.
  */
 export class Codel {
   /** True: the queue did not drain in the last interval. */
   overloaded = false;
 
   readonly #settings: CodelSettings;
-  /** The shortest of the longest waits that were reported in this interval. */
   #leastMs = Infinity;
   #endsAt = -Infinity;
 
@@ -27,8 +25,8 @@ export class Codel {
   }
 
   /**
-   * Reports the longest wait in the queue; 0 when it is empty. Call it when a call arrives and when one starts, also
-   * for calls that need not wait. After an interval without a report, the queue counts as a new one.
+   * Reports the longest wait in the queue; 0 when it is empty. Call it whenever a call arrives or starts. After an
+   * interval without a report, the measurement starts anew.
    */
   observe(now: number, longestWaitMs: number): void {
     const { targetMs, intervalMs } = this.#settings;
@@ -39,7 +37,7 @@ export class Codel {
     } else this.#leastMs = Math.min(this.#leastMs, longestWaitMs);
   }
 
-  /** Whether to drop a call that has waited `waitedMs`; false while the queue drains. */
+  /** Whether to drop a call that has waited `waitedMs`. */
   drops(waitedMs: number): boolean {
     return this.overloaded && waitedMs > 2 * this.#settings.targetMs;
   }

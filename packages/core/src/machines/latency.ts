@@ -1,22 +1,18 @@
 /**
- * Durations are counted in 16 buckets for each doubling, from 16 µs to 36 min: half a bucket is at most 3 % of its
- * value.
+ * Durations are counted in 16 buckets for each doubling, from 16 µs to 36 min. The middle of a bucket differs from each
+ * duration in the bucket by about 3 % at most.
  */
 const BUCKETS = 432;
 const LEAST_US = 16;
 const MOST_US = 0x7fffffff;
 
-/**
- * Samples are counted in generations. A generation ends after this many samples or this time. The quantiles cover the
- * latest two generations: the last 5,000 to 10,000 samples, or 5 to 10 minutes.
- */
+/** Quantiles cover the latest two generations of samples. A generation ends after this many samples or this time. */
 const GENERATION_SAMPLES = 5_000;
 const GENERATION_MS = 300_000;
 
-/** The weight of a new sample in `recent`. */
 const RECENT_WEIGHT = 0.1;
 
-/** A quantile that was computed is reused for the next `samples / KEPT_RATIO` samples, at most for KEPT_MAX. */
+/** A computed quantile is reused for the next `samples / KEPT_RATIO` samples, at most KEPT_MAX. */
 const KEPT_RATIO = 16;
 const KEPT_MAX = 256;
 
@@ -26,7 +22,7 @@ interface Kept {
   until: number;
 }
 
-/** The durations of recent calls. Quantiles are exact to 5 %. Durations above 36 min count as 36 min. */
+/** The durations of recent calls. Quantiles are exact to 5 %. Durations above 36 min are recorded as 36 min. */
 export class Latency {
   /** A moving average over about the last ten samples; 0 before the first. */
   recent = 0;
@@ -46,7 +42,7 @@ export class Latency {
     return this.#samples + this.#olderSamples;
   }
 
-  /** The longest of the samples that the quantiles cover, in ms; 0 without samples. */
+  /** The longest sample that the quantiles cover, in ms; 0 without samples. */
   get longest(): number {
     return Math.max(this.#longest, this.#olderLongest);
   }
@@ -61,7 +57,7 @@ export class Latency {
     this.recent = this.#recorded++ === 0 ? ms : this.recent + (ms - this.recent) * RECENT_WEIGHT;
   }
 
-  /** The ms within which a share `q` of the calls ended; 0 without samples. The result may be a few samples old. */
+  /** The ms within which a share `q` of the calls ended; 0 without samples. The value may be slightly out of date. */
   quantile(q: number): number {
     const kept = this.#keptFor(q);
     if (this.#recorded >= kept.until) {
@@ -74,7 +70,7 @@ export class Latency {
   #keptFor(q: number): Kept {
     for (const kept of this.#kept) if (kept.q === q) return kept;
     const kept = { q, ms: 0, until: 0 };
-    // A policy asks for three or four different quantiles. The limit of 8 bounds the memory for other callers.
+    // A policy uses three or four quantiles. The limit of 8 bounds the memory for other callers.
     if (this.#kept.push(kept) > 8) this.#kept.shift();
     return kept;
   }

@@ -1,17 +1,18 @@
 /**
- * The tokens that a new retry budget starts with, so that a script with a single call can retry it. They expire one
- * window after the first operation began. With unlimited attempts the window starts with the first success instead,
- * because such work may begin during an outage and needs the tokens until the outage ends.
+ * The tokens of a new retry budget, so that even a single call can be retried. These tokens expire one window after the
+ * first operation. With unlimited attempts, they expire one window after the first success, because such work may wait
+ * for the end of an outage.
  */
 export class StartCredit {
-  /** Tokens left, and the maximum that a refund can restore. */
+  /** The tokens that are left. */
   left: number;
+  /** The most tokens that can be left after a refund. */
   max: number;
   /** When the tokens expire; Infinity until the window has started. */
   endsAt = Infinity;
   readonly #windowMs: number;
   readonly #waitsForSuccess: boolean;
-  /** True: the window starts with the next call that passes `now`. */
+  /** True: the window starts at the next call of a method with `now`. */
   #starts = false;
 
   constructor(tokens: number, windowMs: number, waitsForSuccess: boolean) {
@@ -29,7 +30,7 @@ export class StartCredit {
     this.#starts = true;
   }
 
-  /** Removes the tokens if their window has ended. */
+  /** Removes the tokens if they have expired. */
   pass(now: number): void {
     this.#start(now);
     if (now >= this.endsAt) this.left = this.max = 0;

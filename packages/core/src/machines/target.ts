@@ -7,15 +7,12 @@ import type { Gcra } from './gcra.ts';
 import type { Latency } from './latency.ts';
 import type { Throttle } from './throttle.ts';
 
-/**
- * The state that a policy keeps for one target, such as a host. Each part of the policy (breaker, bulkhead, …) sets its
- * own field; the fields of absent parts stay undefined.
- */
+/** The state that a policy keeps for one target, such as a host. Each part of the policy sets its own field. */
 export class Target {
-  /** Undefined if this is the state of the runs that name no target. */
+  /** Undefined: runs that name no target share this state. */
   readonly name: string | undefined;
   inFlight = 0;
-  /** The number of successes since the last success at whose end the clock was read. */
+  /** The clock is read only at the end of some successes. This is the number of successes since the last reading. */
   untimed = 0;
   budget: RetryBudget | undefined = undefined;
   hedgeBudget: RetryBudget | undefined = undefined;

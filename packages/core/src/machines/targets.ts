@@ -1,28 +1,24 @@
 export interface TargetsSettings<T> {
   readonly targetsMax: number;
   create(name: string): T;
-  /** Whether the target can be removed without loss: no call in flight, breaker closed, not used for a while. */
+  /** Whether the state of this target can be removed without loss. */
   idle(target: T, now: number): boolean;
 }
 
-/** The name of the overflow target, which all new names share while `targetsMax` is reached. */
+/** The name of the target that new names share while `targetsMax` is reached. */
 export const OVERFLOW = '(overflow)';
 
-/**
- * How many targets one search for an idle target looks at. So each new name has a constant cost, even in a flood of
- * them.
- */
+/** How many targets one search for an idle target visits, so that each new name has a constant cost. */
 const LOOKS_MAX = 16;
 
 /**
- * State by target name, in bounded memory. When `targetsMax` is reached, a new name replaces an idle target. While no idle
- * target is found, all new names share one overflow target; known names keep their own.
+ * The state of each target, in bounded memory. When `targetsMax` is reached, a new name replaces an idle target. If no
+ * idle target is found, all new names share one overflow target.
  */
 export class Targets<T extends object> implements Iterable<[name: string, target: T]> {
   readonly #settings: TargetsSettings<T>;
   readonly #all = new Map<string, T>();
   #overflow: T | undefined = undefined;
-  /** Where the next search for an idle target starts. */
   #search: MapIterator<[string, T]> = this.#all.entries();
 
   constructor(settings: TargetsSettings<T>) {
@@ -37,7 +33,7 @@ export class Targets<T extends object> implements Iterable<[name: string, target
     return this.#all.get(name) ?? this.#add(name, now);
   }
 
-  /** All targets, the overflow target last if it was ever used. */
+  /** All targets. The overflow target comes last, if it exists. */
   *[Symbol.iterator](): Generator<[name: string, target: T]> {
     yield* this.#all;
     if (this.#overflow) yield [OVERFLOW, this.#overflow];

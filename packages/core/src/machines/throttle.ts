@@ -1,7 +1,7 @@
 import { SlidingCounts } from './sliding-counts.ts';
 
 export interface ThrottleSettings {
-  /** About `k` requests are sent for each one that the target accepts. Above 1. */
+  /** About `k` requests are sent for each request that the target accepts. Above 1. */
   readonly k: number;
   readonly windowMs: number;
 }
@@ -10,12 +10,11 @@ const REQUESTS = 0;
 const ACCEPTS = 1;
 
 /**
- * Sends fewer requests to a target that refuses many. It refuses a request with the probability given in Google's SRE
+ * Sends fewer requests to a target that refuses many. A request is refused here with the probability from Google's SRE
  * book: max(0, (requests − k × accepts) / (requests + 1)).
  *
- * Requests that are refused here count as requests too, otherwise the load would still grow with the demand. A request
- * that was sent is counted when its answer arrives: counting requests in flight would make a cold start with k near 1
- * refuse nearly everything for a minute.
+ * `requests` includes the requests that are refused here. All other requests are added when their answer arrives:
+ * otherwise a cold start with k near 1 would refuse nearly everything.
  */
 export class Throttle {
   readonly #k: number;
@@ -26,7 +25,7 @@ export class Throttle {
     this.#counts = new SlidingCounts(2, settings.windowMs);
   }
 
-  /** Whether to refuse a request. A refusal is counted here. `roll` is a random number in [0, 1). */
+  /** Decides whether to refuse a request, and counts a refusal. `roll` is a random number in [0, 1). */
   refuses(now: number, roll: number): boolean {
     const refused = roll < this.chance(now);
     if (refused) this.#counts.add(REQUESTS);

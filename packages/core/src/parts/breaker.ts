@@ -1,16 +1,17 @@
-import { count, duration, either, group, list, number, shape, word } from '../fields.ts';
+import { count, duration, either, type FieldsOf, group, list, number, shape, word } from '../fields.ts';
 import { Breaker } from '../machines/breaker.ts';
 import type { Latency } from '../machines/latency.ts';
 import { definePart } from '../policy/part.ts';
+import type { BreakerFields } from '../policy/policy-spec.ts';
 import { addGuards, perTarget } from './per-target.ts';
 import { rangeOf } from './range.ts';
 
 const AUTO = 0;
 
-/** A call is unusually slow if it takes longer than this multiple of the median, and longer than a second. */
+/** A call is slow if it takes more than this multiple of the median, and more than a second. */
 const UNUSUAL_FACTOR = 10;
 const UNUSUAL_MIN_MS = 1000;
-/** With fewer samples than this the median is not used, and no call is slow. */
+/** With fewer samples than this, no call is slow. */
 const SAMPLES_MIN = 100;
 
 function unusualMs(latency: Latency | undefined): number {
@@ -18,32 +19,26 @@ function unusualMs(latency: Latency | undefined): number {
   return Math.max(UNUSUAL_MIN_MS, UNUSUAL_FACTOR * latency.quantile(0.5));
 }
 
+const fields = {
+  breaker: group(
+    {
+      window: either('30s', duration(undefined, undefined, 1), shape({ calls: count(100, 1) })),
+      minimum: count(20, 1),
+      failureRatio: number(0.5, 0, 1),
+      consecutive: count(5, 0),
+      slow: group({ over: duration('auto', { auto: AUTO }), ratio: number(0.8, 0, 1) }, true),
+      openFor: list(duration(undefined, undefined, 1), ['1s', '30s']),
+      probes: count(3, 1),
+      whenOpen: word('stop', 'stop', 'wait'),
+    },
+    true,
+  ),
+} satisfies FieldsOf<BreakerFields>;
+
 /** Stops calling a target that is failing, and probes it with a few calls until it succeeds again. */
-export const breaker = definePart({
+export const breaker = definePart<typeof fields, BreakerFields>({
   key: 'breaker',
-  fields: {
-    breaker: group(
-      {
-        /** Which calls are counted: the calls of the last `window` of time, or the last `calls` calls. */
-        window: either('30s', duration(undefined, undefined, 1), shape({ calls: count(100, 1) })),
-        minimum: count(20, 1),
-        failureRatio: number(0.5, 0, 1),
-        /** This many failures in a row open the breaker, whatever the ratio; heavy traffic needs more. 0: never. */
-        consecutive: count(5, 0),
-        /**
-         * Which calls are slow. `auto` compares a call with the target's median, which is measured only with
-         * `attemptTimeout: 'auto'` or hedges.
-         */
-        slow: group({ over: duration('auto', { auto: AUTO }), ratio: number(0.8, 0, 1) }, true),
-        /** The shortest and the longest time that the breaker stays open. */
-        openFor: list(duration(undefined, undefined, 1), ['1s', '30s']),
-        probes: count(3, 1),
-        /** `wait`: an attempt waits until the breaker admits calls again, if the time limit of the work allows. */
-        whenOpen: word('stop', 'stop', 'wait'),
-      },
-      true,
-    ),
-  },
+  fields,
   create({ breaker: settings }, plan, spec) {
     if (!settings) return;
     const { window, slow, openFor } = settings;
@@ -57,8 +52,7 @@ export const breaker = definePart({
     };
     addGuards(plan);
     plan.needsClock ||= machine.slowOverMs < Infinity;
-    // Work with unlimited attempts goes on until its patience ends: an open breaker ends it only if the document says
-    // `whenOpen: 'stop'`.
+    // Work with unlimited attempts waits for the breaker by default. Only an explicit `whenOpen: 'stop'` ends it.
     const whenOpen = (spec.breaker as { whenOpen?: string } | undefined)?.whenOpen;
     plan.waitsForBreaker =
       settings.whenOpen === 'wait' || (plan.attempts === Infinity && whenOpen === undefined);

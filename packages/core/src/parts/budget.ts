@@ -1,12 +1,17 @@
-import { duration, group, number } from '../fields.ts';
+import { duration, type FieldsOf, group, number } from '../fields.ts';
 import { RetryBudget } from '../machines/budget.ts';
 import { definePart } from '../policy/part.ts';
+import type { BudgetFields } from '../policy/policy-spec.ts';
 import { perTarget } from './per-target.ts';
 
-/** Limits the retries that a caller adds to its own traffic. The limit is the same for 10,000 small clients and for 10 large ones. */
-export const budget = definePart({
+const fields = {
+  budget: group({ ratio: number(0.1, 0, 1), window: duration('10s', undefined, 1) }, true),
+} satisfies FieldsOf<BudgetFields>;
+
+/** Limits the retries that a caller adds to its own traffic. */
+export const budget = definePart<typeof fields, BudgetFields>({
   key: 'budget',
-  fields: { budget: group({ ratio: number(0.1, 0, 1), window: duration('10s', undefined, 1) }, true) },
+  fields,
   create({ budget: settings }, plan) {
     if (!settings) return;
     const { ratio, window: windowMs } = settings;

@@ -1,12 +1,17 @@
-import { count, group } from '../fields.ts';
+import { count, type FieldsOf, group } from '../fields.ts';
 import { Bulkhead } from '../machines/bulkhead.ts';
 import { definePart } from '../policy/part.ts';
+import type { BulkheadFields } from '../policy/policy-spec.ts';
 import { addGuards, perTarget } from './per-target.ts';
 
+const fields = {
+  bulkhead: group({ concurrent: count(100, 1), queue: count(50, 0) }),
+} satisfies FieldsOf<BulkheadFields>;
+
 /** Limits the attempts in flight at a target. Up to `queue` more attempts wait, ordered by priority. */
-export const bulkhead = definePart({
+export const bulkhead = definePart<typeof fields, BulkheadFields>({
   key: 'bulkhead',
-  fields: { bulkhead: group({ concurrent: count(100, 1), queue: count(50, 0) }) },
+  fields,
   create({ bulkhead: settings }, plan) {
     if (!settings) return;
     addGuards(plan);

@@ -1,6 +1,7 @@
 import type { StopReason } from '../decide/verdict.ts';
-import { count, duration, group } from '../fields.ts';
+import { count, duration, type FieldsOf, group } from '../fields.ts';
 import { definePart } from '../policy/part.ts';
+import type { CacheFields } from '../policy/policy-spec.ts';
 import { ExpiredError } from '../report/errors.ts';
 import type { Story } from '../report/story.ts';
 import { withoutAmbient } from '../run/ambient-context.ts';
@@ -9,7 +10,7 @@ import type { Ending } from '../run/promise-driver.ts';
 import type { Operation, RunOptions, Wait } from '../run/run-options.ts';
 import { addLayer, failure, type Next } from './layer.ts';
 
-/** Cached results and shared calls in flight, by key. The entries are ordered by use, the least recently used first. */
+/** Cached results, and calls in flight that several runs share, by key. */
 export interface Results {
   readonly entries: Map<string, Entry>;
   readonly flights: Map<string, Promise<Ending<unknown>>>;
@@ -20,28 +21,27 @@ interface Entry {
   readonly since: number;
 }
 
+const fields = {
+  cache: group({
+    fresh: duration('1s'),
+    staleIfError: duration('0ms'),
+    entriesMax: count(1000, 1),
+  }),
+} satisfies FieldsOf<CacheFields>;
+
 /**
- * Caches results by `cacheKey`. A fresh result replaces the call, a stale one replaces a failure, and concurrent runs
- * with one key share a single call (a flight). Results of fallbacks are never cached, because the fallback is applied
- * after the cache.
+ * Caches results by `cacheKey`. A stale result can replace a failure, and concurrent runs with the same key share one
+ * call. Results of fallbacks are not cached.
  */
-export const cache = definePart({
+export const cache = definePart<typeof fields, CacheFields>({
   key: 'cache',
-  fields: {
-    cache: group({
-      fresh: duration('1s'),
-      /** For this time after `fresh`, a result is served instead of a failure. */
-      staleIfError: duration('0ms'),
-      entriesMax: count(1000, 1),
-    }),
-  },
+  fields,
   create({ cache: settings }, plan) {
     if (!settings) return;
     const { fresh, staleIfError, entriesMax } = settings;
     const { clock, name } = plan;
     plan.results = { entries: new Map(), flights: new Map() };
-    // Cached results are kept on `update`: a new document for many processes must not make all of them call the origin
-    // at the same time.
+    // `update` keeps the cached results. Otherwise all processes would call the origin at the same time.
     plan.carryOver.push((next) => {
       if (next.results) next.results = plan.results;
     });
@@ -67,8 +67,8 @@ export const cache = definePart({
     }
 
     /**
-     * Starts a call that several runs share. If the `onWait` of the run that starts it throws, that run ends with what
-     * `cancelled` returns.
+     * Starts a call that several runs share. If `onWait` throws, the run that started the call ends with the result of
+     * `cancelled`.
      */
     function startFlight<T>(
       key: string,
@@ -85,7 +85,7 @@ export const cache = definePart({
             resolve(cancelled(error));
           }
         };
-        // Several runs share this call, so neither the patience nor the signal of the run that starts it may end it.
+        // Several runs share this call, so the first run must not end it by its time limit or its signal.
         const flight = withoutAmbient(() =>
           next({ ...options, signal: undefined, patience: undefined, onWait }),
         )
@@ -103,7 +103,7 @@ export const cache = definePart({
       order: 3,
       async around<T>(_operation: Operation<T>, options: RunOptions, next: Next<T>): Promise<Ending<T>> {
         const { cacheKey: key } = options;
-        // `null` means that there is no key: never cache under it.
+        // null and undefined mean that there is no key.
         if (key == null) return next(options);
         const limits = deadlineOf(plan, options);
         const { startedAt, signal } = limits;
@@ -122,7 +122,7 @@ export const cache = definePart({
           const error =
             stop === 'cancelled'
               ? reason
-              : new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', tookMs, undefined);
+              : new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', limits.endsAt - startedAt, undefined);
           return failure(error, storyOf(name, stop, tookMs));
         };
         const flight =
@@ -136,7 +136,6 @@ export const cache = definePart({
   },
 });
 
-/** The story of a run that called nothing itself. */
 function storyOf(policy: string | undefined, stop: StopReason | undefined, tookMs: number): Story {
   return { policy, attempts: 0, tookMs, stop, log: [], inner: undefined };
 }

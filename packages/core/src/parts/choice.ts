@@ -1,29 +1,30 @@
-import { count, duration, group, list } from '../fields.ts';
+import { count, duration, type FieldsOf, group, list } from '../fields.ts';
 import { type Candidate, Choice, TargetHealth } from '../machines/choice.ts';
 import type { Target } from '../machines/target.ts';
 import { definePart } from '../policy/part.ts';
+import type { ChoiceFields } from '../policy/policy-spec.ts';
 import { addGuards, perTarget } from './per-target.ts';
 import { rangeOf } from './range.ts';
 
 type Member = Target & Candidate;
 
+const fields = {
+  choice: group(
+    {
+      consecutive: count(5, 1),
+      ejectFor: list(duration(undefined, undefined, 1), ['10s', '5m']),
+    },
+    true,
+  ),
+} satisfies FieldsOf<ChoiceFields>;
+
 /**
- * Chooses among the `targets` of a run, prefers another one for a retry, and ejects (stops choosing) outliers for a
- * while.
+ * Chooses among the `targets` of a run, prefers another target for a retry, and ejects outliers (stops choosing them
+ * for a while).
  */
-export const choice = /* @__PURE__ */ definePart({
+export const choice = /* @__PURE__ */ definePart<typeof fields, ChoiceFields>({
   key: 'choice',
-  fields: {
-    choice: group(
-      {
-        /** After this many failures in a row a target is ejected, unless most of the others are failing too. */
-        consecutive: count(5, 1),
-        /** How long the first ejection lasts, and how long an ejection may last at most. */
-        ejectFor: list(duration(undefined, undefined, 1), ['10s', '5m']),
-      },
-      true,
-    ),
-  },
+  fields,
   create({ choice: settings }, plan) {
     if (!settings) return;
     const { consecutive, ejectFor } = settings;

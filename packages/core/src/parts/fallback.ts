@@ -1,46 +1,48 @@
-import { anything, duration, group } from '../fields.ts';
+import { anything, duration, type FieldsOf, group } from '../fields.ts';
 import { definePart } from '../policy/part.ts';
+import type { FallbackFields } from '../policy/policy-spec.ts';
 import { OptionsError } from '../report/errors.ts';
 import type { Story } from '../report/story.ts';
 import { deadlineOf, withDeadline } from '../run/deadline.ts';
 import { addLayer, failure } from './layer.ts';
 
-/**
- * The result that replaces a failure: a value, or a function that receives the failure and returns a value or throws.
- */
+/** What replaces a failure: a value, or a function that returns a value or throws. */
 export type Fallback = unknown | ((failure: FailedWork) => unknown);
 
-/** `error` is what was thrown; if nothing was thrown, `value` is the returned value that was classified as a failure. */
+/**
+ * The failure that a fallback replaces. `error` is what was thrown. If nothing was thrown, `value` is the returned
+ * value that counts as a failure.
+ */
 export interface FailedWork {
   readonly error: unknown;
   readonly value: unknown;
   readonly story: Story;
-  /** Aborts when the run is cancelled or patience ends. */
+  /** Aborts when the run is cancelled or its time limit ends. */
   readonly signal: AbortSignal;
-  /** Ms until patience ends. */
+  /** Ms until the time limit of the run ends. */
   readonly patienceLeft: number;
 }
 
+const fields = {
+  fallback: group({
+    to: anything<Fallback>(),
+    reserve: duration('0ms'),
+  }),
+} satisfies FieldsOf<FallbackFields>;
+
 /**
- * Returns another result when the work has failed: the result of the first item in the chain that does not throw. The
- * functions may use the patience that is left. When patience ends, the caller gets the real failure.
+ * Returns another result when the work has failed: from the first item in the chain that does not throw. If the time
+ * limit of the run ends first, the caller gets the real failure.
  */
-export const fallback = definePart({
+export const fallback = definePart<typeof fields, FallbackFields>({
   key: 'fallback',
-  fields: {
-    fallback: group({
-      /** One value or function, or a chain of them. */
-      to: anything<Fallback>(),
-      /** How much of the patience (the time limit of the work) is reserved for the functions of the chain. */
-      reserve: duration('0ms'),
-    }),
-  },
+  fields,
   create({ fallback: settings }, plan, { fallback: input }) {
     if (!settings) return;
-    // `to` is read from the document itself, because the settings cannot tell null from absent.
+    // `to` is read from the document, because the settings cannot tell null from absent.
     const { to } = Object(input) as { to?: Fallback };
     const chain: readonly Fallback[] = [to].flat();
-    // An empty list would be a chain without items. To return an empty list as the result, write [[]].
+    // An empty list is a chain without items. Write [[]] to return an empty list.
     if (to === undefined || !chain.length)
       throw new OptionsError('fallback.to', to, 'a value, a function or a list of them');
     addLayer(plan, {
@@ -50,7 +52,6 @@ export const fallback = definePart({
         const { startedAt, endsAt } = limits;
         const patience = Math.max(0, endsAt - startedAt - settings.reserve);
         const failed = await next(settings.reserve > 0 ? { ...options, patience } : options);
-        // A cancelled run needs no result.
         if (failed.ok || failed.story.stop === 'cancelled') return failed;
         const controller = new AbortController();
         const { signal } = controller;
@@ -72,7 +73,7 @@ export const fallback = definePart({
               }
               return { ok: true, value, story, from: 'fallback' };
             } catch {
-              // Try the next item of the chain. If all of them throw, the caller gets the real failure.
+              // The next item is tried. If all items throw, the caller gets the real failure.
               if (signal.aborted) break;
             }
           }

@@ -1,48 +1,41 @@
-import { duration, group, number } from '../fields.ts';
+import { duration, type FieldsOf, group, number } from '../fields.ts';
 import { RetryBudget } from '../machines/budget.ts';
 import { Latency } from '../machines/latency.ts';
 import type { Target } from '../machines/target.ts';
 import { definePart } from '../policy/part.ts';
+import type { HedgeFields } from '../policy/policy-spec.ts';
 import { OptionsError } from '../report/errors.ts';
 import type { Work } from '../run/work.ts';
 import { addGuards, perTarget } from './per-target.ts';
 
-/** Decides when a hedge, a second attempt beside the first, may be sent. */
+/** Decides when a hedge (a second attempt beside the first) may be sent. */
 export interface HedgeRules {
   /** When to send a hedge for an attempt that is sent at `now`. Infinity: never. */
   at(work: Work, target: Target, now: number): number;
-  /**
-   * Takes a token from the retry budget and one from the hedge budget. Returns false if one of the budgets has no
-   * token.
-   */
+  /** Takes one token from the retry budget and one from the hedge budget. Returns false if one of them is empty. */
   may(work: Work, now: number): boolean;
   /** Returns the tokens to both budgets, because the hedge was not sent. */
   refund(work: Work): void;
 }
 
-/** With fewer samples of the latency than this, no hedge is sent at a percentile. */
+/** With fewer latency samples than this, a percentile is unreliable, so it starts no hedge. */
 const samplesMin = 100;
 
+const fields = {
+  hedge: group({
+    extraLoad: number(0.02, 0, 1),
+    percentile: number(undefined, 0, 1),
+    after: duration(),
+  }),
+} satisfies FieldsOf<HedgeFields>;
+
 /**
- * Sends a second attempt (a hedge) when the first is slow, takes the first answer and cancels the other attempt. This
- * is only for work that may be repeated, and for at most `extraLoad` of the traffic. Each hedge also takes a token from
- * the retry budget.
+ * Sends a second attempt (a hedge) when the first is slow, takes the first answer and cancels the other attempt. Only
+ * work that may be repeated is hedged. Each hedge costs a token of the retry budget.
  */
-export const hedge = definePart({
+export const hedge = definePart<typeof fields, HedgeFields>({
   key: 'hedge',
-  fields: {
-    hedge: group({
-      /**
-       * The largest share of extra calls. By default it sets the delay, too: with 0.02, a hedge is sent at p98 of the
-       * durations.
-       */
-      extraLoad: number(0.02, 0, 1),
-      /** If set, the hedge is sent at this percentile (0–1) of the durations, whatever `extraLoad` is. */
-      percentile: number(undefined, 0, 1),
-      /** If set, the hedge is sent after this time, not at a percentile. */
-      after: duration(),
-    }),
-  },
+  fields,
   create({ hedge: settings }, plan) {
     if (!settings) return;
     const { extraLoad, percentile, after } = settings;

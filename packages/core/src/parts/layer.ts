@@ -3,22 +3,20 @@ import type { Story } from '../report/story.ts';
 import { attemptRun, type Ending, type Failure } from '../run/promise-driver.ts';
 import type { Operation, RunOptions } from '../run/run-options.ts';
 
-/** Runs the next inner layer, or the work itself. `options` replace the options of the caller. */
+/** Runs the next inner layer, or the operation itself, with these options. */
 export type Next<T> = (options: RunOptions) => Promise<Ending<T>>;
 
 /**
- * A layer encloses the whole work with its waits and retries, such as a cache. Layers are few and optional, so they are
- * async functions and not steps of the state machine `Work`; a policy without layers pays nothing for them.
+ * A layer is code around the whole work with its retries, such as a cache. A policy without layers pays nothing for
+ * them.
  */
 export interface Layer {
-  /**
-   * The position, 1 is outermost. 1: mode, because observed work must not use the other layers. 2: fallback. 3: cache.
-   */
+  /** 1: mode. It is outermost, because observed work must not use the other layers. 2: fallback. 3: cache. */
   readonly order: 1 | 2 | 3;
   around<T>(operation: Operation<T>, options: RunOptions, next: Next<T>): Promise<Ending<T>>;
 }
 
-/** Runs `operation` through the layers of `plan`, the compiled policy, outermost first. */
+/** Runs `operation` through the layers of a compiled policy, outermost first. */
 export function runLayers<T>(
   plan: Plan,
   operation: Operation<T>,
@@ -33,14 +31,13 @@ export function runLayers<T>(
   return enter(0, options);
 }
 
-/** Adds a layer at the position that its `order` gives. */
 export function addLayer(plan: Plan, layer: Layer): void {
   plan.layers.push(layer);
   plan.layers.sort((a, b) => a.order - b.order);
   plan.runLayers = runLayers;
 }
 
-/** Creates the ending of a run that a layer ends early. */
+/** The result of a run that a layer ends early. */
 export function failure(error: unknown, story: Story): Failure<never> {
   return { ok: false, thrown: true, error, value: undefined, story };
 }

@@ -1,22 +1,21 @@
-import { count, duration, group, rate } from '../fields.ts';
+import { count, duration, type FieldsOf, group, rate } from '../fields.ts';
 import { Gcra } from '../machines/gcra.ts';
 import { definePart } from '../policy/part.ts';
+import type { LimiterFields } from '../policy/policy-spec.ts';
 import { addGuards, perTarget } from './per-target.ts';
 
+const fields = {
+  limiter: group({
+    rate: rate('50/s'),
+    burst: count(100, 1),
+    wait: duration('0ms', { unlimited: Infinity }),
+  }),
+} satisfies FieldsOf<LimiterFields>;
+
 /** Limits the rate of attempts at a target. An attempt above the rate waits for its turn, or is refused. */
-export const limiter = definePart({
+export const limiter = definePart<typeof fields, LimiterFields>({
   key: 'limiter',
-  fields: {
-    limiter: group({
-      rate: rate('50/s'),
-      burst: count(100, 1),
-      /**
-       * The longest wait for a turn; 0 refuses immediately. No wait is longer than the patience (the time limit of the
-       * work) that is left.
-       */
-      wait: duration('0ms', { unlimited: Infinity }),
-    }),
-  },
+  fields,
   create({ limiter: settings }, plan) {
     if (!settings) return;
     addGuards(plan, false);

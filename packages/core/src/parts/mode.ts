@@ -1,102 +1,178 @@
-import { either, number, shape, word } from '../fields.ts';
+import type { Outcome } from '../decide/outcome.ts';
+import type { Verdict } from '../decide/verdict.ts';
+import { either, type FieldsOf, number, shape, word } from '../fields.ts';
 import { definePart } from '../policy/part.ts';
 import type { Plan } from '../policy/plan.ts';
-import type { Story } from '../report/story.ts';
+import type { ModeFields } from '../policy/policy-spec.ts';
+import { type AbortHandle, Attempt } from '../run/attempt.ts';
 import { type Deadline, deadlineOf } from '../run/deadline.ts';
 import { attemptRun, type Ending } from '../run/promise-driver.ts';
 import type { Context, Operation, RunOptions } from '../run/run-options.ts';
-import type { Clock } from '../time/clock.ts';
+import { judge, Work } from '../run/work.ts';
+import { type AbortListener, offAbort, onAbort } from '../time/abort-listeners.ts';
 import { sleep } from '../time/timer.ts';
 import { addLayer, failure } from './layer.ts';
 
+const fields = {
+  mode: either('enforce', word('enforce', 'enforce', 'observe'), shape({ enforce: number(1, 0, 1) })),
+} satisfies FieldsOf<ModeFields>;
+
 /**
- * Whether a policy acts or only watches. `enforce`: it acts. `observe`: every operation is called exactly once,
- * breakers, budgets and the other parts learn from that call, and what they would have done is counted. `{ enforce: 0.1
- * }`: a tenth of the work is enforced and the rest observed.
+ * Whether a policy acts or only watches. With `observe`, each operation is called exactly once, and the policy counts
+ * what it would have done. `{ enforce: 0.1 }` enforces a tenth of the work and observes the rest.
  */
-export const mode = definePart({
+export const mode = definePart<typeof fields, ModeFields>({
   key: 'mode',
-  fields: {
-    mode: either('enforce', word('enforce', 'enforce', 'observe'), shape({ enforce: number(1, 0, 1) })),
-  },
+  fields,
   create({ mode: setting }, plan) {
     const share = typeof setting === 'object' ? setting.enforce : setting === 'observe' ? 0 : 1;
     if (share === 1) return;
+    plan.enforcedShare = share;
+    let imagined: Plan | undefined;
     addLayer(plan, {
       order: 1,
-      around: (operation, options, next) =>
-        share > 0 && plan.random() < share ? next(options) : observe(plan, operation, options),
+      around(operation, options, next) {
+        if (share > 0 && plan.random() < share) return next(options);
+        // The same plan with the same breakers and budgets, but what never happens is not counted as real.
+        imagined ??= { ...plan, counters: plan.imaginedCounters };
+        return observe(plan, imagined, operation, options);
+      },
     });
   },
 });
 
 /**
- * Calls `operation` once, and runs the policy beside it with the result of that call (the shadow run). The result of a
- * retry cannot be known: it is assumed to be the same as the result of the real call, after the same time. So the
- * counts are exact for outages, and too pessimistic for short failures.
+ * Calls `operation` once, and runs the policy beside it with the result of that call. A retry is assumed to have the
+ * same result. So `would` is exact for outages, and too pessimistic for short failures.
  */
-async function observe<T>(plan: Plan, operation: Operation<T>, options: RunOptions): Promise<Ending<T>> {
-  const { clock, counters, name } = plan;
-  const limits = deadlineOf({ clock, patienceMs: Infinity }, options);
-  let real: Promise<T> | undefined;
-  let tookMs = 0;
+async function observe<T>(
+  plan: Plan,
+  imagined: Plan,
+  operation: Operation<T>,
+  options: RunOptions,
+): Promise<Ending<T>> {
+  const { clock, counters } = plan;
+  let real: RealCall<T> | undefined;
 
-  function call(target: string | undefined): Promise<T> {
-    const context = new Observed(clock, limits, target);
-    real = new Promise<T>((resolve) => resolve(operation(context))).finally(() => {
-      tookMs = clock.now() - limits.startedAt;
-    });
+  function call(target: string | undefined): RealCall<T> {
+    real = new RealCall(plan, operation, options, target);
     return real;
   }
 
   /**
-   * Makes the real call for the first attempt of the shadow run. Every other attempt repeats the result of that call,
-   * after the same time.
+   * The first attempt makes the real call. Every other attempt returns the result of that call, after the same time.
    */
   async function replay({ target }: Context): Promise<T> {
-    if (!real) return call(target);
+    if (!real) return call(target).result;
     const startedAt = clock.now();
-    await real.catch(() => {});
-    await sleep(clock, startedAt + tookMs - clock.now());
-    return real;
+    await real.ending;
+    await sleep(clock, startedAt + real.tookMs - clock.now());
+    return real.result;
   }
 
-  const shadow = attemptRun(plan, replay, { ...options, ambient: false, onWait: undefined, observed: true });
-  // If the shadow run was refused or has to wait, it has not made the real call yet.
-  const outcome = await (real ?? call(options.target ?? options.targets?.[0])).then(
-    (value) => ({ ok: true as const, value }),
-    (error: unknown) => ({ ok: false as const, error }),
-  );
+  const shadow = attemptRun(imagined, replay, {
+    ...options,
+    ambient: false,
+    onWait: undefined,
+    observed: true,
+  });
+  // If the policy would refuse or wait, the real call has not been made yet.
+  const { ending } = real ?? call(options.target ?? options.targets?.[0]);
   void shadow.then(({ story: { log, stop } }) => {
     const { would } = counters;
     for (const { verdict } of log) if (verdict.kind === 'retry') would.retry = (would.retry ?? 0) + 1;
     if (stop) would[stop] = (would[stop] ?? 0) + 1;
   });
-  const story: Story = { policy: name, attempts: 1, tookMs, stop: undefined, log: [], inner: undefined };
-  return outcome.ok ? { ...outcome, story } : failure(outcome.error, { ...story, stop: 'observed' });
+  return ending;
 }
 
-/** The context of an observed call: the caller's own deadline and signal, without the limits of the policy. */
-class Observed implements Context {
-  readonly attempt = 1;
-  readonly target: string | undefined;
-  readonly #clock: Clock;
-  readonly #limits: Deadline;
-  #signal: AbortSignal | undefined;
+/** The one call that is really made. It has no guards, and it is counted and reported like any other run. */
+class RealCall<T> {
+  readonly #work: Work;
+  readonly #context: Observed;
+  /** What the operation returned or threw. */
+  readonly result: Promise<T>;
+  readonly ending: Promise<Ending<T>>;
+  tookMs = 0;
 
-  constructor(clock: Clock, limits: Deadline, target: string | undefined) {
-    this.#clock = clock;
-    this.#limits = limits;
-    this.#signal = limits.signal;
-    this.target = target;
+  constructor(plan: Plan, operation: Operation<T>, options: RunOptions, target: string | undefined) {
+    const { clock, counters, reporter } = plan;
+    const limits = deadlineOf({ clock, patienceMs: Infinity }, options);
+    this.#work = new Work(plan, options, limits.startedAt, Infinity);
+    this.#context = new Observed(plan, limits, target);
+    counters.operations++;
+    counters.attempts++;
+    this.#work.attempt = 1;
+    reporter?.started(this.#work, limits.startedAt);
+    const call = () => operation(this.#context);
+    this.result = new Promise<T>((resolve) =>
+      resolve(reporter?.isHeard() ? reporter.enter(this.#work, this.#context, call) : call()),
+    );
+    this.ending = this.result.then(
+      (value) => this.#end({ ok: true, value }),
+      (error: unknown) =>
+        this.#end({ ok: false, error: this.#context.isCancelled ? limits.signal!.reason : error }),
+    );
   }
 
-  get signal(): AbortSignal {
-    this.#signal ??= new AbortController().signal;
-    return this.#signal;
+  #end(outcome: Outcome): Ending<T> {
+    const work = this.#work;
+    const { plan, options } = work;
+    const now = plan.clock.now();
+    this.#context.end();
+    this.tookMs = now - work.startedAt;
+    work.result = outcome.ok ? outcome.value : outcome.error;
+    const judged = judge(plan, options, outcome);
+    if (judged.class === 'ok') work.finish(now, this.#context, judged);
+    else {
+      plan.reporter?.attempt(work, this.#context, now, judged, notRetried);
+      work.giveUp(now, 'observed', work.result);
+    }
+    // A returned value is returned, even if the policy would have classified it as a failure.
+    return outcome.ok
+      ? { ok: true, value: outcome.value as T, story: { ...work.story, stop: undefined } }
+      : failure(outcome.error, work.story);
+  }
+}
+
+const notRetried: Verdict = { kind: 'give_up', because: 'observed' };
+
+class Observed extends Attempt implements AbortListener {
+  readonly #signal: AbortSignal | undefined;
+  readonly #target: string | undefined;
+
+  constructor(plan: Plan, { endsAt, signal }: Deadline, target: string | undefined) {
+    super(plan, 1, endsAt);
+    this.#signal = signal;
+    this.#target = target;
   }
 
-  get patienceLeft(): number {
-    return Math.max(0, this.#limits.endsAt - this.#clock.now());
+  override get target(): string | undefined {
+    return this.#target;
+  }
+
+  /** The signal of the caller: the policy itself aborts nothing. */
+  override get signal(): AbortSignal {
+    return this.#signal ?? super.signal;
+  }
+
+  /** `handle` reads no signal, so it is told when the caller aborts. */
+  override abortThrough(handle: AbortHandle): void {
+    super.abortThrough(handle);
+    if (this.#signal?.aborted) handle.abort(this.#signal.reason);
+    else if (this.#signal) onAbort(this.#signal, this);
+  }
+
+  aborted(reason: unknown): void {
+    this.controller?.abort(reason);
+  }
+
+  /** Whether the caller aborted a call that reads no signal. Its error is then only a sign of that. */
+  get isCancelled(): boolean {
+    return this.controller !== undefined && this.#signal?.aborted === true;
+  }
+
+  end(): void {
+    if (this.#signal) offAbort(this.#signal, this);
   }
 }

@@ -8,28 +8,30 @@ import { runWithoutContext } from '../run/no-context.ts';
 import type { RunOptions } from '../run/run-options.ts';
 import { Work } from '../run/work.ts';
 
-/** The most targets that have their own state. Target names may come from requests, so the memory needs a bound. */
+/** The most targets with their own state. Target names may come from requests, so memory needs a limit. */
 const targetsMax = 1000;
 
 /**
- * Adds guards (breaker, bulkhead, …) around the attempts of a plan, the compiled policy. `hasFastPath: false`: the
- * guard may make attempts wait or send a second one.
+ * Adds guards (breaker, bulkhead, …) around the attempts of a compiled policy. `hasFastPath: false`: a guard may delay
+ * an attempt or send a second one.
  */
 export function addGuards(plan: Plan, hasFastPath = true): void {
-  plan.work = (options, now, patienceEndsAt) => {
-    const work = new Work(plan, options, now, patienceEndsAt);
-    work.guards = new Guards(work);
-    return work;
-  };
+  plan.work = guardedWork;
   plan.runWithoutContext = runWithoutContext;
   plan.needsMachine ||= !hasFastPath;
   plan.fastPath = plan.needsMachine ? undefined : runFast;
   plan.fastRefusal = plan.needsMachine ? undefined : refuseFast;
 }
 
+function guardedWork(this: Plan, options: RunOptions | undefined, now: number, patienceEndsAt: number): Work {
+  const work = new Work(this, options, now, patienceEndsAt);
+  work.guards = new Guards(work);
+  return work;
+}
+
 /**
- * Registers the state that a part, such as the breaker, keeps for each target. State of a `member` belongs to one host
- * or shard. State of a `pool` belongs to the caller, and all interchangeable `targets` of a run share it.
+ * Registers the state that a part keeps for each target. `member`: each host has its own state. `pool`: all `targets`
+ * of a run share the state.
  */
 export function perTarget(plan: Plan, scope: 'member' | 'pool', create: (target: Target) => void): void {
   plan.createForTarget.push((target, isPool) => {
@@ -72,9 +74,8 @@ export function perTarget(plan: Plan, scope: 'member' | 'pool', create: (target:
 }
 
 /**
- * Passes the state of a target on when `update` compiles a new document. The old and the new plan (compiled policy)
- * share the state from then on, so that attempts which are still in flight count for the same breakers, budgets and
- * limits.
+ * Passes the state of a target to the policy that `update` compiles. Old and new policy share the state, so it includes
+ * the attempts in flight.
  */
 function carryOverTarget(next: Target, from: Target, now: number): void {
   const { breaker, limiter, throttle, budget, hedgeBudget, bulkhead, latency } = from;
@@ -90,7 +91,7 @@ function carryOverTarget(next: Target, from: Target, now: number): void {
     next.throttle.takeOver(throttle, now);
     from.throttle = next.throttle;
   }
-  // The budgets and the bulkhead must stay the same objects, because work in flight holds references to them.
+  // Work in flight refers to these objects, so they are changed and not replaced.
   if (budget && next.budget) next.budget = budget.resize(now, next.budget.settings);
   if (hedgeBudget && next.hedgeBudget) {
     next.hedgeBudget = hedgeBudget.resize(now, next.hedgeBudget.settings);
@@ -100,7 +101,7 @@ function carryOverTarget(next: Target, from: Target, now: number): void {
     next.bulkhead = bulkhead;
   }
   next.health = from.health;
-  // An `AutoTimeout` reads the `Latency` that it was created with, so both must be passed on together.
+  // An `AutoTimeout` reads the `Latency` that it was created with, so both are passed on together.
   if (latency && next.latency && (from.autoTimeout || !next.autoTimeout)) {
     next.latency = latency;
     next.autoTimeout &&= from.autoTimeout;
@@ -108,8 +109,8 @@ function carryOverTarget(next: Target, from: Target, now: number): void {
 }
 
 /**
- * Whether a target can be removed without loss. A budget in use must stay: a new one would start with extra tokens
- * again.
+ * Whether the state of a target can be removed. A budget in use must stay, because a new one would start with extra
+ * tokens.
  */
 function idle({ inFlight, breaker, bulkhead, budget }: Target, now: number): boolean {
   return (

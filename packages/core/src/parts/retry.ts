@@ -1,14 +1,24 @@
 import { combine, packsOf, type RetryOn } from '../classify/classifier.ts';
 import { type BackoffSettings, backoff, type Delay } from '../decide/backoff.ts';
-import { anything, callback, count, duration, either, group, list, number, shape, word } from '../fields.ts';
+import {
+  anything,
+  callback,
+  count,
+  duration,
+  either,
+  type FieldsOf,
+  group,
+  list,
+  number,
+  shape,
+  word,
+} from '../fields.ts';
 import { definePart } from '../policy/part.ts';
+import type { ErrorClass, RetryFields } from '../policy/policy-spec.ts';
 import { OptionsError } from '../report/errors.ts';
 import { callUser } from '../run/call-user.ts';
 
-/**
- * A custom backoff: returns the ms to wait after attempt `attempt`. Negative or NaN: no wait. Infinity: no other
- * attempt.
- */
+/** A custom backoff: returns the ms to wait after attempt `attempt`. Infinity: no further attempt. */
 export type CustomBackoff = (wait: { attempt: number; previousMs: number; roll: number }) => number;
 
 const unlimited = { unlimited: Infinity };
@@ -26,23 +36,22 @@ const backoffFields = {
   ),
 };
 
-/**
- * Retries: the time limit of the whole work (patience), the number of attempts, the waits between them, and which
- * failures are retried.
- */
-export const retry = /* @__PURE__ */ definePart({
+const fields = {
+  patience: duration('10s', unlimited),
+  attempts: count(4, 1, unlimited),
+  backoff: either(true, callback<CustomBackoff>(), group(backoffFields)),
+  retryOn: list(anything<RetryOn>(), []),
+  retryOnly: list(anything<RetryOn>()),
+  neverOn: list(callback<ErrorClass>(), []),
+  respectServer: group({ cap: duration('5m') }, true),
+} satisfies FieldsOf<RetryFields<string>>;
+
+/** Retries: the time limit of the whole work, the number of attempts, the waits, and which failures are retried. */
+export const retry = /* @__PURE__ */ definePart<typeof fields, RetryFields<string>>({
   key: 'retry',
-  // This part is created first, because other parts read `attempts` and `patienceMs`, which this part sets.
+  // Created first, because other parts read the `attempts` and `patienceMs` that it sets.
   order: -1,
-  fields: {
-    patience: duration('10s', unlimited),
-    attempts: count(4, 1, unlimited),
-    backoff: either(true, callback<CustomBackoff>(), group(backoffFields)),
-    retryOn: list(anything<RetryOn>(), []),
-    retryOnly: list(anything<RetryOn>()),
-    neverOn: list(callback<abstract new (...args: never[]) => unknown>(), []),
-    respectServer: group({ cap: duration('5m') }, true),
-  },
+  fields,
   create(settings, plan, spec) {
     if (settings.attempts === Infinity && (spec.patience ?? 'unlimited') === 'unlimited') {
       throw new OptionsError('attempts', 'unlimited', 'a number, or a patience of its own beside it');

@@ -1,15 +1,17 @@
-import { duration, group, number } from '../fields.ts';
+import { duration, type FieldsOf, group, number } from '../fields.ts';
 import { Throttle } from '../machines/throttle.ts';
 import { definePart } from '../policy/part.ts';
+import type { ThrottleFields } from '../policy/policy-spec.ts';
 import { addGuards, perTarget } from './per-target.ts';
 
-/**
- * Sends fewer requests to a target that accepts fewer: about `k` requests for each accepted one. The other requests are
- * refused here.
- */
-export const throttle = definePart({
+const fields = {
+  throttle: group({ k: number(2, 1), window: duration('30s', undefined, 1) }),
+} satisfies FieldsOf<ThrottleFields>;
+
+/** Sends about `k` requests for each request that the target accepts, and refuses all further requests. */
+export const throttle = definePart<typeof fields, ThrottleFields>({
   key: 'throttle',
-  fields: { throttle: group({ k: number(2, 1), window: duration('30s', undefined, 1) }) },
+  fields,
   create({ throttle: settings }, plan) {
     if (!settings) return;
     addGuards(plan, false);

@@ -1,21 +1,25 @@
-import { duration } from '../fields.ts';
+import { duration, type FieldsOf } from '../fields.ts';
 import { AutoTimeout } from '../machines/auto-timeout.ts';
 import { Latency } from '../machines/latency.ts';
 import { definePart } from '../policy/part.ts';
+import type { TimeoutFields } from '../policy/policy-spec.ts';
 import { OptionsError } from '../report/errors.ts';
 import { addGuards, perTarget } from './per-target.ts';
 
 const AUTO = 0;
 const SPLIT = -1;
 
+const fields = {
+  attemptTimeout: duration('auto', { auto: AUTO, split: SPLIT, none: Infinity }, 1),
+} satisfies FieldsOf<TimeoutFields>;
+
 /**
- * The time limit of one attempt. `auto` learns it from the durations of attempts. `split` divides the remaining
- * patience (the time limit of the whole work) equally. `none` leaves only patience. At the limit the signal of the
- * attempt is aborted, and its result is ignored.
+ * The time limit of one attempt. `auto` learns it from past attempts, `split` divides the time limit of the work
+ * equally, `none` sets no limit. At the limit the signal of the attempt is aborted, and its result is ignored.
  */
-export const timeout = definePart({
+export const timeout = definePart<typeof fields, TimeoutFields>({
   key: 'timeout',
-  fields: { attemptTimeout: duration('auto', { auto: AUTO, split: SPLIT, none: Infinity }, 1) },
+  fields,
   create({ attemptTimeout: limitMs = AUTO }, plan) {
     if (limitMs > 0 && limitMs < Infinity && limitMs >= plan.patienceMs) {
       throw new OptionsError('attemptTimeout', limitMs, `less than the patience of ${plan.patienceMs} ms`);

@@ -1,6 +1,6 @@
 /**
- * Counts what a policy has done so far. The four counts of successes and failures matter most: a rising
- * `succeededAfterRetry` shows that a target is failing while its callers still succeed.
+ * Counts what a policy has done. A rising `succeededAfterRetry` shows that a target is failing although callers still
+ * succeed.
  */
 export class Counters {
   operations = 0;
@@ -11,18 +11,19 @@ export class Counters {
   failedAfterRetry = 0;
   hedges = 0;
   timeouts = 0;
-  /** Calls that were given up and still ran when the bulkhead took their permit back. */
+  /** Calls that were given up but still ran when the bulkhead took back their permit. */
   zombies = 0;
   /** Work that ended with the result of a fallback. */
   fallbacks = 0;
-  /** Work that ended without success, by stop reason. */
+  /** How often work ended without success, by stop reason. */
   readonly stops: Record<string, number> = {};
   /**
-   * In mode `observe`: retries and stops that would have happened, counted by the key `retry` or by the stop reason.
+   * In mode `observe`: how often the policy would have retried (`retry`) or stopped (by stop reason). The other
+   * counters are of the calls that were really made.
    */
   readonly would: Record<string, number> = {};
 
-  /** The attempts for each piece of work. 1: retries add no load. Below 1: the policy refused some calls. */
+  /** Attempts per piece of work. Above 1: retries add load. Below 1: the policy refused some calls. */
   get loadMultiplication(): number {
     return this.operations > 0 ? this.attempts / this.operations : 1;
   }

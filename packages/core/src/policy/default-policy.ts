@@ -19,6 +19,7 @@ import { throttle } from '../parts/throttle.ts';
 import { timeout } from '../parts/timeout.ts';
 import { notices } from '../report/notices.ts';
 import { definePolicy, type Environment, type Policy } from './policy.ts';
+import type { PolicySpec } from './policy-spec.ts';
 import { registry } from './registry.ts';
 
 const define = /* @__PURE__ */ definePolicy([
@@ -45,11 +46,8 @@ const define = /* @__PURE__ */ definePolicy([
   any,
 ]);
 
-/** The document of a policy with all parts. An interface, so that editors show its name. */
-export interface PolicySpec extends NonNullable<Parameters<typeof define>[0]> {}
-
 /**
- * Makes a policy with all parts. On by default: retries with full jitter, a retry budget that successes fill, a
- * breaker, and an attempt timeout that is learnt. The other parts are off until the document switches them on.
+ * Makes a policy with all parts. On by default: retries with full jitter, a retry budget, a breaker and a learnt
+ * attempt timeout. The document can switch on the other parts.
  */
 export const policy: (spec?: PolicySpec, environment?: Environment) => Policy<PolicySpec> = define;

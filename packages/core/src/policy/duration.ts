@@ -12,7 +12,7 @@ export function readDuration(value: unknown): number {
   return Number(amount) * unitMs[unit as keyof typeof unitMs];
 }
 
-/** Returns the milliseconds in `value`. Throws an `OptionsError` if it is not a duration, or is negative. */
+/** Returns the milliseconds in `value`. Throws an `OptionsError` for anything but a duration of at least 0. */
 export function durationMs(value: Duration | string, path = 'duration'): number {
   const ms = readDuration(value);
   if (ms >= 0) return ms;

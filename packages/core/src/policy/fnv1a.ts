@@ -1,7 +1,4 @@
-/**
- * The 32-bit hash FNV-1a of a text, for names that are only compared: it is not safe against attackers. `seed` gives
- * another hash of the same text.
- */
+/** The 32-bit FNV-1a hash of a text. It is not safe against attackers. Another `seed` gives another hash. */
 export function fnv1a(text: string, seed = 0x811c9dc5): number {
   let hash = seed;
   for (let index = 0; index < text.length; index++) {

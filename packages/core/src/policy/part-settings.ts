@@ -12,10 +12,7 @@ import type { retry } from '../parts/retry.ts';
 import type { throttle } from '../parts/throttle.ts';
 import type { timeout } from '../parts/timeout.ts';
 
-/**
- * The settings of the parts of a policy. Undefined: the policy does not contain the part, or it is off by default.
- * Null: the document switches it off.
- */
+/** The settings of all parts. Undefined: the part is absent or off by default. Null: the document switches it off. */
 export type PartSettings = Partial<
   SettingsOf<
     typeof retry.fields &

@@ -1,48 +1,53 @@
-import type { RetryOn } from '../classify/classifier.ts';
 import type { Pack } from '../decide/outcome.ts';
 import type { SettingsOf, SpecOf, Table } from '../fields.ts';
 import type { Plan } from './plan.ts';
+import type { NameFields, RetryFields } from './policy-spec.ts';
 
 /**
- * A part of a policy, such as the breaker: the fields that it reads from the policy document, and what it adds to the
- * plan (the compiled policy). A policy that is made of chosen parts contains only their code.
+ * A part of a policy, such as the breaker: its fields in the policy document, and the code that it adds to the compiled
+ * policy.
  */
-export interface Part<T extends Table = Table> {
+export interface Part<T extends Table = Table, Spec = SpecOf<T>> {
   readonly key: string;
-  /** The order of creation, whatever the order of the list. −1: before the other parts. 1: after them. */
+  /** −1: created before the other parts. 1: created after them. */
   readonly order?: -1 | 1 | undefined;
   readonly fields: T;
   /**
-   * Adds the part to the plan. Each field of `settings` has been validated; conditions on several fields are checked
+   * Adds the part to the compiled policy. `settings` are valid field by field; conditions on several fields are checked
    * here.
    */
-  create(settings: SettingsOf<T>, plan: Plan, spec: SpecOf<T>): void;
+  create(settings: SettingsOf<T>, plan: Plan, spec: Spec): void;
 }
 
 /**
- * The type of the document of a policy with these parts. Its `retryOn` accepts the names of the packs (named
- * classifiers).
+ * The type of the document for a policy with these parts. It has no mapped types, because editors would show their
+ * properties without comments.
  */
-export type SpecOfParts<P extends readonly (Part | Pack)[]> = {
-  name?: string | undefined;
-} & WithPacks<
+export type SpecOfParts<P extends readonly (Part | Pack)[]> = NameFields &
   UnionToIntersection<
-    P[number] extends infer Each ? (Each extends Part<infer T> ? SpecOf<T> : never) : never
-  >,
-  P[number] extends infer Each ? (Each extends Pack<infer Name> ? Name : never) : never
->;
+    P[number] extends infer Each
+      ? Each extends Part<infer _, infer Spec>
+        ? WithPacks<Spec, PackNames<P>>
+        : never
+      : never
+  >;
 
-type WithPacks<Spec, Name extends string> = {
-  [K in keyof Spec]: K extends 'retryOn' | 'retryOnly'
-    ? RetryOn<Name> | readonly RetryOn<Name>[] | undefined
-    : Spec[K];
-};
+type PackNames<P extends readonly (Part | Pack)[]> = P[number] extends infer Each
+  ? Each extends Pack<infer Name>
+    ? Name
+    : never
+  : never;
+
+type WithPacks<Spec, Name extends string> = 'retryOn' extends keyof Spec ? RetryFields<Name> : Spec;
 
 type UnionToIntersection<U> = (U extends unknown ? (each: U) => void : never) extends (all: infer I) => void
   ? I
   : never;
 
-/** Returns the part unchanged. It infers the type of the settings from the table of fields. */
-export function definePart<const T extends Table>(part: Part<T>): Part<T> {
+/**
+ * Returns the part unchanged, with the type of its settings. `Spec` is the type of its fields in the document. Give an
+ * interface with comments to have them shown in editors.
+ */
+export function definePart<const T extends Table, Spec = SpecOf<T>>(part: Part<T, Spec>): Part<T, Spec> {
   return part;
 }

@@ -13,9 +13,11 @@ import { Counters } from './counters.ts';
 import type { Part, SpecOfParts } from './part.ts';
 import type { Plan } from './plan.ts';
 
-/** The sources of time and randomness of a policy. Default: those of the system. */
+/** The sources of time and randomness of a policy. */
 export interface Environment {
+  /** The clock of deadlines and waits. Default: the system's. */
   readonly clock?: Clock | undefined;
+  /** The source of random numbers, for example for jitter: a number from 0 to below 1. Default: the system's. */
   readonly random?: Random | undefined;
 }
 
@@ -26,36 +28,42 @@ export interface Policy<Spec = object> {
   readonly counters: Counters;
   /** The compiled policy, for `explain`, the simulator and other packages. */
   readonly plan: Plan;
-  /** The parts of the policy. `explain`, `lint` and the JSON Schema read their tables of fields. */
+  /** The parts from which the policy was made. */
   readonly parts: readonly Part[];
   /** The document after validation: with defaults, and with words and durations converted to numbers. */
   readonly settings: Readonly<Record<string, unknown>>;
-  /** Runs `operation`. Throws its last error, unchanged. */
+  /** Runs `operation`. If it fails, throws its last error unchanged. */
   run<T>(operation: Operation<T>, options?: RunOptions): Promise<T>;
   /**
-   * Runs `operation` and returns how it ended, with the story (the record of its attempts). Rejects only for wrong
+   * Runs `operation` and returns how it ended, with the story (the record of its attempts). Rejects only for invalid
    * options.
    */
   try<T>(operation: Operation<T>, options?: RunOptions): Promise<Ending<T>>;
-  /** Returns a function of the same type. Each call of it runs under this policy. */
+  /** Returns a function with the same arguments. Each call of it runs under this policy. */
   wrap<A extends unknown[], T>(fn: (...args: A) => PromiseLike<T> | T): (...args: A) => Promise<T>;
   /**
-   * Makes a policy with some fields changed, and with its own state. `environment` replaces the clock and the
-   * randomness.
+   * Makes a copy with some fields changed. The copy has its own state. `environment` replaces its clock and randomness.
    */
   with(overrides: Spec, environment?: Environment): Policy<Spec>;
   /**
-   * Replaces the document. Breakers, budgets, permits and cached results are kept, and work in progress ends under the
-   * old document. A document that is refused changes nothing.
+   * Replaces the document. Breakers, budgets and cached results are kept, and running work ends under the old document.
+   * An invalid document throws and changes nothing.
    */
   update(spec: Spec): void;
-  /** Switches all retries and hedges off, so that each piece of work is attempted once, or on again. */
+  /**
+   * Replaces some fields of the document until `override()` is called without fields. A later `update` keeps the
+   * replaced fields. `spec` stays the document without them.
+   */
+  override(fields?: Spec): void;
+  /** The fields that `override` has replaced. */
+  readonly overridden: Spec | undefined;
+  /** Switches all retries and hedges (second attempts) off. `kill(false)` switches them on again. */
   kill(on?: boolean): void;
 }
 
 /**
- * Makes a kind of policy from chosen parts: `definePolicy([retry, breaker])(spec)`. The bundle contains only these parts, and
- * the document only their fields.
+ * Returns a function that makes policies with these parts only: `definePolicy([retry, breaker])(spec)`. Bundles contain
+ * only the chosen parts.
  */
 export function definePolicy<const P extends readonly (Part | Pack)[]>(
   chosen: P,
@@ -91,10 +99,10 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       return { name, plan, settings };
     }
 
-    // `update` replaces the fields of this object. It has no getters: an object literal with getters is a hash table to
-    // the JavaScript engine, which makes every property slower to read, `run` included.
+    // `update` replaces the fields of this object. Getters would make all its properties slower in V8, including `run`.
     const made: Mutable<Policy<SpecOfParts<P>>> = {
       spec,
+      overridden: undefined,
       ...compile(input),
       parts,
       counters,
@@ -112,7 +120,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
         };
       },
       with(overrides, elsewhere) {
-        // Without overrides the document is not read again, which matters for the simulator with 10,000 clients.
+        // Without overrides the document is not read again. This saves time in a simulator with 10,000 clients.
         return make(
           merge(table, made.spec, overrides),
           { ...environment, ...elsewhere },
@@ -120,26 +128,34 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
         );
       },
       update(document) {
-        const { plan } = made;
-        // The next two calls may throw, so they come first: a document that is refused changes nothing.
-        const nextInput = read(document);
-        const next = compile(nextInput);
-        input = nextInput;
-        for (const give of plan.carryOver) give(next.plan);
-        Object.assign(made, next, { spec: document });
+        replace(document, made.overridden);
+      },
+      override(fields) {
+        replace(made.spec, fields);
       },
       kill(on = true) {
         killSwitch.isOn = on;
       },
     };
     made.run = runnerOf(made);
+    made.plan.policy = made;
     return made;
+
+    function replace(document: SpecOfParts<P>, overridden: SpecOfParts<P> | undefined): void {
+      // These calls may throw, so they come first: a document that is refused changes nothing.
+      const asked = read(document);
+      const nextInput = overridden ? read(merge(table, document, overridden)) : asked;
+      const next = compile(nextInput);
+      for (const give of made.plan.carryOver) give(next.plan);
+      next.plan.policy = made;
+      input = asked;
+      Object.assign(made, next, { spec: document, overridden });
+    }
   }
 
   return make;
 }
 
-/** A policy document, and the settings that were read from its fields. */
 interface Input {
   readonly name: string | undefined;
   readonly fields: object;
@@ -155,14 +171,16 @@ function emptyPlan(
   counters: Counters,
   killSwitch: Plan['killSwitch'],
 ): Plan {
-  // All fields are set, always in the same order: the code that the JavaScript engine compiles is faster for objects of
-  // one shape.
-  const plan: Plan = {
+  // All fields are set in the same order, because V8 is faster with objects of one shape.
+  return {
     name,
+    policy: undefined,
     packs,
     clock: environment.clock ?? systemClock,
     random: environment.random ?? systemRandom,
     counters,
+    imaginedCounters: new Counters(),
+    enforcedShare: 1,
     patienceMs: Infinity,
     attempts: 1,
     hintCapMs: 0,
@@ -176,7 +194,9 @@ function emptyPlan(
     needsMachine: false,
     delay: () => 0,
     classify: () => undefined,
-    work: (options, now, patienceEndsAt) => new Work(plan, options, now, patienceEndsAt),
+    work(options, now, patienceEndsAt) {
+      return new Work(this, options, now, patienceEndsAt);
+    },
     fastPath: undefined,
     fastRefusal: undefined,
     countSuccess(value) {
@@ -197,10 +217,8 @@ function emptyPlan(
     carryOver: [],
     layers: [],
   };
-  return plan;
 }
 
-/** Returns `spec` with `overrides`. Groups are merged field by field, and everything else is replaced. */
 function merge<S extends object>(table: Table, spec: S, overrides: S): S {
   const merged = { ...spec } as Record<string, unknown>;
   for (const [key, value] of Object.entries(overrides)) {

@@ -1,26 +1,42 @@
-import type { Breaker, BreakerState } from '../machines/breaker.ts';
+import type { Breaker, BreakerCause, BreakerState } from '../machines/breaker.ts';
 import type { Counters } from './counters.ts';
 import { definePart } from './part.ts';
 import type { Plan } from './plan.ts';
+import type { Policy } from './policy.ts';
 
-/** The state of a policy, for people and the console. Plain JSON. */
+/** The state of a policy as plain JSON. */
 export interface PolicyState {
   readonly name: string;
   readonly counters: Readonly<Counters>;
   readonly killSwitch: boolean;
+  /** The share of the work on which the policy acts, if it only observes the rest; absent: it acts on all of it. */
+  readonly enforcedShare?: number;
+  /** The fields of the document that `override` has replaced. */
+  readonly overridden?: object;
   readonly targets: readonly TargetState[];
 }
 
 export interface TargetState {
-  /** The name of the target; null for the state of runs that name no target. */
+  /** The name of the target. Null: the state of runs that name no target. */
   readonly target: string | null;
   readonly inFlight: number;
   readonly queued?: number;
   readonly breaker?: BreakerState;
-  /** The ms until the breaker may admit a call; 0 while it admits calls. null: it is forced open. */
+  /** How long the breaker has been in this state; absent if its state never changed. */
+  readonly breakerForMs?: number;
+  /** How long the breaker has not been closed: open, or half-open and open again. Absent while it is closed or forced. */
+  readonly failingForMs?: number;
+  /** Why the state of the breaker last changed; absent if it never changed. */
+  readonly breakerBecause?: BreakerCause;
+  readonly forced?: { readonly state: 'open' | 'closed'; readonly because: string | undefined };
+  /** The calls in the window of the breaker. */
+  readonly window?: { readonly calls: number; readonly failures: number; readonly slow: number };
+  /** Ms until the breaker may admit a call; 0 while it admits calls. Null: it is forced open. */
   readonly admitsInMs?: number | null;
   /** The tokens in the retry budget. A retry costs one token. */
   readonly tokens?: number;
+  /** The most tokens that the budget may hold now. */
+  readonly tokensMax?: number;
   readonly latencyMs?: { readonly p50: number; readonly p99: number };
 }
 
@@ -31,23 +47,45 @@ export function policies(): PolicyState[] {
   return [...plans].map(([name, plan]) => stateOf(name, plan));
 }
 
-/** A breaker of a named policy, so that it can be forced open or closed; undefined when there is none. */
+/** The policy with this name; undefined when there is none. */
+export function policyOf(name: string): Policy | undefined {
+  return plans.get(name)?.policy;
+}
+
+/** Returns a breaker of a named policy, for example to force it open. Undefined if there is none. */
 export function breakerOf(policy: string, target?: string) {
   const plan = plans.get(policy);
   const found = plan?.everyTarget && [...plan.everyTarget()].find(({ name }) => name === target);
   return found?.breaker;
 }
 
-/** All breakers of a named policy; none when there is no such policy. */
-export function breakersOf(policy: string): Breaker[] {
-  const targets = plans.get(policy)?.everyTarget?.() ?? [];
-  return [...targets].flatMap(({ breaker }) => breaker ?? []);
+/**
+ * Keeps breakers of a named policy open or closed, until it is called with `auto`: the breaker of one target, or all of
+ * them. Returns how many breakers there are. A target has a breaker after its first call.
+ */
+export function forceBreaker(
+  policy: string,
+  to: 'open' | 'closed' | 'auto',
+  { target, because }: { readonly target?: string; readonly because?: string } = {},
+): number {
+  const found = breakersOf(policy, target);
+  for (const breaker of found)
+    breaker.force(to === 'auto' ? undefined : to, plans.get(policy)!.clock.now(), because);
+  return found.length;
 }
 
-/** Lists policies that have a name in `policies`. */
+/** Returns the breakers of a named policy: that of one target, or all of them. */
+export function breakersOf(policy: string, target?: string): Breaker[] {
+  const targets = plans.get(policy)?.everyTarget?.() ?? [];
+  return [...targets].flatMap(({ name, breaker }) =>
+    breaker && (target === undefined || name === target) ? breaker : [],
+  );
+}
+
+/** Registers policies that have a name, so that `policies()` lists them. */
 export const registry = /* @__PURE__ */ definePart({
   key: 'registry',
-  // Created last, so that a document which another part refuses is not listed.
+  // Created last, so that a policy is listed only if all its parts accept the document.
   order: 1,
   fields: {},
   create(_settings, plan) {
@@ -55,7 +93,7 @@ export const registry = /* @__PURE__ */ definePart({
     if (name === undefined) return;
     plans.set(name, plan);
     plan.carryOver.push(() => {
-      // After an `update` with another name, or none, the policy is no longer listed under this name.
+      // After an `update` that changes the name, the old name is no longer listed.
       if (plans.get(name) === plan) plans.delete(name);
     });
   },
@@ -69,18 +107,33 @@ function stateOf(name: string, plan: Plan): PolicyState {
       target: target.name ?? null,
       inFlight,
       ...(bulkhead && { queued: bulkhead.queued }),
-      ...(breaker && { breaker: breaker.state(now), admitsInMs: finite(breaker.reopensAt(now) - now) }),
-      ...(budget && { tokens: budget.tokens(now) }),
+      ...(breaker && breakerState(breaker, now)),
+      ...(budget && { tokens: budget.tokens(now), tokensMax: budget.tokensMax(now) }),
       ...(latency?.samples && { latencyMs: { p50: latency.quantile(0.5), p99: latency.quantile(0.99) } }),
     };
   });
-  const { counters, killSwitch } = plan;
+  const { counters, enforcedShare, killSwitch, policy } = plan;
   const { loadMultiplication } = counters;
   return {
     name,
     counters: structuredClone({ ...counters, loadMultiplication }),
     killSwitch: killSwitch.isOn,
+    ...(enforcedShare < 1 && { enforcedShare }),
+    ...(policy?.overridden && { overridden: policy.overridden }),
     targets,
+  };
+}
+
+function breakerState(breaker: Breaker, now: number): Partial<TargetState> {
+  const { cause, forced, forcedBecause, changedAt, failingSince } = breaker;
+  const state = breaker.state(now);
+  return {
+    breaker: state,
+    admitsInMs: finite(breaker.reopensAt(now) - now),
+    window: breaker.counts(now),
+    ...(cause && { breakerForMs: now - changedAt, breakerBecause: cause }),
+    ...(state !== 'closed' && !forced && { failingForMs: now - failingSince }),
+    ...(forced && { forced: { state: forced, because: forcedBecause } }),
   };
 }
 

@@ -2,8 +2,8 @@ import { isObject } from '../classify/is-object.ts';
 import type { RunEnding } from './story.ts';
 
 /**
- * The base class of all errors that Holdfast creates. Match on `code`: two copies of a package can be installed, and
- * `instanceof` recognises only one of them.
+ * The base class of all Holdfast errors. Check `code`, because `instanceof` fails when two copies of the package are
+ * installed.
  */
 export class HoldfastError extends Error {
   declare readonly code: string;
@@ -15,10 +15,7 @@ export class HoldfastError extends Error {
     this.code = code;
   }
 
-  /**
-   * Whether this copy of Holdfast created `error`. `instanceof` would read the prototype of `error`, which throws for
-   * some proxies.
-   */
+  /** Whether this copy of Holdfast created `error`. Unlike `instanceof`, it never throws for a proxy. */
   static is(error: unknown): error is HoldfastError {
     return isObject(error) && #ending in error;
   }
@@ -36,21 +33,34 @@ export class HoldfastError extends Error {
   }
 }
 
-/** The error for a document or an option that cannot be used. It names the path, the value and what was expected. */
+/**
+ * The error for an invalid document or option. It names the field, the value and what was expected. `meant` is the name
+ * that a misspelt field is close to.
+ */
 export class OptionsError extends HoldfastError {
   declare readonly path: string;
   declare readonly value: unknown;
   declare readonly expected: string;
+  declare readonly meant: string | undefined;
+  /** True: there is no option of this name. False: its value is wrong. */
+  declare readonly isUnknown: boolean;
 
-  constructor(path: string, value: unknown, expected: string) {
-    super('HOLDFAST_OPTIONS', `${path}: expected ${expected}, got ${show(value)}`);
+  constructor(path: string, value: unknown, expected: string, meant?: string, isUnknown = false) {
+    const hint = meant ? `; did you mean ${meant}?` : '';
+    super(
+      'HOLDFAST_OPTIONS',
+      isUnknown
+        ? `${path}: not an option${hint || `; there are ${expected}`}`
+        : `${path}: expected ${expected}, got ${show(value)}${hint}`,
+    );
     this.path = path;
     this.value = value;
     this.expected = expected;
+    this.meant = meant;
+    this.isUnknown = isUnknown;
   }
 }
 
-/** Returns a value as text, at most 80 characters. */
 function show(value: unknown): string {
   try {
     return ((typeof value !== 'number' && JSON.stringify(value)) || String(value)).slice(0, 80);
@@ -65,10 +75,10 @@ const refusals = {
   rate_limited: 'the rate limit is reached',
   throttled: 'the target has been refusing, so less is sent',
 };
-/** The reasons for which a policy refuses a call before it calls the operation. */
+/** Why a policy refuses a call without calling the operation. */
 export type RefusalReason = keyof typeof refusals;
 
-/** The error code of each refusal. The codes are written out instead of computed, because refusals must be cheap. */
+/** The error code of each refusal. The codes are not computed, because refusals must be cheap. */
 const codes: Record<RefusalReason, string> = {
   breaker_open: 'HOLDFAST_BREAKER_OPEN',
   bulkhead_full: 'HOLDFAST_BULKHEAD_FULL',
@@ -77,8 +87,8 @@ const codes: Record<RefusalReason, string> = {
 };
 
 /**
- * The error of a call that the policy refused before it called the operation. `reason` says which part refused it, such
- * as the breaker. `retryAfterMs`, if known, says when that part may admit a call.
+ * The error of a call that the policy refused without calling the operation. `retryAfterMs` says when a call may be
+ * admitted, if that is known.
  */
 export class RefusedError extends HoldfastError {
   declare readonly reason: RefusalReason;
@@ -94,10 +104,18 @@ export class RefusedError extends HoldfastError {
   }
 }
 
+let isTracing = false;
+
 /**
- * Creates a refusal without a stack trace, which would cost ten times as much and point into this library.
+ * Refusals have no stack trace, because it would make them ten times slower. Call this in development to see in their
+ * stacks who called the policy.
  */
+export function traceRefusals(on = true): void {
+  isTracing = on;
+}
+
 export function refusedQuickly(...args: ConstructorParameters<typeof RefusedError>): RefusedError {
+  if (isTracing) return new RefusedError(...args);
   const host = Error as { stackTraceLimit?: number };
   const limit = host.stackTraceLimit as number;
   host.stackTraceLimit = 0;
@@ -111,11 +129,13 @@ export function refusedQuickly(...args: ConstructorParameters<typeof RefusedErro
  * (`HOLDFAST_PATIENCE_SPENT`).
  */
 export class ExpiredError extends HoldfastError {
-  declare readonly afterMs: number;
+  /** The limit in whole ms. It is not the measured time, so that errors of the same limit have the same message. */
+  declare readonly limitMs: number;
 
-  constructor(code: string, what: string, afterMs: number, cause: unknown) {
-    super(code, `${what} took longer than ${afterMs} ms`, cause === undefined ? undefined : { cause });
-    this.afterMs = afterMs;
+  constructor(code: string, what: string, limitMs: number, cause: unknown) {
+    const whole = Math.round(limitMs);
+    super(code, `${what} took longer than ${whole} ms`, cause === undefined ? undefined : { cause });
+    this.limitMs = whole;
   }
 }
 

@@ -11,26 +11,23 @@ import type { Reporter } from './reporter.ts';
 interface Heading {
   readonly policy: string | undefined;
   readonly target: string | undefined;
-  /** On the scale of `Clock.now` of the policy. */
+  /** When it happened, on the scale of `Clock.now`. */
   readonly at: number;
 }
 
 interface OfWork extends Heading {
-  /** The number of the piece of work (one run with all its attempts), unique in this process. */
+  /** The number of the run (with all its attempts), unique in this process. */
   readonly work: number;
-  /** Set in mode `observe`: the notice says what the policy would have done. */
+  /**
+   * Set in mode `observe`: the notice says what the policy would have done. The real call has notices of its own,
+   * without this mark.
+   */
   readonly observed?: true;
 }
 
-/**
- * A notice is an event in a policy. All notices form one typed stream for telemetry, logs, the console and the
- * simulator.
- */
+/** An event in a policy, for telemetry, logs, the console and the simulator. */
 export type Notice =
-  /**
-   * Work begins. This notice is published in the same tick as the call of `run`, while the caller's async context is
-   * active.
-   */
+  /** A run begins. The notice is published synchronously, in the async context of the caller. */
   | (OfWork & { readonly type: 'start' })
   /** An attempt ended. `last`: no other attempt follows. */
   | (OfWork & {
@@ -38,7 +35,7 @@ export type Notice =
       readonly attempt: number;
       readonly class: OutcomeClass;
       readonly tookMs: number;
-      /** The error, or the value that was classified; undefined for a success that needed no classification. */
+      /** The error, or the returned value that was classified. Undefined for a plain success. */
       readonly outcome: unknown;
       readonly last: boolean;
     })
@@ -57,12 +54,13 @@ export type Notice =
       readonly because: StopReason;
       readonly outcome: unknown;
     })
-  /** A part of the policy, such as the breaker, refused an attempt before it was sent. */
+  /** A part of the policy, such as the breaker, refused an attempt. */
   | (OfWork & { readonly type: 'refused'; readonly because: StopReason })
-  /** A second attempt was started while the first was in flight. */
+  /** A second attempt was started while the first was still in flight. */
   | (OfWork & { readonly type: 'hedge'; readonly attempt: number })
   /**
-   * The retry budget refused a retry for the first time in a while, or paid for the first retry after such a refusal.
+   * `exhausted`: the retry budget refused a retry. `restored`: it paid for a retry again. Repetitions are not
+   * published.
    */
   | (OfWork & {
       readonly type: 'budget';
@@ -73,8 +71,8 @@ export type Notice =
   | (Heading & { readonly type: 'fallback' })
   /** The cache returned the result: a fresh one instead of a call, or a stale one instead of a failure. */
   | (Heading & { readonly type: 'cache'; readonly stale: boolean })
-  /** A call that was given up was still running when the bulkhead took its permit back. */
-  | (Heading & { readonly type: 'zombie'; readonly attempt: number })
+  /** A call that was given up still ran when the bulkhead took back its permit. */
+  | (Heading & { readonly type: 'zombie'; readonly attempt: number; readonly observed?: true })
   /** A server sent a hint that could not be parsed, or a classifier threw. */
   | (OfWork & { readonly type: 'unreadable_hint'; readonly attempt: number; readonly hint: string })
   | (Heading & {
@@ -82,6 +80,8 @@ export type Notice =
       readonly from: BreakerState;
       readonly to: BreakerState;
       readonly because: string;
+      /** Set if the policy only observes: this breaker refuses nothing. */
+      readonly observed?: true;
     });
 
 export type Listener = (notice: Notice) => void;
@@ -90,8 +90,8 @@ export type Listener = (notice: Notice) => void;
 export type Sent = OfWork & { readonly attempt: number };
 
 /**
- * Wraps the call of an operation, for example to make a span active during the call. It must return the result of
- * `call`, and must not throw itself.
+ * Wraps each call of an operation, for example to make a span active. It must return the result of `call` and must not
+ * throw.
  */
 export type Around = <T>(sent: Sent, call: () => T) => T;
 
@@ -104,8 +104,8 @@ const subscriptions = new Set<Subscription>();
 const channel = diagnosticsChannel('holdfast:notice');
 
 /**
- * Calls `listener` with every notice of every policy that has the `notices` part, and wraps each call of an operation
- * with `around`. Returns a function that ends the subscription.
+ * Calls `listener` with every notice of every policy with the `notices` part. `around` wraps each call of an operation.
+ * Returns a function that unsubscribes.
  */
 export function subscribe(listener: Listener, around?: Around): () => void {
   const subscription = { listener, around };
@@ -113,12 +113,11 @@ export function subscribe(listener: Listener, around?: Around): () => void {
   return () => subscriptions.delete(subscription);
 }
 
-/** Whether anybody listens. If not, no notice is created. */
 function isHeard(): boolean {
   return subscriptions.size > 0 || channel?.hasSubscribers === true;
 }
 
-/** Calls the listeners. An error of a listener must not affect the work, so it is rethrown in its own microtask. */
+/** Calls all listeners. If one throws, the error is rethrown in a microtask, so that it does not affect the work. */
 function publish(notice: Notice): void {
   for (const { listener } of subscriptions) {
     try {
@@ -132,10 +131,7 @@ function publish(notice: Notice): void {
   if (channel?.hasSubscribers) channel.publish(notice);
 }
 
-/**
- * Returns a channel of Node's `diagnostics_channel`. It is loaded without an import, so that this module loads in
- * browsers.
- */
+/** Returns a channel of Node's `diagnostics_channel`. There is no import, so that this module loads in browsers. */
 function diagnosticsChannel(name: string): Channel | undefined {
   const host = globalThis as {
     process?: { getBuiltinModule?: (id: string) => { channel(name: string): Channel } };
@@ -160,16 +156,12 @@ export const notices = definePart({
 const numbers = new WeakMap<Work, number>();
 let lastNumber = 0;
 
-/**
- * Returns when an attempt was due to start. Attempts in policies without guards (breaker, bulkhead, …) need this,
- * because they do not record their start.
- */
+/** Returns when an attempt was due to start. Policies without guards (breaker, …) do not record the real start. */
 function startOf({ log, startedAt }: Work, attempt: number): number {
   const before = log.findLast((each) => each.attempt < attempt)?.verdict;
   return before?.kind === 'retry' ? before.at : startedAt;
 }
 
-/** Budgets for which `exhausted` was published and `restored` was not published yet. */
 const exhausted = new WeakSet<RetryBudget>();
 
 function reporter(plan: Plan): Reporter {
@@ -182,7 +174,10 @@ function reporter(plan: Plan): Reporter {
     const of = { policy: plan.name, target: attempt?.target ?? work.target?.name, at: now, work: number };
     return work.options?.observed ? { ...of, observed: true } : of;
   }
-  /** Publishes only the first of many refused retries, and the first retry that is paid for afterwards. */
+  /** What belongs to no single run is observed if all runs are. */
+  function mark(): { observed?: true } {
+    return plan.enforcedShare === 0 ? { observed: true } : {};
+  }
   function publishBudget({ budget }: Work, from: OfWork, verdict: Verdict): void {
     if (!budget) return;
     const isRefused = verdict.kind === 'give_up' && verdict.because === 'budget_exhausted';
@@ -197,7 +192,7 @@ function reporter(plan: Plan): Reporter {
     isHeard,
     enter(work, attempt, call) {
       let inner = call;
-      // In mode `observe` the real call is made outside of this run, so there is nothing to wrap.
+      // In mode `observe` the real call has a run of its own, which is the one to wrap.
       if (work.options?.observed) return inner();
       for (const { around } of subscriptions) {
         if (!around) continue;
@@ -245,10 +240,11 @@ function reporter(plan: Plan): Reporter {
       publish(by === 'fallback' ? { ...of, type: by } : { ...of, type: 'cache', stale: by === 'stale' });
     },
     zombie({ target, attempt }, now) {
-      if (isHeard()) publish({ policy: plan.name, target, at: now, type: 'zombie', attempt });
+      if (isHeard()) publish({ policy: plan.name, target, at: now, type: 'zombie', attempt, ...mark() });
     },
     breaker(target, now, from, to, because) {
-      if (isHeard()) publish({ policy: plan.name, target, at: now, type: 'breaker', from, to, because });
+      if (!isHeard()) return;
+      publish({ policy: plan.name, target, at: now, type: 'breaker', from, to, because, ...mark() });
     },
   };
 }

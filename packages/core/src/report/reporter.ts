@@ -4,11 +4,11 @@ import type { BreakerCause, BreakerState } from '../machines/breaker.ts';
 import type { Attempt, GuardedAttempt } from '../run/attempt.ts';
 import type { Work } from '../run/work.ts';
 
-/** Is told of each event of a piece of work. The part `notices` publishes these events to listeners. */
+/** Receives the events of a run. The part `notices` publishes them. */
 export interface Reporter {
   /** Returns false while there are no listeners. */
   isHeard(): boolean;
-  /** Calls an operation inside the `around` functions of the listeners, which may open a span for example. */
+  /** Calls an operation inside the `around` functions of the listeners. */
   enter<T>(work: Work, attempt: Attempt, call: () => T): T;
   started(work: Work, now: number): void;
   attempt(work: Work, attempt: Attempt, now: number, judged: Judgement, verdict: Verdict): void;

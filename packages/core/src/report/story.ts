@@ -4,41 +4,38 @@ import type { OutcomeClass } from '../decide/outcome.ts';
 import type { StopReason, Verdict } from '../decide/verdict.ts';
 import { HoldfastError } from './errors.ts';
 
-/** One attempt in a story, which is the record of one piece of work. */
+/** One attempt in a story (the record of a run). */
 export interface StoryAttempt {
   /** Counted from 1. */
   readonly attempt: number;
   readonly target: string | undefined;
-  /** Ms since the work began. */
+  /** Ms since the run began. */
   readonly endedAtMs: number;
   readonly class: OutcomeClass;
   /** True: the class is `fatal` only because no classifier knows the error. */
   readonly unknown?: boolean | undefined;
-  /** The server's hint on when to try again, in ms from the end of the attempt. */
+  /** The server's hint when to try again, in ms from the end of the attempt. */
   readonly retryAfterMs?: number | undefined;
   /** The error, or the returned value that was classified as a failure. */
   readonly outcome: unknown;
   readonly verdict: Verdict;
 }
 
-/** The record of one piece of work: each failed attempt, and the decision after it. */
+/** The record of a run: each failed attempt, and the decision after it. */
 export interface Story {
   readonly policy: string | undefined;
-  /** Attempts made, successes included. */
+  /** The number of attempts, including a successful one. */
   readonly attempts: number;
   readonly tookMs: number;
-  /** Why it ended without success; `undefined` when it succeeded. */
+  /** Why the run ended without success. Undefined for a success. */
   readonly stop: StopReason | undefined;
-  /**
-   * The failed attempts; successes are not listed. If more than a hundred failed, only the first and the latest 99 are
-   * kept.
-   */
+  /** The failed attempts. Of more than a hundred, only the first and the latest 99 are kept. */
   readonly log: readonly StoryAttempt[];
-  /** The story of a nested run, which this run's operation started and which gave up on the same error. */
+  /** The story of a run inside the operation, if that run gave up on the same error. */
   readonly inner: Story | undefined;
 }
 
-/** How a run that gave up has ended. It is stored with the error of the run. */
+/** How a run that gave up ended. It is stored with the error. */
 export interface RunEnding {
   readonly story: Story;
   /** The number that `nextSerial` returned when the run began. */
@@ -47,25 +44,24 @@ export interface RunEnding {
 
 const endings = /* @__PURE__ */ new WeakMap<object, RunEnding>();
 let lastSerial = 0;
-/** The highest `serial` of the runs that gave up so far. */
 let lastEnded = 0;
 
 /**
- * Returns a number that grows with each run and attempt that begins. A run that begins inside an attempt has a higher
- * number than the attempt.
+ * Returns a higher number for each run and attempt that begins. So a run inside an attempt has a higher number than the
+ * attempt.
  */
 export function nextSerial(): number {
   return ++lastSerial;
 }
 
-/** Stores how a run that gave up on `error` ended. It replaces an older ending of the same error. */
+/** Stores how the run that gave up on `error` ended. Replaces an older record of the same error. */
 export function recordEnding(error: unknown, ending: RunEnding): void {
   lastEnded = Math.max(lastEnded, ending.serial);
   if (HoldfastError.is(error)) HoldfastError.setEnding(error, ending);
   else if (isObject(error)) endings.set(error, ending);
 }
 
-/** Returns the story of the latest run that threw this error. Primitive values have no story. */
+/** Returns the story (the record) of the latest run that threw this error. Undefined for primitive values. */
 export function storyOf(error: unknown): Story | undefined {
   return isObject(error) ? endingOf(error)?.story : undefined;
 }
@@ -75,9 +71,8 @@ function endingOf(error: object): RunEnding | undefined {
 }
 
 /**
- * Returns the story of a run that began after the attempt with the number `since`, and gave up on `error` or on one of
- * its causes. Runs that share a promise fail with the same error although none is inside the other; `since` excludes
- * the runs that began earlier.
+ * Returns the story of a run that began after the attempt `since` and gave up on `error` or a cause of it. Earlier runs
+ * may share a promise and fail with the same error; `since` excludes them.
  */
 export function endedInside(error: unknown, since: number): Story | undefined {
   if (lastEnded <= since) return undefined;

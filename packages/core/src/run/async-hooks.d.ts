@@ -1,6 +1,4 @@
-/**
- * The two methods that `holdfast/ambient` uses. They are declared here because core is compiled without platform types.
- */
+/** The methods that `holdfast/ambient` uses. This package is compiled without platform types. */
 declare module 'node:async_hooks' {
   export class AsyncLocalStorage<T> {
     getStore(): T | undefined;

@@ -4,27 +4,23 @@ import { nextSerial } from '../report/story.ts';
 import { Alarm } from '../time/clock.ts';
 import type { Context } from './run-options.ts';
 
-/** Aborts the call of an attempt: an AbortController, or a cheaper object of the same shape. */
+/** Aborts the call of an attempt, like an AbortController. */
 export interface AbortHandle {
   readonly signal: AbortSignal;
   abort(reason: unknown): void;
 }
 
 /**
- * The context of one attempt in a policy without guards (breaker, bulkhead, timeout and so on). A successful run
- * allocates little else, so this class has few fields: an object with a dozen fields would cost as much as the promise
- * of the run.
+ * The context of one attempt in a policy without guards (breaker, timeout, …). It has few fields, because it is created
+ * for each call.
  *
- * Objects that are created for each call declare their fields and set them in the constructor: class fields with
- * initial values make the creation of a derived class more than twice as slow.
+ * The constructor sets the fields, because class fields with initial values would make creation twice as slow.
  */
 export class Attempt implements Context {
   declare readonly plan: Plan;
   declare readonly attempt: number;
   declare readonly patienceEndsAt: number;
-  /**
-   * A number that grows with each run and attempt that begins. It tells whether another run began inside this attempt.
-   */
+  /** Grows with each run and attempt that begins. A run inside this attempt has a higher number. */
   declare readonly serial: number;
   declare controller: AbortHandle | undefined;
 
@@ -40,7 +36,7 @@ export class Attempt implements Context {
     return undefined;
   }
 
-  /** Always false, because without guards no attempt times out. */
+  /** Without guards, no attempt times out. */
   get abandoned(): boolean {
     return false;
   }
@@ -54,15 +50,12 @@ export class Attempt implements Context {
     return Math.max(0, this.patienceEndsAt - this.plan.clock.now());
   }
 
-  /** Makes `handle` abort the call instead of an AbortController: a socket, or an object that does nothing. */
+  /** Makes `handle` abort the call instead of an AbortController. */
   abortThrough(handle: AbortHandle): void {
     this.controller = handle;
   }
 
-  /**
-   * Aborts the signal, because the work no longer waits for this attempt. A signal that is first read later is already
-   * aborted.
-   */
+  /** Aborts the signal, because nobody waits for this attempt any more. */
   abandon(_now: number, reason: unknown): void {
     this.controller ??= new AbortController();
     this.controller.abort(reason);
@@ -70,8 +63,8 @@ export class Attempt implements Context {
 }
 
 /**
- * An attempt at a target in a policy with guards. It holds a ticket of the breaker and a permit of the bulkhead. It is
- * its own alarm: for the attempt timeout and, after the attempt was abandoned, for the time limit of the permit.
+ * An attempt in a policy with guards (breaker, bulkhead, timeout, …). It is its own alarm: first for the attempt
+ * timeout, then for the permit of an abandoned call.
  */
 export class GuardedAttempt extends Alarm implements Context {
   declare readonly plan: Plan;
@@ -82,11 +75,10 @@ export class GuardedAttempt extends Alarm implements Context {
   /** The state that the policy keeps for the target; `target` is only its name. */
   declare readonly targetState: Target;
   declare readonly startedAt: number;
-  /** The number that the breaker gave to this attempt when the breaker admitted it. */
   declare readonly ticket: number;
   /** True: the attempt holds a permit of the target's bulkhead. */
   declare permit: boolean;
-  /** True: the work no longer waits for this attempt and ignores its outcome. */
+  /** True: the work no longer waits for this attempt. */
   declare abandoned: boolean;
 
   constructor(
@@ -136,8 +128,8 @@ export class GuardedAttempt extends Alarm implements Context {
   }
 
   /**
-   * Aborts the signal, because the work no longer waits for this attempt. A signal that is first read later is already
-   * aborted. The call may still run. It keeps its permit until it ends, but for 30 s at most.
+   * Aborts the signal, because nobody waits for this attempt any more. The call may still run, and keeps its permit for
+   * up to 30 s.
    */
   abandon(now: number, reason: unknown): void {
     this.abandoned = true;
@@ -146,7 +138,7 @@ export class GuardedAttempt extends Alarm implements Context {
     if (this.permit) this.plan.clock.set(this, now + permitGraceMs);
   }
 
-  /** Returns the permit to the bulkhead when the call has ended. */
+  /** Returns the permit to the bulkhead. Call it when the call has ended. */
   release(now: number): void {
     if (!this.permit) return;
     this.permit = false;
@@ -154,9 +146,7 @@ export class GuardedAttempt extends Alarm implements Context {
     this.targetState.bulkhead?.leave(now);
   }
 
-  /**
-   * Runs 30 s after the attempt was abandoned, if its call has not ended: takes the permit back and counts a zombie.
-   */
+  /** The abandoned call still runs after 30 s: takes its permit back and counts a zombie. */
   ring(now: number): void {
     const { counters, reporter } = this.plan;
     this.permit = false;
@@ -166,5 +156,4 @@ export class GuardedAttempt extends Alarm implements Context {
   }
 }
 
-/** How long a call that was abandoned keeps its permit. */
 const permitGraceMs = 30_000;

@@ -1,7 +1,4 @@
-/**
- * Calls a function of the user. If the function throws, returns `otherwise` and rethrows the error as an uncaught
- * exception.
- */
+/** Calls a function of the user. If it throws, returns `otherwise` and rethrows the error as an uncaught exception. */
 export function callUser<T>(fn: () => T, otherwise: T): T {
   try {
     return fn();

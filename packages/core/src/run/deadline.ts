@@ -12,7 +12,7 @@ export interface Deadline {
   readonly signal: AbortSignal | undefined;
 }
 
-/** The deadline of a run that starts now: from its own options or the ambient context, whichever ends first. */
+/** The deadline of a run that starts now. Of its own time limit and the inherited one, the earlier counts. */
 export function deadlineOf(
   { clock, patienceMs }: Pick<Plan, 'clock' | 'patienceMs'>,
   { patience, signal }: RunOptions,
@@ -26,7 +26,7 @@ export function deadlineOf(
 
 type EarlyStop = 'cancelled' | 'patience_too_short';
 
-/** Settles like `promise`. If the signal aborts or patience ends earlier, resolves with what `instead` returns. */
+/** Settles like `promise`, or with the result of `instead` if the deadline or an abort comes first. */
 export function withDeadline<T>(
   promise: Promise<T>,
   clock: Clock,

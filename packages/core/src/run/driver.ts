@@ -23,15 +23,12 @@ export function stepAt(work: Work, now: number): Step {
   return backingOff ? step : notifyWait(work, step);
 }
 
-/** Sets the driver's alarm to `work.wakeAt`, the next time at which the work must act. */
+/** Sets the driver's alarm to the time when the work must act next. */
 export function schedule(work: Work, driver: Driver): void {
   if (work.wakeAt < Infinity) work.plan.clock.set(driver, work.wakeAt);
 }
 
-/**
- * Calls the user's `onWait` before a backoff, but not before a retry without delay. If it throws, the work is
- * cancelled.
- */
+/** Calls the user's `onWait` before a wait between attempts. If it throws, the work is cancelled. */
 export function notifyWait(work: Work, step: Step): Step {
   const { attempt, options, patienceEndsAt, previousDelayMs: delayMs } = work;
   if (step !== WAIT || !work.backingOff || !delayMs || !options?.onWait) return step;
@@ -39,9 +36,9 @@ export function notifyWait(work: Work, step: Step): Step {
   try {
     options.onWait({
       attempt,
-      delayMs,
+      delayMs: Math.round(delayMs),
       because: work.log.at(-1)!.class,
-      patienceLeft: patienceEndsAt - now,
+      patienceLeft: Math.round(patienceEndsAt - now),
     });
     return work.stop ? STOP : WAIT;
   } catch (error) {

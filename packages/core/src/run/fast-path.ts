@@ -12,18 +12,16 @@ import { DONE, SEND } from './step.ts';
 import { isJudged, judge, type Work } from './work.ts';
 
 /**
- * Returns the function `policy.run`. For each run it takes the cheapest of four ways:
+ * Returns the function `policy.run`. For each run it takes the cheapest way:
  *
- * 1. In a policy without guards, reporter and classified values, it returns the operation's own promise (only policies
- *    made with `definePolicy`).
- * 2. While all guards admit calls, it uses `runFast`: the state machine `Work` is created only when an attempt fails or
- *    times out.
- * 3. With layers around the whole work (cache, fallback, mode), it runs the operation through these layers.
- * 4. Otherwise it creates the state machine at the start: for a signal, patience, several targets, hedges or an ambient
- *    context.
+ * 1. Without guards, reporter and classified values, it returns the operation's own promise.
+ * 2. While all guards admit calls, `runFast` runs the operation. The state machine `Work` is created only when an
+ *    attempt fails or times out.
+ * 3. With layers around the work (cache, fallback, mode), it runs the operation through the layers.
+ * 4. Otherwise it creates the state machine at the start, for example for a signal or several targets.
  *
- * The first way calls the operation in this function itself. Each stack frame between a caller and its operation makes
- * every error that the operation throws a microsecond slower to create.
+ * The first way calls the operation in this function itself, because each stack frame makes errors of the operation
+ * slower to create.
  */
 export function runnerOf(made: {
   readonly plan: Plan;
@@ -31,7 +29,7 @@ export function runnerOf(made: {
   return function run_<T>(operation: Operation<T>, options?: RunOptions): Promise<T> {
     const { plan } = made;
     const wrong = options && runOptionsError(options);
-    // Wrong options reject the promise: a function that returns a promise should not throw.
+    // Invalid options reject the promise, because `run` should not throw synchronously.
     if (wrong) return Promise.reject(wrong);
     const { canSkipMachine, fastPath, runLayers } = plan;
     if (canSkipMachine && !options && !ambientContext()) {
@@ -56,14 +54,14 @@ export function runnerOf(made: {
   };
 }
 
-/** Starts the first attempt in a policy without guards. If it succeeds, only `plan.countSuccess` is left to do. */
+/** Starts the first attempt in a policy without guards. */
 export function startPlainAttempt(plan: Plan, patienceEndsAt: number): Attempt {
   plan.counters.operations++;
   plan.counters.attempts++;
   return new Attempt(plan, 1, patienceEndsAt);
 }
 
-/** Creates the state machine for work that began with a plain attempt (without a state machine) and now needs one. */
+/** Creates the state machine for work that began without one. */
 export function machineFor({ plan, attempt, serial, patienceEndsAt }: Attempt, startedAt: number): Work {
   const work = plan.work(undefined, startedAt, patienceEndsAt);
   work.attempt = attempt;
@@ -71,10 +69,7 @@ export function machineFor({ plan, attempt, serial, patienceEndsAt }: Attempt, s
   return work;
 }
 
-/**
- * Continues with the state machine after a plain attempt threw. This function is a promise reaction, and calls the
- * operation directly.
- */
+/** An attempt without a state machine threw. Continues with a state machine. */
 function retryPlain<T>(
   this: Attempt,
   operation: Operation<T>,
@@ -103,8 +98,8 @@ function retryPlain<T>(
 const okay: Judgement = { class: 'ok' };
 
 /**
- * Runs an operation while all guards admit calls. A success needs no state machine: the state machine is created only
- * when an attempt fails or times out. Returns undefined when the state machine is needed from the start.
+ * Runs an operation while all guards admit calls. The state machine is created only when an attempt fails or times out.
+ * Returns undefined when the state machine is needed from the start.
  */
 export function runFast<T>(
   plan: Plan,
@@ -119,7 +114,7 @@ export function runFast<T>(
     const refused = refuseFast(plan, options);
     return refused && rejectSoon(refused);
   }
-  // The overflow target is shared by several names: the state machine restores the name that the run asked for.
+  // Several names share the overflow target. Only the state machine restores the name that the run asked for.
   if (target.name !== options?.target || plan.reporter?.isHeard()) return undefined;
   if (bulkhead && !bulkhead.tryEnter()) return undefined;
   plan.counters.operations++;
@@ -138,8 +133,8 @@ export function runFast<T>(
 }
 
 /**
- * Rejects one microtask later, when the caller has added its handler. A rejection without a handler takes 1.5 times as
- * long, and so does one by `queueMicrotask`, for which Node creates an async resource.
+ * Rejects one microtask later, when the caller has added its handler. A rejection without a handler is 1.5 times as
+ * slow.
  */
 function rejectSoon({ error }: Refused): Promise<never> {
   return new Promise((_, reject) => {
@@ -147,13 +142,12 @@ function rejectSoon({ error }: Refused): Promise<never> {
   });
 }
 
-/** Stores the `resolve` of a new promise without a closure, which would be a tenth of all that a call allocates. */
+/** Holds the `resolve` of a new promise. A closure for it would be a tenth of all memory that a call allocates. */
 let taken: (value: never) => void;
 function take(resolve: (value: never) => void): void {
   taken = resolve;
 }
 
-/** Handles an attempt without a time limit: the operation's own promise decides when it ends. */
 function passOn<T>(
   guarded: GuardedAttempt,
   operation: Operation<T>,
@@ -259,7 +253,6 @@ class FastAttempt<T> extends GuardedAttempt {
   }
 }
 
-/** Classifies a returned value. A value that needs no classification is a success. */
 function judgeValue(plan: Plan, options: RunOptions | undefined, value: unknown): Judgement {
   return isJudged(plan, options, value) ? judge(plan, options, { ok: true, value }) : okay;
 }

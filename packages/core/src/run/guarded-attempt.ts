@@ -4,21 +4,19 @@ import type { Plan } from '../policy/plan.ts';
 import { ExpiredError, isExpired } from '../report/errors.ts';
 import type { GuardedAttempt } from './attempt.ts';
 
-/** A breaker counts a probe as failed if it has no result this long after the attempt's time limit. */
+/** A probe without a result is given up as failed this long after the time limit of the attempt. */
 const ticketGraceMs = 1000;
-/** For an attempt without a time limit, the breaker waits this long for the result of a probe. */
+/** Without a time limit, a probe without a result is given up as failed after this time. */
 const unlimitedLeaseMs = 60_000;
-/** Patience (the time limit of the whole work) is divided among at most this many attempts. */
 const sharesMax = 10;
 /**
- * The shortest time limit of an attempt. Without it, attempts would get shorter and shorter, and patience would never
- * be used up.
+ * The shortest time limit of an attempt. Without a minimum, attempts would get ever shorter and never use up the time.
  */
 const shareMinMs = 1;
 
 /**
- * Starts an attempt after all other guards have admitted it: only the breaker is asked here. Returns undefined when a
- * half-open breaker admits no more probes; then the caller must return the bulkhead's permit.
+ * Starts an attempt that all guards but the breaker have admitted. Returns undefined if the breaker admits no more
+ * probes. Then the caller must return the permit to the bulkhead.
  */
 export function startAttempt<F extends GuardedAttempt>(
   Kind: new (...args: ConstructorParameters<typeof GuardedAttempt>) => F,
@@ -27,7 +25,7 @@ export function startAttempt<F extends GuardedAttempt>(
   attempt: number,
   now: number,
   patienceEndsAt: number,
-  /** The shortest limit while limits are learnt: twice the time that was too short for the attempt before. */
+  /** The minimum limit while limits are being learnt: twice the limit that was too short for the previous attempt. */
   leastMs = 0,
 ): F | undefined {
   const { attemptTimeoutMs } = plan;
@@ -35,7 +33,7 @@ export function startAttempt<F extends GuardedAttempt>(
   const limitMs =
     attemptTimeoutMs > 0 ? attemptTimeoutMs : Math.max(leastMs, limitOf(plan, target, attempt, leftMs));
   const { breaker, autoTimeout } = target;
-  // An attempt may outlast a limit that is not learnt yet, and use all the patience.
+  // A limit that is not learnt yet may be extended, up to the time limit of the work.
   const leaseMs = autoTimeout?.isLearnt === false ? leftMs : limitMs;
   const ticket = breaker
     ? breaker.admit(now, leaseMs < Infinity ? leaseMs + ticketGraceMs : unlimitedLeaseMs)
@@ -62,14 +60,13 @@ function limitOf(plan: Plan, target: Target, attempt: number, leftMs: number): n
   );
 }
 
-/** The number of attempts that share the remaining patience, including this one. */
 function sharesLeft(plan: Plan, attempt: number): number {
   return Math.min(sharesMax, Math.max(1, plan.attempts - attempt + 1));
 }
 
 /**
- * Returns when an attempt that has reached its time limit must really end. It may use all its patience if no retry can
- * follow it, or if the limit seems too short: in both cases a timeout would only turn a late answer into a failure.
+ * Returns when an attempt at its time limit must really end. If no retry can follow or the limit seems too short, the
+ * attempt may go on.
  */
 export function extendedEnd(guarded: GuardedAttempt, mayRetry: boolean): number {
   const { plan, attempt, startedAt, endsAt, patienceEndsAt } = guarded;
@@ -77,20 +74,19 @@ export function extendedEnd(guarded: GuardedAttempt, mayRetry: boolean): number 
   if (plan.attemptTimeoutMs > 0 || !autoTimeout) return endsAt;
   if (!mayRetry || autoTimeout.isLifted) return patienceEndsAt;
   if (autoTimeout.isLearnt) return endsAt;
-  // The limit may have grown since the attempt was sent, because longer answers have arrived.
+  // Longer answers may have raised the limit since the attempt was sent.
   return Math.max(
     endsAt,
     startedAt + autoTimeout.limitMs(patienceEndsAt - startedAt, sharesLeft(plan, attempt)),
   );
 }
 
-/** The clock is read at the end of one success in eight. The others use the start time of their attempt. */
+/** The clock is read at the end of one success in eight. Other successes use their start time. */
 const timedEvery = 8;
 
 /**
- * Whether to read the clock at the end of a successful attempt. Reading the clock takes longer than all other
- * bookkeeping of a success. If nothing measures latency, only the counts of a closed breaker need the time, and a
- * slightly older time is good enough for them.
+ * Whether to read the clock at the end of a successful attempt, which is expensive. If nothing measures latency, a
+ * slightly older time is good enough.
  */
 export function isEndTimed({ plan, targetState: target }: GuardedAttempt): boolean {
   const { breaker, bulkhead, latency, health, throttle } = target;
@@ -101,7 +97,7 @@ export function isEndTimed({ plan, targetState: target }: GuardedAttempt): boole
 }
 
 /**
- * Reports an outcome to the state of its target: `ok` and `fatal` are answers, `ignored` is not counted, others are
+ * Reports an outcome to the state of its target. `ok` and `fatal` are answers, `ignored` is not counted, the others are
  * failures.
  */
 export function settleAttempt(guarded: GuardedAttempt, now: number, judged: Judgement): void {
@@ -126,7 +122,7 @@ export function settleAttempt(guarded: GuardedAttempt, now: number, judged: Judg
   if (!guarded.abandoned) guarded.release(now);
 }
 
-/** Records the success of a first attempt that ran without the state machine `Work`. */
+/** Records a first attempt that succeeded without the state machine `Work`. */
 export function settleSuccess(guarded: GuardedAttempt, judged: Judgement): void {
   const { plan, targetState, startedAt } = guarded;
   settleAttempt(guarded, isEndTimed(guarded) ? plan.clock.now() : startedAt, judged);
@@ -135,22 +131,17 @@ export function settleSuccess(guarded: GuardedAttempt, judged: Judgement): void 
 }
 
 /**
- * Creates the error of an attempt that timed out, at its own limit or at the end of patience. Its cause is the last
- * error of the operation, never another timeout error: otherwise the chain of causes would grow with each attempt.
+ * Creates the error of an attempt that timed out. Its cause is the operation's last error, never another timeout error,
+ * so that the chain of causes does not grow.
  */
-export function expiryOf(
-  guarded: GuardedAttempt,
-  now: number,
-  startedAt: number,
-  result: unknown,
-): ExpiredError {
+export function expiryOf(guarded: GuardedAttempt, startedAt: number, result: unknown): ExpiredError {
   const cause = isExpired(result) ? result.cause : result;
   return guarded.endsAt < guarded.patienceEndsAt
     ? new ExpiredError(
         'HOLDFAST_ATTEMPT_TIMEOUT',
         `attempt ${guarded.attempt}`,
-        now - guarded.startedAt,
+        guarded.endsAt - guarded.startedAt,
         cause,
       )
-    : new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', now - startedAt, cause);
+    : new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', guarded.patienceEndsAt - startedAt, cause);
 }

@@ -19,15 +19,13 @@ import { priorityRank } from './run-options.ts';
 import { SEND, STOP, type Step, WAIT } from './step.ts';
 import { PREPAID_TIMEOUT, REFUNDED, type Work } from './work.ts';
 
-/** If an attempt had less patience than this, its timeout says nothing about the target. */
+/** A timeout says nothing about the target if the attempt had less time than this. */
 const fairMs = 50;
 
-/** An answer is quick if it takes at most this multiple of the median. */
+/** An answer is quick within this multiple of the median. */
 const quickFactor = 2;
 
-/**
- * Work that waits for a half-open breaker asks it again after this time, plus a random time of up to the same length.
- */
+/** Work that waits for a half-open breaker asks again after this time, plus a random time of up to the same length. */
 const lookMs = 50;
 
 /** The attempt is not admitted; `Guards.refused` says why. */
@@ -35,28 +33,25 @@ const REFUSED = -1;
 type Admission = Step | typeof REFUSED;
 
 /**
- * The guards between a piece of work and its target. They are asked in a fixed order: choice of the target, throttle,
- * breaker (does it refuse?), rate limiter, bulkhead, breaker (it admits), attempt timeout. Then the operation is
- * called.
+ * The guards that each attempt must pass, in this order: choice of the target, throttle, breaker, rate limiter,
+ * bulkhead, breaker again, attempt timeout.
  *
- * A refusal never counts as a failure of the target. If the run has several targets, another one is tried instead.
+ * A refusal by a guard is no failure of the target. If the run has several targets, another one is tried.
  */
 export class Guards {
   declare readonly work: Work;
-  /** The older of two attempts in flight, when a hedge (a second attempt) was sent; `work.current` is the newer. */
+  /** The older of two attempts in flight, after a hedge (a second attempt) was sent. `work.current` is the newer. */
   declare hedgeTwin: GuardedAttempt | undefined;
-  /** When a hedge, a second attempt beside the first, may be sent. Infinity: never. */
+  /** When a hedge (a second attempt beside the first) may be sent. Infinity: never. */
   declare hedgeAt: number;
-  /** The latest time that servers asked to wait for: no attempt is sent before it. */
+  /** No attempt is sent before this time, because a server asked to wait. */
   declare hintedUntil: number;
   /** An attempt that waits for a breaker, for a rate limiter or in the bulkhead's queue. */
   declare paused: Pause | undefined;
-  /** The targets that have had an attempt, when the run has several targets. */
+  /** The targets that were already tried, if the run has several. */
   declare tried: Set<Target> | undefined;
   declare refused: Refusal | undefined;
-  /**
-   * The shortest time limit of the next attempt: twice a limit that was too short while limits were still being learnt.
-   */
+  /** The minimum time limit of the next attempt, because a shorter limit was not enough. */
   declare attemptMinMs: number;
 
   constructor(work: Work) {
@@ -95,7 +90,7 @@ export class Guards {
           const guarded = this.work.current as GuardedAttempt;
           plan.counters.hedges++;
           plan.reporter?.hedged(this.work, guarded, now);
-          // A listener that was told of the hedge may have cancelled the run.
+          // Listeners were notified of the hedge, and may have cancelled the run.
           return this.isLate(now, guarded) ? STOP : SEND;
         }
         plan.hedge!.refund(this.work);
@@ -108,7 +103,7 @@ export class Guards {
     return step;
   }
 
-  /** Takes over an attempt that `runFast` started without the state machine. */
+  /** Continues with an attempt that `runFast` started without the state machine. */
   adopt(guarded: GuardedAttempt, budget: RetryBudget | undefined): void {
     this.work.attempt = guarded.attempt;
     this.work.serial = guarded.serial;
@@ -125,8 +120,7 @@ export class Guards {
   }
 
   finish(now: number, attempt: Attempt): void {
-    // `endedAt` is set first, because aborting the slower attempt may call `cancel`, which must find that the run has
-    // ended.
+    // `endedAt` is set first: aborting the slower attempt may call `cancel`, which must see that the run has ended.
     this.work.endedAt = now;
     if (this.work.current) this.abandonAll(now, 'another attempt was faster');
     this.work.target?.hedgeBudget?.success();
@@ -137,7 +131,7 @@ export class Guards {
   learn(now: number, attempt: Attempt, judged: Judgement): void {
     const guarded = attempt as GuardedAttempt;
     this.forget(guarded);
-    // A timeout of an attempt that had less than 50 ms of patience does not count as a failure of the target.
+    // A timeout after less than 50 ms is no failure of the target, if it was the time limit of the work.
     const isFair = !guarded.abandoned || !isPatience(this.work.result) || now - guarded.startedAt >= fairMs;
     const at = judged.class !== 'ok' || isEndTimed(guarded) ? now : guarded.startedAt;
     settleAttempt(guarded, at, isFair ? judged : { class: 'ignored' });
@@ -149,7 +143,7 @@ export class Guards {
     return guarded.abandoned;
   }
 
-  /** Returns `judged` with the longest wait that a server asked for. Undefined: another attempt is still in flight. */
+  /** Adds the longest wait that a server asked for. Returns undefined while another attempt is in flight. */
   withHint(now: number, judged: Judgement): Judgement | undefined {
     const retryAfterMs = asDelayMs(judged.retryAfterMs ?? 0);
     // A server's hint to one of two attempts in flight holds for both.
@@ -175,7 +169,7 @@ export class Guards {
   refusal(): unknown {
     const { refused } = this;
     if (!refused || refused.because !== this.work.stop || this.work.attempt > 0) return this.work.result;
-    // The error is created once, however often the ending is read.
+    // The error is created only once.
     this.refused = undefined;
     const afterMs = refused.admitsAt - this.work.endedAt;
     return refusedQuickly(refused.because, refused.target.name, afterMs < Infinity ? afterMs : undefined);
@@ -187,7 +181,7 @@ export class Guards {
 
   private admit(now: number, target: Target): Admission {
     const { plan, patienceEndsAt } = this.work;
-    // A hedge, a second attempt beside the first, never waits: it is sent immediately or not at all.
+    // A hedge (a second attempt) never waits: it is sent immediately or not at all.
     const mayWait = !this.work.current;
     if (target.throttle?.refuses(now, plan.random())) return this.refuse(now, target, 'throttled');
     if (target.breaker?.refuses(now)) {
@@ -251,10 +245,7 @@ export class Guards {
     return SEND;
   }
 
-  /**
-   * Sets the target name of an attempt at the overflow target, which several names share: the name that the run asked
-   * for.
-   */
+  /** Several names share the overflow target. This sets the name that the run asked for. */
   private rename(guarded: GuardedAttempt, now: number): void {
     const { plan, options } = this.work;
     const strangers = options?.targets?.filter(
@@ -284,20 +275,17 @@ export class Guards {
     return this.refuse(now, target as Target, 'breaker_open', Math.min(...admitsAt));
   }
 
-  /**
-   * Returns the step that follows an admission. After a refusal it tries the other targets of the run, if there are
-   * any.
-   */
+  /** Returns the next step. After a refusal it tries the other targets of the run. */
   private orElsewhere(now: number, first: Admission): Step {
     let admission = first;
     let refused: Set<Target> | undefined;
     while (admission === REFUSED) {
-      // A listener that was told of the refusal may have cancelled the run.
+      // Listeners were notified of the refusal, and may have cancelled the run.
       if (this.work.stop) return STOP;
       refused ??= new Set();
       refused.add(this.refused!.target);
       const target = this.isOneOfMany && this.work.plan.choose!(this.work, now, refused);
-      // A hedge that is refused is not sent: the first attempt is still in flight.
+      // A refused hedge is not sent, because the first attempt is still in flight.
       if (!target)
         return this.work.current ? WAIT : this.work.giveUp(now, this.refused!.because, this.work.result);
       admission = this.admit(now, target);
@@ -316,7 +304,7 @@ export class Guards {
     return Math.min(this.hedgeAt, current?.endsAt ?? Infinity, this.hedgeTwin?.endsAt ?? Infinity);
   }
 
-  /** Whether an attempt times out now. If it may run longer, its end is moved instead. */
+  /** Whether an attempt must end now. If it may run longer, its end is moved. */
   private isTimeUp(now: number, guarded: GuardedAttempt): boolean {
     if (guarded.endsAt > now) return false;
     if (now < this.work.patienceEndsAt) guarded.at = extendedEnd(guarded, this.mayRetry(now, guarded));
@@ -337,17 +325,14 @@ export class Guards {
     return !budget || guarded.targetState.autoTimeout?.isLearnt === true || !budget.isScarce(now);
   }
 
-  /**
-   * Ends an attempt at its time limit. Its call may still run, and keeps its permit until it ends, but for 30 s at
-   * most.
-   */
+  /** Ends an attempt at its time limit. Its call may still run, and keeps its permit for up to 30 s. */
   private expire(now: number, guarded: GuardedAttempt): Step {
-    const error = expiryOf(guarded, now, this.work.startedAt, this.work.result);
+    const error = expiryOf(guarded, this.work.startedAt, this.work.result);
     this.work.plan.counters.timeouts++;
     const isUnlearnt = guarded.targetState.autoTimeout?.isLearnt === false;
     this.attemptMinMs = isUnlearnt ? 2 * (now - guarded.startedAt) : 0;
     guarded.abandon(now, error);
-    // A listener of the attempt's signal may have cancelled the run.
+    // Listeners of the attempt's signal may have cancelled the run.
     if (this.work.stop) return STOP;
     return this.work.settled(now, guarded, { ok: false, error });
   }
@@ -362,15 +347,14 @@ export class Guards {
     }
   }
 
-  /** Removes an attempt from those that the work waits for. */
   private forget(guarded: GuardedAttempt): void {
     if (this.work.current === guarded) this.work.current = this.hedgeTwin;
     this.hedgeTwin = undefined;
   }
 
   /**
-   * Returns when to ask a refusing breaker again. A half-open breaker is asked after 50 to 100 ms, as its probes may
-   * end at any time.
+   * Returns when to ask the breaker again. A half-open breaker is asked after 50 to 100 ms, because its probes may end
+   * at any time.
    */
   private looksAgainAt(now: number, breaker: Breaker): number {
     const at = breaker.reopensAt(now);
@@ -378,28 +362,28 @@ export class Guards {
     return isProbing ? Math.min(at, now + lookMs * (1 + this.work.plan.random())) : at;
   }
 
-  /** Called when the bulkhead gives a permit to this work, which was waiting in its queue. */
+  /** Called when this work leaves the bulkhead's queue with a permit. */
   admitted(now: number, target: Target): void {
     this.paused = undefined;
     this.work.driver?.perform(this.orElsewhere(now, this.dispatch(now, target)));
   }
 
-  /** Called when work of a higher priority takes this work's place in the bulkhead's queue. */
+  /** Called when work of a higher priority takes this place in the bulkhead's queue. */
   displaced(now: number, target: Target): void {
     this.paused = undefined;
     this.work.driver?.perform(this.orElsewhere(now, this.refuse(now, target, 'bulkhead_full')));
   }
 
-  /** Called when patience ends while the work waits in the bulkhead's queue. */
+  /** Called when the time limit of the work ends in the bulkhead's queue. */
   expired(now: number): void {
     this.paused = undefined;
     this.work.driver?.perform(this.spent(now));
   }
 
-  /** Ends the work because patience ended while no attempt was in flight. */
+  /** Ends the work because its time limit passed while no attempt was in flight. */
   spent(now: number): Step {
-    const tookMs = now - this.work.startedAt;
-    const spent = new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', tookMs, undefined);
+    const limitMs = this.work.patienceEndsAt - this.work.startedAt;
+    const spent = new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', limitMs, undefined);
     return this.work.giveUp(now, 'patience_too_short', this.work.attempt > 0 ? this.work.result : spent);
   }
 }
@@ -422,7 +406,6 @@ function isPatience(result: unknown): boolean {
   return isExpired(result) && result.code === 'HOLDFAST_PATIENCE_SPENT';
 }
 
-/** An attempt that has to wait before it is sent. */
 interface Pause {
   /** Continues when the alarm of the work rings. */
   resume(now: number): Step;
@@ -430,7 +413,6 @@ interface Pause {
   leave(): void;
 }
 
-/** A piece of work that waits in a bulkhead's queue. */
 class Queued implements Waiter, Pause {
   declare readonly guards: Guards;
   declare readonly target: Target;

@@ -1,18 +1,15 @@
 const waiting: (() => void)[] = [];
 let wake: () => void;
 
-/**
- * Runs `fn` one microtask later in the async context in which this module was loaded, so not in the context of any
- * caller.
- */
+/** Runs `fn` one microtask later, in the async context in which this module was loaded. */
 export function runWithoutContext(fn: () => void): void {
   waiting.push(fn);
   wake();
 }
 
 /**
- * Keeps the async context of the module: a promise reaction runs in the context in which it was added, and this
- * reaction adds the next one.
+ * A promise reaction runs in the async context in which it was added. Each reaction adds the next, so the context of
+ * the module is kept.
  */
 function awaitNext(): void {
   new Promise<void>((resolve) => {

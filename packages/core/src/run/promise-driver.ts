@@ -4,14 +4,14 @@ import type { Plan } from '../policy/plan.ts';
 import { recordEnding, type Story } from '../report/story.ts';
 import { type AbortListener, offAbort, onAbort } from '../time/abort-listeners.ts';
 import { Alarm } from '../time/clock.ts';
-import { ambient, ambientContext } from './ambient-context.ts';
+import { ambient, ambientContext, isRetriedElsewhere } from './ambient-context.ts';
 import type { Attempt } from './attempt.ts';
 import { schedule, stepAfter, stepAt } from './driver.ts';
 import type { Operation, RunOptions } from './run-options.ts';
 import { DONE, type Driver, SEND, type Step, WAIT } from './step.ts';
 import type { Work } from './work.ts';
 
-/** Values that `Run.step` accepts besides steps: an attempt returned, or it threw. */
+/** Besides steps, `Run.step` accepts these two: an attempt returned, or an attempt threw. */
 const RETURNED = 4;
 const THREW = 5;
 
@@ -28,20 +28,20 @@ export interface Success<T> {
 
 export interface Failure<T> {
   readonly ok: false;
-  /** False: the work ended with a returned value that was classified as a failure. `run` returns that value. */
+  /** False: a returned value was classified as a failure. `run` returns that value. */
   readonly thrown: boolean;
   readonly error: unknown;
   readonly value: T | undefined;
   readonly story: Story;
 }
 
-/** Performs the steps of one piece of work with promises. All decisions are made in `Work`. */
+/** Performs the steps of one run with promises. `Work` makes all decisions. */
 export class Run<T> extends Alarm implements Driver, AbortListener {
   declare readonly work: Work;
   declare readonly operation: Operation<T>;
   declare readonly signal: AbortSignal | undefined;
   declare readonly settle: () => void;
-  /** Sends an attempt in the async context of the caller; undefined until `captureContext` is called. */
+  /** Sends an attempt in the async context of the caller. Undefined until `captureContext` is called. */
   declare sendInContext: ((attempt: Attempt) => void) | undefined;
 
   constructor(work: Work, operation: Operation<T>, signal: AbortSignal | undefined, settle: () => void) {
@@ -56,9 +56,8 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
   }
 
   /**
-   * Performs a step that comes from a timer or a queue, so it runs in the async context of another caller. What users
-   * store in async contexts (a request, a trace, a tenant) must not be mixed up. So the operation is called in the
-   * context of its own caller, or in no caller's context if its own was not captured.
+   * Performs a step that a timer or a queue caused, in the async context of some other caller. The operation must not
+   * see that context. So the operation is called in its own caller's context, or in none.
    */
   perform(step: Step): void {
     const { work, sendInContext } = this;
@@ -71,8 +70,8 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
   }
 
   /**
-   * Stores the current async context, which is the caller's, for the next attempt. It adds a promise reaction now,
-   * which later runs in this context.
+   * Keeps the async context of the caller for the next attempt. A promise reaction runs in the context in which it was
+   * added.
    */
   captureContext(): void {
     if (this.sendInContext) return;
@@ -81,16 +80,15 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
     }).then((attempt) => this.sendIfLive(attempt));
   }
 
-  /** Sends the attempt, unless the run was cancelled between the timer and this microtask. */
+  /** Sends the attempt, unless the run was cancelled before this microtask. */
   sendIfLive(attempt: Attempt): void {
     const { work } = this;
     if (!work.isLate(work.plan.clock.now(), attempt)) this.step(SEND);
   }
 
   /**
-   * Performs a step in the async context of the caller: `input` itself, or the step that follows from what an attempt
-   * returned or threw. Undefined does nothing. All of it is one function that promises call directly, because each
-   * stack frame above the operation makes every error of the operation a microsecond slower to create.
+   * Performs a step, or the step that follows when an attempt returned or threw. Call it in the async context of the
+   * caller. It is one long function, because each stack frame makes errors of the operation slower to create.
    */
   step(input: Step | typeof RETURNED | typeof THREW | undefined, from?: Attempt, result?: unknown): void {
     const { work, operation } = this;
@@ -130,8 +128,8 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
   onOutcome(attempt: Attempt, outcome: Outcome): Step | undefined {
     const { work } = this;
     const step = stepAfter(work, this, attempt, outcome);
-    // The attempt had timed out, so its backoff began outside the caller's async context. This code runs in the
-    // caller's context, so it is captured now.
+    // The attempt timed out in another async context. This code runs in the caller's context, so that context is
+    // captured now.
     if (step === undefined && work.endedAt < 0) this.captureContext();
     return step;
   }
@@ -142,11 +140,10 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
 
   aborted(reason: unknown): void {
     const { work } = this;
-    // A listener that is notified of the end of the run may abort the signal. Then the result stays the same.
+    // Listeners may abort the signal when the run has ended. That changes nothing.
     if (work.endedAt < 0) this.step(work.cancel(work.plan.clock.now(), reason));
   }
 
-  /** Sets the alarm for the next step, or ends the run. */
   private finishStep(step: Step): void {
     if (step < DONE) schedule(this.work, this);
     else {
@@ -157,12 +154,12 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
   }
 }
 
-/** Runs `operation` under `plan`, the compiled policy. Throws the last error of the operation unchanged. */
+/** Runs `operation` under a compiled policy. If it fails, throws its last error unchanged. */
 export function run<T>(plan: Plan, operation: Operation<T>, options: RunOptions | undefined): Promise<T> {
   return start(plan, operation, options, returnOrThrow<T>);
 }
 
-/** Runs `operation` under `plan`, the compiled policy, and returns how it ended. Never throws. */
+/** Runs `operation` under a compiled policy and returns how it ended. Never throws. */
 export function attemptRun<T>(plan: Plan, operation: Operation<T>, options?: RunOptions): Promise<Ending<T>> {
   return start(plan, operation, options, endingOf<T>);
 }
@@ -183,9 +180,9 @@ function start<T, R>(
     Math.min(now + patienceMs, around?.patienceEndsAt ?? Infinity),
   );
   const signal = options?.signal ?? around?.signal;
-  if (around?.ownedUpstream) work.retryVeto = 'not_owner';
+  if (isRetriedElsewhere(around)) work.retryVeto = 'not_owner';
   const step = work.begin(now, signal);
-  // A rejection without a handler takes 1.5 times as long, so the error of a refusal is thrown one microtask later.
+  // The error is thrown one microtask later, because a rejection without a handler is 1.5 times as slow.
   if (step >= DONE) return soon.then(() => read(work));
   const { run, promise } = follow(
     work,
@@ -194,7 +191,7 @@ function start<T, R>(
     read,
   );
   run.step(step);
-  // A listener of the first notice may have aborted the signal before the run listened to it.
+  // A listener of the first notice may have aborted the signal already.
   if (signal?.aborted) run.aborted(signal.reason);
   return promise;
 }
@@ -202,7 +199,7 @@ function start<T, R>(
 /** A resolved promise: its reactions run one microtask later. */
 export const soon: Promise<void> = /* @__PURE__ */ Promise.resolve();
 
-/** Creates the run of `work` and the promise of its result. The caller then performs the first step. */
+/** Creates the run of `work` and the promise of its result. The caller performs the first step. */
 export function follow<T, R>(
   work: Work,
   operation: Operation<T>,
@@ -234,7 +231,7 @@ export function returnOrThrow<T>(work: Work): T {
   return work.result as T;
 }
 
-/** Returns the value of an ending, or throws its error, as `run` does. */
+/** Returns the value or throws the error, as `run` does. */
 export function unwrap<T>(ending: Ending<T>): T {
   if (ending.ok || !ending.thrown) return ending.value as T;
   throw ending.error;
@@ -244,7 +241,7 @@ function endingOf<T>(work: Work): Ending<T> {
   return work.stop ? new Failed<T>(work) : { ok: true, value: work.result as T, story: work.story };
 }
 
-/** A failure that creates its error only when it is read, so that a refusal that nobody reads costs almost nothing. */
+/** A failure that creates its error only when somebody reads it. */
 class Failed<T> implements Failure<T> {
   readonly ok = false;
   readonly #work: Work;

@@ -1,6 +1,6 @@
 import type { Classifier, OutcomeClass } from '../decide/outcome.ts';
 import type { StopReason } from '../decide/verdict.ts';
-import { callback, duration, type Field, flag, text, word } from '../fields.ts';
+import { callback, duration, type Field, flag, text, unknownField, word } from '../fields.ts';
 import type { Duration } from '../policy/duration.ts';
 import { readDuration } from '../policy/duration.ts';
 import { OptionsError } from '../report/errors.ts';
@@ -9,11 +9,9 @@ import { OptionsError } from '../report/errors.ts';
 export interface Context {
   /** Counted from 1. */
   readonly attempt: number;
-  /** The target chosen for this attempt; undefined when the run named none. */
+  /** The target of this attempt. Undefined if the run names none. */
   readonly target: string | undefined;
-  /**
-   * Aborts when the attempt times out, is cancelled or was slower than its hedge. It is created when it is first read.
-   */
+  /** Aborts when the attempt times out, is cancelled or was slower than a second attempt. */
   readonly signal: AbortSignal;
   /** The ms until the caller stops waiting; Infinity without a limit. */
   readonly patienceLeft: number;
@@ -25,35 +23,44 @@ export type Operation<T> = (context: Context) => PromiseLike<T> | T;
 /** Options of one run. */
 export interface RunOptions {
   /**
-   * The time limit for the whole run, waits included. It can shorten the limit of the ambient context, but not extend
-   * it.
+   * The time limit of the whole run, waits included. It can only shorten an inherited limit. Default: the `patience` of
+   * the policy.
    */
   readonly patience?: Duration | undefined;
+  /** When this signal aborts, the run ends and rejects with the reason of the signal. Default: none. */
   readonly signal?: AbortSignal | undefined;
-  /** The name of the host or shard that is called. Each target has its own breaker, budget, bulkhead and latency. */
+  /**
+   * The host or shard that is called. Each target has its own breaker, budget, bulkhead and latency. Default: none;
+   * runs without a target share one state.
+   */
   readonly target?: string | undefined;
-  /** Interchangeable targets: each attempt is sent to one of them, a retry preferably to another one. */
+  /** Interchangeable targets. Each attempt is sent to one of them, and a retry preferably to another. Default: none. */
   readonly targets?: readonly string[] | undefined;
-  /** False: an attempt is repeated only with proof that it was not processed. */
+  /** False: a retry needs proof that the attempt was not processed. Default: `true`. */
   readonly idempotent?: boolean | undefined;
   /**
-   * Called before each retry. It returns the reason that forbids the retry, such as a body that can be read only once.
+   * Called before each retry. It may return a reason that forbids the retry, such as `not_replayable`. Default: none.
    */
   readonly retryVeto?: (() => StopReason | undefined) | undefined;
   /**
-   * Classifies the outcomes of this run. Where it returns undefined, the policy's classifiers decide. If it throws,
-   * nothing is retried.
+   * Classifies the outcomes of this run before the policy does. Return undefined to leave an outcome to the policy. If
+   * this function throws, nothing is retried. Default: none.
    */
   readonly classify?: Classifier | undefined;
-  /** Under load, calls with the lowest priority are refused first. */
+  /**
+   * Under load, calls with the lowest priority are refused first. Default: the priority of the run around this run, or
+   * `default`.
+   */
   readonly priority?: Priority | undefined;
-  /** The key of this run's result in the cache. Without a key the result is not cached. */
+  /** The key of this run's result in the cache. Default: none, and the result is not cached. */
   readonly cacheKey?: string | undefined;
-  /** True: runs inside this one inherit its patience, priority and signal. Needs `holdfast/ambient`. */
+  /**
+   * True: runs inside this one inherit its time limit, priority and signal. Needs `holdfast/ambient`. Default: `false`.
+   */
   readonly ambient?: boolean | undefined;
-  /** Set only by mode `observe`: notices of this run say what the policy would have done. */
+  /** Set only by mode `observe`, for the notices of this run. Default: `false`. */
   readonly observed?: boolean | undefined;
-  /** Called before each wait between attempts, for example to inform a person. */
+  /** Called before each wait between attempts, for example to inform a person. Default: none. */
   readonly onWait?: ((wait: Wait) => void) | undefined;
 }
 
@@ -75,8 +82,7 @@ const choice = /* @__PURE__ */ flag();
 const fn = /* @__PURE__ */ callback();
 
 const fields: Readonly<Record<keyof RunOptions, Field>> = {
-  // Unlike in a policy document, Infinity is allowed: a caller without a time limit passes on its own patience, which
-  // is Infinity.
+  // Infinity is allowed here: a caller without a time limit passes it on.
   patience: { ...duration(), read: (value) => (readDuration(value) >= 0 ? value : undefined) },
   signal: {
     kind: 'an AbortSignal',
@@ -98,18 +104,17 @@ const fields: Readonly<Record<keyof RunOptions, Field>> = {
 };
 
 /**
- * Returns an error for the first option that is misspelt or invalid. Every run with options is checked: an unnoticed
- * typo in `idempotent` could repeat an operation that must not be repeated. The options are only checked, not converted
- * like a policy document, because converting would slow down each run.
+ * Returns an error for the first option that is misspelt or invalid. A typo in `idempotent` could repeat an operation
+ * that must not be repeated.
  */
 export function runOptionsError(options: RunOptions): OptionsError | undefined {
   for (const key in options) {
     const value = options[key as keyof RunOptions] ?? undefined;
     if (value === undefined) continue;
     const field = fields[key as keyof RunOptions];
-    // `constructor` is found on every object, but is not a field and has no `read`.
+    // Every object inherits `constructor`, which has no `read`.
     if (field?.read?.(value, key) === undefined)
-      return new OptionsError(key, value, field?.kind ?? `one of ${Object.keys(fields).join(', ')}`);
+      return field?.kind ? new OptionsError(key, value, field.kind) : unknownField(fields, key, value);
   }
   return undefined;
 }

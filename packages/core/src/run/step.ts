@@ -11,10 +11,7 @@ export const DONE = 2;
 /** The work has failed: throw `work.result`, or return it if `resultIsValue` is true. `work.stop` says why. */
 export const STOP = 3;
 
-/**
- * Performs the steps of one piece of work with promises, with sockets or in the simulator. It is the alarm of its
- * waits.
- */
+/** Performs the steps of one piece of work: with promises, with sockets or in the simulator. */
 export interface Driver extends Alarm {
   perform(step: Step): void;
 }

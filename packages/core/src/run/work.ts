@@ -14,21 +14,21 @@ import type { RunOptions } from './run-options.ts';
 import { DONE, type Driver, SEND, STOP, type Step, WAIT } from './step.ts';
 
 /**
- * One piece of work: an operation with all its attempts. It is a synchronous state machine that calls nothing itself.
- * Its driver asks it for steps and performs them: with promises, with sockets or in the simulator.
+ * One piece of work: an operation with all its attempts. It is a synchronous state machine that calls nothing itself. A
+ * driver asks it for the next step and performs that step.
  */
 export class Work implements History {
   declare readonly plan: Plan;
   declare readonly options: RunOptions | undefined;
   declare readonly startedAt: number;
-  /** A number that grows with each run and attempt that begins, from `nextSerial`. */
+  /** Grows with each run and attempt that begins. */
   declare serial: number;
   declare readonly patienceEndsAt: number;
   declare attempt: number;
   declare previousDelayMs: number;
-  /** The reason that forbids any retry of this work, if there is one. */
+  /** Why this work must not be retried. Undefined: it may be retried. */
   declare retryVeto: StopReason | undefined;
-  /** The breaker, bulkhead and other guards that each attempt must pass; undefined if the policy has none. */
+  /** The guards that each attempt must pass (breaker, bulkhead, …). Undefined if the policy has none. */
   declare guards: Guards | undefined;
   /** The state of the run's target; undefined in a policy without guards. */
   declare target: Target | undefined;
@@ -38,21 +38,18 @@ export class Work implements History {
   declare current: Attempt | undefined;
   /** When the driver must call `alarm`. Infinity: never. */
   declare wakeAt: number;
-  /** True from the decision to retry until the next attempt is sent. */
+  /** True between the decision to retry and the next attempt. */
   declare backingOff: boolean;
   /** What the latest attempt returned or threw. At the end it is the result of the work. */
   declare result: unknown;
-  /**
-   * True: `result` is a returned value that was classified as a failure, such as a response. It is returned, not
-   * thrown.
-   */
+  /** True: `result` is a returned value that counts as a failure. It is returned, not thrown. */
   declare resultIsValue: boolean;
   declare stop: StopReason | undefined;
   /** When the work ended, on the scale of `Clock.now`; −1 until then. */
   declare endedAt: number;
   declare log: StoryAttempt[];
   declare inner: Story | undefined;
-  /** Performs the steps that are caused by the bulkhead's queue. */
+  /** Performs steps that the bulkhead's queue causes. */
   declare driver: Driver | undefined;
 
   constructor(plan: Plan, options: RunOptions | undefined, now: number, patienceEndsAt: number) {
@@ -84,10 +81,7 @@ export class Work implements History {
     return this.options?.idempotent !== false;
   }
 
-  /**
-   * Returns the first step. If the signal has already aborted, the work ends as cancelled, with the reason of the
-   * signal.
-   */
+  /** Returns the first step. If the signal has already aborted, the work ends as cancelled. */
   begin(now: number, signal?: AbortSignal): Step {
     const { plan } = this;
     if (this.guards) this.target = plan.targetOf?.(this.options, now);
@@ -107,7 +101,7 @@ export class Work implements History {
     return SEND;
   }
 
-  /** Called when the alarm for `wakeAt` rings. On a busy thread it may ring late. */
+  /** Called at `wakeAt`, or later on a busy thread. */
   alarm(now: number): Step {
     if (this.guards && (this.guards.paused || !this.backingOff)) return this.guards.alarm(now);
     if (this.plan.killSwitch.isOn) return this.giveUp(now, 'kill_switch', this.result);
@@ -134,7 +128,7 @@ export class Work implements History {
 
   /** Returns the step after an attempt has ended. */
   settled(now: number, attempt: Attempt, outcome: Outcome, judged: Judgement = this.judge(outcome)): Step {
-    // Classifiers, backoffs and listeners are user code that may have cancelled the run.
+    // Classifiers, backoffs and listeners may have cancelled the run.
     if (this.stop) {
       this.isLate(now, attempt);
       return STOP;
@@ -149,8 +143,8 @@ export class Work implements History {
     this.payment = NONE;
     this.resultIsValue = outcome.ok;
     this.inner = endedInside(result, attempt.serial);
-    // A run inside this attempt gave up, so it has already retried. But if this attempt timed out, the inner run failed
-    // only because its signal was aborted.
+    // A run inside this attempt gave up, so it has already retried. After a timeout this proves nothing, because the
+    // timeout aborted that run.
     if (this.inner && !attempt.abandoned) this.retryVeto ??= 'not_owner';
     if (plan.killSwitch.isOn) this.retryVeto ??= 'kill_switch';
     const asked = this.options?.retryVeto;
@@ -167,10 +161,10 @@ export class Work implements History {
       outcome: result,
       verdict,
     };
-    // The array is created by a literal, because pushing to an empty array reserves room for seventeen entries.
+    // `push` to an empty array would reserve room for seventeen entries.
     if (this.log === none) this.log = [told];
     else {
-      // The number of attempts may be unlimited: the log keeps the first and the last 99 of them.
+      // Attempts may be unlimited, so the log keeps only the first and the latest 99.
       if (this.log.length === logMax) this.log.splice(1, 1);
       this.log.push(told);
     }
@@ -189,7 +183,7 @@ export class Work implements History {
 
   finish(now: number, attempt: Attempt, judged: Judgement): Step {
     this.guards?.finish(now, attempt);
-    // `learn` may have notified a listener of the breaker that cancelled this run.
+    // `learn` may have notified a listener that cancelled this run.
     if (this.stop) return STOP;
     const { counters, reporter } = this.plan;
     this.endedAt = now;
@@ -228,18 +222,18 @@ export class Work implements History {
     return { policy: this.plan.name, attempts: this.attempt, tookMs, stop, log, inner };
   }
 
-  /** Whether the work no longer waits for an attempt that ends now. If so, the attempt's permit is returned. */
+  /** Whether the work no longer waits for this attempt. If so, its permit goes back to the bulkhead. */
   isLate(now: number, attempt: Attempt): boolean {
     return this.guards ? this.guards.isLate(now, attempt) : this.endedAt >= 0;
   }
 
-  /** The final result. If the guards refused the work before any attempt, it is an error that says so. */
+  /** The final result, or the error of a refusal before any attempt. */
   refusal(): unknown {
     return this.guards ? this.guards.refusal() : this.result;
   }
 
   private judge(outcome: Outcome): Judgement {
-    // A timeout error that Holdfast created: another attempt may succeed.
+    // Holdfast created this timeout error. Another attempt may succeed.
     if (this.guards && !outcome.ok && isExpired(outcome.error)) return { class: 'transient' };
     return judge(this.plan, this.options, outcome);
   }
@@ -268,12 +262,12 @@ export function judge(plan: Plan, options: RunOptions | undefined, outcome: Outc
   const { epochMs } = plan.clock;
   const answer = askCaller(options, outcome, epochMs) ?? plan.classify(outcome, epochMs);
   const judged = typeof answer === 'object' ? answer : { class: answer ?? (outcome.ok ? 'ok' : 'fatal') };
-  // An error is never `ok`. If a classifier returns something that is no class, such as a promise, nothing is retried.
+  // An error is never `ok`. An answer that is no class, such as a promise, means no retry.
   const isKnown = classes.includes(judged.class) && (outcome.ok || judged.class !== 'ok');
   return isKnown ? judged : { class: outcome.ok ? 'ok' : 'fatal' };
 }
 
-/** Calls the run's own classifier. If it throws, the error is reported and the work is not retried. */
+/** Calls the run's own classifier. If it throws, the work is not retried. */
 function askCaller(
   options: RunOptions | undefined,
   outcome: Outcome,
@@ -287,9 +281,8 @@ function askCaller(
 }
 
 /**
- * Decides how a retry pays the retry budget. After a sign of overload it pays a token in advance, because its success
- * says little about the next retry. If the server said when to try again, it is assumed to have room at that time: the
- * token is refunded if the retry succeeds.
+ * Decides how a retry pays the retry budget. After a sign of overload, the retry costs a token even if it succeeds. If
+ * the server said when to try again, a successful retry gets the token back.
  */
 function paymentFor(judged: Judgement, result: unknown, hintCapMs: number): Payment {
   const isInvited = judged.retryAfterMs !== undefined && hintCapMs > 0;
@@ -308,7 +301,7 @@ export type Payment =
 const NONE = 0;
 /** The retry costs a token, whether it succeeds or fails. */
 const PREPAID = 1;
-/** The retry, which follows a timeout, costs a token, which is refunded if the answer is quick. */
+/** A retry after a timeout. It costs a token, which is refunded if the answer is quick. */
 export const PREPAID_TIMEOUT = 2;
 /** The retry costs a token, which is refunded if the retry succeeds. */
 export const REFUNDED = 3;
@@ -317,7 +310,7 @@ const POSTPAID = 4;
 
 const classes: readonly OutcomeClass[] = ['ok', 'transient', 'throttled', 'fatal', 'ignored'];
 
-/** The most attempts that a story, the record of the work, lists. */
+/** The most attempts that a story (the record of a run) lists. */
 const logMax = 100;
 
 const okay: Judgement = { class: 'ok' };

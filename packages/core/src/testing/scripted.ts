@@ -2,8 +2,8 @@ import { type Duration, durationMs } from '../policy/duration.ts';
 import { Alarm, type Clock } from '../time/clock.ts';
 
 /**
- * What one call of a scripted operation does: an Error is thrown, `'hang'` never answers, a function is called, and
- * anything else is the answer. `after` and `heeding` can wrap any of these.
+ * What one call of a scripted operation does. An Error is thrown, `'hang'` never answers, a function is called, and any
+ * other value is the answer. `after` and `heeding` can wrap it.
  */
 export type Beat = unknown;
 
@@ -13,7 +13,7 @@ export interface Call {
   readonly at: number;
   /** The `attempt` of the context; if there is no context, the number of the call. */
   readonly attempt: number;
-  /** Whether the attempt's signal has aborted by the time that this property is read. */
+  /** Whether the signal of the attempt has aborted so far. */
   readonly aborted: boolean;
 }
 
@@ -55,9 +55,8 @@ type ValueOf<B> = B extends Error | 'hang'
       : B;
 
 /**
- * Makes an operation that plays one beat (an item of the script) for each call, and repeats the last beat for all
- * further calls. A call ignores its signal unless its beat is `heeding`: an answer that comes after the abort is the
- * harder case.
+ * Makes an operation that plays one item of the script for each call, and repeats the last item. A call ignores its
+ * signal unless the item is `heeding`.
  */
 export function scripted<const Beats extends readonly Beat[]>(
   clock: Clock,
@@ -70,8 +69,7 @@ export function scripted<const Beats extends readonly Beat[]>(
     calls.push({
       at: clock.now(),
       attempt: context.attempt ?? calls.length + 1,
-      // `aborted` is a getter, because a context creates its signal when the signal is first read, and recording a call
-      // must not create it.
+      // A getter, because reading the signal of a context would create the signal.
       get aborted() {
         return context.signal?.aborted ?? false;
       },
@@ -84,19 +82,16 @@ export function scripted<const Beats extends readonly Beat[]>(
   }) as Scripted<T>;
 }
 
-/** Plays `beat` after a time on the clock of the script. */
+/** Plays `beat` (an item of a script) after this time on the clock. */
 export function after<const B>(duration: Duration, beat: B): Delayed<B> {
   return new Delayed(durationMs(duration), beat);
 }
 
-/**
- * Plays `beat` until the attempt's signal aborts, then immediately throws the reason of the signal, as `fetch` does.
- */
+/** Plays `beat`, but throws the reason of the attempt's signal as soon as it aborts, as `fetch` does. */
 export function heeding<const B>(beat: B): Heeding<B> {
   return new Heeding(beat);
 }
 
-/** Plays one beat. `signal` is passed only for a beat that is `heeding`. */
 async function play(
   clock: Clock,
   beat: Beat,

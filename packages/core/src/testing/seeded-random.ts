@@ -1,9 +1,8 @@
 import type { Random } from '../time/clock.ts';
 
 /**
- * Returns repeatable random numbers: the same names give the same numbers, in every version and on every platform. Use
- * one generator for each purpose, `seededRandom('jitter', 7)`, so that one more draw for one purpose does not change
- * the numbers for other purposes.
+ * Returns repeatable random numbers: the same names always give the same numbers. Use one generator for each purpose,
+ * such as `seededRandom('jitter', 7)`, so that purposes do not affect each other.
  */
 export function seededRandom(...names: (string | number)[]): Random {
   const next = hash(names.join('\0'));

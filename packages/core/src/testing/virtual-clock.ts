@@ -3,31 +3,27 @@ import { OptionsError } from '../report/errors.ts';
 import { AlarmHeap } from '../time/alarm-heap.ts';
 import type { Clock } from '../time/clock.ts';
 
-/**
- * A clock that moves only with `advance` and `runAll`. The same calls give the same order, however many waits are
- * pending.
- */
+/** A clock that moves only with `advance` and `runAll`. */
 export interface VirtualClock extends Clock {
   /** The number of alarms that are set and have not rung. */
   readonly pendingTimers: number;
   /**
-   * Moves time forward and rings the alarms that are due, ordered by time and then by when they were set. Before each
-   * further alarm, also one of the same time, and before this resolves, all pending promise continuations have run. When
-   * an alarm throws, the others still ring, and the error is thrown at the end.
+   * Moves time forward and rings the alarms that are due, in order. After each alarm, all pending promise continuations
+   * run. If an alarm throws, the others still ring, and the error is thrown at the end.
    */
   advance(duration: Duration): Promise<void>;
-  /** Moves time to the last alarm, including alarms that are set meanwhile. */
+  /** Moves time to the last alarm, including alarms that are set on the way. */
   runAll(): Promise<void>;
 }
 
 export interface VirtualClockOptions {
-  /** The first value of `now`. Default: 0. */
+  /** The first value of `now`, in ms. Default: `0`. */
   readonly now?: number;
   /** The first value of `epochMs`. Default: the start of 2026. */
   readonly epochMs?: number;
 }
 
-/** If more alarms than this ring at one point in time, the clock assumes that an alarm sets itself for ever. */
+/** If more alarms than this ring at one point in time, the clock throws. */
 const ringsAtOnceMax = 1_000_000;
 
 /** A clock for tests. It stands still until `advance` or `runAll`. */
@@ -57,10 +53,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     if (errors.length > 0) throw errors.length > 1 ? new AggregateError(errors) : errors[0];
   }
 
-  /**
-   * Moves time when all earlier moves have ended: moves that are requested at the same time must not overtake each
-   * other.
-   */
+  /** Moves time after all earlier moves have ended. */
   function move(end: () => number): Promise<void> {
     const moved = moving.then(() => moveTo(end()));
     moving = moved.catch(() => {});
@@ -72,7 +65,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     epochMs: () => Math.floor(epochOffset + now),
 
     set(alarm, at) {
-      // Written so that NaN becomes `now`: an alarm without a valid time rings immediately, as on the system clock.
+      // NaN becomes `now`: an alarm without a valid time rings immediately.
       alarms.set(alarm, at > now ? at : now);
     },
 
@@ -85,7 +78,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     advance(duration) {
       const ms = durationMs(duration);
       if (ms === Infinity) throw new OptionsError('duration', duration, 'a finite duration');
-      // Rounded to microseconds, so that several steps of 0.1 ms reach an alarm that is set to their sum.
+      // Rounded to microseconds, so that ten steps of 0.1 ms reach an alarm at 1 ms.
       return move(() => Math.round((now + ms) * 1000) / 1000);
     },
 
@@ -97,8 +90,8 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
 function settled(): Promise<void> {
   const { process } = globalThis as { process?: { nextTick?: (task: () => void) => void } };
   return new Promise((resolve) => {
-    // Node runs its tick queue only when the microtask queue is empty, so that a tick requested in a microtask runs after
-    // all microtasks. A fixed number of microtasks, or a tick requested directly, would run before the end of a longer chain.
+    // A tick that is requested in a microtask runs when no microtask is left. So it runs after all promise
+    // continuations, however long the chain.
     if (process?.nextTick) queueMicrotask(() => process.nextTick!(resolve));
     else {
       const { port1, port2 } = new MessageChannel();

@@ -1,13 +1,13 @@
 import type { Alarm } from './clock.ts';
 
-/** The heap is compacted when its empty places outnumber the alarms that are set by more than this. */
+/** The heap is compacted when it has this many more empty places than alarms. */
 const EMPTY_MAX = 64;
 
 /**
- * A heap of alarms, ordered by time; alarms of the same time ring in the order in which they were set.
+ * A heap of alarms, ordered by time, then by the order in which they were set.
  *
- * Most alarms are timeouts that are cleared long before they ring. Clearing one only leaves its place empty, and the times
- * to compare are kept in arrays of their own. So neither setting nor clearing reads other alarms, which would be cache misses.
+ * Most alarms are cleared before they ring, so clearing only leaves an empty place. Times are kept in arrays of their
+ * own, to avoid cache misses.
  */
 export class AlarmHeap {
   readonly #alarms: (Alarm | undefined)[] = [];
@@ -29,13 +29,12 @@ export class AlarmHeap {
 
   set(alarm: Alarm, at: number): void {
     this.clear(alarm);
-    // Written so that NaN becomes 0: an alarm without a valid time rings immediately rather than never.
+    // NaN becomes 0: an alarm without a valid time rings immediately.
     alarm.at = at > 0 ? at : 0;
     alarm.order = ++this.order;
     this.size++;
     let index = this.#alarms.length;
-    // Alarms of the same time ring in the order of setting, so the new alarm moves up only past alarms with a later
-    // time.
+    // The new alarm moves up only past later alarms, so alarms of the same time keep their order.
     for (
       let parent = (index - 1) >> 1;
       index > 0 && alarm.at < this.#times[parent]!;
@@ -57,7 +56,6 @@ export class AlarmHeap {
     else if (this.#alarms.length > 2 * this.size + EMPTY_MAX) this.#compact();
   }
 
-  /** Moves an entry down: the earlier of its two children takes its place, until no child is earlier than the entry. */
   #sink(from: number): void {
     const { length } = this.#alarms;
     const [alarm, time, order] = [this.#alarms[from], this.#times[from]!, this.#orders[from]!];

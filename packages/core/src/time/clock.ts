@@ -1,30 +1,25 @@
-/** The only source of time. Production, tests and the simulator each provide a clock of their own. */
+/** The only source of time. Tests and the simulator provide their own clock. */
 export interface Clock {
   /** Monotonic milliseconds with a fraction, from an arbitrary origin. It never goes back. */
   now(): number;
   /** Wall-clock milliseconds since 1970, for dates in headers and stored records only. */
   epochMs(): number;
-  /**
-   * Calls `alarm.ring` once, at `at` (on the scale of `now`) or later. Setting the alarm again replaces the earlier
-   * time.
-   */
+  /** Calls `alarm.ring` once, at `at` (on the scale of `now`) or later. Replaces a time that was set before. */
   set(alarm: Alarm, at: number): void;
-  /** Cancels `alarm`, so that it does not ring; does nothing when it is not set. */
+  /** Cancels `alarm`. Does nothing if it is not set. */
   clear(alarm: Alarm): void;
 }
 
 /**
  * An object that a clock calls at a given time. It stores its own place in the clock's heap, so that setting and
- * clearing it allocates nothing: 100,000 waiting calls need 100,000 objects and one host timer.
+ * clearing it allocates nothing.
  */
 export abstract class Alarm {
   /** When it rings, on the scale of `Clock.now`. Written by the clock. */
   declare at: number;
   /** Its place in the clock's heap; −1 while it is not set. Written by the clock. */
   declare index: number;
-  /**
-   * A number that grows with each alarm that is set. Alarms of the same time ring in this order. Written by the clock.
-   */
+  /** Alarms of the same time ring in this order. Written by the clock. */
   declare order: number;
 
   constructor() {

@@ -1,19 +1,16 @@
 import { AlarmHeap } from './alarm-heap.ts';
 import type { Clock, Random } from './clock.ts';
 
-/** The longest delay of a host timer. With a longer delay, hosts fire the timer immediately. */
+/** The longest delay of a host timer. Hosts fire a timer with a longer delay immediately. */
 const hostTimerMaxMs = 2 ** 31 - 1;
 
-/** A host timer that fires more than this late was delayed by a busy thread. */
+/** A timer that fires more than this too late was delayed by a busy thread. */
 const lateMs = 1;
 
-/**
- * Real time. All alarms share one host timer, which runs only while an alarm is set. So a process with alarms is kept
- * alive, and one without alarms has no timer.
- */
+/** Real time. All alarms share one host timer, which runs only while an alarm is set. */
 export const systemClock: Clock = /* @__PURE__ */ createSystemClock();
 
-/** Calls `callback` after pending I/O events, so that code which runs on promises alone does not block these events. */
+/** Calls `callback` after pending I/O events. */
 export function later(callback: () => void): void {
   ((globalThis as { setImmediate?: typeof queueMicrotask }).setImmediate ?? setTimeout)(callback);
 }
@@ -23,18 +20,14 @@ export const systemRandom: Random = () => Math.random();
 function createSystemClock(): Clock {
   let alarms: AlarmHeap;
   let host: unknown;
-  // The object `performance` is stored, because it is a getter of the global object: reading it costs a third of
-  // `now()` itself.
+  // `performance` is stored, because it is a getter of the global object and slow to read.
   let watch: { now(): number };
   let timer: ReturnType<typeof setTimeout> | undefined;
   let wakeAt: number;
   let checksLater: boolean;
   let waitsForIo: boolean;
 
-  /**
-   * Resets everything: at first use, and when a test installs or removes fake timers, because then the old timer never
-   * fires.
-   */
+  /** Resets everything at first use, and when a test installs or removes fake timers. */
   function adopt(): void {
     host = setTimeout;
     watch = performance;
@@ -59,16 +52,14 @@ function createSystemClock(): Clock {
 
   function wake(): void {
     const rungAt = now();
-    // The thread was busy. Pending I/O goes first, because otherwise calls would time out whose answers have already
-    // arrived.
+    // The thread was busy. Pending I/O goes first, because it may contain the answers of calls that would time out.
     if (rungAt - wakeAt > lateMs && !waitsForIo) {
       waitsForIo = true;
       later(wake);
       return;
     }
     waitsForIo = false;
-    // Alarms may set other alarms. −1 prevents `set` from starting the host timer for each alarm; `arm` below starts it
-    // once.
+    // −1 prevents `set` from starting a host timer for each new alarm. `arm` starts one host timer afterwards.
     wakeAt = -1;
     const { order } = alarms;
     try {
@@ -99,8 +90,7 @@ function createSystemClock(): Clock {
 
     clear(alarm) {
       alarms?.clear(alarm);
-      // Stopping the timer with the last alarm and starting it with the next one would slow down every single call. One
-      // check after pending I/O is enough for a whole burst of calls.
+      // Stopping and starting the timer for every call would be slow. One check after pending I/O is enough.
       if (timer && !checksLater && !alarms.size) {
         checksLater = true;
         later(stopIfIdle);

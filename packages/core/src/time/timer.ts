@@ -16,9 +16,7 @@ export class Timer extends Alarm {
     return this.index >= 0;
   }
 
-  /**
-   * Sets the time at which the function is called, on the scale of `Clock.now`. It replaces a time that was set before.
-   */
+  /** Sets when the function is called, on the scale of `Clock.now`. Replaces an earlier time. */
   setAt(at: number): void {
     this.#clock.set(this, at);
   }
