@@ -1,9 +1,6 @@
 import type { OutcomeClass } from 'holdfast';
 
-/**
- * One failed attempt to handle an event, as engines store it. The list of these records is called the story of the
- * event.
- */
+/** One failed attempt to handle an event. The list of these records is the story of the event. */
 export interface AttemptRecord {
   /** The number of the attempt, counted from 1. */
   readonly attempt: number;
@@ -14,23 +11,19 @@ export interface AttemptRecord {
   readonly errorType: string;
   readonly errorMessage: string;
   readonly verdict: 'retry' | 'snooze' | 'park' | 'discard' | 'reroute';
-  /** The error class because of which the event is retried, or the reason why it is not retried any more. */
+  /** For a retry: the class of the error. Otherwise: the reason why there is no further retry. */
   readonly because: string;
   readonly delayMs?: number;
   /** The consumer that made the attempt. */
   readonly owner?: string;
 }
 
-/** The most records that a story has: the records of the first 5 attempts and of the latest 15. */
+/** A story has at most 20 records: the first 5 attempts and the latest 15. */
 export const storyMax = 20;
 
-/** The records of the first 5 attempts are always kept, because they show how the problem began. */
 const beginningsKept = 5;
 
-/**
- * Returns the story with one more record. If the story is full, the oldest record after the first 5 is removed; the
- * numbers in `attempt` show the gap.
- */
+/** Returns the story with one more record. A full story drops its sixth record: the first 5 records always stay. */
 export function continueStory(
   story: readonly AttemptRecord[],
   note: AttemptRecord,

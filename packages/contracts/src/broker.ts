@@ -1,74 +1,74 @@
 import type { AttemptRecord } from './attempt-record.ts';
-import type { Controls } from './controls.ts';
+import type { Act, Controls } from './controls.ts';
 import type { AttemptState, Delivery, Envelope, Lease, NewEvent } from './envelope.ts';
 import type { ErrorNote } from './error-note.ts';
 import type { Page, PageRequest } from './page.ts';
 import type { SettlementResult } from './settlement-result.ts';
 import type { SizeLimits } from './size-limits.ts';
 
-/** Stores events until they are handled. `Tx` is the type of the engine's transaction, which is passed to `commit`. */
+/** Stores events until they are handled. `Tx` is the type of the store's transactions. */
 export interface Broker<Tx = unknown> {
   readonly limits: SizeLimits;
   readonly controls: Controls;
 
   /**
-   * Creates the topic if it does not exist. A setting that is not given keeps its stored value, or gets its default.
-   * Returns all settings of the topic.
+   * Creates the topic if it does not exist, and returns its settings. Settings that are not given keep their value, or
+   * get their default.
    */
   declare(topic: string, settings?: Partial<TopicSettings>): Promise<TopicSettings>;
   topics(): Promise<readonly string[]>;
 
-  /**
-   * Stores events. Resolves when all events are as durable as the engine makes them. The results are in the order of
-   * `events`.
-   */
+  /** Stores events, and resolves when they are durable. The results are in the order of `events`. */
   publish(topic: string, events: readonly NewEvent[]): Promise<readonly Published[]>;
 
-  /**
-   * Publishes within a transaction of the caller: the events exist if the transaction commits, and do not exist if it
-   * rolls back. If the engine's transactions are synchronous, the events are written when this function returns.
-   */
+  /** Publishes within the caller's transaction: the events exist only if the transaction commits. */
   publishWithin(
     tx: Tx,
     topic: string,
     events: readonly NewEvent[],
   ): readonly Published[] | Promise<readonly Published[]>;
 
-  /**
-   * Leases at most `limit` due events: until the lease ends, no other consumer gets these events. Does not wait for
-   * events to become due.
-   */
+  /** Leases at most `limit` due events: until the lease ends, no other consumer gets them. Does not wait for events. */
   lease(topic: string, request: LeaseRequest): Promise<Leased>;
 
   /**
-   * Applies settlements: each settlement decides what happens to a leased event next. Returns one result per
-   * settlement, in the same order. If the call rejects, repeat it: a settlement that was applied before returns
-   * `lease_lost`. Of two settlements with the same lease only one is applied, and not always the first.
+   * Only for stores that keep the retries of another broker, and only for topics with key order. Stores an event if an
+   * earlier event of its key is unsettled here, so that it waits for that event. Returns for each event whether the
+   * topic now has it. Earlier events of the same call also count as unsettled.
+   */
+  publishBehind?(topic: string, events: readonly NewEvent[]): Promise<readonly boolean[]>;
+
+  /**
+   * Ends leases: each settlement decides what happens to its event. Returns one result per settlement, in the same
+   * order. If the call rejects, repeat it: settlements that were already applied return `lease_lost`. If two
+   * settlements have the same lease, only one of them is applied.
    */
   settle(batch: readonly Settlement<Tx>[]): Promise<readonly SettlementResult[]>;
 
-  /**
-   * Extends leases so that they end `leaseMs` from now. False: the lease has ended already and another consumer may
-   * have leased the event, so stop handling it.
-   */
+  /** Makes leases end `leaseMs` from now. Returns false for a lease that has ended: stop handling its event. */
   extend(leases: readonly Lease[], leaseMs: number): Promise<readonly boolean[]>;
 
   counts(topic: string): Promise<TopicCounts>;
-  /** Lists the events that are not finished, in the order of publication. */
-  waiting(topic: string, page: PageRequest): Promise<Page<Waiting>>;
-  /** Makes delayed events due now. False: the event does not exist, or is not delayed. */
-  retryNow(topic: string, ids: readonly string[]): Promise<readonly boolean[]>;
+  /** Lists unfinished events, in the order of publication unless the question says otherwise. */
+  waiting(topic: string, page: PageRequest, question?: WaitingQuestion): Promise<Page<Waiting>>;
   /**
-   * Removes the block of parked events on their keys, so that later events of the key can be leased. False: the event
-   * blocks no key.
+   * Counts waiting events by the time until they are due. `bounds` are ms from now, ascending. The first count is of
+   * events that are due before the first bound, and the last count of events that are due after the last bound. So
+   * there is one more count than bounds. Leased and blocking events are not counted.
    */
-  unblock(topic: string, ids: readonly string[]): Promise<readonly boolean[]>;
+  due(topic: string, bounds: readonly number[]): Promise<readonly number[]>;
+  /** Makes delayed events due now. Returns false for an event that is not delayed. */
+  retryNow(topic: string, ids: readonly string[], act: Act): Promise<readonly boolean[]>;
+  /**
+   * Later events of the same key no longer wait for these parked events. Returns false for an event that blocks no key.
+   */
+  unblock(topic: string, ids: readonly string[], act: Act): Promise<readonly boolean[]>;
 
-  /** Calls `ring` when an event of the topic may have become due. Returns a function that unsubscribes `ring`. */
+  /** Calls `ring` when an event of the topic may have become due. The returned function unsubscribes. */
   doorbell(topic: string, ring: () => void): () => void;
 
   /**
-   * Lists acknowledged and discarded events that the topic still keeps (`keepSettledMs`), in the order of publication.
+   * Lists acknowledged and discarded events while the topic keeps them (`keepSettledMs`), in the order of publication.
    */
   history(topic: string, range: HistoryRange): Promise<Page<SettledEvent>>;
 }
@@ -76,38 +76,35 @@ export interface Broker<Tx = unknown> {
 export type Ordering = 'none' | 'key';
 
 export interface TopicSettings {
-  /** `key`: events with the same key are handled one after the other. `none` unless given. */
+  /** `key`: events with the same key are handled one after the other. The default is `none`. */
   readonly ordering: Ordering;
-  /** How long acknowledged and discarded events are kept for `history`; 0 (not at all) unless given. */
+  /** How long acknowledged and discarded events are kept for `history`. The default is 0: not at all. */
   readonly keepSettledMs: number;
 }
 
 export interface Published {
   readonly id: string;
-  /** True: an event with this id was stored already, so this event was not stored again. */
+  /** True: the store already has an event with this id, so this event was not stored. */
   readonly duplicate: boolean;
 }
 
 export interface LeaseRequest {
-  /** The name of the consumer. It is different for each start of the process. */
+  /** The name of the consumer. It must change with every start of the process. */
   readonly owner: string;
   readonly limit: number;
   /**
-   * The most payload bytes of all leased events together; no limit unless given. A single event is leased even if it is
-   * larger. Engines may count the characters of text payloads instead of bytes.
+   * The most payload bytes of all leased events together; no limit by default. The first event may be larger than this
+   * limit. An engine may count characters instead of bytes.
    */
   readonly bytesMax?: number;
   readonly leaseMs: number;
-  /** In topics with `ordering: 'key'`: how many successive events of one key may be leased together; 1 unless given. */
+  /** With `ordering: 'key'`: how many successive events of one key are leased together; 1 by default. */
   readonly runMax?: number;
-  /**
-   * The part of `limit` that is reserved for retries, 0–1. Unless given, retries and first attempts are leased in one
-   * order.
-   */
+  /** The part of `limit` that is reserved for retries, from 0 to 1. By default, nothing is reserved. */
   readonly retriesShare?: number;
   /**
-   * True: leases one suspect (an event whose earlier lease expired, perhaps because it crashed the process), or
-   * nothing. Use it only while the process holds no other event, and lease nothing else until the suspect is settled.
+   * True: leases at most one suspect (an event that may have crashed its process), and no other event. Lease a suspect
+   * only while the process handles nothing else.
    */
   readonly suspects?: boolean;
 }
@@ -115,38 +112,32 @@ export interface LeaseRequest {
 export interface Leased {
   readonly deliveries: readonly Delivery[];
   /**
-   * How many suspects (events whose earlier lease expired) wait to be handled alone. An engine may stop counting at 1.
+   * How many suspects (events that may have crashed their process) wait; 0 while the retries of the topic are paused. An
+   * engine may stop counting at 1.
    */
   readonly suspects: number;
   /**
-   * The time until the next waiting event is due; `undefined`: no event waits. The value is only valid if fewer than
-   * `limit` events were leased.
+   * The time until the next event is due; `undefined`: no event waits, or the engine does not know. Valid only if fewer
+   * than `limit` events were leased.
    */
   readonly nextDueInMs: number | undefined;
-  /**
-   * The version of the operators' controls (pause, skip, reroute …). When it has changed, the consumer reads the
-   * controls again.
-   */
+  /** Changes when an operator pauses, skips or reroutes something. The consumer then reads the controls again. */
   readonly controlsVersion: number;
 }
 
 /**
- * What happens to a leased event next: for example, it is acknowledged, retried later, or parked (moved to the
- * dead-letter store).
+ * What happens to a leased event next: for example, it is acknowledged, retried or parked (set aside for an operator).
  */
 export type Settlement<Tx = unknown> = {
   readonly lease: Lease;
-  /**
-   * The names of handlers that have handled this event. The engine writes these names as idempotency marks, in one
-   * transaction with the settlement.
-   */
+  /** The names of the handlers that have handled this event. They are stored, so that no handler runs twice for it. */
   readonly marks?: readonly string[];
 } & (
   | {
       readonly kind: 'ack';
       /**
-       * Writes the effect of the handler within the transaction of this settlement. Must be synchronous if the engine's
-       * transactions are.
+       * Writes the effect of the handler in the same transaction as the acknowledgement. Must be synchronous if the
+       * engine's transactions are synchronous.
        */
       readonly commit?: (tx: Tx) => void | Promise<void>;
     }
@@ -154,10 +145,7 @@ export type Settlement<Tx = unknown> = {
       readonly kind: 'retry';
       readonly delayMs: number;
       readonly error: ErrorNote;
-      /**
-       * All attempt records of the event, made with `continueStory(delivery.story, …)`. The engine stores them
-       * unchanged.
-       */
+      /** All attempt records of the event. Make them with `continueStory(delivery.story, …)`. */
       readonly story: readonly AttemptRecord[];
       /** False: later events of the same key no longer wait for this event. */
       readonly holdsKey?: boolean;
@@ -166,14 +154,13 @@ export type Settlement<Tx = unknown> = {
   | { readonly kind: 'return' }
   | {
       readonly kind: 'park';
-      /**
-       * Why there are no more retries: a stop reason of the retry policy, such as `attempts_exhausted`, or a text of
-       * the handler.
-       */
+      /** Why there are no more retries, such as `attempts_exhausted`. */
       readonly stop: string;
       readonly error?: ErrorNote;
       readonly story: readonly AttemptRecord[];
-      /** How long the parked event is kept; the engine's default unless given. */
+      /** The name of the consumer that parks the event. */
+      readonly consumer?: string;
+      /** How long the parked event is kept. Each engine has its own default. */
       readonly keepMs?: number;
       /** True: later events of the same key wait until this event is replayed or unblocked. */
       readonly holdsKey?: boolean;
@@ -185,21 +172,31 @@ export type Settlement<Tx = unknown> = {
 export type SettlementKind = Settlement['kind'];
 
 /**
- * The states of an unfinished event. `ready`: due now. `delayed`: due later. `behind`: waits for an earlier event of
- * its key. `held`: its tenant or key is in quarantine. `leased`: a consumer has it. `suspect`: its last lease expired,
- * so it must be handled alone. `blocking`: it is parked, and later events of its key wait for it.
+ * `ready`: due now. `delayed`: due later. `behind`: waits for an earlier event of its key. `held`: its tenant or key is
+ * in quarantine. `leased`: a consumer handles it. `suspect`: its lease expired, so it must be handled alone.
+ * `blocking`: it is parked, and later events of its key wait.
  */
 export const waitingStates = ['ready', 'delayed', 'behind', 'held', 'leased', 'suspect', 'blocking'] as const;
 export type WaitingState = (typeof waitingStates)[number];
 
-/**
- * The number of events in each state. An engine that cannot distinguish two states counts both under the first of them.
- */
+/** The number of events in each state. An engine that cannot distinguish some states counts them as one state. */
 export type TopicCounts = Readonly<Record<WaitingState, number>> & {
-  /** How long the oldest ready event has been due (the lag); 0 when no event is ready. */
+  /** How long the oldest ready event has been due; 0 when no event is ready, or the engine does not know. */
   readonly oldestReadyMs: number;
+  /** The time until the next event is due; `undefined`: no event waits, or the engine does not know. */
   readonly nextDueInMs: number | undefined;
+  /** When the events were counted, epoch ms by the store's clock. If counting is slow, an older result is returned. */
+  readonly asOf: number;
 };
+
+/** Selects unfinished events. An event must match all given fields. */
+export interface WaitingQuestion {
+  readonly state?: WaitingState | readonly WaitingState[];
+  readonly key?: string;
+  readonly tenant?: string;
+  /** `due`: the events that are due first come first. The default is `published`. */
+  readonly order?: 'published' | 'due';
+}
 
 export interface Waiting
   extends Pick<Envelope, 'id' | 'type' | 'key' | 'tenant' | 'firstSeenAt'>,
@@ -207,7 +204,7 @@ export interface Waiting
   readonly state: WaitingState;
   /** Epoch ms by the store's clock. */
   readonly dueAt: number;
-  /** The consumer that has leased the event. */
+  /** The consumer that has leased the event; `undefined`: the event is not leased. */
   readonly owner: string | undefined;
 }
 

@@ -1,7 +1,7 @@
 import { HoldfastError } from 'holdfast';
 import type { FeatureName } from './features.ts';
 
-/** An event or a batch exceeds a size limit of the engine. No event of the batch was stored. */
+/** An event or a batch is larger than the engine allows. Nothing of the batch was stored. */
 export class TooLargeError extends HoldfastError {
   declare readonly what: string;
   declare readonly size: number;
@@ -15,7 +15,7 @@ export class TooLargeError extends HoldfastError {
   }
 }
 
-/** The topic was never declared, or was declared with another ordering. */
+/** The topic was not declared, or was declared with another ordering. */
 export class TopicError extends HoldfastError {
   declare readonly topic: string;
 
@@ -25,7 +25,7 @@ export class TopicError extends HoldfastError {
   }
 }
 
-/** The engine does not support the requested operation. `features` of the engine lists what it supports. */
+/** The engine cannot do this. Its `features` tell what it can do. */
 export class FeatureMissingError extends HoldfastError {
   declare readonly feature: FeatureName;
 
@@ -35,18 +35,16 @@ export class FeatureMissingError extends HoldfastError {
   }
 }
 
-/**
- * The engine stores no more entries of this kind, because it has reached its configured maximum. Nothing was stored.
- */
+/** The engine has reached its configured maximum of entries. Nothing was stored. */
 export class EngineFullError extends HoldfastError {
   constructor(what: string, max: number) {
     super('HOLDFAST_ENGINE_FULL', `at most ${max} ${what} are kept`);
   }
 }
 
-/** An operation on parked events is not allowed now, or not with these arguments. Nothing was changed. */
+/** An operator's action on parked events is not allowed. Nothing was changed. */
 export class TriageError extends HoldfastError {
-  constructor(code: 'EMPTY_FILTER' | 'NO_REASON' | 'BUSY', message: string) {
+  constructor(code: 'EMPTY_FILTER' | 'NO_REASON' | 'BUSY' | 'CHANGED' | 'NOT_UNDOABLE', message: string) {
     super(`HOLDFAST_TRIAGE_${code}`, message);
   }
 }

@@ -1,14 +1,8 @@
 import type { Headers, Payload } from './envelope.ts';
 
-/**
- * One field that an edit changed. `before` is `undefined` if the edit added the field, and `after` if the edit removed
- * it.
- */
+/** One changed field. A new field has no `before`, and a removed field has no `after`. */
 export interface EditChange {
-  /**
-   * The place of the field, such as `payload.lines.0.price` or `headers.tenant`. For a payload that is not JSON, it is
-   * only `payload`.
-   */
+  /** The path of the field, such as `payload.lines.0.price`. For a payload that is not JSON, it is `payload`. */
   readonly path: string;
   readonly before: string | undefined;
   readonly after: string | undefined;
@@ -22,9 +16,7 @@ interface Editable {
 /** Longer values are cut to this many characters. */
 const shownMax = 200;
 
-/**
- * Lists what an edit changed, for people to read. Long values are cut; the engine stores the original event in full.
- */
+/** Lists what an edit changed, for people to read. Long values are cut. */
 export function editDiff(before: Editable, after: Editable): EditChange[] {
   return [
     ...differences('payload', parsed(before.payload), parsed(after.payload)),

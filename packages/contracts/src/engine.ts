@@ -1,16 +1,20 @@
+import type { Audit } from './audit.ts';
 import type { Broker } from './broker.ts';
+import type { Controls } from './controls.ts';
 import type { Features } from './features.ts';
+import type { Journal } from './journal.ts';
 import type { Ledger } from './ledger.ts';
+import type { Presence } from './presence.ts';
 import type { RateLimits } from './rate-limits.ts';
 import type { Triage } from './triage.ts';
 
-/** One data store. It implements some or all of the contracts below; `features` tells what it supports. */
+/** One data store. It has some or all of the four contracts: broker, ledger, triage and rate limits. */
 export interface Engine<Tx = unknown> {
   /** For example `sqlite` or `postgres`. */
   readonly name: string;
   /**
-   * What stored data survives. `none`: data is lost at the end of the process. `process`: data survives a killed
-   * process. `power`: data also survives a power cut.
+   * What stored data survives. `none`: not even the end of the process. `process`: a killed process. `power`: a power
+   * cut.
    */
   readonly durability: 'none' | 'process' | 'power';
   readonly features: Features;
@@ -18,10 +22,15 @@ export interface Engine<Tx = unknown> {
   readonly ledger?: Ledger<Tx>;
   readonly triage?: Triage;
   readonly rateLimits?: RateLimits;
+  /** Stores assemblies (work of several steps). */
+  readonly journal?: Journal<Tx>;
+  /** The same controls as `broker.controls`. */
+  readonly controls?: Controls;
+  readonly audit?: Audit;
+  readonly presence?: Presence;
   /**
-   * Removes at most `limit` expired entries (settled events, idempotency keys, marks of handled events, parked events)
-   * and returns how many it removed. Call it regularly in each process that uses the engine; `maintenance` of
-   * `@holdfast/events` does that.
+   * Removes at most `limit` expired entries and returns how many it removed. `maintenance` of `@holdfast/events` calls
+   * it regularly.
    */
   sweep(limit: number): Promise<number>;
   close(): Promise<void>;

@@ -1,58 +1,64 @@
 import type { AttemptRecord } from './attempt-record.ts';
 import type { ErrorNote } from './error-note.ts';
 
-/** The content of an event. Engines store it without reading it: text is returned as text, and bytes as bytes. */
+/** The content of an event. Engines do not parse it: text stays text, and bytes stay bytes. */
 export type Payload = string | Uint8Array;
 
 export type Headers = Readonly<Record<string, string>>;
 
 /** An event that a producer publishes. */
 export interface NewEvent {
-  /**
-   * The id must be unique in all topics; the engine creates one unless given. Time-ordered ids (`timeOrderedId`) are
-   * fastest. To repeat a failed publish safely, use the same id.
-   */
+  /** A unique id; the engine creates one by default. To repeat a failed publish safely, use the same id again. */
   readonly id?: string;
   readonly payload: Payload;
   readonly type?: string;
-  /**
-   * In topics with `ordering: 'key'`, events with the same key are handled one after the other, in the order of
-   * publication.
-   */
+  /** With `ordering: 'key'`, events with the same key are handled one after the other, in the order of publication. */
   readonly key?: string;
   readonly tenant?: string;
   /** Names in `reservedHeaders` are not allowed. */
   readonly headers?: Headers;
-  /** Connects events that belong together; the id of the event unless given. */
+  /** Connects events that belong together. The default is the id of the event. */
   readonly correlationId?: string;
-  /**
-   * The idempotency key for calls of other systems, which is the same in every attempt; the id of the event unless
-   * given.
-   */
+  /** The idempotency key that the handler sends to other systems. The default is the id of the event. */
   readonly idempotencyKey?: string;
-  /** The event becomes due this long after the publish, by the store's clock. Do not give it together with `dueAt`. */
+  /** The event becomes due this long after the publish. Give either `delayMs` or `dueAt`, not both. */
   readonly delayMs?: number;
-  /** The time at which the event becomes due, epoch ms. */
+  /** When the event becomes due, epoch ms. */
   readonly dueAt?: number;
   /**
-   * How long the customer waits for the result, counted from the publish; without limit unless given. After that,
-   * consumers park the event instead of handling it.
+   * How long the result is useful, counted from the publish; no limit by default. Later, consumers park the event (set
+   * it aside for an operator) instead of handling it.
    */
   readonly patienceMs?: number;
-  /** Only for an event that was published before, and is now replayed or moved to another engine. */
+  /** Only for an event that is published again: by a replay, or in another engine. */
   readonly past?: Past;
 }
 
-/** Data of the first publish, which an event keeps when it is published again. */
+/** What an event keeps from its first publish. */
 export interface Past {
   readonly originTopic: string;
   /** Epoch ms. */
   readonly firstSeenAt: number;
   /** The id of the replay operation that published the event again. */
   readonly replay?: string;
+  /** Only for an event that moves here from another engine. Without it, the event starts with 0 attempts. */
+  readonly moved?: Moved;
 }
 
-/** The part of a stored event that is the same in every attempt. */
+/**
+ * What an event keeps when it moves from one engine to another. The number of expired leases (`deaths`) is not kept.
+ */
+export interface Moved extends Partial<Omit<AttemptState, 'deaths'>> {
+  /** False: later events of the same key do not wait for this event. */
+  readonly holdsKey?: boolean;
+  /**
+   * True: the event is parked in a triage. It is stored only so that later events of its key wait, until it is replayed
+   * or unblocked. It must have a key.
+   */
+  readonly blocking?: boolean;
+}
+
+/** The part of a stored event that attempts do not change. */
 export interface Envelope {
   readonly id: string;
   readonly topic: string;
@@ -63,25 +69,22 @@ export interface Envelope {
   readonly headers: Headers;
   readonly correlationId: string;
   readonly idempotencyKey: string;
-  /** The topic to which the event was first published. A reroute does not change it. */
+  /** The topic to which the event was first published. */
   readonly originTopic: string;
   /** When the event was first published, epoch ms by the store's clock. Retries and replays do not change it. */
   readonly firstSeenAt: number;
-  /** When the customer stops waiting for the result, epoch ms by the store's clock. */
+  /** When the result is no longer useful, epoch ms by the store's clock. */
   readonly expiresAt: number | undefined;
   /** The id of the replay operation that published the event again. */
   readonly replay: string | undefined;
 }
 
-/** The part of a stored event that changes with each attempt. */
+/** The part of a stored event that attempts change. */
 export interface AttemptState {
-  /** How many failed attempts the settlements of this event have recorded. */
+  /** How many failed attempts are recorded. */
   readonly attempts: number;
   readonly snoozes: number;
-  /**
-   * How many leases have expired since the last settlement. A lease expires when the process that handles the event
-   * dies or hangs.
-   */
+  /** How many leases have expired since the last settlement. A lease expires when its process dies or hangs. */
   readonly deaths: number;
   /** The delay of the last retry or snooze. */
   readonly nextDelayMs: number | undefined;
@@ -89,12 +92,12 @@ export interface AttemptState {
   readonly story: readonly AttemptRecord[];
 }
 
-/** The right to settle one event, for a limited time. It is plain data and can be sent to another thread. */
+/** The right to settle one event, for a limited time. It is plain data, so it can be sent to another thread. */
 export interface Lease {
   readonly topic: string;
   /** The id of the event. */
   readonly id: string;
-  /** A text that is different for each lease of the event. Only the engine interprets it. */
+  /** Differs for each lease of the event. Only the engine interprets it. */
   readonly token: string;
 }
 
@@ -103,37 +106,30 @@ export interface Delivery extends Envelope, AttemptState {
   readonly lease: Lease;
   /** The number of this attempt, counted from 1. */
   readonly attempt: number;
-  /**
-   * How long the customer was still willing to wait when the event was leased, by the store's clock. Infinity: no
-   * limit. Never below 0.
-   */
+  /** How long the result is still useful, measured when the event was leased. Infinity: no limit. */
   readonly patienceLeftMs: number;
-  /**
-   * True: an earlier lease of the event expired, perhaps because the event crashed the process. Handle the event while
-   * the process handles nothing else.
-   */
+  /** True: an earlier lease expired, perhaps because this event crashed the process. Handle it alone. */
   readonly suspect: boolean;
-  /** Why the event was parked, if this topic is the dead-letter topic of another topic. */
+  /** Why the event was parked. Only events of a dead-letter topic have it. */
   readonly diagnosis: Diagnosis | undefined;
 }
 
-/** Why an event was parked, that is, moved to the dead-letter store. */
+/** Why an event was parked, that is, set aside for an operator. */
 export interface Diagnosis {
-  /** The type of the error. Its message header is `dlq-reason`. */
+  /** The type of the error, stored in the header `dlq-reason`. */
   readonly reason: string;
-  /** The message of the error, at most 512 characters. Its message header is `dlq-message`. */
+  /** The message of the error, at most 512 characters, stored in the header `dlq-message`. */
   readonly message: string;
-  /**
-   * Why there are no more retries: a stop reason of the retry policy, or a text of the handler. Its message header is
-   * `dlq-stop`.
-   */
+  /** Why there are no more retries, stored in the header `dlq-stop`. */
   readonly stop: string;
   readonly finalAttempt: number;
+  /** The name of the consumer that parked the event. Its message header is `dlq-consumer`. */
+  readonly consumer: string | undefined;
   readonly error: ErrorNote | undefined;
   readonly story: readonly AttemptRecord[];
 }
 
-/** The name of the topic to which an engine without a `Triage` moves the parked events of `topic`. */
+/** Returns the topic for the parked events of `topic`: its dead-letter topic. Engines without a `Triage` use it. */
 export function parkedTopic(topic: string): string {
-  return `${topic}.parked`;
+  return `${topic}.dlq`;
 }

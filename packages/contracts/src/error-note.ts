@@ -1,6 +1,6 @@
 import { fingerprint, normalizeStack } from './fingerprint.ts';
 
-/** An error in the form in which engines store it: plain data of limited size. */
+/** An error as engines store it: plain data of limited size. */
 export interface ErrorNote {
   /** The name of the error, such as `TypeError`. */
   readonly type: string;
@@ -12,7 +12,7 @@ export interface ErrorNote {
   /** The chain of `cause` errors, the outermost first; at most 4. */
   readonly causes?: readonly CauseNote[];
   /**
-   * A hash of the type and of the stack without line numbers and absolute paths. Errors with the same cause in the code
+   * A hash of the error type, of the code of its cause and of the code places in the stack. Errors from the same code
    * have the same hash.
    */
   readonly fingerprint: string;
@@ -28,27 +28,34 @@ export const messageMax = 512;
 const stackMax = 8192;
 const causesMax = 4;
 
-/** Turns any thrown value into an `ErrorNote`. `redact` is applied to the message and the stack before they are cut. */
+/** Turns any thrown value into an `ErrorNote`. `redact` removes secrets from the messages and the stack. */
 export function errorNote(error: unknown, redact: (text: string) => string = (text) => text): ErrorNote {
   const outermost = causeNote(error, redact);
   const stack = stackOf(error);
   const causes = causeNotes(error, redact);
+  const causeCode = causes.find(({ code }) => code !== undefined)?.code;
   return {
     ...outermost,
+    message: withCause(outermost.message, causeCode),
     ...(stack && { stack: redact(stack).slice(0, stackMax) }),
     ...(causes.length > 0 && { causes }),
-    fingerprint: fingerprintOf(outermost, stack ?? ''),
+    fingerprint: fingerprintOf(outermost, causeCode, stack ?? ''),
   };
 }
 
-/**
- * Caches fingerprints by stack. During an outage the same stack is thrown thousands of times, and computing the
- * fingerprint takes half of the time of `errorNote`.
- */
+/** A cache of fingerprints. In an outage the same stack is thrown thousands of times, and hashing it is slow. */
 const seenStacks = new Map<string, { readonly type: string; readonly fingerprint: string }>();
 const seenMax = 64;
 
-function fingerprintOf({ type, message }: CauseNote, stack: string): string {
+/** Adds the code of the cause, such as `ECONNRESET`. A message such as `fetch failed` says nothing without it. */
+function withCause(message: string, causeCode: string | undefined): string {
+  if (causeCode === undefined || message.includes(causeCode)) return message;
+  return `${message.slice(0, messageMax - causeCode.length - 3)} (${causeCode})`.trim().slice(0, messageMax);
+}
+
+function fingerprintOf(outermost: CauseNote, causeCode: string | undefined, stack: string): string {
+  const { message } = outermost;
+  const type = causeCode === undefined ? outermost.type : `${outermost.type} ${causeCode}`;
   const seen = seenStacks.get(stack);
   if (seen?.type === type) return seen.fingerprint;
   const frames = normalizeStack(stack);
@@ -91,7 +98,7 @@ function messageOf(error: unknown): string {
   try {
     return typeof error === 'object' ? (JSON.stringify(error) ?? '') : String(error);
   } catch {
-    return ''; // JSON cannot hold a circular object
+    return ''; // JSON.stringify threw, for example for a circular object.
   }
 }
 
@@ -105,6 +112,6 @@ function property(value: unknown, name: string): unknown {
   try {
     return (value as Record<string, unknown>)[name];
   } catch {
-    return undefined; // a getter that throws
+    return undefined; // The getter of the property threw.
   }
 }

@@ -1,16 +1,9 @@
 import { fnv1a } from 'holdfast';
 
-/**
- * Only the first 6 frames are used: deeper frames depend on the caller, and the same error may be reached from many
- * callers.
- */
+/** Only the first 6 frames are hashed, because deeper frames differ with the caller. */
 const framesMax = 6;
 
-/**
- * Returns the frames of a stack without the parts that differ between builds and machines: message, line, column,
- * folders above the project, content hashes, URL queries, and frames of the runtime. A normalised stack stays the same
- * when it is normalised again.
- */
+/** Removes what differs between builds and machines: line numbers, absolute folders, content hashes, runtime frames. */
 export function normalizeStack(stack: string): string {
   return stack
     .split('\n')
@@ -21,10 +14,7 @@ export function normalizeStack(stack: string): string {
     .join('\n');
 }
 
-/**
- * Returns a hash of 16 hex digits, equal for equal error types and stacks. It is not cryptographic: collisions can be
- * made on purpose.
- */
+/** Returns a hash of 16 hex digits. It is not cryptographic: somebody can make two errors with the same hash. */
 export function fingerprint(type: string, normalized: string): string {
   const text = `${type}\n${normalized}`;
   return hash(text, 0x811c9dc5) + hash(text, 0x9747b28c);
@@ -35,10 +25,7 @@ function normalizeFrame(frame: string): string {
   return name === undefined ? `at ${placeOf(bare)}` : `at ${name} (${placeOf(inside ?? '')})`;
 }
 
-/**
- * Shortens a location: `file:///srv/app/src/ship.ts?v=2:10:3` becomes `src/ship.ts`. The result is never an absolute
- * path.
- */
+/** `file:///srv/app/src/ship.ts?v=2:10:3` becomes `src/ship.ts`. */
 function placeOf(location: string): string {
   const path = location
     .replace(/(:\d+)+$/, '')
@@ -50,7 +37,7 @@ function placeOf(location: string): string {
   return /^(\/|[A-Za-z][\w+.-]*:)/.test(path) ? path.split('/').slice(-2).join('/') : path;
 }
 
-/** Hashes with FNV-1a. The mixing steps after it spread the hashes of short texts over all values. */
+/** The steps after FNV-1a spread the hashes of short texts over all values. */
 function hash(text: string, seed: number): string {
   let state = fnv1a(text, seed);
   state = Math.imul(state ^ (state >>> 16), 0x85ebca6b);

@@ -1,24 +1,18 @@
 import { OptionsError } from 'holdfast';
-import type { TopicSettings } from './broker.ts';
+import { type TopicSettings, type WaitingQuestion, waitingStates } from './broker.ts';
 
-/**
- * Throws for a name with a NUL character. Some stores cannot keep such a name, and every store must accept the same
- * names.
- */
+/** Some stores cannot keep a NUL character in a name, so no engine accepts it. */
 export function assertName(path: string, name: string | undefined): void {
   if (name?.includes('\0')) throw new OptionsError(path, name, 'a text without NUL');
 }
 
-/** Throws for a duration that is negative or not a number. A store might treat such a value as infinite, or lose it. */
+/** A store could treat a negative duration or NaN as infinite, so no engine accepts it. */
 export function assertDurationMs(path: string, ms: number | undefined): void {
   if (ms !== undefined && !(typeof ms === 'number' && ms >= 0))
     throw new OptionsError(path, ms, 'a number of ms from 0');
 }
 
-/**
- * Throws for an invalid topic name or setting. Engines call it in `declare`; otherwise the error would first appear
- * when an event is handled.
- */
+/** Throws for a wrong name or setting of a topic. Engines call it in `declare`. */
 export function assertTopic(name: string, { ordering, keepSettledMs }: Partial<TopicSettings>): void {
   if (typeof name !== 'string' || name === '') throw new OptionsError('topic', name, 'the name of a topic');
   assertName('topic', name);
@@ -27,23 +21,47 @@ export function assertTopic(name: string, { ordering, keepSettledMs }: Partial<T
   assertDurationMs('keepSettledMs', keepSettledMs);
 }
 
-/**
- * About 140,000 years. The current time plus twice this value is still exact, both as an SQL `bigint` and as a
- * JavaScript number.
- */
+/** About 140,000 years. A time plus this value is still exact as a JavaScript number. */
 const clampedMaxMs = 2 ** 52;
 
-/** Replaces infinite times and durations by ±140,000 years, for stores that keep whole numbers. */
+/** Replaces infinite times by 140,000 years, for stores that keep whole numbers. */
 export function clampMs(ms: number): number {
   return Math.max(-clampedMaxMs, Math.min(ms, clampedMaxMs));
 }
 
-/**
- * Like `JSON.stringify`, but writes Infinity as the largest number. `JSON.stringify` would write null, and the value
- * would be lost.
- */
+/** Like `JSON.stringify`, but writes Infinity as the largest number instead of null. */
 export function jsonWithInfinity(value: object): string {
   return JSON.stringify(value, (_, each) =>
     each === Infinity || each === -Infinity ? Math.sign(each) * Number.MAX_VALUE : each,
   );
+}
+
+/** Throws for a question that `waiting` does not understand. */
+export function assertWaitingQuestion(question: WaitingQuestion): void {
+  for (const [name, value] of Object.entries(question)) {
+    if (value === undefined) continue;
+    if (name === 'state') {
+      const states: readonly unknown[] = Array.isArray(value) ? value : [value];
+      if (!states.every((state) => waitingStates.some((known) => known === state)))
+        throw new OptionsError('state', value, `${waitingStates.join(', ')}, or a list of those`);
+    } else if (name === 'key' || name === 'tenant') {
+      if (typeof value !== 'string') throw new OptionsError(name, value, 'a text');
+      assertName(name, value);
+    } else if (name === 'order') {
+      if (value !== 'published' && value !== 'due')
+        throw new OptionsError('order', value, 'published or due');
+    } else throw new OptionsError('question', name, 'one of state, key, tenant, order');
+  }
+}
+
+/** The most bounds in one call of `due`. */
+const boundsMax = 100;
+
+export function assertBounds(bounds: readonly number[]): void {
+  const isAscending =
+    Array.isArray(bounds) &&
+    bounds.length <= boundsMax &&
+    bounds.every((bound, index) => Number.isFinite(bound) && (index === 0 || bound > bounds[index - 1]!));
+  if (!isAscending)
+    throw new OptionsError('bounds', bounds, `at most ${boundsMax} numbers of ms, in ascending order`);
 }

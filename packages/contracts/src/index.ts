@@ -1,12 +1,28 @@
 export {
-  advanceReplay,
+  advanceOperation,
   defaultReplay,
-  initialReplayState,
-  type ReplayStep,
+  type OperationStep,
   replayed,
-  stopReplay,
-} from './advance-replay.ts';
+  setRate,
+  stopOperation,
+} from './advance-operation.ts';
 export { type AttemptRecord, continueStory, storyMax } from './attempt-record.ts';
+export {
+  type Audit,
+  type AuditEntry,
+  type AuditedAct,
+  type AuditQuestion,
+  assertAuditEntry,
+  assertAuditQuestion,
+  assertUndoable,
+  auditEntryOf,
+  type NewAuditEntry,
+  type Subject,
+  type SubjectKind,
+  subject,
+  subjectKinds,
+  subjectsMax,
+} from './audit.ts';
 export {
   type Broker,
   type HistoryRange,
@@ -20,6 +36,7 @@ export {
   type TopicCounts,
   type TopicSettings,
   type Waiting,
+  type WaitingQuestion,
   type WaitingState,
   waitingStates,
 } from './broker.ts';
@@ -38,7 +55,12 @@ export {
   type Control,
   type Controls,
   controlId,
+  controlSubjects,
+  type PolicyControl,
+  type TopicControl,
+  topicOf,
 } from './controls.ts';
+export { diagnosisOf } from './diagnosis.ts';
 export { type EditChange, editDiff } from './edit-diff.ts';
 export type { Engine } from './engine.ts';
 export {
@@ -48,6 +70,7 @@ export {
   type Envelope,
   type Headers,
   type Lease,
+  type Moved,
   type NewEvent,
   type Past,
   type Payload,
@@ -64,19 +87,116 @@ export {
   whyMissing,
 } from './features.ts';
 export { fingerprint, normalizeStack } from './fingerprint.ts';
-export { assertDurationMs, assertName, assertTopic, clampMs, jsonWithInfinity } from './for-engines.ts';
+export {
+  assertBounds,
+  assertDurationMs,
+  assertName,
+  assertTopic,
+  assertWaitingQuestion,
+  clampMs,
+  jsonWithInfinity,
+} from './for-engines.ts';
+export {
+  type ActNote,
+  type AssemblyChange,
+  type AssemblyFilter,
+  type AssemblyGroup,
+  type AssemblyLease,
+  type AssemblyState,
+  assemblyStates,
+  type ChangeResult,
+  type Claimed,
+  type ClaimedAssembly,
+  type ClaimRequest,
+  type Fork,
+  type Heartbeat,
+  type Journal,
+  type JournalEntry,
+  type NewAssembly,
+  type NewSignal,
+  type Next,
+  type ParkNote,
+  type ProgramCounts,
+  type ProgramVersion,
+  type ProgressEntry,
+  type ProgressResult,
+  type QueueLimits,
+  type QueueRate,
+  type QueueState,
+  type RecordResult,
+  type SignalResult,
+  type StartEntry,
+  type StartResult,
+  type StepKind,
+  type StepRecord,
+  type StepState,
+  type StepTransaction,
+  type StopNote,
+  type StopRequest,
+  type StopResult,
+  type StoredAssembly,
+  type StoredSignal,
+  type StoredStep,
+  type WorkerLease,
+} from './journal.ts';
+export { forkNote, whatChanged } from './journal-acts.ts';
+export {
+  assertEntries,
+  assertNewAssembly,
+  assertQueueLimits,
+  assertSignal,
+  assertStored,
+} from './journal-limits.ts';
 export type { Begun, Claim, Completion, Hold, Ledger, ProcessedMark } from './ledger.ts';
-export { numberIn, type Page, type PageRequest, type Place, placeIn } from './page.ts';
+export {
+  assertOperation,
+  assertOperationChange,
+  assertUndoableOperation,
+  beginEntry,
+  type ChangeRequest,
+  coveredBy,
+  initialReplayState,
+  movedOperation,
+  moveEntry,
+  newOperation,
+  type Operation,
+  type OperationChange,
+  type OperationCounts,
+  type OperationKind,
+  type OperationQuestion,
+  type OperationRequest,
+  type OperationStage,
+  type Operations,
+  type PublishReplay,
+  type ReplayRequest,
+  type ReplayState,
+} from './operations.ts';
+export { lookMaxOf, numberIn, type Page, type PageRequest, type Place, placeIn } from './page.ts';
 export {
   assertFilter,
   assertFilterNotEmpty,
   assertReason,
+  filterIsCounted,
+  filterProperties,
   fingerprintOf,
   isEmptyFilter,
   matches,
+  type OneOf,
   type ParkedFilter,
+  type ParkedProperties,
   ruleFor,
+  valuesOf,
 } from './parked-filter.ts';
+export {
+  assertReport,
+  forgottenAfterMs,
+  type Presence,
+  type PresentProcess,
+  type ProcessReport,
+  processesMax,
+  reportBytesMax,
+  sortedProcesses,
+} from './presence.ts';
 export type { RateAnswer, RateLeft, RateLimits, RateRequest, RateTake } from './rate-limits.ts';
 export {
   commitFailed,
@@ -86,28 +206,35 @@ export {
   TOOK,
   TOPIC_UNKNOWN,
 } from './settlement-result.ts';
-export { assertEdit, assertEvents, defaultSizeLimits, readLimits, type SizeLimits } from './size-limits.ts';
+export {
+  assertEdit,
+  assertEvents,
+  defaultSizeLimits,
+  readLimits,
+  type SizeLimitOptions,
+  type SizeLimits,
+} from './size-limits.ts';
 export { timeOfId, timeOrderedId } from './time-ordered-id.ts';
-export type {
-  AuditEntry,
-  AuditedAct,
-  Edit,
-  EditNote,
-  NewlyParked,
-  ParkedEvent,
-  ParkedGroup,
-  ParkedStatus,
-  ParkedSummary,
-  PublishReplay,
-  ReplayChange,
-  ReplayCounts,
-  ReplayedEvent,
-  ReplayOperation,
-  ReplayRequest,
-  ReplayStage,
-  ReplayState,
-  Replays,
-  Triage,
-  TriageRule,
+export {
+  assertBreakdown,
+  assertBucketMs,
+  assertEditVersion,
+  type Breakdown,
+  type BreakdownBy,
+  breakdownProperties,
+  bucketsMax,
+  type EarlierParking,
+  type Edit,
+  type EditNote,
+  earlierParkings,
+  type HistogramBucket,
+  type NewlyParked,
+  type ParkedEvent,
+  type ParkedGroup,
+  type ParkedStatus,
+  type ParkedSummary,
+  type ReplayedEvent,
+  type Triage,
+  type TriageRule,
 } from './triage.ts';
 export { fromWire, reservedHeaders, toWire, type WireState } from './wire-headers.ts';

@@ -2,24 +2,23 @@ import type { Payload } from './envelope.ts';
 import type { SettlementResult } from './settlement-result.ts';
 
 /**
- * Records which work was done under which idempotency key, so that a repeated request has no second effect. Every
- * method takes a batch and returns one result per item, in the same order. Each item sees the changes of the items
- * before it.
+ * Stores idempotency keys, so that a repeated request has no second effect. Every method takes a batch and returns one
+ * result per item, in the same order. Each item sees the changes of earlier items.
  */
 export interface Ledger<Tx = unknown> {
   begin(claims: readonly Claim[]): Promise<readonly Begun[]>;
   complete(completions: readonly Completion<Tx>[]): Promise<readonly SettlementResult[]>;
-  /** Removes keys that the caller holds, as if their work had never begun. False: the lease on the key has ended. */
+  /** Removes keys whose work was not done. Returns false for a key whose lease has ended. */
   release(holds: readonly Hold[]): Promise<readonly boolean[]>;
-  /** Extends the leases on keys so that they end `leaseMs` from now. False: the lease has ended already. */
+  /** Makes the leases end `leaseMs` from now. Returns false for a lease that has ended. */
   extend(holds: readonly Hold[], leaseMs: number): Promise<readonly boolean[]>;
   /**
-   * Removes all keys of a scope with their records, and returns how many keys it removed. Keys with an active lease
-   * stay: their work is in progress, and could be done twice without the key.
+   * Removes all keys of a scope and returns how many. Keys with an active lease stay, because their work is in
+   * progress.
    */
   purge(scope: string): Promise<number>;
 
-  /** Marks events as handled. True: the mark is new, and only this caller may produce the effect of the event. */
+  /** Marks events as handled. Returns true for a new mark: only this caller may produce the effect of the event. */
   mark(marks: readonly ProcessedMark[]): Promise<readonly boolean[]>;
   isMarked(marks: readonly ProcessedMark[]): Promise<readonly boolean[]>;
 }
@@ -28,24 +27,24 @@ export interface Claim {
   /** The namespace of the key, for example a tenant and a route. */
   readonly scope: string;
   readonly key: string;
-  /** A hash of the request. If the key was used with another fingerprint, `begin` returns `mismatch`. */
+  /** A hash of the request. If the key was used with another hash, `begin` returns `mismatch`. */
   readonly fingerprint: string;
   readonly leaseMs: number;
   /**
-   * What `begin` does if another caller's lease on the key has expired, so that the effect of that caller may or may
-   * not have happened. `tell` returns `unknown`; `takeOver` gives the key to this caller. `tell` unless given.
+   * What `begin` does when the lease of another caller has expired, so that its effect is uncertain. `tell` (the
+   * default) returns `unknown`; `takeOver` gives the key to this caller.
    */
   readonly whenLost?: 'tell' | 'takeOver';
-  /** How long a key is kept if its work is never completed; a day unless given. */
+  /** How long the key is kept if its work is never completed; a day by default. */
   readonly keepMs?: number;
   /**
-   * The most keys that this scope may have, otherwise `begin` returns `full`; no limit unless given. Engines need not
-   * count keys that were begun without `liveMax`.
+   * The most keys in this scope; no limit by default. If the scope already has this many keys, `begin` returns `full`.
+   * Engines need not count keys that were begun without `liveMax`.
    */
   readonly liveMax?: number;
 }
 
-/** The right to complete the work under one key, for a limited time. */
+/** The right to complete the work of one key, for a limited time. */
 export interface Hold {
   readonly scope: string;
   readonly key: string;
@@ -56,15 +55,12 @@ export type Begun =
   | {
       readonly kind: 'acquired';
       readonly hold: Hold;
-      /**
-       * The number of this attempt, counted from 1. Above 1: the lease of an earlier caller expired before that caller
-       * completed the work.
-       */
+      /** Counted from 1. Above 1, the lease of an earlier caller expired before its work was complete. */
       readonly attempt: number;
     }
-  /** Another caller has leased the key. `retryAfterMs` is the time until that lease ends. */
+  /** Another caller has leased the key. That lease ends in `retryAfterMs`. */
   | { readonly kind: 'running'; readonly retryAfterMs: number }
-  /** The work was completed before. `record` is its stored result; `undefined`: no result was stored. */
+  /** The work is complete. `record` is the stored result, if there is one. */
   | { readonly kind: 'done'; readonly record: Payload | undefined }
   | { readonly kind: 'mismatch' }
   | { readonly kind: 'unknown' }
@@ -73,13 +69,13 @@ export type Begun =
 export interface Completion<Tx = unknown> {
   readonly hold: Hold;
   readonly record: Payload | undefined;
-  /** How long the key and its record are kept from now on. */
+  /** How long the key and its result are kept from now on. */
   readonly keepMs: number;
-  /** Writes the effect within the transaction of the completion. Its return value is stored as the record. */
+  /** Writes the effect in the same transaction as the completion. Its return value is stored as the record. */
   readonly commit?: (tx: Tx) => Payload | undefined | Promise<Payload | undefined>;
 }
 
-/** Says that this handler has processed this event. */
+/** A record that this handler has handled this event. */
 export interface ProcessedMark {
   readonly handler: string;
   readonly eventId: string;

@@ -2,26 +2,27 @@ import { OptionsError } from 'holdfast';
 
 export interface PageRequest {
   readonly limit: number;
-  /** The `cursor` of the previous page; the list starts at its beginning unless given. */
+  /** The `cursor` of the previous page. Without it, the list starts at its beginning. */
   readonly cursor?: string;
+  /**
+   * A search by text reads at most this many stored items for one page, even if the page is then not full. No limit by
+   * default. Lists that need no search ignore it.
+   */
+  readonly lookMax?: number;
 }
 
 export interface Page<T> {
   readonly items: readonly T[];
-  /**
-   * Pass this cursor in `PageRequest` to get the next page; `undefined` on the last page. The cursor stays valid after
-   * a restart.
-   */
+  /** Give it as `cursor` of the next request. It is `undefined` on the last page, and valid after a restart. */
   readonly cursor: string | undefined;
+  /** How many items were read, if the search stopped at `lookMax`. To continue the search, request the next page. */
+  readonly looked?: number;
 }
 
-/** The position of an item in a list that is sorted by a number. Items with equal numbers are sorted by a text. */
+/** The position in a list that is sorted by a number and then by a text. */
 export type Place = readonly [number, string];
 
-/**
- * Reads the position at which the previous page ended from its cursor. Throws an `OptionsError` for a text that is no
- * such cursor.
- */
+/** Returns the position at which the previous page ended. Throws an `OptionsError` for an invalid cursor. */
 export function placeIn(cursor: string): Place {
   const place = read(cursor);
   if (Array.isArray(place) && typeof place[0] === 'number' && typeof place[1] === 'string')
@@ -29,14 +30,18 @@ export function placeIn(cursor: string): Place {
   throw wrongCursor(cursor);
 }
 
-/**
- * Reads the position from a cursor of a list that is sorted by a whole number only. Throws an `OptionsError` for a text
- * that is no such cursor.
- */
+/** Reads the cursor of a list that is sorted by a whole number. Throws an `OptionsError` for an invalid cursor. */
 export function numberIn(cursor: string): number {
   const number = Number(cursor);
   if (/^\d+$/.test(cursor) && Number.isSafeInteger(number)) return number;
   throw wrongCursor(cursor);
+}
+
+/** Returns how many stored items a search may read for one page. */
+export function lookMaxOf({ lookMax }: PageRequest): number {
+  if (lookMax !== undefined && !(typeof lookMax === 'number' && lookMax >= 1))
+    throw new OptionsError('lookMax', lookMax, 'a number from 1');
+  return lookMax ?? Infinity;
 }
 
 function read(cursor: string): unknown {

@@ -3,113 +3,212 @@ import { TriageError } from './contract-errors.ts';
 import type { Act } from './controls.ts';
 import type { ParkedEvent, ParkedStatus, TriageRule } from './triage.ts';
 
-/** Selects parked events. An event matches if all given fields match. */
-export interface ParkedFilter {
-  readonly ids?: readonly string[];
-  readonly topic?: string;
-  readonly type?: string;
-  readonly key?: string;
-  readonly tenant?: string;
+/** One value, or a list of which one must match. */
+export type OneOf<T extends string = string> = T | readonly T[];
+
+/** Properties of parked events that a filter can name. */
+export interface ParkedProperties {
+  readonly topic?: OneOf;
+  readonly type?: OneOf;
+  readonly key?: OneOf;
+  readonly tenant?: OneOf;
   /** The type of the error, such as `TypeError`. */
-  readonly reason?: string;
-  readonly stop?: string;
-  readonly fingerprint?: string;
-  /** The status of the events; `parked` unless given. */
-  readonly status?: ParkedStatus;
+  readonly reason?: OneOf;
+  readonly stop?: OneOf;
+  readonly fingerprint?: OneOf;
+  /** The name of the consumer that parked the event. */
+  readonly consumer?: OneOf;
+  /** Headers by their names. */
+  readonly headers?: Readonly<Record<string, OneOf>>;
+}
+
+/** Selects parked events. An event must match all given fields. */
+export interface ParkedFilter extends ParkedProperties {
+  readonly ids?: readonly string[];
+  /** An event that has one of these properties does not match. */
+  readonly not?: ParkedProperties;
+  /** The default is `parked`. */
+  readonly status?: OneOf<ParkedStatus>;
   readonly operation?: string;
-  /**
-   * True: only events that belong to no replay operation. These are the events that a replay with this filter would
-   * select.
-   */
+  /** The id of the latest replay that published the event again. */
+  readonly replayedBy?: string;
+  /** True: only events that belong to no replay. */
   readonly isFree?: boolean;
   /** Only events that were parked at this time or later, epoch ms. */
   readonly from?: number;
   /** Only events that were parked before this time, epoch ms. */
   readonly to?: number;
-  /** A text that the error message, the key or the text payload contains. Upper and lower case are equal. */
+  /** The error message, the key or the text payload contains this text. Case is ignored. */
   readonly text?: string;
 }
 
-/** True if the event matches the filter. Used for triage rules, and by engines whose store has no query language. */
 export function matches(filter: ParkedFilter, event: ParkedEvent): boolean {
-  const { ids, from = -Infinity, to = Infinity, text, status = 'parked' } = filter;
-  if (event.status !== status) return false;
+  const {
+    ids,
+    from = -Infinity,
+    to = Infinity,
+    text,
+    status = 'parked',
+    not,
+    operation,
+    replayedBy,
+  } = filter;
+  if (!isOneOf(status, event.status)) return false;
   if (filter.isFree && event.operation !== undefined) return false;
   if (ids && !ids.includes(event.id)) return false;
   if (event.parkedAt < from || event.parkedAt >= to) return false;
-  for (const name of ['topic', 'type', 'key', 'tenant', 'operation'] as const) {
-    if (filter[name] !== undefined && filter[name] !== event[name]) return false;
-  }
-  for (const name of ['reason', 'stop'] as const) {
-    if (filter[name] !== undefined && filter[name] !== event.diagnosis[name]) return false;
-  }
-  if (filter.fingerprint !== undefined && filter.fingerprint !== fingerprintOf(event)) return false;
+  if (operation !== undefined && operation !== event.operation) return false;
+  if (replayedBy !== undefined && replayedBy !== event.replayedBy) return false;
+  if (comparisons(filter, event).includes(false)) return false;
+  if (not && comparisons(not, event).includes(true)) return false;
   return text === undefined || contains(event, text.toLowerCase());
 }
 
+/** The properties of a filter, without `headers`. An event has at most one value for each of them. */
+export const filterProperties = [
+  'topic',
+  'type',
+  'key',
+  'tenant',
+  'reason',
+  'stop',
+  'fingerprint',
+  'consumer',
+] as const satisfies readonly (keyof ParkedProperties)[];
+
+/** Returns for each given property whether the event has it. */
+function comparisons(properties: ParkedProperties, event: ParkedEvent): boolean[] {
+  const named = filterProperties
+    .filter((name) => properties[name] !== undefined)
+    .map((name) => isOneOf(properties[name]!, propertyOf(event, name)));
+  const headers = Object.entries(properties.headers ?? {}).map(([name, wanted]) =>
+    isOneOf(wanted, headerOf(event, name)),
+  );
+  return [...named, ...headers];
+}
+
+/** Returns the value of one property of an event. */
+export function propertyOf(event: ParkedEvent, name: (typeof filterProperties)[number]): string | undefined {
+  if (name === 'fingerprint') return fingerprintOf(event);
+  if (name === 'reason' || name === 'stop' || name === 'consumer') return event.diagnosis[name];
+  return event[name];
+}
+
+export function headerOf({ headers }: Pick<ParkedEvent, 'headers'>, name: string): string | undefined {
+  return Object.hasOwn(headers, name) ? headers[name] : undefined;
+}
+
+/** Returns the wanted values as a list. */
+export function valuesOf<T extends string>(wanted: OneOf<T>): readonly T[] {
+  return typeof wanted === 'string' ? [wanted] : wanted;
+}
+
+function isOneOf(wanted: OneOf, value: string | undefined): boolean {
+  return value !== undefined && valuesOf(wanted).includes(value);
+}
+
 /**
- * Returns the text by which parked events are grouped: the fingerprint of the error, or the stop reason if there is no
- * error.
+ * True: the filter names only topic, status and fingerprint, so engines answer `count` and `groups` from kept counts.
  */
+export function filterIsCounted(filter: ParkedFilter): boolean {
+  return Object.entries(filter).every(
+    ([name, value]) => value === undefined || name === 'topic' || name === 'status' || name === 'fingerprint',
+  );
+}
+
+/** Events are grouped by the fingerprint of their error. Without an error, the stop reason is used. */
 export function fingerprintOf(event: Pick<ParkedEvent, 'diagnosis'>): string {
   return event.diagnosis.error?.fingerprint ?? event.diagnosis.stop;
 }
 
-/** True if the filter has no condition. `status`, `isFree` and an empty `text` do not count as conditions. */
+/**
+ * True: the filter matches nearly all events. `status`, `isFree`, `not`, an empty `text` and empty `headers` alone do
+ * not select enough.
+ */
 export function isEmptyFilter(filter: ParkedFilter): boolean {
-  return Object.entries(filter).every(
-    ([name, value]) =>
-      value === undefined || name === 'status' || name === 'isFree' || (name === 'text' && value === ''),
-  );
+  const { status, isFree, not, text, headers = {}, ...rest } = filter;
+  const conditions = [text || undefined, ...Object.values(headers), ...Object.values(rest)];
+  return conditions.every((condition) => condition === undefined);
 }
 
-/** Returns the first rule that matches the event. */
 export function ruleFor(rules: readonly TriageRule[], event: ParkedEvent): TriageRule | undefined {
   return rules.find((rule) => matches(rule.filter, event));
 }
 
-const isText = (value: unknown) => typeof value === 'string';
-const isTime = (value: unknown) => typeof value === 'number' && !Number.isNaN(value);
+type Term = readonly [isSo: (value: unknown) => boolean, what: string];
 
-const terms: Readonly<
-  Record<keyof ParkedFilter, readonly [isSo: (value: unknown) => boolean, what: string]>
-> = {
-  ids: [(value) => Array.isArray(value) && value.every(isText), 'a list of ids'],
-  topic: [isText, 'a text'],
-  type: [isText, 'a text'],
-  key: [isText, 'a text'],
-  tenant: [isText, 'a text'],
-  reason: [isText, 'a text'],
-  stop: [isText, 'a text'],
-  fingerprint: [isText, 'a text'],
-  status: [isText, 'a status'],
-  operation: [isText, 'a text'],
-  isFree: [(value) => typeof value === 'boolean', 'true or false'],
-  from: [isTime, 'a time, in epoch ms'],
-  to: [isTime, 'a time, in epoch ms'],
-  text: [isText, 'a text'],
+const isText = (value: unknown) => typeof value === 'string';
+const isTextOrList = (value: unknown) => isText(value) || (Array.isArray(value) && value.every(isText));
+const isTime = (value: unknown) => typeof value === 'number' && !Number.isNaN(value);
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const statuses: readonly unknown[] = [
+  'parked',
+  'replaying',
+  'resolved',
+  'discarded',
+] satisfies ParkedStatus[];
+
+const oneText: Term = [isText, 'a text'];
+const texts: Term = [isTextOrList, 'a text, or a list of texts'];
+const time: Term = [isTime, 'a time, in epoch ms'];
+
+const properties: Readonly<Record<keyof ParkedProperties, Term>> = {
+  topic: texts,
+  type: texts,
+  key: texts,
+  tenant: texts,
+  reason: texts,
+  stop: texts,
+  fingerprint: texts,
+  consumer: texts,
+  headers: [
+    (value) => isObject(value) && Object.values(value).every(isTextOrList),
+    'texts, or lists of texts, by the names of headers',
+  ],
 };
 
-/** Throws for unknown fields and invalid values. If they were ignored, the filter would match too many events. */
+const terms: Readonly<Record<keyof ParkedFilter, Term>> = {
+  ids: [(value) => Array.isArray(value) && value.every(isText), 'a list of ids'],
+  ...properties,
+  not: [isObject, `an object of ${Object.keys(properties).join(', ')}`],
+  status: [
+    (value) => (Array.isArray(value) ? value : [value]).every((each) => statuses.includes(each)),
+    `${statuses.join(', ')}, or a list of those`,
+  ],
+  operation: oneText,
+  replayedBy: oneText,
+  isFree: [(value) => typeof value === 'boolean', 'true or false'],
+  from: time,
+  to: time,
+  text: oneText,
+};
+
+/** Throws for an unknown field, because ignoring it would select too many events. */
 export function assertFilter(filter: ParkedFilter): void {
-  if (typeof filter !== 'object' || filter === null)
-    throw new OptionsError('filter', filter, 'what is to be matched');
-  for (const [name, value] of Object.entries(filter)) {
-    if (!Object.hasOwn(terms, name))
-      throw new OptionsError('filter', name, `one of ${Object.keys(terms).join(', ')}`);
-    const [isSo, what] = terms[name as keyof ParkedFilter];
-    if (value !== undefined && !isSo(value)) throw new OptionsError(`filter.${name}`, value, what);
+  assertTerms('filter', filter, terms);
+  if (filter.not) assertTerms('filter.not', filter.not, properties);
+}
+
+function assertTerms(path: string, given: object, known: Readonly<Record<string, Term>>): void {
+  if (typeof given !== 'object' || given === null)
+    throw new OptionsError(path, given, 'what is to be matched');
+  for (const [name, value] of Object.entries(given)) {
+    const term = Object.hasOwn(known, name) ? known[name] : undefined;
+    if (!term) throw new OptionsError(path, name, `one of ${Object.keys(known).join(', ')}`);
+    const [isSo, what] = term;
+    if (value !== undefined && !isSo(value)) throw new OptionsError(`${path}.${name}`, value, what);
   }
 }
 
-/** Throws for a filter that would match all events, so that nobody replays everything by mistake. */
+/** Throws for a filter that matches all events, so that nobody replays everything by mistake. */
 export function assertFilterNotEmpty(filter: ParkedFilter): void {
   assertFilter(filter);
   if (isEmptyFilter(filter))
     throw new TriageError('EMPTY_FILTER', 'a filter that names nothing would match everything');
 }
 
-/** Throws if `who` or `why` is missing or blank. */
 export function assertReason(act: Act): void {
   if (!isFilled(act?.who) || !isFilled(act?.why)) {
     throw new TriageError('NO_REASON', 'say who does this and why');

@@ -1,12 +1,12 @@
-/** The result of one settlement of the broker, or of one completion of the ledger. */
+/** The result of a settlement (broker) or of a completion (ledger). */
 export interface SettlementResult {
-  /** True: the settlement was applied. */
+  /** True: the store has applied the settlement or completion. */
   readonly took: boolean;
-  /** True: a mark shows that this handler has handled the event before, so `commit` was not called again. */
+  /** True: this handler had already handled the event, so `commit` was not called. */
   readonly repeated: boolean;
-  /** Why the settlement was not applied; `undefined` if it was applied. */
+  /** Why the store did not apply it; `undefined` if it did. */
   readonly because: 'lease_lost' | 'commit_failed' | 'topic_unknown' | undefined;
-  /** The error that `commit` threw. */
+  /** The error that `commit` threw, if `because` is `commit_failed`. */
   readonly error: unknown;
 }
 

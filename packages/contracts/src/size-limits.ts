@@ -1,6 +1,6 @@
 import { OptionsError } from 'holdfast';
 import { TooLargeError } from './contract-errors.ts';
-import type { Headers, NewEvent, Past, Payload } from './envelope.ts';
+import type { Headers, Moved, NewEvent, Past, Payload } from './envelope.ts';
 import { assertName } from './for-engines.ts';
 import type { Edit } from './triage.ts';
 import { reservedHeaders } from './wire-headers.ts';
@@ -8,11 +8,21 @@ import { reservedHeaders } from './wire-headers.ts';
 /** The largest events and batches that an engine stores. */
 export interface SizeLimits {
   readonly payloadBytesMax: number;
-  /** The limit for all header names and values together. */
   readonly headersBytesMax: number;
-  /** The most events in one publish. */
   readonly batchMax: number;
   readonly keyLengthMax: number;
+}
+
+/** Limits that differ from `defaultSizeLimits`. */
+export interface SizeLimitOptions {
+  /** The most bytes of a payload. Default: `1048576` (1 MiB). */
+  readonly payloadBytesMax?: number;
+  /** The most bytes of all header names and values of an event together. Default: `16384` (16 KiB). */
+  readonly headersBytesMax?: number;
+  /** The most events in one publish. Default: `10000`; in SQLite `1000`. */
+  readonly batchMax?: number;
+  /** The most characters of a key. Default: `512`. */
+  readonly keyLengthMax?: number;
 }
 
 export const defaultSizeLimits: SizeLimits = {
@@ -22,11 +32,9 @@ export const defaultSizeLimits: SizeLimits = {
   keyLengthMax: 512,
 };
 
-/**
- * Returns the given limits, with defaults for limits that are not given. Throws for unknown names and invalid values.
- */
+/** Fills in defaults. Throws for unknown names and invalid values. */
 export function readLimits(
-  given: Partial<SizeLimits> | undefined,
+  given: SizeLimitOptions | undefined,
   defaults: SizeLimits = defaultSizeLimits,
 ): SizeLimits {
   for (const [name, value] of Object.entries(given ?? {})) {
@@ -39,7 +47,7 @@ export function readLimits(
   return { ...defaults, ...given };
 }
 
-/** Throws for the first event that the engine cannot store. It is called before any event of the batch is stored. */
+/** Throws for the first event that the engine cannot store. Engines call it before they store anything. */
 export function assertEvents(events: readonly NewEvent[], limits: SizeLimits): void {
   if (events.length > limits.batchMax) {
     throw new TooLargeError('the number of events in the batch', events.length, limits.batchMax);
@@ -47,7 +55,7 @@ export function assertEvents(events: readonly NewEvent[], limits: SizeLimits): v
   for (let index = 0; index < events.length; index++) assertEvent(events[index]!, index, limits);
 }
 
-/** Throws for an edited event that could not be published, because its replay would fail again and again. */
+/** Throws for an edit that could not be published: its replay would always fail. */
 export function assertEdit({ payload, headers }: Edit, limits: SizeLimits): void {
   if (payload !== undefined) assertPayload(payload, 'payload', limits);
   if (headers !== undefined) assertHeaders(headers, 'headers', limits);
@@ -56,17 +64,16 @@ export function assertEdit({ payload, headers }: Edit, limits: SizeLimits): void
 const texts = ['id', 'key', 'tenant', 'type', 'correlationId', 'idempotencyKey'] as const;
 const times = ['delayMs', 'dueAt', 'patienceMs'] as const;
 
-// This function runs twice per event, in the producer and in the engine. So it must allocate nothing for a valid event.
+// This runs twice per event, so it must allocate nothing for a valid event.
 function assertEvent(event: NewEvent, index: number, limits: SizeLimits): void {
   const { payload, headers, delayMs, dueAt, past } = event;
-  // A character has at most 3 bytes in UTF-8, so the bytes of a shorter string need not be counted.
+  // A character has at most 3 bytes in UTF-8, so a short text needs no exact count.
   if (typeof payload !== 'string' || payload.length * 3 > limits.payloadBytesMax)
     assertPayload(payload, `events[${index}].payload`, limits);
   for (const name of texts) {
     const text = event[name];
     if (text === undefined) continue;
-    // Without this check, an engine would convert a number or an empty text to a text that differs from what the
-    // producer gave.
+    // Refuse numbers and empty texts: some engines would store them as another text.
     if (typeof text !== 'string' || text === '')
       throw new OptionsError(`events[${index}].${name}`, text, 'a text, or nothing at all');
     if (text.includes('\0')) assertName(`events[${index}].${name}`, text);
@@ -83,7 +90,10 @@ function assertEvent(event: NewEvent, index: number, limits: SizeLimits): void {
       throw new OptionsError(`events[${index}].${name}`, value, 'a number of ms from 0');
     }
   }
-  if (past !== undefined) assertPast(past, `events[${index}].past`);
+  if (past === undefined) return;
+  assertPast(past, `events[${index}].past`);
+  if (past.moved?.blocking === true && event.key === undefined)
+    throw new OptionsError(`events[${index}].key`, event.key, 'a key, because the event blocks it');
 }
 
 function assertPast(past: Past, path: string): void {
@@ -91,6 +101,21 @@ function assertPast(past: Past, path: string): void {
     throw new OptionsError(path, past, 'an originTopic and a firstSeenAt');
   assertName(`${path}.originTopic`, past.originTopic);
   assertName(`${path}.replay`, past.replay);
+  if (past.moved !== undefined) assertMoved(past.moved, `${path}.moved`);
+}
+
+function assertMoved(moved: Moved, path: string): void {
+  if (typeof moved !== 'object' || moved === null)
+    throw new OptionsError(path, moved, 'what the event keeps of its attempts');
+  const { attempts = 0, snoozes = 0, nextDelayMs = 0, lastError, story = [] } = moved;
+  for (const [name, count] of Object.entries({ attempts, snoozes }))
+    if (!(Number.isSafeInteger(count) && count >= 0))
+      throw new OptionsError(`${path}.${name}`, count, 'a whole number from 0');
+  if (!isTime(nextDelayMs))
+    throw new OptionsError(`${path}.nextDelayMs`, nextDelayMs, 'a number of ms from 0');
+  if (lastError !== undefined && typeof lastError?.fingerprint !== 'string')
+    throw new OptionsError(`${path}.lastError`, lastError, 'an error note');
+  if (!Array.isArray(story)) throw new OptionsError(`${path}.story`, story, 'a list of attempts');
 }
 
 function assertPayload(payload: Payload, path: string, limits: SizeLimits): void {

@@ -1,9 +1,8 @@
 import type { Clock, Random } from 'holdfast';
 
 /**
- * Returns a function that creates UUIDs of version 7, which sort by creation time. Ids of one generator also sort
- * correctly within a millisecond, and when the clock is set back. Stores are twice as fast with them as with random
- * ids.
+ * Creates UUIDs of version 7, which sort by creation time, even within a millisecond. Stores are faster with them than
+ * with random ids.
  */
 export function timeOrderedId(clock: Clock, random: Random): () => string {
   let lastMs = 0;
@@ -12,8 +11,7 @@ export function timeOrderedId(clock: Clock, random: Random): () => string {
     const now = clock.epochMs();
     if (now > lastMs) {
       lastMs = now;
-      // The sequence has 12 bits. It starts in the lower half, so that at least 2048 more ids fit into this
-      // millisecond.
+      // The sequence has 12 bits. It starts in the lower half, so 2048 more ids fit into this millisecond.
       sequence = Math.floor(random() * 0x800);
     } else if (++sequence > 0xfff) {
       lastMs += 1;
@@ -25,7 +23,7 @@ export function timeOrderedId(clock: Clock, random: Random): () => string {
   };
 }
 
-/** Returns when a time-ordered id was created, epoch ms; `undefined` for other ids. */
+/** Returns when a time-ordered id was created, epoch ms. Returns `undefined` for other ids. */
 export function timeOfId(id: string): number | undefined {
   return /^[0-9a-f]{8}-[0-9a-f]{4}-7/.test(id)
     ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)

@@ -1,67 +1,66 @@
+import { OptionsError } from 'holdfast';
+import { TriageError } from './contract-errors.ts';
 import type { Act } from './controls.ts';
 import type { EditChange } from './edit-diff.ts';
-import type { Diagnosis, Envelope, Headers, NewEvent, Payload } from './envelope.ts';
+import type { Diagnosis, Envelope, Headers, Payload } from './envelope.ts';
+import type { Operations } from './operations.ts';
 import type { Page, PageRequest } from './page.ts';
 import type { ParkedFilter } from './parked-filter.ts';
 
 /**
- * Stores parked events (events that were moved out of their topic because no retry helps) and lets operators inspect,
- * edit, replay and discard them. Every change by an operator is in the audit log before its promise resolves.
+ * Stores parked events (events that no retry helps) for operators, who inspect, edit, replay or discard them. Every
+ * change by an operator is written to the audit log.
  */
 export interface Triage {
   /**
-   * Stores parked events. If the replay of an event failed, the event is parked again and the replay operation counts
-   * the failure. An event that is parked already stays unchanged. False: nothing changed.
+   * Stores parked events. If a replayed event is parked again, its replay counts a failure. Returns false for an event
+   * that is already parked.
    */
   put(events: readonly NewlyParked[]): Promise<readonly boolean[]>;
   get(id: string): Promise<ParkedEvent | undefined>;
-  /** Lists parked events. The events that were parked last come first. */
+  /** Lists parked events, the latest first. */
   list(filter: ParkedFilter, page: PageRequest): Promise<Page<ParkedSummary>>;
   count(filter: ParkedFilter): Promise<number>;
-  /** Groups parked events by the fingerprint of their error. The largest group comes first. */
+  /** Groups parked events by the fingerprint of their error, the largest group first. */
   groups(filter: ParkedFilter, page: PageRequest): Promise<Page<ParkedGroup>>;
 
+  /** Counts events by a property, the most frequent value first. */
+  breakdown(filter: ParkedFilter, by: BreakdownBy, limit: number): Promise<Breakdown>;
   /**
-   * Changes payload or headers of an event; the store also keeps the original. `undefined`: there is no such event.
-   * Rejects if the event belongs to a replay.
+   * Counts events by the time at which they were parked, the earliest bucket first. Empty buckets are left out. If there
+   * are more than 500 buckets, the latest 500 are returned.
+   */
+  histogram(filter: ParkedFilter, bucketMs: number): Promise<readonly HistogramBucket[]>;
+
+  /**
+   * Changes payload or headers; the original is also kept. Returns `undefined` if there is no such event. Rejects if
+   * the event belongs to a replay, or if it has another version than `edit.version`.
    */
   edit(id: string, edit: Edit, act: Act): Promise<ParkedEvent | undefined>;
-  /** Marks events as discarded. False: the event does not exist, is discarded already, or belongs to a replay. */
-  discard(ids: readonly string[], act: Act): Promise<readonly boolean[]>;
   /**
-   * Undoes a discard. False: the event is not discarded, or the engine has removed it because its retention time is
-   * over.
-   */
-  restore(ids: readonly string[], act: Act): Promise<readonly boolean[]>;
-  /** Sets the retention time of events: the engine removes the events `keepMs` from now. */
-  keep(ids: readonly string[], keepMs: number, act: Act): Promise<readonly boolean[]>;
-  /**
-   * Records that the replays of these events succeeded. If parked events are in another store than the broker,
-   * consumers call it before they acknowledge an event; otherwise the settlement records the success. False: the
-   * success was recorded before, or the event no longer belongs to this replay operation.
+   * Records that replayed events succeeded. If broker and triage are different stores, consumers call it before they
+   * acknowledge an event. Returns false for an event that does not belong to this replay.
    */
   resolve(replayed: readonly ReplayedEvent[]): Promise<readonly boolean[]>;
 
-  readonly replays: Replays;
+  /** Changes many events: replay, discard, restore, keep, and the undo of a discard, restore or keep. */
+  readonly operations: Operations;
 
   rules(): Promise<readonly TriageRule[]>;
   /** Adds a rule, or replaces the rule with the same name. */
   setRule(rule: TriageRule, act: Act): Promise<void>;
   removeRule(name: string, act: Act): Promise<boolean>;
-
-  /** Lists the audit log. The latest entries come first. */
-  audit(page: PageRequest): Promise<Page<AuditEntry>>;
 }
 
 export interface NewlyParked extends Envelope {
   readonly diagnosis: Diagnosis;
-  /** How long the parked event is kept; the store's default unless given. */
+  /** How long the parked event is kept. Each engine has its own default. */
   readonly keepMs?: number;
 }
 
 /**
- * `parked`: the event waits for an operator. `replaying`: a replay has published the event, and its result is not known
- * yet. `resolved`: the replay succeeded.
+ * `parked`: waits for an operator. `replaying`: published again, without a result yet. `resolved`: the replay
+ * succeeded. `discarded`: an operator has given the event up.
  */
 export type ParkedStatus = 'parked' | 'replaying' | 'resolved' | 'discarded';
 
@@ -70,33 +69,58 @@ export interface ParkedEvent extends Envelope {
   readonly status: ParkedStatus;
   /** When the event was last parked, epoch ms by the store's clock. */
   readonly parkedAt: number;
-  /** How often the event has been parked, replays included. */
+  /** How often the event was parked, counting failed replays. */
   readonly parkings: number;
-  /** When the event is removed from the store, epoch ms by the store's clock. */
+  /** When the store removes the event, epoch ms by the store's clock. */
   readonly removedAt: number;
-  /** The id of the replay operation to which the event belongs now. */
+  /** The id of the replay to which the event belongs now; `undefined`: it belongs to no replay. */
   readonly operation: string | undefined;
-  /** Payload and headers before the first edit; `undefined` if the event was never edited. */
+  /** The id of the latest replay that published the event again. `status` tells how that replay ended. */
+  readonly replayedBy: string | undefined;
+  /** Increases with every edit and every parking. */
+  readonly version: number;
+  /**
+   * Earlier parkings of the event, the earliest first: the very first one and the three latest. The present parking is
+   * in `diagnosis`.
+   */
+  readonly earlier: readonly EarlierParking[];
+  /** Payload and headers before the first edit; `undefined`: the event was never edited. */
   readonly original: { readonly payload: Payload; readonly headers: Headers } | undefined;
   readonly edits: readonly EditNote[];
-  readonly discarded: Act | undefined;
+  readonly discarded: (Act & { readonly at: number }) | undefined;
+}
+
+export interface EarlierParking extends Diagnosis {
+  readonly parkedAt: number;
+  /** The id of the replay whose failure parked the event; `undefined` the first time. */
+  readonly replay: string | undefined;
 }
 
 export interface ParkedSummary
   extends Pick<
       ParkedEvent,
-      'id' | 'topic' | 'type' | 'key' | 'tenant' | 'status' | 'parkedAt' | 'parkings' | 'operation'
+      | 'id'
+      | 'topic'
+      | 'type'
+      | 'key'
+      | 'tenant'
+      | 'status'
+      | 'parkedAt'
+      | 'parkings'
+      | 'operation'
+      | 'replayedBy'
+      | 'version'
     >,
-    Pick<Diagnosis, 'reason' | 'message' | 'stop' | 'finalAttempt'> {
+    Pick<Diagnosis, 'reason' | 'message' | 'stop' | 'finalAttempt' | 'consumer'> {
   readonly fingerprint: string;
-  /** The time until the event is removed from the store, by the store's clock. */
+  /** The time until the store removes the event. */
   readonly removedInMs: number;
   readonly edited: boolean;
 }
 
 export interface ParkedGroup {
   readonly fingerprint: string;
-  /** `reason` and `message` are taken from the latest event of the group. */
+  /** The `reason` and `message` of the latest event of the group. */
   readonly reason: string;
   readonly message: string;
   readonly count: number;
@@ -106,9 +130,38 @@ export interface ParkedGroup {
   readonly topics: readonly string[];
 }
 
+export const breakdownProperties = [
+  'topic',
+  'type',
+  'key',
+  'tenant',
+  'reason',
+  'stop',
+  'fingerprint',
+  'consumer',
+  'status',
+] as const;
+/** A property of parked events, or the name of a header. */
+export type BreakdownBy = (typeof breakdownProperties)[number] | { readonly header: string };
+
+export interface Breakdown {
+  /** The values and how many events have them. `undefined`: the event has no such property. */
+  readonly items: readonly { readonly value: string | undefined; readonly count: number }[];
+  /** How many events have a value that is not in `items`. */
+  readonly others: number;
+}
+
+export interface HistogramBucket {
+  /** The start of the bucket, epoch ms: a multiple of its length. */
+  readonly at: number;
+  readonly count: number;
+}
+
 export interface Edit {
+  /** The version that the editor has seen. The edit is refused if the event has changed since. */
+  readonly version?: number;
   readonly payload?: Payload;
-  /** Replaces all headers: headers that are not given here are removed. */
+  /** Replaces all headers. */
   readonly headers?: Headers;
 }
 
@@ -119,141 +172,57 @@ export interface EditNote extends Act {
 
 export interface ReplayedEvent {
   readonly id: string;
-  /** The id of the replay operation, which is in `replay` of the delivery. */
+  /** The id of the replay. A replayed delivery has it in its field `replay`. */
   readonly operation: string;
 }
 
 /**
- * Stores replay operations and counts their results. What a replay does next is decided by `advanceReplay`, not by
- * engines.
- */
-export interface Replays {
-  /**
-   * Stores a new replay operation. It will select the events that match the filter and were parked before now. Rejects
-   * a filter that matches all events.
-   */
-  begin(request: ReplayRequest, act: Act): Promise<ReplayOperation>;
-  get(id: string): Promise<ReplayOperation | undefined>;
-  /** Lists replay operations. The latest operations come first. */
-  list(page: PageRequest): Promise<Page<ReplayOperation>>;
-  /**
-   * Changes an operation if its stored version is still `version`. `undefined`: another process has changed it first.
-   */
-  move(id: string, version: number, change: ReplayChange): Promise<ReplayOperation | undefined>;
-
-  /**
-   * Assigns at most `limit` parked events to this operation: events that match the filter and belong to no operation.
-   * Returns how many events it assigned; 0: there are no more.
-   */
-  select(id: string, limit: number): Promise<number>;
-  /**
-   * Removes at most `limit` events that are not released yet from this operation. Returns how many events it removed;
-   * 0: there are no more.
-   */
-  unselect(id: string, limit: number): Promise<number>;
-  /**
-   * Publishes at most `limit` events of the operation again, the oldest parked first, and returns how many. Calls
-   * `publish` for each topic and then records the release. After a crash between the two, the events are published
-   * again with the same ids. If broker and triage share a store, the engine may publish and record in one transaction
-   * instead.
-   */
-  release(id: string, limit: number, publish: PublishReplay): Promise<number>;
-}
-
-export type PublishReplay = (topic: string, events: readonly NewEvent[]) => Promise<unknown>;
-
-export interface ReplayRequest {
-  readonly filter: ParkedFilter;
-  /** The topic to which events are published; the topic of each event unless given. */
-  readonly to?: string;
-  /** How many events are released per second. */
-  readonly rate: number;
-  /**
-   * How many events are released first, as a test. The other events are released when all test events have succeeded.
-   * 0: no test.
-   */
-  readonly canary: number;
-  /** The replay waits at least this long after the release of the canary before it releases other events. */
-  readonly canaryMs: number;
-  /** The most released events that have neither succeeded nor failed yet. */
-  readonly outstandingMax: number;
-  /** The replay stops when more than this share of the latest events failed again, 0–1. */
-  readonly stopAbove: number;
-}
-
-export type ReplayStage = 'selecting' | 'canary' | 'releasing' | 'tracking' | 'done' | 'stopping' | 'stopped';
-
-export interface ReplayOperation {
-  readonly id: string;
-  readonly request: ReplayRequest;
-  readonly act: Act;
-  readonly stage: ReplayStage;
-  /**
-   * Increases with each `move`, and `move` only succeeds for the current version. Changes of `counts` do not increase
-   * it.
-   */
-  readonly version: number;
-  /** Epoch ms by the store's clock. */
-  readonly startedAt: number;
-  readonly endedAt: number | undefined;
-  readonly stopped: string | undefined;
-  readonly counts: ReplayCounts;
-  readonly memo: ReplayState;
-}
-
-export interface ReplayCounts {
-  readonly selected: number;
-  readonly released: number;
-  readonly succeeded: number;
-  readonly failedAgain: number;
-}
-
-/** The data that `advanceReplay` needs in its next step. The engine stores it unchanged. */
-export interface ReplayState {
-  /** The time until which the released events have used up the rate, epoch ms. */
-  readonly paidUntil: number;
-  readonly canarySince: number;
-  /** The counts at the start of the current window over which the failure rate is computed. */
-  readonly judged: { readonly succeeded: number; readonly failedAgain: number };
-}
-
-export interface ReplayChange {
-  readonly stage?: ReplayStage;
-  readonly stopped?: string;
-  readonly memo?: ReplayState;
-  /** Given if a person makes the change; the engine then writes the change to the audit log. */
-  readonly act?: Act;
-}
-
-/**
- * An action that `maintenance` applies to newly parked events. Only the first rule that matches an event is applied.
+ * What `maintenance` (a regular background task) does with newly parked events. Only the first matching rule applies to
+ * an event.
  */
 export interface TriageRule {
   readonly name: string;
   readonly filter: ParkedFilter;
   readonly action: 'replay' | 'discard' | 'notify';
-  /** The rule is applied this long after the event was parked; immediately unless given. */
+  /** The rule waits this long after the event was parked; it does not wait by default. */
   readonly afterMs?: number;
 }
 
-export type AuditedAct =
-  | 'edit'
-  | 'discard'
-  | 'restore'
-  | 'keep'
-  | 'replay'
-  | 'replay_stopped'
-  | 'rule_set'
-  | 'rule_removed'
-  | 'retention';
+/** How many parkings before the latest one are kept: the first one and the three latest. */
+const earlierMax = 4;
 
-export interface AuditEntry extends Act {
-  readonly id: string;
-  /** Epoch ms by the store's clock. */
-  readonly at: number;
-  readonly what: AuditedAct;
-  /** What was changed: the ids of at most 100 events, the id of a replay operation, or the name of a rule. */
-  readonly subjects: readonly string[];
-  /** How many events, operations or rules were changed, also if `subjects` lists fewer. */
-  readonly count: number;
+/** Returns the new `earlier` of an event that is parked again. `known` is the event as it was stored before. */
+export function earlierParkings(
+  known: Pick<ParkedEvent, 'earlier' | 'diagnosis' | 'parkedAt' | 'replay'>,
+): EarlierParking[] {
+  const { diagnosis, parkedAt, replay } = known;
+  const [first, ...later] = [...known.earlier, { ...diagnosis, parkedAt, replay }];
+  return [first!, ...later.slice(1 - earlierMax)];
+}
+
+/** Throws if the event has changed since the editor saw it. */
+export function assertEditVersion(id: string, version: number, edit: Edit): void {
+  if (edit.version !== undefined && edit.version !== version)
+    throw new TriageError(
+      'CHANGED',
+      `event ${id} has version ${version}, and the edit was made of version ${edit.version}`,
+    );
+}
+
+/** The most buckets of a histogram. */
+export const bucketsMax = 500;
+
+export function assertBucketMs(bucketMs: number): void {
+  if (!(Number.isSafeInteger(bucketMs) && bucketMs >= 1))
+    throw new OptionsError('bucketMs', bucketMs, 'a whole number of ms from 1');
+}
+
+export function assertBreakdown(by: BreakdownBy, limit: number): void {
+  const isKnown =
+    typeof by === 'object' && by !== null
+      ? typeof by.header === 'string'
+      : breakdownProperties.some((name) => name === by);
+  if (!isKnown) throw new OptionsError('by', by, `{ header } or one of ${breakdownProperties.join(', ')}`);
+  if (!(Number.isSafeInteger(limit) && limit >= 1))
+    throw new OptionsError('limit', limit, 'a whole number from 1');
 }

@@ -3,9 +3,8 @@ import type { Delivery, Diagnosis, Headers } from './envelope.ts';
 import type { ErrorNote } from './error-note.ts';
 
 /**
- * The state of an event that `toWire` writes as message headers, for stores without columns (Kafka, RabbitMQ, SQS,
- * NATS). The header names are the same in all engines, so that people can read them and events can be moved between
- * engines.
+ * The state of an event that `toWire` writes as message headers. For stores without columns, such as Kafka and SQS. All
+ * engines use the same header names.
  */
 export interface WireState {
   readonly id: string;
@@ -23,6 +22,10 @@ export interface WireState {
   readonly snoozes: number;
   readonly deaths: number;
   readonly nextDelayMs: number | undefined;
+  /** When the event is due, epoch ms. The broker may deliver it earlier. */
+  readonly dueAt?: number | undefined;
+  /** `bytes`: the payload is not text. `undefined`: it is text if it is valid UTF-8. */
+  readonly payloadKind?: 'bytes' | undefined;
   readonly lastError: ErrorNote | undefined;
   readonly story: readonly AttemptRecord[];
   readonly diagnosis: Diagnosis | undefined;
@@ -43,37 +46,39 @@ const names = {
   snoozes: 'retry-snoozes',
   deaths: 'retry-deaths',
   nextDelayMs: 'next-delay-ms',
+  dueAt: 'due-ts',
+  payloadKind: 'payload-kind',
   lastError: 'last-error',
   story: 'retry-story',
   reason: 'dlq-reason',
   message: 'dlq-message',
   stop: 'dlq-stop',
   finalAttempt: 'final-attempt',
+  consumer: 'dlq-consumer',
 } as const;
 
-/** The header names that `toWire` writes. Producers must not use these names for their own headers. */
+/** The header names that `toWire` writes. Producers must not use them. */
 export const reservedHeaders: ReadonlySet<string> = /* @__PURE__ */ new Set(Object.values(names));
 
-/** Returns the headers that describe an event: everything except its payload. */
+/**
+ * Returns headers that contain everything of an event except its payload. A field with its default value gets no
+ * header, for example 0 attempts. Set a field to `undefined` if the broker itself stores it, for example the key or the
+ * topic.
+ */
 export function toWire(state: WireState | Delivery): Record<string, string> {
   const wire: Record<string, string> = { ...state.headers };
   const put = (name: string, value: string | number | undefined) => {
     if (value !== undefined) wire[name] = String(value);
   };
-  for (const name of [
-    'id',
-    'type',
-    'key',
-    'tenant',
-    'correlationId',
-    'idempotencyKey',
-    'originTopic',
-  ] as const) {
-    put(names[name], state[name]);
-  }
+  const { id } = state;
+  for (const name of ['id', 'type', 'key', 'tenant', 'originTopic'] as const) put(names[name], state[name]);
+  for (const name of ['correlationId', 'idempotencyKey'] as const)
+    if (state[name] !== id) put(names[name], state[name]);
   for (const name of ['firstSeenAt', 'expiresAt', 'replay', 'nextDelayMs'] as const)
     put(names[name], state[name]);
-  put(names.attempts, state.attempts);
+  if ('dueAt' in state) put(names.dueAt, state.dueAt);
+  if ('payloadKind' in state) put(names.payloadKind, state.payloadKind);
+  if (state.attempts > 0) put(names.attempts, state.attempts);
   if (state.snoozes > 0) put(names.snoozes, state.snoozes);
   if (state.deaths > 0) put(names.deaths, state.deaths);
   const { diagnosis } = state;
@@ -86,14 +91,12 @@ export function toWire(state: WireState | Delivery): Record<string, string> {
     put(names.message, diagnosis.message);
     put(names.stop, diagnosis.stop);
     put(names.finalAttempt, diagnosis.finalAttempt);
+    put(names.consumer, diagnosis.consumer);
   }
   return wire;
 }
 
-/**
- * Reads the headers that `toWire` wrote. A header that is not valid (another program may have written it) is ignored.
- * If there is no id header, `id` is empty, and the engine derives an id from the position of the message in its store.
- */
+/** Reads the headers that `toWire` wrote, and ignores invalid headers. Without its header, a field is empty. */
 export function fromWire(wire: Headers): WireState {
   const headers = Object.fromEntries(Object.entries(wire).filter(([name]) => !reservedHeaders.has(name)));
   const lastError = readJson<ErrorNote>(wire[names.lastError], isErrorNote);
@@ -115,6 +118,8 @@ export function fromWire(wire: Headers): WireState {
     snoozes: readNumber(wire[names.snoozes]) ?? 0,
     deaths: readNumber(wire[names.deaths]) ?? 0,
     nextDelayMs: readNumber(wire[names.nextDelayMs]),
+    dueAt: readNumber(wire[names.dueAt]),
+    payloadKind: wire[names.payloadKind] === 'bytes' ? 'bytes' : undefined,
     lastError,
     story,
     diagnosis:
@@ -125,6 +130,7 @@ export function fromWire(wire: Headers): WireState {
             message: wire[names.message] ?? '',
             stop,
             finalAttempt: readNumber(wire[names.finalAttempt]) ?? 0,
+            consumer: wire[names.consumer],
             error: lastError,
             story,
           },

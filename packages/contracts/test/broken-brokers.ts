@@ -60,7 +60,18 @@ export const brokenBrokers: readonly BrokenEngine[] = [
       };
     },
   ),
-  brokenBroker('the tail of a published batch is lost', 'keeps a batch whole and in order', (broker) => ({
+  brokenBroker(
+    'a queue that gives the last first',
+    'keeps a batch whole and in order',
+    (broker, storage) => ({
+      async lease(topic, request) {
+        const { rows } = storage.topics.get(topic)!;
+        for (const row of rows.values()) row.dueAt -= row.order;
+        return broker.lease(topic, request);
+      },
+    }),
+  ),
+  brokenBroker('the tail of a published batch is lost', 'keeps a batch whole', (broker) => ({
     async publish(topic, events) {
       const stored = await broker.publish(topic, events.slice(0, 20));
       return events.map(
@@ -153,8 +164,13 @@ export const brokenBrokers: readonly BrokenEngine[] = [
   ),
   brokenSettle(
     'a parked event without its story',
-    'parks with reason, message, stop, final attempt and story',
+    'parks with reason, message, stop, final attempt, story and consumer',
     (settlement) => (settlement.kind === 'park' ? { ...settlement, story: [] } : settlement),
+  ),
+  brokenSettle(
+    'a parked event without its consumer',
+    'parks with reason, message, stop, final attempt, story and consumer',
+    (settlement) => (settlement.kind === 'park' ? { ...settlement, consumer: 'somebody' } : settlement),
   ),
   brokenBroker(
     'a heartbeat that does not look at the token',

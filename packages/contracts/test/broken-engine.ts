@@ -6,3 +6,8 @@ export interface BrokenEngine {
   readonly found: string;
   alter(engine: MemoryEngine, storage: MemoryStorage): MemoryEngine;
 }
+
+/** A write that changes nothing: a process can die at it. */
+export async function extraWrite(engine: MemoryEngine): Promise<void> {
+  await engine.presence.leave('nobody');
+}

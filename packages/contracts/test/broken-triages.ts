@@ -1,4 +1,4 @@
-import type { NewEvent, Triage } from '@holdfast/contracts';
+import type { Triage } from '@holdfast/contracts';
 import type { MemoryStorage } from '@holdfast/contracts/memory';
 import type { BrokenEngine } from './broken-engine.ts';
 
@@ -18,12 +18,6 @@ function brokenTriage(
 }
 
 export const brokenTriages: readonly BrokenEngine[] = [
-  brokenTriage('an empty filter that selects everything', 'refuses to replay everything', ({ replays }) => ({
-    replays: {
-      ...replays,
-      begin: (request, act) => replays.begin({ ...request, filter: { ...request.filter, from: 0 } }, act),
-    },
-  })),
   brokenTriage(
     'an edit that forgets the original',
     'keeps the original and the difference of an edit',
@@ -45,26 +39,6 @@ export const brokenTriages: readonly BrokenEngine[] = [
       };
     },
   })),
-  brokenTriage('retention in silence', 'counts down retention, and never removes in silence', (triage) => ({
-    async audit(page) {
-      const { items, cursor } = await triage.audit(page);
-      return { items: items.filter(({ what }) => what !== 'retention'), cursor };
-    },
-  })),
-  brokenTriage(
-    'an event in two operations',
-    'gives an event to one operation only',
-    ({ replays }, storage) => ({
-      replays: {
-        ...replays,
-        async select(id, limit) {
-          for (const [key, event] of storage.parked)
-            storage.parked.set(key, { ...event, operation: undefined });
-          return replays.select(id, limit);
-        },
-      },
-    }),
-  ),
   brokenTriage(
     'a release that is not remembered',
     'goes on after a crash, and releases none twice',
@@ -79,42 +53,6 @@ export const brokenTriages: readonly BrokenEngine[] = [
       },
     }),
   ),
-  brokenTriage(
-    'a release that is noted before it is made',
-    'loses nothing of a replay when it dies between two writes',
-    ({ replays, ...triage }, storage) => ({
-      replays: {
-        ...replays,
-        async release(id, limit, publish) {
-          const events: [string, readonly NewEvent[]][] = [];
-          const released = await replays.release(
-            id,
-            limit,
-            async (topic, chosen) => void events.push([topic, chosen]),
-          );
-          // One more write, at which the process can be stopped.
-          await triage.setRule(
-            { name: 'any', filter: { topic: 'any' }, action: 'notify' },
-            { who: 'x', why: 'x' },
-          );
-          storage.rules.clear();
-          for (const [topic, chosen] of events) await publish(topic, chosen);
-          return released;
-        },
-      },
-    }),
-  ),
-  brokenTriage('two who move an operation', 'lets one of two processes move an operation', ({ replays }) => ({
-    replays: {
-      ...replays,
-      async move(id, _, change) {
-        return replays.move(id, (await replays.get(id))!.version, change);
-      },
-    },
-  })),
-  brokenTriage('a discard without a reason', 'discards with a reason, and restores', (triage) => ({
-    discard: (ids, act) => triage.discard(ids, { who: act.who || 'somebody', why: act.why }),
-  })),
   brokenTriage('groups of one kind', 'groups by fingerprint, the largest first', (triage) => ({
     async groups(filter, page) {
       const { items } = await triage.groups(filter, { limit: 1000 });

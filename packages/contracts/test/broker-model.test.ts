@@ -246,7 +246,9 @@ class Unblock implements Command {
   check = (model: Readonly<Model>) => model.events.length > 0;
   async run(model: Model, { engine }: Real): Promise<void> {
     const event = model.events[this.pick % model.events.length]!;
-    expect(await engine.broker.unblock(topic, [event.id])).toEqual([event.fate === 'blocking']);
+    expect(await engine.broker.unblock(topic, [event.id], { who: 'ada', why: 'a test' })).toEqual([
+      event.fate === 'blocking',
+    ]);
     if (event.fate === 'blocking') event.fate = 'parked';
   }
   toString = () => `unblock event ${this.pick}`;

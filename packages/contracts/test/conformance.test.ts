@@ -4,9 +4,9 @@ import { features, memoryHarness } from './memory-harness.ts';
 
 conformance({
   name: 'memory',
-  contracts: ['broker', 'ledger', 'triage', 'rateLimits'],
+  contracts: ['broker', 'ledger', 'triage', 'rateLimits', 'journal', 'controls', 'audit', 'presence'],
   features,
-  means: ['reopen', 'dieAfterWrites', 'effect'],
+  means: ['reopen', 'dieAfterWrites', 'effect', 'publishBehind'],
   create: memoryHarness,
   describe,
   test,

@@ -1,4 +1,4 @@
-import { advanceReplay, defaultReplay, type Engine, ruleFor } from '@holdfast/contracts';
+import { advanceOperation, defaultReplay, type Engine, ruleFor } from '@holdfast/contracts';
 import { type MemoryOptions, MemoryStorage, memoryEngine } from '@holdfast/contracts/memory';
 import { seededRandom, virtualClock } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
@@ -50,7 +50,7 @@ describe('memory is bounded', () => {
   });
 
   test('in settled events and audit entries: the oldest go', async () => {
-    const { broker, triage } = setup({ settledMax: 2, auditMax: 2 });
+    const { broker, triage, audit } = setup({ settledMax: 2, auditMax: 2 });
     await broker.declare('orders', { keepSettledMs: 1000 });
     await broker.publish('orders', [{ payload: 'a' }, { payload: 'b' }, { payload: 'c' }]);
     const { deliveries } = await broker.lease('orders', { owner: 'w', limit: 3, leaseMs: 1000 });
@@ -59,7 +59,8 @@ describe('memory is bounded', () => {
     expect(items.map(({ payload }) => payload)).toEqual(['b', 'c']);
     for (const name of ['x', 'y', 'z'])
       await triage.setRule({ name, filter: { reason: 'E' }, action: 'notify' }, act);
-    expect((await triage.audit({ limit: 9 })).items.map(({ subjects }) => subjects[0])).toEqual(['z', 'y']);
+    const entries = (await audit.list({}, { limit: 9 })).items;
+    expect(entries.map(({ subjects }) => subjects[0])).toEqual(['rule:z', 'rule:y']);
   });
 });
 
@@ -76,13 +77,13 @@ describe('a sweep', () => {
   test('leaves what a replay still has to hear of', async () => {
     const engine = setup();
     await parkOne(engine, 10);
-    const { replays } = engine.triage;
-    const request = { rate: 1, canary: 0, canaryMs: 0, outstandingMax: 1, stopAbove: 1 };
-    const { id } = await replays.begin({ ...request, filter: { topic: 'orders' } }, act);
-    await replays.select(id, 1);
+    const { operations } = engine.triage;
+    const request = { ...defaultReplay, rate: 1, canary: 0 };
+    const { id } = await operations.begin({ ...request, filter: { topic: 'orders' } }, act);
+    await operations.select(id, 1);
     await engine.clock.advance(20);
     expect(await engine.sweep(10)).toBe(0);
-    await replays.unselect(id, 1);
+    await operations.unselect(id, 1);
     expect(await engine.sweep(10)).toBe(1);
   });
 });
@@ -91,25 +92,26 @@ test('a replay ends with the settlement of what it released', async () => {
   const engine = setup();
   const { broker, triage } = engine;
   const event = await parkOne(engine);
-  const request = { rate: 1, canary: 0, canaryMs: 0, outstandingMax: 1, stopAbove: 1 };
-  const { id } = await triage.replays.begin({ ...request, filter: { ids: [event] } }, act);
-  await triage.replays.select(id, 1);
-  await triage.replays.release(id, 1, (topic, events) => broker.publish(topic, events));
+  const request = { ...defaultReplay, rate: 1, canary: 0 };
+  const { id } = await triage.operations.begin({ ...request, filter: { ids: [event] } }, act);
+  await triage.operations.select(id, 1);
+  await triage.operations.release(id, 1, (topic, events) => broker.publish(topic, events));
   const [delivery] = (await broker.lease('orders', { owner: 'w', limit: 1, leaseMs: 1000 })).deliveries;
   expect(delivery).toMatchObject({ id: event, replay: id, attempt: 1, originTopic: 'orders' });
   await broker.settle([{ lease: delivery!.lease, kind: 'ack' }]);
   expect(await triage.get(event)).toMatchObject({ status: 'resolved' });
-  expect((await triage.replays.get(id))?.counts).toMatchObject({ released: 1, succeeded: 1 });
+  expect((await triage.operations.get(id))?.counts).toMatchObject({ released: 1, succeeded: 1 });
 });
 
 test('a replay whose canary takes long is looked at in peace', async () => {
   const engine = setup();
   const { clock } = engine;
-  const filter = { ids: [await parkOne(engine)] };
-  const { id } = await engine.triage.replays.begin({ ...defaultReplay, filter, canaryMs: 1000 }, act);
+  const filter = { ids: [await parkOne(engine), await parkOne(engine)] };
+  const request = { ...defaultReplay, filter, canary: 1, canaryMs: 1000 };
+  const { id } = await engine.triage.operations.begin(request, act);
   let looks = 0;
   for (let left = 60_000; left > 0; looks++) {
-    const step = await advanceReplay(engine.triage, id, clock, async () => {});
+    const step = await advanceOperation(engine.triage, id, clock, async () => {});
     expect(step?.operation.stage).not.toBe('releasing');
     left -= step!.waitMs!;
     await clock.advance(step!.waitMs!);
@@ -123,14 +125,14 @@ test('pages of what two processes did within a millisecond leave nothing out', a
     memoryEngine({ clock, storage, random: seededRandom(name) }),
   );
   const request = { ...defaultReplay, filter: { topic: 'orders' } };
-  for (let count = 0; count < 20; count++) await processes[count % 2]!.triage.replays.begin(request, act);
-  const { triage } = processes[0]!;
-  for (const list of [triage.audit, triage.replays.list]) {
-    const { items } = await list({ limit: 20 });
+  for (let count = 0; count < 20; count++) await processes[count % 2]!.triage.operations.begin(request, act);
+  const { triage, audit } = processes[0]!;
+  for (const list of [audit.list, triage.operations.list]) {
+    const { items } = await list({}, { limit: 20 });
     const ids: string[] = [];
     let cursor: string | undefined;
     do {
-      const page = await list({ limit: 3, ...(cursor !== undefined && { cursor }) });
+      const page = await list({}, { limit: 3, ...(cursor !== undefined && { cursor }) });
       ids.push(...page.items.map(({ id }) => id));
       ({ cursor } = page);
     } while (cursor !== undefined);
@@ -202,7 +204,9 @@ async function parkOne({ broker }: Required<Pick<Engine, 'broker'>>, keepMs = 10
 
 describe('options of a memory engine', () => {
   test('that are not known are refused', () => {
-    expect(() => memoryEngine({ eventMax: 3 } as never)).toThrow('eventMax: expected one of clock, random');
+    expect(() => memoryEngine({ eventMax: 3 } as never)).toThrow(
+      'eventMax: not an option; did you mean eventsMax?',
+    );
   });
 
   test('that are undefined leave the defaults in force', async () => {

@@ -92,8 +92,15 @@ async function settle(
       settled.push(...(await broker.settle([delayed])));
       continue;
     }
-    const { error, stop, story } = settlement;
-    const diagnosis = { reason: error?.type ?? stop, message: error?.message ?? '', stop, error, story };
+    const { error, stop, story, consumer } = settlement;
+    const diagnosis = {
+      reason: error?.type ?? stop,
+      message: error?.message ?? '',
+      stop,
+      error,
+      story,
+      consumer,
+    };
     const finalAttempt = row.attempts + 1;
     const [answer] = await broker.settle([{ lease, kind: 'reroute', to: parkedTopic(lease.topic) }]);
     if (answer?.took) row.diagnosis = { ...diagnosis, finalAttempt };

@@ -75,6 +75,20 @@ describe('an error, noted', () => {
     expect(note.stack!.length).toBeLessThanOrEqual(8192);
   });
 
+  test('says the code of the cause, and groups by it', () => {
+    const failed = (code: string) => {
+      const cause = Object.assign(new Error(code.toLowerCase()), { code });
+      return errorNote(new TypeError('fetch failed', { cause }));
+    };
+    const [reset, again, unknown] = ['ECONNRESET', 'ECONNRESET', 'ENOTFOUND'].map(failed);
+    expect(reset!.message).toBe('fetch failed (ECONNRESET)');
+    expect(again!.fingerprint).toBe(reset!.fingerprint);
+    expect(unknown!.fingerprint).not.toBe(reset!.fingerprint);
+    const cause = Object.assign(new Error('x'), { code: 'E_RANGE' });
+    expect(errorNote(new Error('it was E_RANGE', { cause })).message).toBe('it was E_RANGE');
+    expect(errorNote(new Error('x'.repeat(999), { cause })).message).toMatch(/^x{502} \(E_RANGE\)$/);
+  });
+
   test('shows every text to the redactor', () => {
     const error = new Error('card 4111', { cause: new Error('card 4111') });
     expect(JSON.stringify(errorNote(error, (text) => text.replaceAll('4111', '•')))).not.toContain('4111');
@@ -168,7 +182,9 @@ describe('headers on the wire', () => {
   test('come back as they went', () => {
     fc.assert(
       fc.property(state, (delivery) => {
-        expect(fromWire(toWire(delivery))).toEqual(delivery);
+        const read = fromWire(toWire(delivery));
+        const { id, correlationId = id, idempotencyKey = id } = read;
+        expect({ ...read, correlationId, idempotencyKey }).toEqual(delivery);
       }),
     );
   });
@@ -181,6 +197,7 @@ describe('headers on the wire', () => {
       message: 'no street',
       stop: 'poison',
       finalAttempt: 6,
+      consumer: 'shipping',
       error,
       story,
     };
@@ -192,6 +209,7 @@ describe('headers on the wire', () => {
         'dlq-reason': 'TypeError',
         'dlq-message': 'no street',
         'dlq-stop': 'poison',
+        'dlq-consumer': 'shipping',
       },
       ...{
         'final-attempt': '6',
@@ -200,6 +218,24 @@ describe('headers on the wire', () => {
       },
     });
     expect(fromWire(wire).diagnosis).toEqual(diagnosis);
+  });
+
+  test('say nothing that is told elsewhere', () => {
+    const untried = {
+      attempts: 0,
+      snoozes: 0,
+      deaths: 0,
+      nextDelayMs: undefined,
+      lastError: undefined,
+      story: [],
+    };
+    const untold = { key: undefined, originTopic: undefined, firstSeenAt: undefined, expiresAt: undefined };
+    const rest = { replay: undefined, diagnosis: undefined, headers: {}, type: undefined, tenant: undefined };
+    const same = { id: 'e1', correlationId: 'e1', idempotencyKey: 'e1' };
+    expect(toWire({ ...same, ...untried, ...untold, ...rest })).toEqual({ 'event-id': 'e1' });
+    expect(toWire({ ...same, ...untried, ...untold, ...rest, dueAt: 5, payloadKind: 'bytes' })).toEqual({
+      ...{ 'event-id': 'e1', 'due-ts': '5', 'payload-kind': 'bytes' },
+    });
   });
 
   test('that a stranger wrote are taken for what they can be', () => {

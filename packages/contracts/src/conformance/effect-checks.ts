@@ -6,7 +6,10 @@ import { type Check, checksOf } from './stage.ts';
 const check = checksOf(['broker', 'ledger']);
 const handler = 'view@1';
 
-/** Checks that the marks of handled events and the writes of `commit` are stored together with the settlement. */
+/**
+ * Checks that a settlement stores its marks (which handler has handled the event) and the writes of `commit` together,
+ * or none of them.
+ */
 export const effectChecks: readonly Check[] = [
   check('writes marks with the settlement, or not at all', ['marksWithSettlement'], async (stage) => {
     const topic = await stage.topic();
@@ -96,8 +99,7 @@ export const effectChecks: readonly Check[] = [
       );
       const marks = [a, b, c].map((delivery) => ({ handler, eventId: delivery!.id }));
       expectLike(await stage.ledger.isMarked(marks), [true, false, false], 'the marks that are there');
-      // After a failed commit the lease must still be valid, because the consumer then settles the event in another
-      // way.
+      // The lease is still valid after a failed commit, so the consumer can settle the event in another way.
       await stage.settle(stage.retry(b!, 0), { lease: c!.lease, kind: 'return' });
     },
   ),
@@ -121,7 +123,7 @@ export const effectChecks: readonly Check[] = [
       'one answer for each',
     );
     const marks = deliveries.map(({ id }) => ({ handler, eventId: id }));
-    // A failed commit must leave no mark. Otherwise the next attempt would be skipped, and the effect would be lost.
+    // A failed commit must leave no mark. Otherwise the next attempt would be skipped.
     expectLike(await stage.ledger.isMarked(marks), [false, false, true, false], 'the marks that are there');
   }),
 
@@ -174,10 +176,7 @@ export const effectChecks: readonly Check[] = [
   }),
 ];
 
-/**
- * Ignores the result. It returns a promise only if the result is a promise, because a synchronous transaction cannot
- * wait for one.
- */
+/** Returns a promise only if `published` is a promise: a synchronous transaction cannot wait for one. */
 function quietly(published: unknown): void | Promise<void> {
   if (published instanceof Promise) return published.then(() => {});
 }

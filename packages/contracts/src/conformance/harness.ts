@@ -1,31 +1,31 @@
 import type { Clock } from 'holdfast';
 import type { Engine } from '../engine.ts';
 
-/** What a conformance check needs: an engine on storage (or with a name `prefix`) that no other check uses. */
+/** What a conformance check needs to test an engine. No other check uses the same storage or the same `prefix`. */
 export interface Harness<Tx = unknown> {
   readonly engine: Engine<Tx>;
-  /** The clock that the engine uses. If the engine's clock cannot be read, a clock that is close to it. */
+  /** The clock of the engine, or a clock that shows nearly the same time. */
   readonly clock: Clock;
-  /** Lets `ms` pass for the engine: moves a virtual clock forward, or waits. */
+  /** Lets `ms` pass for the engine: advances a virtual clock, or waits. */
   passTime(ms: number): Promise<void>;
   /**
-   * The unit in ms of all delays and leases in checks; 1000 unless given. If `passTime` really waits, choose the
-   * shortest time in which the engine surely completes a few operations. If the engine supports delays only in fixed
-   * steps, configure steps of one unit.
+   * The length of one time unit of the checks, in ms; 1000 by default. With a real clock, it must be long enough for a
+   * few operations. An engine with fixed delay steps needs steps of this length.
    */
   readonly unitMs?: number;
   /** A prefix for the names of topics, keys and scopes. */
   readonly prefix?: string;
   /**
-   * Opens a second engine on the same storage, as another process would. The first engine is not closed; it may have
-   * crashed.
+   * Opens a second engine on the same storage, as another process would. The first engine stays open, except if the
+   * engine has no `portableLeases`. Then the first engine must close, because it would keep the events that it has
+   * already fetched.
    */
   reopen?(): Promise<Engine<Tx>>;
-  /** Simulates a crash of the engine that was opened last: after `writes` more successful writes, all writes reject. */
+  /** Simulates a crash: after `writes` more writes, every write rejects. */
   dieAfterWrites?(writes: number): void;
   /**
-   * For engines with the feature `sharedTransaction`: writes a test value within a transaction, and tells whether that
-   * value is stored.
+   * Lets checks see whether a transaction was committed. `write` writes a test value within `tx`, and `isThere` tells
+   * whether the value is stored.
    */
   readonly effect?: {
     write(tx: Tx, name: string): void | Promise<void>;

@@ -1,63 +1,82 @@
 import { type Features, whyMissing } from '../features.ts';
+import { actChecks, auditChecks } from './audit-checks.ts';
+import { policyControlChecks, retryPauseChecks } from './control-checks.ts';
+import { countChecks } from './count-checks.ts';
 import { effectChecks } from './effect-checks.ts';
 import { flowChecks } from './flow-checks.ts';
 import type { Harness } from './harness.ts';
+import { journalChecks } from './journal-checks.ts';
+import { journalQueueChecks } from './journal-queue-checks.ts';
 import { leaseChecks } from './lease-checks.ts';
 import { ledgerChecks } from './ledger-checks.ts';
+import { moveChecks } from './move-checks.ts';
+import { operationChecks } from './operation-checks.ts';
+import { presenceChecks } from './presence-checks.ts';
 import { publishChecks } from './publish-checks.ts';
+import { questionChecks, waitingQuestionChecks } from './question-checks.ts';
 import { rateLimitChecks } from './rate-limit-checks.ts';
 import { replayChecks, settledReplayChecks } from './replay-checks.ts';
-import { type Check, type Contract, type Means, Stage } from './stage.ts';
+import { type Check, type Contract, contracts, type Means, Stage } from './stage.ts';
 import { triageChecks } from './triage-checks.ts';
 
 export { ConformanceError } from './assertions.ts';
 export type { Harness } from './harness.ts';
 export type { Check, Contract, Means } from './stage.ts';
 
-/**
- * All requirements of the contracts. Each check has a name, the features that it needs, and a function that throws if
- * the engine fails.
- */
+/** All checks that an engine must pass. */
 export const conformanceChecks: readonly Check[] = [
   ...publishChecks,
   ...leaseChecks,
   ...flowChecks,
+  ...moveChecks,
+  ...waitingQuestionChecks,
+  ...retryPauseChecks,
   ...effectChecks,
   ...ledgerChecks,
   ...triageChecks,
+  ...questionChecks,
+  ...countChecks,
+  ...operationChecks,
   ...replayChecks,
   ...settledReplayChecks,
   ...rateLimitChecks,
+  ...journalChecks,
+  ...journalQueueChecks,
+  ...policyControlChecks,
+  ...auditChecks,
+  ...actChecks,
+  ...presenceChecks,
 ];
 
-/** The functions of a test runner that `conformance` calls. Vitest, Jest and `node:test` have them. */
+/** The functions of a test runner that `conformance` calls. Vitest and Jest have them. */
 export interface Runner {
+  /** Declares a group of tests. Required. */
   describe(name: string, suite: () => void): unknown;
+  /** Declares a test, and with `skip` one that is not run. Required. */
   test: TestFunction & { skip: (name: string, test: () => void) => unknown };
 }
 
 type TestFunction = (name: string, test: () => Promise<void>) => unknown;
 
 export interface ConformanceOptions<Tx> extends Runner {
+  /** The name of the engine in the titles of the tests. Required. */
   readonly name: string;
+  /** The contracts that the engine has. Required. */
   readonly contracts: readonly Contract[];
+  /** What the engine can do. Checks that need more are skipped. Required. */
   readonly features: Features;
   /**
-   * The optional methods that the harness of this engine has. Checks that need another method are skipped, with the
-   * reason.
+   * The optional methods of this harness and its broker. Checks that need another method are skipped. Default: none.
    */
   readonly means?: readonly Means[];
-  /** Creates a new harness. Called once for each check. */
+  /** Creates a new harness. Called once for each check. Required. */
   create(): Promise<Harness<Tx>>;
 }
 
-/**
- * Declares one test for each check. A check that needs a missing feature is declared as skipped, with the reason in its
- * name.
- */
+/** Declares one test for each check. A check is skipped if the engine lacks a feature that the check needs. */
 export function conformance<Tx>(options: ConformanceOptions<Tx>): void {
   const { describe, test } = options;
-  for (const contract of ['broker', 'ledger', 'triage', 'rateLimits'] as const) {
+  for (const contract of contracts) {
     const checks = conformanceChecks.filter(({ contracts }) => contracts[0] === contract);
     describe(`${options.name}: ${contract}`, () => {
       for (const check of checks) {
@@ -92,5 +111,5 @@ export function whySkipped(
     if (why !== undefined) return `${feature}: ${why}`;
   }
   const unable = check.means.find((means) => !engine.means?.includes(means));
-  return unable && `the harness has no ${unable}`;
+  return unable && `there is no ${unable}`;
 }

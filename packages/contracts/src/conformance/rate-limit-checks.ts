@@ -71,7 +71,7 @@ export const rateLimitChecks: readonly Check[] = [
   }),
 ];
 
-/** Returns a limit of one request per 4 time units, which allows `burst` requests in one moment. */
+/** Returns a limit of one request per 4 time units, with a burst of `burst` requests. */
 function limitOf(stage: Stage, burst: number): RateTake {
   return { key: stage.name('key'), ratePerMs: 1 / (4 * stage.unitMs), burst };
 }

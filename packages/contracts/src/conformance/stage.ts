@@ -1,30 +1,45 @@
 import type { AttemptRecord } from '../attempt-record.ts';
+import type { Audit } from '../audit.ts';
 import type { Broker, LeaseRequest, Settlement, TopicSettings } from '../broker.ts';
+import type { Controls } from '../controls.ts';
 import type { Engine } from '../engine.ts';
 import { type Delivery, type Diagnosis, type Envelope, type NewEvent, parkedTopic } from '../envelope.ts';
 import { type ErrorNote, errorNote } from '../error-note.ts';
 import type { FeatureName } from '../features.ts';
+import type { Journal } from '../journal.ts';
 import type { Ledger } from '../ledger.ts';
+import type { Presence } from '../presence.ts';
 import type { RateLimits } from '../rate-limits.ts';
 import { LEASE_LOST, TOOK } from '../settlement-result.ts';
 import type { NewlyParked, Triage } from '../triage.ts';
 import { ensure, expectLike } from './assertions.ts';
 import type { Harness } from './harness.ts';
 
-export type Contract = 'broker' | 'ledger' | 'triage' | 'rateLimits';
-export type Means = 'reopen' | 'dieAfterWrites' | 'effect';
+export const contracts = [
+  'broker',
+  'ledger',
+  'triage',
+  'rateLimits',
+  'journal',
+  'controls',
+  'audit',
+  'presence',
+] as const;
+export type Contract = (typeof contracts)[number];
+/** Optional methods: `publishBehind` is a method of the broker, the others are methods of the harness. */
+export type Means = 'reopen' | 'dieAfterWrites' | 'effect' | 'publishBehind';
 
-/** One requirement for an engine. Its name completes a sentence that begins with "the engine". */
+/** One requirement for an engine. The name completes the sentence "the engine …". */
 export interface Check {
   readonly name: string;
   readonly contracts: readonly Contract[];
   readonly needs: readonly FeatureName[];
-  /** The optional methods that the harness must have. */
+  /** The optional methods that this check calls. */
   readonly means: readonly Means[];
   run(stage: Stage): Promise<void>;
 }
 
-/** Returns a function that creates checks for engines with these contracts. */
+/** Returns a function that creates checks. The checks run only on engines with all of `contracts`. */
 export function checksOf(contracts: readonly Contract[]) {
   return (
     name: string,
@@ -39,14 +54,16 @@ export function checksOf(contracts: readonly Contract[]) {
   });
 }
 
+const means: readonly Means[] = ['reopen', 'dieAfterWrites', 'effect', 'publishBehind'];
+
 function isMeans(need: string): need is Means {
-  return need === 'reopen' || need === 'dieAfterWrites' || need === 'effect';
+  return means.some((each) => each === need);
 }
 
-/** `take` calls `lease` up to 20 times, because an engine may return fewer events than requested. */
+/** An engine may return fewer events than requested, so `take` calls `lease` up to 20 times. */
 const leasesMax = 20;
 
-/** Helper methods for checks: they publish, lease, settle and compare. */
+/** Helper methods for the checks. */
 export class Stage {
   readonly harness: Harness;
   readonly unitMs: number;
@@ -79,6 +96,26 @@ export class Stage {
     return this.engine.rateLimits;
   }
 
+  get journal(): Journal {
+    ensure(this.engine.journal, 'the engine has a journal');
+    return this.engine.journal;
+  }
+
+  get controls(): Controls {
+    ensure(this.engine.controls, 'the engine has controls');
+    return this.engine.controls;
+  }
+
+  get audit(): Audit {
+    ensure(this.engine.audit, 'the engine has an audit log');
+    return this.engine.audit;
+  }
+
+  get presence(): Presence {
+    ensure(this.engine.presence, 'the engine has a presence');
+    return this.engine.presence;
+  }
+
   name(what: string): string {
     return `${this.harness.prefix ?? ''}${what}-${++this.#names}`;
   }
@@ -89,7 +126,7 @@ export class Stage {
     return topic;
   }
 
-  /** Publishes one event for each payload. `rest` applies to all of them. */
+  /** Publishes one event for each payload. All events get the fields of `rest`. */
   async publish(topic: string, payloads: readonly string[], rest: Partial<NewEvent> = {}): Promise<string[]> {
     const published = await this.broker.publish(
       topic,
@@ -112,7 +149,7 @@ export class Stage {
     return deliveries;
   }
 
-  /** Leases until `count` events are leased. Fails if 20 calls are not enough. */
+  /** Leases until it has `count` events. Fails if 20 calls are not enough. */
   async take(topic: string, count: number, request: Partial<LeaseRequest> = {}): Promise<Delivery[]> {
     const taken: Delivery[] = [];
     for (let leases = 0; leases < leasesMax && taken.length < count; leases++) {
@@ -134,7 +171,7 @@ export class Stage {
     expectLike(payloads(given), [], why);
   }
 
-  /** Applies settlements. Fails unless the engine applies all of them. */
+  /** Fails unless the engine applies all settlements. */
   async settle(...batch: Settlement[]): Promise<void> {
     expectLike(
       await this.broker.settle(batch),
@@ -155,12 +192,11 @@ export class Stage {
     return this.settle({ lease: delivery.lease, kind: 'ack' });
   }
 
-  /** Opens a second engine on the same storage, as another process would. The check uses that engine from now on. */
+  /** Opens a second engine on the same storage, as another process would. The check then uses the second engine. */
   async reopen(): Promise<void> {
     this.engine = await this.harness.reopen!();
   }
 
-  /** Reads a parked event, either from the triage or from the dead-letter topic of `topic`. */
   async parked(
     topic: string,
     id: string,
@@ -169,16 +205,21 @@ export class Stage {
     return (await this.lease(parkedTopic(topic))).find((delivery) => delivery.id === id);
   }
 
-  /** Creates a settlement that retries the event after `units` time units. */
   retry({ lease, attempt }: Delivery, units: number): Settlement & { kind: 'retry' } {
     return { lease, kind: 'retry', delayMs: units * this.unitMs, error: note, story: storyOf(attempt) };
   }
 
   park({ lease, attempt }: Delivery): Settlement & { kind: 'park' } {
-    return { lease, kind: 'park', stop: 'attempts_exhausted', error: note, story: storyOf(attempt) };
+    return {
+      lease,
+      kind: 'park',
+      stop: 'attempts_exhausted',
+      error: note,
+      story: storyOf(attempt),
+      consumer,
+    };
   }
 
-  /** Creates an event that can be given to the triage without a broker. */
   newlyParked(id: string, rest: Partial<NewlyParked> = {}, error: ErrorNote = note): NewlyParked {
     const topic = `${this.harness.prefix ?? ''}orders`;
     return {
@@ -196,11 +237,15 @@ export class Stage {
       diagnosis: {
         ...{ reason: error.type, message: error.message, stop: 'attempts_exhausted', finalAttempt: 6, error },
         story: storyOf(6),
+        consumer,
       },
       ...rest,
     };
   }
 }
+
+/** The name of the consumer that parks events in the checks. */
+export const consumer = 'shipping';
 
 export const act = { who: 'ada', why: 'the address is fixed' };
 

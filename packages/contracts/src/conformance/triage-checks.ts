@@ -2,11 +2,12 @@ import { errorNote } from '../error-note.ts';
 import type { ParkedFilter } from '../parked-filter.ts';
 import type { Edit } from '../triage.ts';
 import { ensure, expectLike, expectRejection } from './assertions.ts';
-import { act, type Check, checksOf, note, type Stage } from './stage.ts';
+import { beginReplay, operate, replay, runToEnd } from './run-operation.ts';
+import { act, type Check, checksOf, consumer, note, storyOf } from './stage.ts';
 
 const check = checksOf(['triage']);
 
-/** Checks of how operators find, group, edit and discard parked events. */
+/** Checks that operators can find, group, edit and discard parked events. */
 export const triageChecks: readonly Check[] = [
   check('keeps all of a parked event, and parks it once', [], async (stage) => {
     const event = stage.newlyParked(stage.name('event'), {
@@ -58,8 +59,7 @@ export const triageChecks: readonly Check[] = [
     const asked = {
       list: async () => stage.triage.list({}, page),
       groups: async () => stage.triage.groups({}, page),
-      audit: async () => stage.triage.audit(page),
-      replays: async () => stage.triage.replays.list(page),
+      operations: async () => stage.triage.operations.list({}, page),
     };
     for (const [what, ask] of Object.entries(asked)) await expectRejection(ask(), 'HOLDFAST_OPTIONS', what);
   }),
@@ -163,65 +163,67 @@ export const triageChecks: readonly Check[] = [
       'the edited event',
     );
     expectLike(await stage.triage.edit('unknown', { payload: '' }, act), undefined, 'an unknown id');
-    const { items } = await stage.triage.audit({ limit: 1 });
-    expectLike(items, [{ what: 'edit', subjects: [id], ...act }], 'the audit log');
     const nameless = stage.triage.edit(id, { payload: '' }, { who: 'ada', why: ' ' });
     await expectRejection(nameless, 'HOLDFAST_TRIAGE_NO_REASON', 'an edit without a reason');
   }),
 
-  check('discards with a reason, and restores', [], async (stage) => {
+  check('refuses an edit of a version that has changed since', [], async (stage) => {
     const id = stage.name('event');
-    await stage.triage.put([stage.newlyParked(id)]);
-    const nameless = stage.triage.discard([id], { who: '', why: 'x' });
-    await expectRejection(nameless, 'HOLDFAST_TRIAGE_NO_REASON', 'a discard without a person');
-    expectLike(await stage.triage.discard([id, 'unknown'], act), [true, false], 'the discard');
-    expectLike(await stage.triage.discard([id], act), [false], 'only once');
-    expectLike(await stage.triage.get(id), { status: 'discarded', discarded: act }, 'it is still there');
-    expectLike(await stage.triage.restore([id], act), [true], 'the undo');
-    expectLike(await stage.triage.get(id), { status: 'parked', discarded: undefined }, 'as before');
+    await stage.triage.put([stage.newlyParked(id, { payload: 'a' })]);
+    const { version } = (await stage.triage.get(id))!;
+    const edited = await stage.triage.edit(id, { payload: 'b', version }, act);
+    ensure(edited!.version > version, 'an edit has a version of its own');
+    const late = (async () => stage.triage.edit(id, { payload: 'c', version }, act))();
+    await expectRejection(late, 'HOLDFAST_TRIAGE_CHANGED', 'the second of two editors');
+    expectLike(await stage.triage.get(id), { payload: 'b', version: edited!.version }, 'the first has won');
+    const { items } = await stage.triage.list({ ids: [id] }, { limit: 1 });
+    expectLike(items, [{ version: edited!.version, edited: true }], 'lists tell the version');
+    const unseen = await stage.triage.edit(id, { payload: 'd' }, act);
+    expectLike(unseen, { payload: 'd' }, 'without a version, the last one wins');
+    await replay(stage, { ids: [id] }, () => true);
+    ensure((await stage.triage.get(id))!.version > unseen!.version, 'a parking is a change, too');
   }),
 
-  check('counts down retention, and never removes in silence', [], async (stage) => {
+  check('keeps how an event was parked before: the first time and the last three', [], async (stage) => {
+    const id = stage.name('event');
+    await stage.triage.put([stage.newlyParked(id, {}, errorNote(new Error('time 1')))]);
+    expectLike((await stage.triage.get(id))?.earlier, [], 'not before');
+    const replays: (string | undefined)[] = [undefined];
+    for (let time = 2; time <= 7; time++) {
+      await stage.pass(0.1);
+      const { id: operation } = await beginReplay(stage, { filter: { ids: [id] }, canary: 0, rate: 1e6 });
+      replays.push(operation);
+      const event = stage.newlyParked(id, { replay: operation }, errorNote(new RangeError(`time ${time}`)));
+      await runToEnd(stage, operation, () => stage.triage.put([event]));
+    }
+    const event = (await stage.triage.get(id))!;
+    expectLike(event, { parkings: 7, diagnosis: { message: 'time 7' }, replay: replays[6] }, 'the last time');
+    expectLike(
+      event.earlier.map(({ message, replay, consumer }) => ({ message, replay, consumer })),
+      [1, 4, 5, 6].map((time) => ({ message: `time ${time}`, replay: replays[time - 1], consumer })),
+      'the first time and the last three',
+    );
+    expectLike(event.earlier[0]!.story, storyOf(6), 'with their stories');
+    const times = [...event.earlier, event].map(({ parkedAt }) => parkedAt);
+    expectLike(
+      times,
+      times.toSorted((a, b) => a - b),
+      'the earliest first',
+    );
+    ensure(times[0]! < times[1]!, 'each with its time');
+  }),
+
+  check('counts down retention, and keeps what is to be kept', [], async (stage) => {
     const [short, kept] = [stage.name('event'), stage.name('event')];
     await stage.triage.put([short, kept].map((id) => stage.newlyParked(id, { keepMs: 4 * stage.unitMs })));
     await stage.pass(1);
     const { items } = await stage.triage.list({ ids: [short] }, { limit: 1 });
     ensure(items[0]!.removedInMs <= 3 * stage.unitMs && items[0]!.removedInMs > 0, 'the countdown');
-    for (const wrong of [Number.NaN, -1, '5' as unknown as number]) {
-      const keeping = (async () => stage.triage.keep([kept], wrong, act))();
-      await expectRejection(keeping, 'HOLDFAST_OPTIONS', `keeping for ${wrong}`);
-    }
-    expectLike(await stage.triage.keep([kept], 100 * stage.unitMs, act), [true], 'keeping longer');
+    await operate(stage, { kind: 'keep', filter: { ids: [kept] }, keepMs: 100 * stage.unitMs });
     await stage.pass(4);
     await stage.engine.sweep(1000);
     expectLike(await stage.triage.get(short), undefined, 'its time was over');
     expectLike(await stage.triage.get(kept), { status: 'parked' }, 'this one was kept');
-    const entries = (await stage.triage.audit({ limit: 50 })).items;
-    const removal = entries.find(({ what, subjects }) => what === 'retention' && subjects.includes(short));
-    ensure(removal, 'the audit log says what retention removed');
-  }),
-
-  check('says who did what, when and why', [], async (stage) => {
-    const id = stage.name('event');
-    const rule = { name: stage.name('rule'), filter: { reason: 'TypeError' }, action: 'notify' } as const;
-    await stage.triage.put([stage.newlyParked(id)]);
-    await stage.triage.discard([id], act);
-    await stage.triage.restore([id], act);
-    await stage.triage.setRule(rule, act);
-    const { items } = await stage.triage.audit({ limit: 3 });
-    expectLike(
-      items.map(({ what, who, why, subjects, count }) => ({ what, who, why, subjects, count })),
-      [
-        { what: 'rule_set', ...act, subjects: [rule.name], count: 1 },
-        { what: 'restore', ...act, subjects: [id], count: 1 },
-        { what: 'discard', ...act, subjects: [id], count: 1 },
-      ],
-      'the latest first',
-    );
-    ensure(
-      items.every(({ at }) => at > 0),
-      'each with its time',
-    );
   }),
 
   check('keeps rules, by name', [], async (stage) => {
@@ -259,7 +261,7 @@ export const triageChecks: readonly Check[] = [
   check('keeps events without an end if told so', [], async (stage) => {
     const id = stage.name('event');
     await stage.triage.put([stage.newlyParked(id, { keepMs: Infinity })]);
-    expectLike(await stage.triage.keep([id], Infinity, act), [true], 'kept');
+    await operate(stage, { kind: 'keep', filter: { ids: [id] }, keepMs: Infinity });
     const beyond: ParkedFilter[] = [{ from: Infinity }, { to: -Infinity }, { from: Number.MAX_VALUE }];
     for (const filter of beyond)
       expectLike(await stage.triage.count({ ids: [id], ...filter }), 0, 'parked at no such time');
@@ -278,17 +280,3 @@ export const triageChecks: readonly Check[] = [
     expectLike(await stage.triage.get(id), { payload: 'mended', edits: [act] }, 'with its edits');
   }),
 ];
-
-/**
- * Parks `count` events for a tenant that no other event has, so that a filter by this tenant selects exactly these
- * events.
- */
-export async function parkMany(
-  stage: Stage,
-  count: number,
-): Promise<{ ids: string[]; filter: ParkedFilter }> {
-  const tenant = stage.name('tenant');
-  const ids = Array.from({ length: count }, () => stage.name('event'));
-  await stage.triage.put(ids.map((id) => stage.newlyParked(id, { tenant })));
-  return { ids, filter: { tenant } };
-}

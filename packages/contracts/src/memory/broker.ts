@@ -1,3 +1,4 @@
+import { type AuditedAct, subject } from '../audit.ts';
 import type {
   Broker,
   Leased,
@@ -5,32 +6,32 @@ import type {
   Published,
   Settlement,
   TopicSettings,
+  WaitingQuestion,
   WaitingState,
 } from '../broker.ts';
 import { waitingStates } from '../broker.ts';
 import { EngineFullError, TopicError } from '../contract-errors.ts';
-import { controlId } from '../controls.ts';
+import { type Act, controlId } from '../controls.ts';
 import type { Delivery, Envelope, Lease, NewEvent } from '../envelope.ts';
-import { assertTopic } from '../for-engines.ts';
+import { assertBounds, assertTopic, assertWaitingQuestion } from '../for-engines.ts';
+import type { Place } from '../page.ts';
+import { assertReason } from '../parked-filter.ts';
 import { LEASE_LOST, type SettlementResult } from '../settlement-result.ts';
 import { assertEvents } from '../size-limits.ts';
+import { assertMayUndo, writeAudit } from './audit.ts';
 import { chooseRows, rowStatesOf } from './choose-rows.ts';
-import { memoryControls, quarantineOf } from './controls.ts';
+import { heldOf, memoryControls, quarantineOf } from './controls.ts';
 import { applySettlement, type Commit, runCommit } from './settlement.ts';
 import { oldestFirst, pageOf, type SharedState } from './shared-state.ts';
 import type { MemoryTransaction, Row, Topic } from './storage.ts';
 
 const defaultSettings: TopicSettings = { ordering: 'none', keepSettledMs: 0 };
 
-/**
- * The broker of the memory engine, which is the reference for other engines. Each operation scans all events of a
- * topic, because simple code matters more here than speed.
- */
+/** The broker of the memory engine. It is the reference for other engines, so it prefers simple code to speed. */
 export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
   const { storage } = shared;
   const controls = memoryControls(shared);
 
-  /** Returns a topic after ending its expired leases, so that no other code has to check for them. */
   function open(name: string): Topic {
     const topic = storage.topics.get(name);
     if (!topic) throw new TopicError(name, 'was never declared');
@@ -50,17 +51,22 @@ export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
     return row?.lease?.token === token ? row : undefined;
   }
 
+  function assertRoom(more: number): void {
+    const held = [...storage.topics.values()].reduce((sum, { rows }) => sum + rows.size, 0);
+    if (held + more > shared.bounds.eventsMax)
+      throw new EngineFullError('unsettled events', shared.bounds.eventsMax);
+  }
+
   function put(name: string, topic: Topic, event: NewEvent, now: number): Published {
     const id = event.id ?? shared.newId();
     const known = topic.rows.get(id);
     if (known && !known.blocking) {
-      // The event is in the topic already. Assign it to the replay, so that the replay counts whether it succeeds.
+      // The event is already in the topic. Assign it to the replay, so that the replay counts its result.
       const replay = event.past?.replay ?? known.envelope.replay;
       known.envelope = { ...known.envelope, replay };
       return { id, duplicate: true };
     }
-    // The stored event is parked and blocks its key. The replayed event replaces it at the same position and with the
-    // same key.
+    // A parked event keeps its row, so that later events of its key wait. The replayed event takes the same position.
     const placed = known ? { ...event, key: known.envelope.key! } : event;
     const row = rowOf(placed, envelopeOf(placed, id, name, now), topic, now);
     topic.rows.set(id, { ...row, order: known?.order ?? storage.next() });
@@ -74,6 +80,24 @@ export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
       // Check the lease again: it may have ended while `commit` ran.
       const row = leasedRow(settlement.lease);
       return row ? applySettlement(shared, row, settlement, commit, now) : LEASE_LOST;
+    });
+  }
+
+  /** Writes the audit entry of an act on events of a topic, if any event was changed. */
+  function note(
+    what: AuditedAct,
+    topic: string,
+    ids: readonly string[],
+    changed: readonly boolean[],
+    act: Act,
+  ): void {
+    const events = ids.filter((_, index) => changed[index]).map((id) => subject('event', id));
+    if (events.length === 0) return;
+    writeAudit(shared, {
+      ...act,
+      what,
+      subjects: [subject('topic', topic), ...events],
+      count: events.length,
     });
   }
 
@@ -105,10 +129,7 @@ export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
       assertEvents(events, shared.limits);
       return shared.write((now) => {
         const topic = open(name);
-        const held = [...storage.topics.values()].reduce((sum, { rows }) => sum + rows.size, 0);
-        if (held + events.length > shared.bounds.eventsMax) {
-          throw new EngineFullError('unsettled events', shared.bounds.eventsMax);
-        }
+        assertRoom(events.length);
         const published = events.map((event) => put(name, topic, event, now));
         storage.ring(name);
         return published;
@@ -126,14 +147,33 @@ export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
       return named.map(({ id }) => ({ id, duplicate: rows.get(id)?.blocking === false }));
     },
 
+    async publishBehind(name, events) {
+      assertEvents(events, shared.limits);
+      return shared.write((now) => {
+        const topic = open(name);
+        assertRoom(events.length);
+        const behind = events.map((event) => {
+          const isKnown = event.id !== undefined && topic.rows.has(event.id);
+          const isBusy =
+            event.key !== undefined &&
+            [...topic.rows.values()].some(({ orderKey }) => orderKey === event.key);
+          if (isKnown || isBusy) put(name, topic, event, now);
+          return isKnown || isBusy;
+        });
+        if (behind.includes(true)) storage.ring(name);
+        return behind;
+      });
+    },
+
     async lease(name, request) {
       return shared.write((now): Leased => {
         const controlsVersion = controls.version(now);
         const isPaused = storage.controls.has(controlId({ kind: 'pause', topic: name }));
-        const rowStates = statesOf(name);
+        const isHeld = heldOf(storage, name, now);
+        const rowStates = rowStatesOf(open(name), now, isHeld);
         const suspects = rowStates.filter(([, state]) => state === 'suspect').length;
         if (isPaused) return { deliveries: [], suspects, nextDueInMs: undefined, controlsVersion };
-        const chosen = chooseRows(rowStates, request, now, quarantineOf(storage, name, now));
+        const chosen = chooseRows(rowStates, request, now, isHeld);
         const deliveries = chosen.map((row) => leaseRow(row, request, now));
         return { deliveries, suspects, nextDueInMs: nextDueInMs(rowStates, now), controlsVersion };
       });
@@ -166,11 +206,18 @@ export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
       for (const [, state] of rowStates) counts[state] += 1;
       const ready = rowStates.filter(([, state]) => state === 'ready');
       const oldestReadyMs = ready.reduce((oldest, [row]) => Math.max(oldest, now - row.dueAt), 0);
-      return { ...counts, oldestReadyMs, nextDueInMs: nextDueInMs(rowStates, now) };
+      return { ...counts, oldestReadyMs, nextDueInMs: nextDueInMs(rowStates, now), asOf: now };
     },
 
-    async waiting(name, request) {
-      const rows = pageOf(statesOf(name), request, ([{ order }]) => [order, ''], oldestFirst);
+    async waiting(name, request, question = {}) {
+      assertWaitingQuestion(question);
+      const asked = statesOf(name).filter(([row, state]) => isAsked(question, row, state));
+      const rows =
+        question.order === 'due'
+          ? pageOf(asked.sort(byDueTime), request, duePlaceOf, ([at, order], [other, otherOrder]) => {
+              return at > other || (at === other && Number(order) > Number(otherOrder));
+            })
+          : pageOf(asked, request, ([{ order }]) => [order, ''], oldestFirst);
       const items = rows.items.map(([row, state]) => ({
         id: row.envelope.id,
         type: row.envelope.type,
@@ -185,8 +232,22 @@ export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
       return { items, cursor: rows.cursor };
     },
 
-    async retryNow(name, ids) {
+    async due(name, bounds) {
+      assertBounds(bounds);
+      const now = shared.now();
+      const counts = [...bounds, Infinity].map(() => 0);
+      for (const { dueAt, lease, blocking } of open(name).rows.values()) {
+        if (lease || blocking) continue;
+        const bucket = bounds.findIndex((bound) => dueAt - now < bound);
+        counts[bucket < 0 ? bounds.length : bucket]! += 1;
+      }
+      return counts;
+    },
+
+    async retryNow(name, ids, act) {
+      assertReason(act);
       return shared.write((now) => {
+        assertMayUndo(shared, act);
         const { rows } = open(name);
         const moved = ids.map((id) => {
           const row = rows.get(id);
@@ -194,15 +255,19 @@ export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
           row.dueAt = now;
           return true;
         });
+        note('retry_now', name, ids, moved, act);
         storage.ring(name);
         return moved;
       });
     },
 
-    async unblock(name, ids) {
+    async unblock(name, ids, act) {
+      assertReason(act);
       return shared.write(() => {
+        assertMayUndo(shared, act);
         const { rows } = open(name);
         const released = ids.map((id) => rows.get(id)?.blocking === true && rows.delete(id));
+        note('unblock', name, ids, released, act);
         storage.ring(name);
         return released;
       });
@@ -241,10 +306,7 @@ export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
   }
 }
 
-/**
- * Ends the lease of an event if its time is over. The event becomes a suspect, because its handler may have crashed the
- * process.
- */
+/** When a lease expires, the event becomes a suspect: it may have crashed its process. */
 function endLease(row: Row, now: number): void {
   if (!row.lease || row.lease.endsAt > now) return;
   row.lease = undefined;
@@ -271,18 +333,20 @@ function envelopeOf(event: NewEvent, id: string, topic: string, now: number): En
 }
 
 function rowOf(event: NewEvent, envelope: Envelope, topic: Topic, now: number): Omit<Row, 'order'> {
+  const { attempts = 0, snoozes = 0, nextDelayMs, lastError, story = [] } = event.past?.moved ?? {};
+  const { holdsKey = true, blocking = false } = event.past?.moved ?? {};
   return {
     envelope,
-    orderKey: topic.ordering === 'key' ? event.key : undefined,
+    orderKey: topic.ordering === 'key' && holdsKey ? event.key : undefined,
     dueAt: event.dueAt ?? now + (event.delayMs ?? 0),
-    attempts: 0,
-    snoozes: 0,
+    attempts,
+    snoozes,
     deaths: 0,
-    nextDelayMs: undefined,
-    lastError: undefined,
-    story: [],
+    nextDelayMs,
+    lastError,
+    story,
     suspect: false,
-    blocking: false,
+    blocking,
     lease: undefined,
     diagnosis: undefined,
   };
@@ -290,6 +354,20 @@ function rowOf(event: NewEvent, envelope: Envelope, topic: Topic, now: number): 
 
 function attemptStateOf({ attempts, snoozes, deaths, nextDelayMs, lastError, story }: Row) {
   return { attempts, snoozes, deaths, nextDelayMs, lastError, story };
+}
+
+function isAsked({ state, key, tenant }: WaitingQuestion, { envelope }: Row, actual: WaitingState): boolean {
+  if (state !== undefined && !(typeof state === 'string' ? [state] : state).includes(actual)) return false;
+  if (key !== undefined && key !== envelope.key) return false;
+  return tenant === undefined || tenant === envelope.tenant;
+}
+
+function byDueTime([a]: [Row, WaitingState], [b]: [Row, WaitingState]): number {
+  return a.dueAt - b.dueAt || a.order - b.order;
+}
+
+function duePlaceOf([{ dueAt, order }]: [Row, WaitingState]): Place {
+  return [dueAt, String(order)];
 }
 
 function nextDueInMs(rowStates: readonly [Row, WaitingState][], now: number): number | undefined {

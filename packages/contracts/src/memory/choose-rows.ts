@@ -1,10 +1,7 @@
 import type { LeaseRequest, WaitingState } from '../broker.ts';
 import type { Row, Topic } from './storage.ts';
 
-/**
- * Returns every stored event of a topic with its state, in the order of publication. `isHeld` tells whether an event is
- * in quarantine.
- */
+/** Returns the state of every event of a topic, in the order of publication. */
 export function rowStatesOf(topic: Topic, now: number, isHeld: (row: Row) => boolean): [Row, WaitingState][] {
   const orderKeys = new Set<string>();
   return [...topic.rows.values()].map((row) => {
@@ -14,7 +11,6 @@ export function rowStatesOf(topic: Topic, now: number, isHeld: (row: Row) => boo
   });
 }
 
-/** Chooses the events to lease. An event that waits for earlier events of its key is chosen only together with them. */
 export function chooseRows(
   rowStates: readonly [Row, WaitingState][],
   request: LeaseRequest,
@@ -36,7 +32,7 @@ export function chooseRows(
   return chosen.slice(0, countWithin(chosen, bytesMax));
 }
 
-/** Returns how many rows, counted from the first, have at most `bytesMax` payload bytes together; at least 1. */
+/** Returns how many of the first rows fit into `bytesMax`; at least 1. */
 function countWithin(rows: readonly Row[], bytesMax: number): number {
   let bytes = 0;
   const tooMuch = rows.findIndex(({ envelope }, index) => {
@@ -55,14 +51,11 @@ function stateOf(row: Row, now: number, isBehind: boolean, isHeld: boolean): Wai
   return row.dueAt > now ? 'delayed' : 'ready';
 }
 
-/**
- * Chooses at most `limit` events: `retriesShare` of them are retries and the rest are first attempts. If there are too
- * few of one kind, the other kind fills the gap.
- */
+/** Reserves `retriesShare` of `limit` for retries. If one kind has too few events, the other kind fills the gap. */
 function withRetriesShare(due: readonly Row[], limit: number, retriesShare: number): Row[] {
   const retries = due.filter((row) => row.attempts > 0);
   const firstTries = due.filter((row) => row.attempts === 0);
-  // A limit of 1 cannot be divided, so the event that became due first is chosen.
+  // A limit of 1 cannot be divided, so the event that was due first is chosen.
   if (limit === 1 || retries.length + firstTries.length <= limit) return [...due];
   const own = Math.min(limit - 1, Math.max(1, Math.floor(limit * retriesShare)));
   const retried = Math.min(retries.length, Math.max(own, limit - firstTries.length));
@@ -70,9 +63,7 @@ function withRetriesShare(due: readonly Row[], limit: number, retriesShare: numb
   return chosen.sort((a, b) => a.dueAt - b.dueAt || a.order - b.order);
 }
 
-/**
- * Returns `head`, the first waiting event of its key, and the next events of the same key; at most `runMax` together.
- */
+/** Returns the first waiting event of a key and the next events of the same key, at most `runMax`. */
 function runOf(
   head: Row,
   rowStates: readonly [Row, WaitingState][],
@@ -85,7 +76,7 @@ function runOf(
   for (const [row, state] of rowStates) {
     if (run.length >= runMax) break;
     if (row.orderKey !== head.orderKey || row === head) continue;
-    // Stop at an event that cannot be handled now: later events of the key must not overtake it.
+    // This event cannot be handled now, and later events of the key must not overtake it.
     if (state !== 'behind' || row.suspect || row.dueAt > now || isHeld(row)) break;
     run.push(row);
   }

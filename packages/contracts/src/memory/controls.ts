@@ -1,25 +1,31 @@
-import { assertControl, type Controls, controlId } from '../controls.ts';
+import {
+  assertControl,
+  type Control,
+  type Controls,
+  controlId,
+  controlSubjects,
+  topicOf,
+} from '../controls.ts';
 import { assertReason } from '../parked-filter.ts';
+import { writeAudit } from './audit.ts';
 import type { SharedState } from './shared-state.ts';
 import type { MemoryStorage, Row } from './storage.ts';
 
-/**
- * Implements the operators' controls. The additional method `version` removes expired controls and then returns the
- * version of the controls.
- */
+/** `version` removes expired controls before it returns the version. */
 export function memoryControls(shared: SharedState): Controls & { version(now: number): number } {
   const { storage } = shared;
 
-  function changed(topic: string): void {
+  function changed(control: Control): void {
     storage.controlsVersion += 1;
-    storage.ring(topic);
+    const topic = topicOf(control);
+    if (topic !== undefined) storage.ring(topic);
   }
 
   function version(now: number): number {
     for (const [id, { until = Infinity, control }] of storage.controls) {
       if (until > now) continue;
       storage.controls.delete(id);
-      changed(control.topic);
+      changed(control);
     }
     return storage.controlsVersion;
   }
@@ -30,10 +36,14 @@ export function memoryControls(shared: SharedState): Controls & { version(now: n
     async impose(control, act, forMs) {
       assertControl(control, act, forMs);
       return shared.write((since) => {
+        version(since);
         const until = forMs === undefined ? undefined : since + forMs;
-        const active = { id: controlId(control), control, act, since, until };
-        storage.controls.set(active.id, active);
-        changed(control.topic);
+        const id = controlId(control);
+        const before = storage.controls.get(id);
+        writeAudit(shared, { ...act, what: 'control_set', subjects: controlSubjects(control), before });
+        changed(control);
+        const active = { id, control, act, since, until, version: storage.controlsVersion };
+        storage.controls.set(id, active);
         return active;
       });
     },
@@ -44,19 +54,29 @@ export function memoryControls(shared: SharedState): Controls & { version(now: n
         version(now);
         const active = storage.controls.get(id);
         if (!active) return false;
+        const subjects = controlSubjects(active.control);
+        writeAudit(shared, { ...act, what: 'control_removed', subjects, before: active });
         storage.controls.delete(id);
-        changed(active.control.topic);
+        changed(active.control);
         return true;
       });
     },
 
     async active() {
-      return { version: version(shared.now()), controls: [...storage.controls.values()] };
+      const now = shared.now();
+      return { version: version(now), now, controls: [...storage.controls.values()] };
     },
   };
 }
 
-/** Returns a function that tells whether an event of the topic is held back by a quarantine. */
+/** Returns which events of the topic the engine does not lease: those in quarantine, and retries if they are paused. */
+export function heldOf(storage: MemoryStorage, topic: string, now: number): (row: Row) => boolean {
+  const isQuarantined = quarantineOf(storage, topic, now);
+  if (!storage.controls.has(controlId({ kind: 'pause', topic, only: 'retries' }))) return isQuarantined;
+  return (row) => row.attempts > 0 || row.suspect || isQuarantined(row);
+}
+
+/** Returns a function that tells whether the tenant or the key of an event is in quarantine. */
 export function quarantineOf(storage: MemoryStorage, topic: string, now: number): (row: Row) => boolean {
   const tenants = new Set<string>();
   const keys = new Set<string>();

@@ -1,32 +1,54 @@
 import { type Clock, type Random, systemClock, systemRandom } from 'holdfast';
 import { assertKnownFields } from 'holdfast/fields';
+import { subject } from '../audit.ts';
 import type { Engine } from '../engine.ts';
 import { type Features, missing } from '../features.ts';
 import { defaultSizeLimits, type SizeLimits } from '../size-limits.ts';
+import { memoryAudit, writeAudit } from './audit.ts';
 import { memoryBroker } from './broker.ts';
+import { memoryJournal } from './journal.ts';
 import { memoryLedger } from './ledger.ts';
+import { forgetProcesses, memoryPresence } from './presence.ts';
 import { memoryRateLimits } from './rate-limits.ts';
 import { defaultBounds, type MemoryBounds, removeExpired, SharedState } from './shared-state.ts';
 import { MemoryStorage, type MemoryTransaction } from './storage.ts';
-import { memoryTriage, writeAudit } from './triage.ts';
+import { memoryTriage } from './triage.ts';
 
-export interface MemoryOptions extends SomeBounds {
+export interface MemoryOptions {
+  /** The clock of the events. Default: the system's. */
   readonly clock?: Clock | undefined;
+  /** The source of ids. Default: the system's. */
   readonly random?: Random | undefined;
-  /**
-   * The storage of another engine. Give it to share the data of that engine, or to continue with the data of a closed
-   * engine.
-   */
+  /** The storage of another memory engine, to share its data. Default: a new one. */
   readonly storage?: MemoryStorage | undefined;
+  /** The largest events and batches. Default: those of `SizeLimits`. */
   readonly limits?: SizeLimits | undefined;
   /**
-   * Called before each write. If it throws, that write does not happen, and earlier writes stay. Tests use it to
-   * simulate crashes.
+   * Called before each write. If it throws, the write does not happen. Tests use it to simulate crashes. Default: none.
    */
   readonly beforeWrite?: (() => void) | undefined;
+  /** The most unfinished events of all topics together. Default: `100000`. */
+  readonly eventsMax?: number | undefined;
+  /** The most finished events that are kept. Default: `100000`. */
+  readonly settledMax?: number | undefined;
+  /** The most idempotency keys. Default: `100000`. */
+  readonly keysMax?: number | undefined;
+  /** The most handled events that are remembered. Default: `1000000`. */
+  readonly marksMax?: number | undefined;
+  /** The most parked events. Default: `100000`. */
+  readonly parkedMax?: number | undefined;
+  /** The most entries of the audit log. Default: `10000`. */
+  readonly auditMax?: number | undefined;
+  /** The most rate-limit keys that are in use. Default: `100000`. */
+  readonly rateLimitsMax?: number | undefined;
+  /**
+   * How long it is remembered that an event was handled, in ms. Must be longer than all retries plus `keepParkedMs`.
+   * Default: `5184000000` (60 days).
+   */
+  readonly keepMarksMs?: number | undefined;
+  /** How long parked events are kept, in ms. Default: `2592000000` (30 days). */
+  readonly keepParkedMs?: number | undefined;
 }
-
-type SomeBounds = { readonly [Bound in keyof MemoryBounds]?: MemoryBounds[Bound] | undefined };
 
 const known: Readonly<Record<keyof MemoryOptions, unknown>> = {
   clock: true,
@@ -40,11 +62,13 @@ const known: Readonly<Record<keyof MemoryOptions, unknown>> = {
 export type MemoryEngine = Required<Engine<MemoryTransaction>>;
 
 export const memoryFeatures: Features = {
+  arrivalOrder: true,
   ordering: true,
   parkedHoldsKey: true,
   anyDelay: true,
   publishOnce: true,
   atomicPublish: true,
+  portableLeases: true,
   retriesShare: true,
   suspects: true,
   waitingList: true,
@@ -59,8 +83,8 @@ export const memoryFeatures: Features = {
 };
 
 /**
- * An engine that keeps all data in memory. Use it for tests and for the simulator, or read it as the shortest example
- * of an engine.
+ * An engine that keeps all data in memory, for tests and for the simulator. It is also the shortest example of an
+ * engine.
  */
 export function memoryEngine(options: MemoryOptions = {}): MemoryEngine {
   assertKnownFields(known, options);
@@ -70,17 +94,27 @@ export function memoryEngine(options: MemoryOptions = {}): MemoryEngine {
   const bounds: MemoryBounds = { ...defaultBounds, ...Object.fromEntries(given) };
   const shared = new SharedState(storage, clock, random, bounds, limits, beforeWrite);
 
+  const broker = memoryBroker(shared);
+  const journal = memoryJournal(shared, storage.journal);
+
   return {
     name: 'memory',
     durability: 'none',
     features: memoryFeatures,
-    broker: memoryBroker(shared),
+    broker,
     ledger: memoryLedger(shared),
     triage: memoryTriage(shared),
     rateLimits: memoryRateLimits(shared),
+    journal,
+    controls: broker.controls,
+    audit: memoryAudit(shared),
+    presence: memoryPresence(shared),
 
     async sweep(limit) {
-      return shared.write((now) => sweep(shared, now, limit));
+      return shared.write((now) => {
+        const removed = sweep(shared, now, limit);
+        return removed + journal.sweep(limit - removed);
+      });
     },
 
     async close() {},
@@ -99,14 +133,16 @@ function sweep(shared: SharedState, now: number, limit: number): number {
   left -= storage.keys.sweep(now, left);
   left -= removeExpired(storage.marks, (removedAt) => removedAt, now, left).length;
   left -= removeExpired(storage.tats, (tat) => tat, now, left).length;
-  // Keep an event that belongs to a replay, even if it has expired: the replay still has to count its result.
+  left -= forgetProcesses(shared, now, left);
+  // Keep an expired event that belongs to a replay: the replay has not counted its result yet.
   const removable = ({ operation, removedAt }: { operation: string | undefined; removedAt: number }) =>
     operation === undefined ? removedAt : Infinity;
   const removed = removeExpired(storage.parked, removable, now, left);
+  for (const id of removed) storage.changes.delete(id);
   if (removed.length > 0) {
-    writeAudit(shared, 'retention', removed, {
-      who: 'retention',
-      why: 'their retention time is over',
+    writeAudit(shared, {
+      ...{ who: 'retention', why: 'their retention time is over', what: 'retention' },
+      subjects: removed.map((id) => subject('event', id)),
     });
   }
   return limit - left + removed.length;

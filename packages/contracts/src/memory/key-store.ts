@@ -1,11 +1,8 @@
 import type { KeyEntry } from './storage.ts';
 
-/**
- * When a key is added, 2 other keys are checked for expiry. So expired keys are removed faster than new keys are added.
- */
+/** Each new key checks 2 old keys. So expired keys are removed faster than new keys arrive. */
 const checksPerAdd = 2;
 
-/** Stores idempotency keys, grouped by scope. */
 export class KeyStore {
   /** The number of keys in all scopes. */
   size = 0;
@@ -15,7 +12,7 @@ export class KeyStore {
     return this.#scopes.get(scope)?.entries.get(key);
   }
 
-  /** Returns how many keys a scope has. If the scope has `max` keys or more, it first removes the expired keys. */
+  /** Returns how many keys a scope has. At `max` or more, it removes the expired keys first. */
   sizeOf(scope: string, max: number, now: number): number {
     const found = this.#scopes.get(scope);
     if (!found) return 0;
@@ -42,7 +39,6 @@ export class KeyStore {
     return true;
   }
 
-  /** Removes at most `limit` expired keys. Returns how many it removed. */
   sweep(now: number, limit: number): number {
     let removed = 0;
     for (const scope of this.#scopes.keys()) {
@@ -52,7 +48,6 @@ export class KeyStore {
     return removed;
   }
 
-  /** Removes at most `limit` keys of a scope. Returns how many it removed. */
   remove(scope: string, isUnwanted: (entry: KeyEntry) => boolean, limit: number): number {
     const entries = this.#scopes.get(scope)?.entries;
     if (!entries) return 0;
@@ -71,13 +66,9 @@ export class KeyStore {
 
 class Scope {
   readonly entries = new Map<string, KeyEntry>();
-  /**
-   * The position of the expiry check, which cycles through all entries. A Map iterator also visits entries that are
-   * added later.
-   */
+  /** The next entry to check. A Map iterator also visits entries that are added later. */
   #cursor: Iterator<[string, KeyEntry]> = this.entries.entries();
 
-  /** Checks the next `count` entries and removes the expired ones. Returns how many entries it removed. */
   removeSomeExpired(now: number, count: number): number {
     let removed = 0;
     for (let step = 0; step < count; step++) {

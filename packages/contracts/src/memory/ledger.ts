@@ -105,7 +105,7 @@ export function isMarked({ marks }: MemoryStorage, { handler, eventId }: Process
   return marks.has(`${handler}\0${eventId}`);
 }
 
-/** Marks an event as handled by a handler. False: it is marked already. */
+/** Marks an event as handled. Returns false if this handler has already marked it. */
 export function writeMark(shared: SharedState, mark: ProcessedMark): boolean {
   const { storage, bounds } = shared;
   if (isMarked(storage, mark)) return false;

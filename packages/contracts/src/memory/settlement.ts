@@ -1,23 +1,22 @@
 import type { Settlement } from '../broker.ts';
-import type { Diagnosis } from '../envelope.ts';
-import { messageMax } from '../error-note.ts';
+import { diagnosisOf } from '../diagnosis.ts';
 import { commitFailed, REPEATED, type SettlementResult, TOOK, TOPIC_UNKNOWN } from '../settlement-result.ts';
 import { isMarked, writeMark } from './ledger.ts';
+import { park, resolve } from './parking.ts';
 import type { SharedState } from './shared-state.ts';
 import { beginTransaction, type MemoryStorage, type MemoryTransaction, type Row } from './storage.ts';
-import { park, resolve } from './triage.ts';
 
 type AnySettlement = Settlement<MemoryTransaction>;
 
 /**
- * The result of `commit`. The writes of `commit` are only collected: `apply` performs them, together with the
- * settlement.
+ * The result of `commit`, which only collects its writes. `apply` performs these writes, together with the settlement.
+ * `repeated` is true if the handler had already handled the event.
  */
 export type Commit =
   | { readonly apply: () => void; readonly repeated: boolean }
   | { readonly failure: SettlementResult };
 
-/** Runs `commit`, unless a mark shows that this handler has handled the event before. */
+/** Runs `commit`, unless this handler has already handled the event. */
 export async function runCommit(storage: MemoryStorage, settlement: AnySettlement): Promise<Commit> {
   const { marks = [], lease } = settlement;
   if (settlement.kind !== 'ack' || !settlement.commit) return { apply: () => {}, repeated: false };
@@ -33,7 +32,7 @@ export async function runCommit(storage: MemoryStorage, settlement: AnySettlemen
   }
 }
 
-/** Settles a leased event synchronously, so that no other call can see a half-applied settlement. */
+/** Settles a leased event. It is synchronous, so that no other call sees a half-applied settlement. */
 export function applySettlement(
   shared: SharedState,
   row: Row,
@@ -47,7 +46,7 @@ export function applySettlement(
   commit.apply();
   moveRow(shared, row, settlement, now);
   row.lease = undefined;
-  // A returned event was not handled, so it is still a suspect if it was one before.
+  // A returned event was not handled, so it stays a suspect if it was one.
   if (settlement.kind !== 'return') Object.assign(row, { suspect: false, deaths: 0 });
   return commit.repeated ? REPEATED : TOOK;
 }
@@ -101,15 +100,8 @@ function parkRow(
   settlement: AnySettlement & { kind: 'park' },
   now: number,
 ): void {
-  const { error, stop, story, keepMs, holdsKey = false } = settlement;
-  const diagnosis: Diagnosis = {
-    reason: error?.type ?? stop,
-    message: (error?.message ?? '').slice(0, messageMax),
-    stop,
-    finalAttempt: row.attempts + 1,
-    error,
-    story,
-  };
+  const { keepMs, holdsKey = false } = settlement;
+  const diagnosis = diagnosisOf(settlement as Settlement & { kind: 'park' }, row.attempts);
   park(shared, { ...row.envelope, diagnosis, ...(keepMs !== undefined && { keepMs }) }, now);
   if (holdsKey && row.orderKey !== undefined) row.blocking = true;
   else shared.storage.topics.get(row.envelope.topic)!.rows.delete(row.envelope.id);
@@ -118,7 +110,7 @@ function parkRow(
 function reroute({ storage }: SharedState, row: Row, to: string, now: number): void {
   const target = storage.topics.get(to)!;
   storage.topics.get(row.envelope.topic)!.rows.delete(row.envelope.id);
-  // A topic has only one event per id: if the target topic has this id already, keep the event there and drop this one.
+  // The target topic already has an event with this id, so drop this one.
   if (target !== storage.topics.get(row.envelope.topic) && target.rows.has(row.envelope.id)) return;
   Object.assign(row, {
     envelope: { ...row.envelope, topic: to },

@@ -4,23 +4,15 @@ import type { SizeLimits } from '../size-limits.ts';
 import { timeOrderedId } from '../time-ordered-id.ts';
 import type { MemoryStorage } from './storage.ts';
 
-/**
- * The limits of a memory engine. At a limit, the engine refuses new entries and removes no entry that is still needed.
- */
+/** The limits of a memory engine. At a limit, the engine refuses new entries. */
 export interface MemoryBounds {
-  /** The limit for unfinished events, counted over all topics. */
   readonly eventsMax: number;
   readonly settledMax: number;
   readonly keysMax: number;
   readonly marksMax: number;
   readonly parkedMax: number;
   readonly auditMax: number;
-  /** The limit for rate-limit keys whose full burst is not available again. */
   readonly rateLimitsMax: number;
-  /**
-   * How long the marks of handled events are kept. Must be longer than the longest time of all retries plus
-   * `keepParkedMs`, so that a late replay is still recognised.
-   */
   readonly keepMarksMs: number;
   readonly keepParkedMs: number;
 }
@@ -67,17 +59,13 @@ export class SharedState {
     return this.#clock.epochMs();
   }
 
-  /** Runs `change` as one write. If `beforeWrite` throws, nothing is changed. */
   write<T>(change: (now: number) => T): T {
     this.#beforeWrite();
     return change(this.now());
   }
 }
 
-/**
- * Returns one page of `sorted`. The page starts after the position in the cursor, even if the item at that position was
- * removed.
- */
+/** Returns one page of `sorted`. The cursor stays valid if its item is removed. */
 export function pageOf<T>(
   sorted: readonly T[],
   { limit, cursor }: PageRequest,
@@ -99,7 +87,7 @@ export function latestFirst([number, text]: Place, [other, otherText]: Place): b
   return number < other || (number === other && text < otherText);
 }
 
-/** Removes at most `limit` expired items from a map. Returns their keys. */
+/** Returns the keys of the removed items. */
 export function removeExpired<T>(
   items: Map<string, T>,
   removedAt: (item: T) => number,

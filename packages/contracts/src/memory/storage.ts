@@ -1,9 +1,14 @@
 import type { AttemptRecord } from '../attempt-record.ts';
+import type { AuditEntry } from '../audit.ts';
 import type { Ordering, SettledEvent } from '../broker.ts';
 import type { ActiveControl } from '../controls.ts';
 import type { Diagnosis, Envelope, Payload } from '../envelope.ts';
 import type { ErrorNote } from '../error-note.ts';
-import type { AuditEntry, ParkedEvent, ReplayOperation, TriageRule } from '../triage.ts';
+import type { Operation } from '../operations.ts';
+import type { Place } from '../page.ts';
+import type { PresentProcess } from '../presence.ts';
+import type { ParkedEvent, TriageRule } from '../triage.ts';
+import { JournalStorage } from './journal-storage.ts';
 import { KeyStore } from './key-store.ts';
 
 /** A stored event that is not finished. */
@@ -11,7 +16,7 @@ export interface Row {
   envelope: Envelope;
   /** The position of the event in the order of publication, over all topics. */
   order: number;
-  /** Later events with this key wait for this event. `undefined`: no event waits for it. */
+  /** Later events with this key wait for this event. `undefined`: no event waits. */
   orderKey: string | undefined;
   dueAt: number;
   attempts: number;
@@ -21,7 +26,7 @@ export interface Row {
   lastError: ErrorNote | undefined;
   story: readonly AttemptRecord[];
   suspect: boolean;
-  /** True: the event is parked, and this row stays only so that later events of the key keep waiting. */
+  /** True: the event is parked. The row stays, so that later events of its key wait. */
   blocking: boolean;
   lease: { readonly token: string; readonly owner: string; endsAt: number } | undefined;
   diagnosis: Diagnosis | undefined;
@@ -30,7 +35,7 @@ export interface Row {
 export interface Topic {
   ordering: Ordering;
   keepSettledMs: number;
-  /** The events that are not finished, by event id and in the order of publication. */
+  /** The unfinished events by id, in the order of publication. */
   readonly rows: Map<string, Row>;
   settled: { readonly order: number; readonly event: SettledEvent; readonly removedAt: number }[];
 }
@@ -45,10 +50,7 @@ export interface KeyEntry {
   removedAt: number;
 }
 
-/**
- * The data of a memory engine. Two engines on the same storage behave like two processes on one database. A new engine
- * on the storage of a closed engine behaves like a restarted process.
- */
+/** The data of a memory engine. Two engines on one storage behave like two processes on one database. */
 export class MemoryStorage {
   readonly topics = new Map<string, Topic>();
   readonly controls = new Map<string, ActiveControl>();
@@ -56,35 +58,48 @@ export class MemoryStorage {
   readonly doorbells = new Map<string, Set<() => void>>();
 
   readonly keys = new KeyStore();
-  /** Marks of handled events: the key is `handler\0eventId`, the value is the time at which the mark is removed. */
+  /** Which handler has handled which event: `handler\0eventId` and the time at which the mark expires. */
   readonly marks = new Map<string, number>();
 
   readonly parked = new Map<string, ParkedEvent>();
-  readonly operations = new Map<string, ReplayOperation>();
+  readonly operations = new Map<string, Operation>();
+  /**
+   * The last event that each operation has changed, by the id of the operation. The next step continues after this
+   * event.
+   */
+  readonly positions = new Map<string, Place>();
+  /**
+   * The last operation that changed an event, and `removedAt` before that change, by the id of the event. Only undo
+   * reads it.
+   */
+  readonly changes = new Map<string, { readonly operation: string; readonly removedAt: number }>();
   readonly rules = new Map<string, TriageRule>();
   readonly audit: AuditEntry[] = [];
 
+  /** The running processes by id. The process that was silent the longest comes first. */
+  readonly processes = new Map<string, PresentProcess>();
+
+  readonly journal = new JournalStorage();
+
   readonly tats = new Map<string, number>();
-  /** The values that `put` of a `MemoryTransaction` has written. */
   readonly effects = new Map<string, string>();
 
-  /** All engines on this storage share one id generator, so that ids sort in the order of their creation. */
+  /** All engines on this storage share one generator, so that ids sort by creation. */
   newId: (() => string) | undefined;
 
   #last = 0;
 
-  /** Returns the next number of a sequence that is used for positions and tokens. */
   next(): number {
     return ++this.#last;
   }
 
   ring(topic: string): void {
-    // Call listeners in a microtask: a listener may call the broker, and the current change must be complete by then.
+    // In a microtask, because a listener may call the broker, and the current change must be complete by then.
     for (const ring of this.doorbells.get(topic) ?? []) queueMicrotask(ring);
   }
 }
 
-/** The transaction that `commit` gets. Its writes are applied together with the settlement, or not at all. */
+/** The transaction that `commit` gets. Its writes are applied with the settlement, or not at all. */
 export interface MemoryTransaction {
   /** Calls `write` when the transaction commits. */
   defer(write: () => void): void;
@@ -92,7 +107,6 @@ export interface MemoryTransaction {
   get(name: string): string | undefined;
 }
 
-/** Begins a transaction. `apply` commits it. */
 export function beginTransaction(storage: MemoryStorage): { tx: MemoryTransaction; apply: () => void } {
   const staged = new Map<string, string>();
   const deferred: (() => void)[] = [];

@@ -1,0 +1,144 @@
+import type { Settlement } from '../broker.ts';
+import type { AttemptState, Diagnosis, Envelope, Moved, NewEvent, Payload } from '../envelope.ts';
+import type { NewlyParked } from '../triage.ts';
+import { fromWire, toWire, type WireState } from '../wire-headers.ts';
+import type { Arrival, Carrier, Message, QueueName } from './carrier.ts';
+
+/** An event as a message carries it. */
+export interface CarriedEvent extends Envelope, AttemptState {
+  readonly diagnosis: Diagnosis | undefined;
+  /** Epoch ms. In the past: due now. */
+  readonly dueAt: number;
+}
+
+type Received = Omit<Arrival<unknown>, 'handle' | 'askedAt'>;
+
+export function readEvent(arrival: Received, topic: string, queue: QueueName): CarriedEvent {
+  const { dueAt = 0, payloadKind, ...state } = fromWire(arrival.headers);
+  const id = state.id || arrival.messageId;
+  // A parked event tells how often it was tried. Whoever handles its dead-letter topic starts to count anew.
+  const isFresh = queue === 'hot' && state.diagnosis !== undefined;
+  return {
+    ...state,
+    ...(isFresh && { attempts: 0, snoozes: 0, nextDelayMs: undefined }),
+    id,
+    topic,
+    key: state.key ?? arrival.key,
+    payload: payloadOf(arrival.payload, payloadKind),
+    correlationId: state.correlationId ?? id,
+    idempotencyKey: state.idempotencyKey ?? id,
+    originTopic: state.originTopic ?? topic,
+    firstSeenAt: state.firstSeenAt ?? arrival.at,
+    deaths: 0,
+    dueAt,
+  };
+}
+
+const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Strangers do not say whether their payload is text. It is, if it is valid UTF-8. */
+function payloadOf(payload: Payload, kind: 'bytes' | undefined): Payload {
+  if (typeof payload === 'string') return payload;
+  try {
+    if (kind !== 'bytes') return utf8.decode(payload);
+  } catch {
+    // It is not text.
+  }
+  // A copy, because the bytes may be a small part of what the client has read at once.
+  return new Uint8Array(payload);
+}
+
+type Teller = Pick<Carrier, 'tells'>;
+
+/** The message of an event that is published to `topic` for the first time, or moves there from another engine. */
+export function newMessage(
+  event: NewEvent,
+  id: string,
+  topic: string,
+  now: number,
+  carrier: Teller,
+): Message {
+  const { past, patienceMs, delayMs = 0, dueAt } = event;
+  const dueIn = dueAt === undefined ? delayMs : Math.max(0, dueAt - now);
+  const { attempts = 0, snoozes = 0, nextDelayMs, lastError, story = [] } = past?.moved ?? {};
+  const state: WireState = {
+    ...{ id, attempts, snoozes, deaths: 0, nextDelayMs, lastError, story, diagnosis: undefined },
+    ...{ type: event.type, key: event.key, tenant: event.tenant, headers: event.headers ?? {} },
+    ...{ correlationId: event.correlationId, idempotencyKey: event.idempotencyKey },
+    originTopic: past?.originTopic === topic ? undefined : past?.originTopic,
+    firstSeenAt: past?.firstSeenAt ?? (carrier.tells.time ? undefined : now),
+    expiresAt: patienceMs === undefined ? undefined : now + patienceMs,
+    replay: past?.replay,
+    ...(dueIn > 0 && { dueAt: now + dueIn }),
+  };
+  const dedupId = past?.replay === undefined ? id : `${id}/${past.replay}`;
+  return message(state, event.payload, dedupId, dueIn, carrier);
+}
+
+/** What a copy has otherwise than the event that it replaces. */
+export type Change = Partial<AttemptState> & { readonly diagnosis?: Diagnosis; readonly delayMs?: number };
+
+/** The message that replaces the message `messageId`: a retry, a rerouted or a parked event. */
+export function copyMessage(
+  event: CarriedEvent,
+  { delayMs = 0, ...change }: Change,
+  messageId: string,
+  now: number,
+  carrier: Teller,
+): Message {
+  const state = { ...event, ...change, dueAt: delayMs > 0 ? now + delayMs : undefined };
+  return message(state, event.payload, `${messageId}>`, delayMs, carrier);
+}
+
+function message(
+  state: WireState,
+  payload: Payload,
+  dedupId: string,
+  delayMs: number,
+  { tells }: Teller,
+): Message {
+  const headers = toWire({
+    ...state,
+    ...(tells.key && { key: undefined }),
+    payloadKind: typeof payload === 'string' ? undefined : 'bytes',
+  });
+  return { dedupId, headers, payload, key: state.key, delayMs };
+}
+
+/** The event as it moves into the store beside the broker. */
+export function movedEvent(
+  event: CarriedEvent,
+  now: number,
+  { delayMs, ...change }: Change & Moved = {},
+): NewEvent {
+  const { id, payload, type, key, tenant, headers, correlationId, idempotencyKey, expiresAt } = event;
+  const { originTopic, firstSeenAt, replay, attempts, snoozes, nextDelayMs, lastError, story } = event;
+  const kept = { attempts, snoozes, nextDelayMs, lastError, story, ...change };
+  return {
+    ...{ id, payload, headers, correlationId, idempotencyKey },
+    ...(type !== undefined && { type }),
+    ...(key !== undefined && { key }),
+    ...(tenant !== undefined && { tenant }),
+    ...(expiresAt !== undefined && { patienceMs: Math.max(0, expiresAt - now) }),
+    ...(delayMs !== undefined ? { delayMs } : event.dueAt > now && { dueAt: event.dueAt }),
+    past: { originTopic, firstSeenAt, moved: definedOf(kept), ...(replay !== undefined && { replay }) },
+  };
+}
+
+function definedOf(moved: { readonly [name in keyof Moved]: Moved[name] | undefined }): Moved {
+  return Object.fromEntries(Object.entries(moved).filter(([, value]) => value !== undefined));
+}
+
+export function newlyParked(
+  event: CarriedEvent,
+  diagnosis: Diagnosis,
+  { keepMs }: Settlement & { kind: 'park' },
+): NewlyParked {
+  const { id, topic, payload, type, key, tenant, headers, correlationId, idempotencyKey } = event;
+  const { originTopic, firstSeenAt, expiresAt, replay } = event;
+  return {
+    ...{ id, topic, payload, type, key, tenant, headers, correlationId, idempotencyKey },
+    ...{ originTopic, firstSeenAt, expiresAt, replay, diagnosis },
+    ...(keepMs !== undefined && { keepMs }),
+  };
+}

@@ -1,0 +1,40 @@
+import type { Engine } from '../engine.ts';
+import type { Carrier } from './carrier.ts';
+import { type CarrierBroker, type CarrierOptions, carrierBroker } from './carrier-broker.ts';
+
+export interface CarrierEngine extends Engine {
+  readonly broker: CarrierBroker;
+}
+
+/** Makes an engine of a carrier. Triage, ledger, controls and the rest are those of the store beside it. */
+export function carrierEngine<Handle>(
+  carrier: Carrier<Handle>,
+  options: CarrierOptions & {
+    /** What a publish survives. Required. */
+    readonly durability: Engine['durability'];
+  },
+): CarrierEngine {
+  const { durability, ...rest } = options;
+  const { store } = rest;
+  const broker = carrierBroker(carrier, rest);
+  return {
+    name: carrier.name,
+    durability,
+    features: broker.features,
+    broker,
+    controls: broker.controls,
+    ...(store?.ledger && { ledger: store.ledger }),
+    ...(store?.triage && { triage: store.triage }),
+    ...(store?.rateLimits && { rateLimits: store.rateLimits }),
+    ...(store?.journal && { journal: store.journal }),
+    ...(store?.audit && { audit: store.audit }),
+    ...(store?.presence && { presence: store.presence }),
+
+    async sweep(limit) {
+      const removed = (await carrier.sweep?.(limit)) ?? 0;
+      return removed + ((await store?.sweep(limit - removed)) ?? 0);
+    },
+
+    close: () => broker.close(),
+  };
+}

@@ -1,0 +1,43 @@
+import type { Lease } from '../envelope.ts';
+import type { Entry } from './backlog.ts';
+
+/** The events of this process that are leased, by their tokens. They fence: a token that is not here is lost. */
+export class HeldLeases<Handle> {
+  readonly #held = new Map<string, { readonly topic: string; readonly entry: Entry<Handle> }>();
+  readonly #prefix: string;
+  #last = 0;
+
+  /** `name` differs for each process. */
+  constructor(name: string) {
+    this.#prefix = `carrier/${name}/`;
+  }
+
+  /** False: another store made this lease. */
+  isOurs({ token }: Lease): boolean {
+    return token.startsWith(this.#prefix);
+  }
+
+  lease(topic: string, entry: Entry<Handle>, endsAt: number): Lease {
+    const token = `${this.#prefix}${++this.#last}`;
+    entry.lease = { token, endsAt };
+    entry.written = undefined;
+    this.#held.set(token, { topic, entry });
+    return { topic, id: entry.event.id, token };
+  }
+
+  find({ topic, id, token }: Lease, now: number): Entry<Handle> | undefined {
+    const held = this.#held.get(token);
+    if (held?.topic !== topic || held.entry.event.id !== id) return undefined;
+    return isOver(held.entry, now) ? undefined : held.entry;
+  }
+
+  end(entry: Entry<Handle>): void {
+    if (entry.lease) this.#held.delete(entry.lease.token);
+    entry.lease = undefined;
+  }
+}
+
+/** True: the lease has ended, or the server may have given the message to another process. */
+export function isOver({ lease, heldUntil }: Entry, now: number): boolean {
+  return (lease !== undefined && lease.endsAt <= now) || heldUntil <= now;
+}

@@ -1,0 +1,19 @@
+import type { Settlement } from './broker.ts';
+import type { Diagnosis } from './envelope.ts';
+import { messageMax } from './error-note.ts';
+
+/** Returns why an event is parked. `attempts` is the number of failed attempts before the last attempt. */
+export function diagnosisOf(
+  { error, stop, story, consumer }: Settlement & { kind: 'park' },
+  attempts: number,
+): Diagnosis {
+  return {
+    reason: error?.type ?? stop,
+    message: (error?.message ?? '').slice(0, messageMax),
+    stop,
+    finalAttempt: attempts + 1,
+    consumer,
+    error,
+    story,
+  };
+}

@@ -1,0 +1,27 @@
+import type { Act } from './controls.ts';
+import type { ActNote, AssemblyChange } from './journal.ts';
+
+/** Describes a change of a person in a few words, for `ActNote`. */
+export function whatChanged({
+  input,
+  version,
+  settings,
+  put = [],
+  forget = [],
+  resume,
+}: AssemblyChange): string {
+  const parts = [
+    input !== undefined && 'input',
+    version !== undefined && `version ${version}`,
+    settings !== undefined && 'settings',
+    ...put.map(({ path }) => `result of ${path}`),
+    ...forget.map((path) => `forgot ${path}`),
+    resume && 'resumed',
+  ];
+  return parts.filter((part) => part !== false && part !== undefined).join(', ') || 'nothing';
+}
+
+/** The first note of an assembly that is a copy of another. */
+export function forkNote(act: Act, from: string, now: number): ActNote {
+  return { ...act, at: now, what: `forked from ${from}` };
+}

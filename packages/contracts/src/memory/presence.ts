@@ -1,0 +1,45 @@
+import {
+  assertReport,
+  forgottenAfterMs,
+  type Presence,
+  type PresentProcess,
+  processesMax,
+  sortedProcesses,
+} from '../presence.ts';
+import { removeExpired, type SharedState } from './shared-state.ts';
+
+export function memoryPresence(shared: SharedState): Presence {
+  const { processes } = shared.storage;
+
+  return {
+    async report(process) {
+      const json = assertReport(process);
+      shared.write((now) => {
+        forgetProcesses(shared, now, Infinity);
+        // The map keeps the order of insertion, so the first process is the one that was silent the longest.
+        processes.delete(process.id);
+        if (processes.size >= processesMax) processes.delete(processes.keys().next().value!);
+        processes.set(process.id, { ...JSON.parse(json), heardAt: now });
+      });
+    },
+
+    async leave(id) {
+      shared.write(() => processes.delete(id));
+    },
+
+    async processes() {
+      const now = shared.now();
+      const present = [...processes.values()].filter((process) => forgottenAt(process) > now);
+      return sortedProcesses(present);
+    },
+  };
+}
+
+/** Removes at most `limit` forgotten processes, and returns how many. */
+export function forgetProcesses({ storage }: SharedState, now: number, limit: number): number {
+  return removeExpired(storage.processes, forgottenAt, now, limit).length;
+}
+
+function forgottenAt({ heardAt }: PresentProcess): number {
+  return heardAt + forgottenAfterMs;
+}

@@ -1,0 +1,315 @@
+import { OptionsError } from 'holdfast';
+import { type NewAuditEntry, subject, subjectsMax } from './audit.ts';
+import { TriageError } from './contract-errors.ts';
+import type { Act } from './controls.ts';
+import type { NewEvent } from './envelope.ts';
+import { assertDurationMs, assertName } from './for-engines.ts';
+import type { Page, PageRequest } from './page.ts';
+import { assertFilterNotEmpty, assertReason, type ParkedFilter } from './parked-filter.ts';
+
+/**
+ * Stores operations. An operation changes many parked events in short steps. All state of an operation is in the store,
+ * so any process can continue it. `advanceOperation` decides what the next step is; engines only perform it.
+ */
+export interface Operations {
+  /**
+   * Stores a new operation. It covers the events that match the filter and are already parked (`parkedAt` is not after
+   * `startedAt`). Rejects a filter that matches all events. If `id` is the id of a stored operation, returns that
+   * operation and changes nothing.
+   */
+  begin(request: OperationRequest, act: Act, id?: string): Promise<Operation>;
+  get(id: string): Promise<Operation | undefined>;
+  /** Lists operations. The latest operations come first. */
+  list(question: OperationQuestion, page: PageRequest): Promise<Page<Operation>>;
+  /**
+   * Changes an operation if its stored version is still `version`. Returns `undefined` if another process has changed
+   * it first.
+   */
+  move(id: string, version: number, change: OperationChange): Promise<Operation | undefined>;
+
+  /**
+   * For a discard, restore, keep or undo: changes at most `limit` events and adds their number to `counts.changed`, in
+   * one transaction. Returns how many events were changed; 0: there are no more. Events that belong to a replay stay
+   * unchanged.
+   */
+  apply(id: string, limit: number): Promise<number>;
+
+  /**
+   * For a replay: assigns at most `limit` parked events to this operation. These events match the filter and belong to
+   * no operation. Returns how many events were assigned; 0: there are no more.
+   */
+  select(id: string, limit: number): Promise<number>;
+  /**
+   * For a replay: removes at most `limit` unreleased events from this operation. Returns how many events were removed;
+   * 0: there are no more.
+   */
+  unselect(id: string, limit: number): Promise<number>;
+  /**
+   * For a replay: publishes at most `limit` events of the operation again, the oldest parked first, and returns how
+   * many. Calls `publish` for each topic and then records the release. After a crash between the two, the events are
+   * published again with the same ids. If broker and triage share a store, the engine may publish and record in one
+   * transaction instead.
+   */
+  release(id: string, limit: number, publish: PublishReplay): Promise<number>;
+}
+
+export type PublishReplay = (topic: string, events: readonly NewEvent[]) => Promise<unknown>;
+
+export type OperationRequest = ReplayRequest | ChangeRequest;
+export type OperationKind = OperationRequest['kind'];
+
+/** An operation that publishes parked events again. */
+export interface ReplayRequest {
+  readonly kind: 'replay';
+  readonly filter: ParkedFilter;
+  /** The topic to which events are published; the topic of each event unless given. */
+  readonly to?: string;
+  /** How many events are released per second. */
+  readonly rate: number;
+  /**
+   * How many events are released first, as a test. The other events are released when all test events have succeeded.
+   * 0: no test. There is none either if the replay has no other events.
+   */
+  readonly canary: number;
+  /** The replay waits at least this long after the release of the canary before it releases other events. */
+  readonly canaryMs: number;
+  /** The most released events that have neither succeeded nor failed yet. */
+  readonly outstandingMax: number;
+  /** The replay stops when more than this share of the latest events failed again, 0–1. */
+  readonly stopAbove: number;
+  /** How many events a dry run counted, for the progress bar. */
+  readonly expected?: number;
+}
+
+/** An operation that changes parked events in the store. */
+export type ChangeRequest = { readonly expected?: number } & (
+  | { readonly kind: 'discard'; readonly filter: ParkedFilter }
+  /** Restores discarded events. The `status` of the filter is ignored. */
+  | { readonly kind: 'restore'; readonly filter: ParkedFilter }
+  /**
+   * The engine removes the events `keepMs` after the start of this operation. The filter may name any status.
+   */
+  | { readonly kind: 'keep'; readonly filter: ParkedFilter; readonly keepMs: number }
+  /**
+   * Undoes the operation `of`: a discard, restore or keep that has ended and was not undone before. An event stays
+   * unchanged if another operation has changed it since then, or a replay has published it.
+   */
+  | { readonly kind: 'undo'; readonly of: string }
+);
+
+/** A replay has all stages except `applying`. Other operations have only `applying` and the last three stages. */
+export type OperationStage =
+  | 'selecting'
+  | 'canary'
+  | 'releasing'
+  | 'tracking'
+  | 'applying'
+  | 'done'
+  | 'stopping'
+  | 'stopped';
+
+export interface Operation {
+  readonly id: string;
+  readonly request: OperationRequest;
+  readonly act: Act;
+  readonly stage: OperationStage;
+  /**
+   * Increases with each `move`, and `move` only succeeds for the current version. Changes of `counts` do not increase
+   * it.
+   */
+  readonly version: number;
+  /** Epoch ms by the store's clock. */
+  readonly startedAt: number;
+  readonly endedAt: number | undefined;
+  /** Why the operation was stopped before its end; `undefined`: it was not stopped. */
+  readonly stopped: string | undefined;
+  readonly counts: OperationCounts;
+  readonly memo: ReplayState;
+}
+
+export interface OperationCounts {
+  readonly selected: number;
+  readonly released: number;
+  readonly succeeded: number;
+  readonly failedAgain: number;
+  /** How many events a discard, restore, keep or undo has changed. */
+  readonly changed: number;
+}
+
+/** The data that `advanceOperation` needs in the next step of a replay. The engine stores it unchanged. */
+export interface ReplayState {
+  /**
+   * Each release moves this time forward, by 1/`rate` per event. While this time is in the future, no event is
+   * released. Epoch ms.
+   */
+  readonly paidUntil: number;
+  readonly canarySince: number;
+  /** The counts at the start of the current window over which the failure rate is computed. */
+  readonly judged: { readonly succeeded: number; readonly failedAgain: number };
+}
+
+export interface OperationChange {
+  readonly stage?: OperationStage;
+  readonly stopped?: string;
+  readonly memo?: ReplayState;
+  /** The new rate of a replay, in events per second. */
+  readonly rate?: number;
+  /** Given if a person makes the change; the engine then writes the change to the audit log. */
+  readonly act?: Act;
+}
+
+export interface OperationQuestion {
+  readonly kind?: OperationKind;
+  /** True: only operations that have not ended. */
+  readonly unfinished?: boolean;
+}
+
+export const initialReplayState: ReplayState = {
+  paidUntil: 0,
+  canarySince: 0,
+  judged: { succeeded: 0, failedAgain: 0 },
+};
+
+const idLengthMax = 200;
+
+/** Throws for an operation that cannot begin. Engines call it before they look for `id`. */
+export function assertOperation(request: OperationRequest, act: Act, id: string | undefined): void {
+  assertReason(act);
+  if (id !== undefined) {
+    if (typeof id !== 'string' || id === '' || id.length > idLengthMax)
+      throw new OptionsError('id', id, `a text of 1 to ${idLengthMax} characters`);
+    assertName('id', id);
+  }
+  switch (request?.kind) {
+    case 'replay':
+      assertFilterNotEmpty(request.filter);
+      assertReplay(request);
+      break;
+    case 'discard':
+    case 'restore':
+      assertFilterNotEmpty(request.filter);
+      break;
+    case 'keep':
+      assertFilterNotEmpty(request.filter);
+      if (request.keepMs === undefined) throw new OptionsError('keepMs', undefined, 'a number of ms from 0');
+      assertDurationMs('keepMs', request.keepMs);
+      break;
+    case 'undo':
+      if (typeof request.of !== 'string') throw new OptionsError('of', request.of, 'the id of an operation');
+      break;
+    default:
+      throw new OptionsError(
+        'kind',
+        (request as OperationRequest | undefined)?.kind,
+        'replay, discard, restore, keep or undo',
+      );
+  }
+  if (request.expected !== undefined && !isAtLeast(request.expected, 0))
+    throw new OptionsError('expected', request.expected, 'a number from 0');
+}
+
+function assertReplay(request: ReplayRequest): void {
+  assertRate('rate', request.rate);
+  if (request.to !== undefined && (typeof request.to !== 'string' || request.to === ''))
+    throw new OptionsError('to', request.to, 'the name of a topic');
+  assertName('to', request.to);
+  for (const name of ['canary', 'canaryMs', 'stopAbove'] as const)
+    if (!isAtLeast(request[name], 0)) throw new OptionsError(name, request[name], 'a number from 0');
+  if (!isAtLeast(request.outstandingMax, 1))
+    throw new OptionsError('outstandingMax', request.outstandingMax, 'a number from 1');
+}
+
+function isAtLeast(value: unknown, min: number): boolean {
+  return typeof value === 'number' && value >= min;
+}
+
+export function assertRate(path: string, rate: number): void {
+  if (!(typeof rate === 'number' && rate > 0))
+    throw new OptionsError(path, rate, 'a number of events per second above 0');
+}
+
+/** Throws for a change that `move` does not take. */
+export function assertOperationChange({ act, rate }: OperationChange): void {
+  if (act !== undefined) assertReason(act);
+  if (rate !== undefined) assertRate('rate', rate);
+}
+
+/**
+ * Throws unless the operation with the id `of` can be undone. `operation` is the stored operation, and `undoneBy` is
+ * the id of an earlier undo; `undefined`: there is none.
+ */
+export function assertUndoableOperation(
+  of: string,
+  operation: Operation | undefined,
+  undoneBy: string | undefined,
+): void {
+  const refused = (why: string) => new TriageError('NOT_UNDOABLE', `operation ${of} ${why}`);
+  if (!operation) throw refused('does not exist');
+  const { kind } = operation.request;
+  if (kind === 'replay' || kind === 'undo')
+    throw refused(`is a ${kind}, and only a discard, restore or keep can be undone`);
+  if (operation.endedAt === undefined) throw refused('has not ended');
+  if (undoneBy !== undefined) throw refused(`was undone before, by operation ${undoneBy}`);
+}
+
+/** Returns the operation that `begin` stores. */
+export function newOperation(id: string, request: OperationRequest, act: Act, startedAt: number): Operation {
+  return {
+    ...{ id, request, act, stage: request.kind === 'replay' ? 'selecting' : 'applying' },
+    ...{ version: 1, startedAt, endedAt: undefined, stopped: undefined },
+    counts: { selected: 0, released: 0, succeeded: 0, failedAgain: 0, changed: 0 },
+    memo: initialReplayState,
+  };
+}
+
+/** Returns the operation after a `move`. */
+export function movedOperation(operation: Operation, change: OperationChange, now: number): Operation {
+  const { stage = operation.stage, stopped = operation.stopped, memo = operation.memo, rate } = change;
+  const request =
+    rate === undefined || operation.request.kind !== 'replay'
+      ? operation.request
+      : { ...operation.request, rate };
+  const isOver = stage === 'done' || stage === 'stopped';
+  return {
+    ...{ ...operation, request, stage, stopped, memo, version: operation.version + 1 },
+    endedAt: isOver ? now : operation.endedAt,
+  };
+}
+
+/** Returns which events an operation covers; `undefined` for an undo, which covers what another operation changed. */
+export function coveredBy({ request }: Pick<Operation, 'request'>): ParkedFilter | undefined {
+  switch (request.kind) {
+    case 'undo':
+      return undefined;
+    case 'keep':
+      return { ...request.filter, isFree: true };
+    case 'restore':
+      return { ...request.filter, isFree: true, status: 'discarded' };
+    default:
+      return { ...request.filter, isFree: true, status: 'parked' };
+  }
+}
+
+/** Returns the audit entry of a `begin`. It names the events if the filter lists fewer than 100 ids. */
+export function beginEntry({ id, request, act }: Operation): NewAuditEntry {
+  const ids = request.kind === 'undo' ? [] : (request.filter.ids ?? []);
+  const named = ids.length < subjectsMax ? ids : [];
+  return {
+    ...act,
+    what: request.kind,
+    subjects: [subject('operation', id), ...named.map((each) => subject('event', each))],
+    count: request.expected ?? ids.length,
+  };
+}
+
+/** Returns the audit entry of a `move`; `undefined` if no person made the change. */
+export function moveEntry(
+  { id, request }: Operation,
+  { act, rate }: OperationChange,
+): NewAuditEntry | undefined {
+  if (!act) return undefined;
+  const subjects = [subject('operation', id)];
+  if (rate === undefined) return { ...act, what: 'operation_stopped', subjects };
+  const before = request.kind === 'replay' ? { rate: request.rate } : undefined;
+  return { ...act, what: 'operation_rate', subjects, before };
+}
