@@ -1,17 +1,25 @@
 import {
+  type Act,
+  assertBounds,
+  assertReason,
   assertTopic,
+  assertWaitingQuestion,
   type Broker,
   clampMs,
   type Lease,
   numberIn,
   type Page,
+  placeIn,
   type SettledEvent,
   type SizeLimits,
+  subject,
+  type TopicCounts,
   TopicError,
   type TopicSettings,
   type Waiting,
   type WaitingState,
 } from '@holdfast/contracts';
+import { assertMayUndo, type WriteAudit } from './audit.ts';
 import { postgresControls } from './controls.ts';
 import type { Database, PostgresTransaction, Row } from './database.ts';
 import type { Doorbell } from './doorbell.ts';
@@ -19,7 +27,8 @@ import { envelopeColumns, envelopeOf, jsonOf, numberOf, textOf } from './envelop
 import { groupLeases } from './lease-groups.ts';
 import { leasedOf, leaseText, leaseValues } from './lease-rows.ts';
 import { isUnanswered, toPostgresError } from './postgres-errors.ts';
-import { publicationOf, publishedOf, publishText } from './publish.ts';
+import { publicationOf, publishBehindText, publishedOf, publishMovedText, publishText } from './publish.ts';
+import { RecentCounts } from './recent-counts.ts';
 import { ScanStart } from './scan-start.ts';
 import { settle, valuesOf } from './settle.ts';
 
@@ -29,6 +38,7 @@ export interface BrokerParts {
   readonly channel: string;
   readonly limits: SizeLimits;
   readonly keepParkedMs: number;
+  readonly writeAudit: WriteAudit;
   newId(): string;
 }
 
@@ -43,10 +53,15 @@ const historyText = `SELECT seq, how, settled_at, ${envelopeColumns} FROM {schem
     AND first_seen_at >= coalesce($3, first_seen_at) AND first_seen_at < coalesce($4, first_seen_at + 1)
   ORDER BY seq LIMIT $5`;
 
-/** Stores events in PostgreSQL. Most methods are one call of an SQL function, and so one transaction. */
+const countsText = `SELECT ready, delayed, behind, held, leased, suspect, blocking, oldest_ready_ms, next_due_in_ms, as_of
+  FROM {schema}.counts($1)`;
+const waitingText = 'SELECT * FROM {schema}.waiting($1, $2, $3, $4, $5, $6, $7, $8)';
+
+/** Stores events in PostgreSQL. Most methods call one SQL function, which is one transaction. */
 export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> {
-  const { database, doorbell, limits, keepParkedMs, newId } = parts;
+  const { database, doorbell, limits, keepParkedMs, writeAudit, newId } = parts;
   const scanStarts = new ScanStart(database.clock);
+  const recentCounts = new RecentCounts(database.clock);
 
   function wake(topic: string, isAsleep: boolean): void {
     doorbell.ring(topic);
@@ -55,7 +70,7 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
 
   return {
     limits,
-    controls: postgresControls(database, (topic) => wake(topic, true)),
+    controls: postgresControls(database, writeAudit, (topic) => wake(topic, true)),
 
     async declare(name, settings = {}): Promise<TopicSettings> {
       assertTopic(name, settings);
@@ -73,18 +88,31 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
 
     async publish(topic, events) {
       const publication = publicationOf(topic, events, limits, newId);
-      const rows = await database.rows(publishText, publication.values);
+      const { values, moved } = publication;
+      const rows = moved
+        ? await database.rows(publishMovedText, [...values, moved])
+        : await database.rows(publishText, values);
       wake(topic, rows[0]![1] === true);
       return publishedOf(publication, rows);
     },
 
+    async publishBehind(topic, events) {
+      const { values, moved } = publicationOf(topic, events, limits, newId);
+      const [row] = await database.rows(publishBehindText, [...values, moved]);
+      const behind = (row![0] as boolean[] | null) ?? [];
+      if (behind.includes(true)) wake(topic, row![1] === true);
+      return behind;
+    },
+
     async publishWithin(tx, topic, events) {
       const publication = publicationOf(topic, events, limits, newId);
-      const rows = await database.rowsWithin(tx, publishText, publication.values).catch((error) => {
-        // If the connection does not answer, the caller gets the error of the driver.
+      const { values, moved } = publication;
+      const [text, given] = moved ? [publishMovedText, [...values, moved]] : [publishText, values];
+      const rows = await database.rowsWithin(tx, text, given).catch((error) => {
+        // If the connection does not answer, the caller gets the original error of the driver.
         throw isUnanswered(error) ? error : toPostgresError(error);
       });
-      // PostgreSQL sends the notification when the transaction commits. This process receives it, too.
+      // PostgreSQL sends the notification when the transaction commits.
       if (rows[0]![1] === true) await tx.query('SELECT pg_notify($1, $2)', [parts.channel, topic]);
       return publishedOf(publication, rows);
     },
@@ -108,41 +136,39 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
       return leases.map(({ token }) => extended.has(token));
     },
 
-    async counts(topic) {
-      const [row] = await database.rows(
-        `SELECT ready, delayed, behind, held, leased, suspect, blocking, oldest_ready_ms, next_due_in_ms
-         FROM {schema}.counts($1)`,
-        [topic],
-      );
-      const [ready, delayed, behind, held, leased, suspect, blocking, oldestReadyMs, nextDueInMs] =
-        row as number[];
-      return {
-        ...{ ready, delayed, behind, held, leased, suspect, blocking },
-        oldestReadyMs,
-        nextDueInMs: numberOf(nextDueInMs),
-      } as Awaited<ReturnType<Broker['counts']>>;
-    },
+    counts: (topic) => recentCounts.of(topic, () => countsOf(topic)),
 
-    async waiting(topic, { limit, cursor = '0' }) {
-      const rows = await database.rows('SELECT * FROM {schema}.waiting($1, $2, $3)', [
+    async waiting(topic, { limit, cursor }, question = {}) {
+      assertWaitingQuestion(question);
+      const { state, key = null, tenant = null, order } = question;
+      const isByDue = order === 'due';
+      const [dueAt, seq] = isByDue ? duePlaceIn(cursor) : [0, numberIn(cursor ?? '0')];
+      const states = typeof state === 'string' ? [state] : (state ?? null);
+      const rows = await database.rows(waitingText, [
         topic,
-        numberIn(cursor),
+        states,
+        key,
+        tenant,
+        isByDue,
+        dueAt,
+        seq,
         limit + 1,
       ]);
-      return pageOf(rows, limit, waitingOf);
+      const { items, cursor: last } = pageOf(rows, limit, waitingOf);
+      return {
+        items,
+        cursor: isByDue && last !== undefined ? JSON.stringify([items.at(-1)?.dueAt, last]) : last,
+      };
     },
 
-    async retryNow(topic, ids) {
-      const [row] = await database.rows('SELECT {schema}.retry_now($1, $2)', [topic, ids]);
-      wake(topic, true);
-      return among(ids, row);
+    async due(topic, bounds) {
+      assertBounds(bounds);
+      const [row] = await database.rows('SELECT {schema}.due($1, $2)', [topic, bounds]);
+      return (row![0] as unknown[]).map(Number);
     },
 
-    async unblock(topic, ids) {
-      const [row] = await database.rows('SELECT {schema}.unblock($1, $2)', [topic, ids]);
-      wake(topic, true);
-      return among(ids, row);
-    },
+    retryNow: (topic, ids, act) => changeWaiting('retry_now', topic, ids, act),
+    unblock: (topic, ids, act) => changeWaiting('unblock', topic, ids, act),
 
     doorbell: (topic, ring) => doorbell.listen(topic, ring),
 
@@ -158,7 +184,37 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
     },
   };
 
-  /** Extends leases of one topic, and returns the tokens of those that were still valid. */
+  async function countsOf(topic: string): Promise<TopicCounts> {
+    const [row] = await database.rows(countsText, [topic]);
+    const [ready, delayed, behind, held, leased, suspect, blocking, oldestReadyMs, nextDueInMs, asOf] =
+      row as [number, number, number, number, number, number, number, number, number | null, number];
+    return {
+      ...{ ready, delayed, behind, held, leased, suspect, blocking },
+      ...{ oldestReadyMs, nextDueInMs: numberOf(nextDueInMs), asOf },
+    };
+  }
+
+  /** Calls an SQL function that changes waiting events, and writes the audit entry of what it changed. */
+  async function changeWaiting(
+    what: 'retry_now' | 'unblock',
+    topic: string,
+    ids: readonly string[],
+    act: Act,
+  ): Promise<boolean[]> {
+    assertReason(act);
+    const changed = await database.transaction(async (tx) => {
+      await assertMayUndo(database, tx, act);
+      const [row] = await database.rowsWithin(tx, `SELECT {schema}.${what}($1, $2)`, [topic, ids]);
+      const results = among(ids, row);
+      const events = ids.filter((_, index) => results[index]).map((id) => subject('event', id));
+      const subjects = [subject('topic', topic), ...events];
+      if (events.length > 0) await writeAudit(tx, { ...act, what, subjects, count: events.length });
+      return results;
+    });
+    wake(topic, true);
+    return changed;
+  }
+
   async function extendOf(topic: string, leases: readonly Lease[], leaseMs: number): Promise<string[]> {
     const groups = groupLeases(leases);
     if (groups.seqs.length === 0) return [];
@@ -176,8 +232,7 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
 }
 
 /**
- * Makes a page from `rows`, whose first column is the cursor. `rows` has one row more than `limit` if there is another
- * page.
+ * Makes a page of `rows`, whose first column is the cursor. There is another page if `rows` has more than `limit` rows.
  */
 function pageOf<T>(rows: readonly Row[], limit: number, read: (row: Row) => T): Page<T> {
   const shown = rows.slice(0, limit);
@@ -186,8 +241,15 @@ function pageOf<T>(rows: readonly Row[], limit: number, read: (row: Row) => T): 
 
 function among(ids: readonly string[], row: Row | undefined): boolean[] {
   const found = new Set(row?.[0] as string[]);
-  // If an id occurs twice in `ids`, only its first result is true.
+  // If `ids` contains an id twice, only its first result is true.
   return ids.map((id) => found.delete(id));
+}
+
+/** Returns the position after which the next page begins, in the order of due times. */
+function duePlaceIn(cursor: string | undefined): [dueAt: number, seq: number] {
+  if (cursor === undefined) return [Number.MIN_SAFE_INTEGER, 0];
+  const [dueAt, seq] = placeIn(cursor);
+  return [dueAt, numberIn(seq)];
 }
 
 function waitingOf(row: Row): Waiting {

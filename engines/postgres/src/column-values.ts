@@ -1,23 +1,20 @@
 /**
- * Replaces NUL and lone surrogates, which PostgreSQL does not accept. For texts such as error messages, which must be
- * stored whatever they contain.
+ * Replaces NUL and lone surrogates, which PostgreSQL refuses. Use it for texts that must be stored, such as error
+ * messages.
  */
 export function storableText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd');
 }
 
 /**
- * Returns the text, or its JSON if PostgreSQL could not store it. Different texts stay different, so the result can be
- * compared but not shown.
+ * Returns a text that PostgreSQL accepts: a text with NUL or lone surrogates as JSON. Different texts stay different,
+ * so the result can be compared.
  */
 export function comparableText(text: string): string {
   return /[\0\\\ud800-\udfff]/.test(text) ? JSON.stringify(text) : text;
 }
 
-/**
- * Returns JSON that PostgreSQL can parse. Without the replacement it would store some escapes that it later fails to
- * read.
- */
+/** Returns JSON without the escapes that PostgreSQL stores but cannot read later. */
 export function storableJson(value: unknown): string {
   const text = JSON.stringify(value);
   if (!unreadable.test(text)) return text;

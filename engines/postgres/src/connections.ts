@@ -11,14 +11,12 @@ export interface ConnectionOptions {
   readonly answerWithinMs?: number | undefined;
 }
 
-/** The connection pool of an engine, made from a URL or given by the caller. */
+/** The connection pool of an engine, either created from a URL or given by the caller. */
 export interface Connections {
   readonly pool: PostgresPool;
-  /**
-   * Returns what a commit survives: a crash of your processes, or also a power cut. Call it after `checkDurability`.
-   */
+  /** What a commit survives: a crash of your processes, or also a power cut. Call `checkDurability` first. */
   durability(): 'process' | 'power';
-  /** Rejects if the connections of a given pool have another durability than the option `durability`. */
+  /** Rejects if the given pool has another durability than the option `durability`. */
   checkDurability(database: Database): Promise<void>;
   openListener(): Promise<Listener>;
   close(): Promise<void>;
@@ -58,8 +56,7 @@ function ownConnections(
     options: `-c synchronous_commit=${durability === 'power' ? 'on' : 'off'}`,
   };
   const pool = new pg.Pool({ ...config, max: connectionsMax });
-  // The error is ignored: the pool replaces a lost idle connection when it needs one, and a query on a lost connection
-  // rejects by itself.
+  // Ignore the error: the pool replaces a lost connection, and a running query rejects.
   pool.on('error', () => {});
   return {
     pool: pool as unknown as PostgresPool,

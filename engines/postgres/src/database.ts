@@ -3,34 +3,29 @@ import type { Clock } from 'holdfast';
 import pg from 'pg';
 import { explainNul, isCollision, isUnanswered, toPostgresError } from './postgres-errors.ts';
 
-/** The methods of a `pg` client that we use. A handler's `commit` gets this object. */
+/** The methods of a `pg` client that this engine calls. A handler's `commit` gets this object. */
 export interface PostgresTransaction {
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[]; rowCount: number | null }>;
 }
 
-/** The methods of a `pg` pool that we use. */
 export interface PostgresPool {
   connect(): Promise<PostgresTransaction & PoolMember>;
   query(config: object): Promise<{ rows: unknown[]; rowCount: number | null }>;
 }
 
 interface PoolMember {
-  /** Returns the connection to the pool. Pass `true` if the connection is broken: the pool then closes it. */
+  /** Returns the connection to the pool. With `true`, the pool closes the connection. */
   release(destroy?: boolean): void;
   on(event: 'error', listener: () => void): unknown;
   off(event: 'error', listener: () => void): unknown;
 }
 
-/** A row as an array, in the order of the columns. */
+/** The values of a row, in the order of the columns. */
 export type Row = readonly unknown[];
 
-/**
- * How often a statement or transaction is tried if it collides with another one (a deadlock or a serialization
- * failure).
- */
+/** How often a statement is tried if it fails with a deadlock or a serialization failure. */
 const triesMax = 5;
 
-/** Executes statements on a pool. Each statement is prepared once for each connection, and returns rows as arrays. */
 export class Database {
   /** The name of the schema, quoted for SQL. */
   readonly schema: string;
@@ -44,7 +39,7 @@ export class Database {
     this.clock = clock;
   }
 
-  /** Executes one statement in its own transaction. `{schema}` in `text` is replaced by the name of the schema. */
+  /** Executes one statement in its own transaction. `{schema}` in `text` stands for the schema name. */
   async rows(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
     const config = this.#config(text, values);
     for (let tries = 1; ; tries++) {
@@ -56,13 +51,40 @@ export class Database {
     }
   }
 
-  /** Executes one statement inside the transaction `tx`. */
+  /**
+   * Like `rows`, for a text that depends on the question of the caller. The statement is not prepared, because the
+   * server would keep each text until the connection ends, and the plan must fit the values.
+   */
+  async search(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    try {
+      return (await this.#pool.query(this.#unprepared(text, values))).rows as Row[];
+    } catch (error) {
+      throw toPostgresError(explainNul(error, values));
+    }
+  }
+
   async rowsWithin(
     tx: PostgresTransaction,
     text: string,
     values: readonly unknown[] = [],
   ): Promise<readonly Row[]> {
-    const result = (tx as unknown as PostgresPool).query(this.#config(text, values));
+    return this.#within(tx, this.#config(text, values), values);
+  }
+
+  async searchWithin(
+    tx: PostgresTransaction,
+    text: string,
+    values: readonly unknown[],
+  ): Promise<readonly Row[]> {
+    return this.#within(tx, this.#unprepared(text, values), values);
+  }
+
+  async #within(
+    tx: PostgresTransaction,
+    config: object,
+    values: readonly unknown[],
+  ): Promise<readonly Row[]> {
+    const result = (tx as unknown as PostgresPool).query(config);
     const { rows } = await result.catch((error) => {
       throw explainNul(error, values);
     });
@@ -101,11 +123,15 @@ export class Database {
     }
   }
 
+  #unprepared(text: string, values: readonly unknown[]): object {
+    return { text: text.replaceAll('{schema}', this.schema), values, rowMode: 'array', types };
+  }
+
   #config(text: string, values: readonly unknown[]): object {
     let statement = this.#statements.get(text);
     if (statement === undefined) {
       const full = text.replaceAll('{schema}', this.schema);
-      // The name is a hash of the text, so that engines that share a pool also share its prepared statements.
+      // The name is a hash of the text, so that engines on the same pool share prepared statements.
       const name = `holdfast_${createHash('sha256').update(full).digest('base64url').slice(0, 32)}`;
       statement = { name, text: full };
       this.#statements.set(text, statement);
@@ -116,10 +142,7 @@ export class Database {
 
 const numbers = new Set([20, 21, 23, 700, 701, 1700]);
 
-/**
- * Our own type parsers, so that parsers which the application has set have no effect. 64-bit integers become numbers:
- * they are counts and times, which a JavaScript number holds exactly.
- */
+/** Use own type parsers, because the application may have changed those of `pg`. 64-bit integers become numbers. */
 const types = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     return numbers.has(oid) ? Number : pg.types.getTypeParser(oid, format as 'text');

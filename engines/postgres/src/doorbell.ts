@@ -8,39 +8,33 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-/**
- * The shortest time (ms) between two notifications of a topic. More notifications are not needed, because a consumer
- * that wakes up reads all events that are due.
- */
+/** The shortest time between two notifications of a topic. A consumer that wakes up reads all due events anyway. */
 const apartMs = 5;
 const retryMs = { first: 100, most: 5000 };
 
-/**
- * A pause of `apartMs` in which no notification of the topic is sent. If `isPending`, a notification is sent at the end
- * of the pause.
- */
+/** A pause of `apartMs` after a notification. `isPending`: another notification is sent after the pause. */
 interface Gap {
   readonly timer: Timer;
   isPending: boolean;
 }
 
 /**
- * Sends a notification without waiting for the disk. A crash of the server may lose it, but then all listeners have
- * lost their connections, too.
+ * Sends a notification without waiting for the disk. If a server crash loses it, all listeners have lost their
+ * connections, too.
  */
 const notifyText = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`;
 
 /**
- * Tells consumers that an event may be due. Consumers of this process are called directly. Consumers of other
- * processes are told by a NOTIFY, which is sent only if one of them sleeps, because NOTIFY takes a lock that all
- * commits of the database share. A notification may get lost, so consumers also poll.
+ * Tells consumers that an event may be due. Consumers of this process are called directly. Other processes get a
+ * NOTIFY, but only if one of them sleeps: NOTIFY takes a lock that slows down all commits. Consumers also poll, so a
+ * lost notification does no harm.
  */
 export class Doorbell {
   readonly #database: Database;
   readonly #channel: string;
   readonly #open: () => Promise<Listener>;
   readonly #rings = new Map<string, Set<() => void>>();
-  /** For each topic, the current pause in which no notification is sent. */
+  /** The topics that are in a pause after a notification. */
   readonly #recent = new Map<string, Gap>();
   readonly #retry: Timer;
   #listener: Listener | undefined;
@@ -65,18 +59,15 @@ export class Doorbell {
     return () => void rings.delete(ring);
   }
 
-  /**
-   * Calls the consumers of this process. A consumer may call the broker and must then find the new event, so the
-   * consumer is called in a microtask.
-   */
+  /** Calls the consumers of this process. They may call the broker, so a microtask lets the current call end first. */
   ring(topic: string): void {
     for (const ring of this.#rings.get(topic) ?? [])
       queueMicrotask(() => this.#rings.get(topic)?.has(ring) && ring());
   }
 
   /**
-   * Notifies consumers of other processes. If this process has a consumer, that consumer usually leases the event, so
-   * the notification for the others is sent only after `apartMs`.
+   * Notifies other processes. If this process has a consumer, that consumer probably takes the event. So the
+   * notification waits for `apartMs`.
    */
   notify(topic: string): void {
     const recent = this.#recent.get(topic);
@@ -104,15 +95,14 @@ export class Doorbell {
     try {
       await this.#database.rows(notifyText, [this.#channel, topic]);
     } catch {
-      // The error is ignored: consumers also poll, so they find the event without a notification.
+      // Ignore the error: consumers also poll.
     }
   }
 
   #startGap(topic: string): Gap {
     const timer = new Timer(this.#database.clock, () => {
       this.#recent.delete(topic);
-      // A consumer that the last notification woke may have read the queue before the latest event was stored. So
-      // another notification is sent.
+      // A consumer may have read the queue before the latest event was stored. So notify again.
       if (gap.isPending) this.#send(topic);
     });
     const gap: Gap = { timer, isPending: false };
@@ -133,7 +123,7 @@ export class Doorbell {
       // Notifications may have been missed while there was no connection.
       for (const topic of this.#rings.keys()) this.ring(topic);
     } catch {
-      // The server cannot be reached. Every other call reports that, and consumers poll until the connection is back.
+      // The server is down. Other calls report that, and consumers poll.
       this.#lost();
     }
   }

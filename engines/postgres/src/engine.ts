@@ -1,24 +1,31 @@
 import {
+  type Audit,
   type Broker,
+  type Controls,
   type Engine,
   type Features,
+  type Journal,
   type Ledger,
+  type Presence,
   type RateLimits,
   readLimits,
-  type SizeLimits,
+  type SizeLimitOptions,
   type Triage,
   timeOrderedId,
 } from '@holdfast/contracts';
 import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
 import { assertKnownFields } from 'holdfast/fields';
-import { auditOf } from './audit.ts';
+import { auditOf, postgresAudit } from './audit.ts';
 import { postgresBroker } from './broker.ts';
 import { connectionsOf } from './connections.ts';
 import { Database, type PostgresPool, type PostgresTransaction } from './database.ts';
 import { Doorbell } from './doorbell.ts';
+import { postgresJournal } from './journal.ts';
 import { postgresLedger } from './ledger.ts';
 import { createMarkPartitions, dropMarkPartitions } from './mark-partitions.ts';
 import { migrate } from './migrate.ts';
+import { ParkedCounts } from './parked-counts.ts';
+import { postgresPresence } from './presence.ts';
 import { postgresRateLimits } from './rate-limits.ts';
 import { migrations } from './schema/migrations.ts';
 import { sweepRows } from './sweep.ts';
@@ -26,45 +33,44 @@ import { postgresTriage } from './triage.ts';
 import { type PostgresWarning, vacuumWatch } from './vacuum-watch.ts';
 
 export interface PostgresOptions {
-  /** The address of the database, such as `postgres://user@host/database`. Give either `url` or `pool`. */
+  /**
+   * The address of the database, such as `postgres://user@host/database`. Give either `url` or `pool`. Default: none.
+   */
   readonly url?: string | undefined;
-  /** A pool that your application owns. Its connections decide the durability, and `close` does not close it. */
+  /** A pool of your application. `close` does not close it. Default: a pool for `url`. */
   readonly pool?: PostgresPool | undefined;
-  /** The schema for all our tables and functions. Default: `holdfast`. */
+  /** The schema for the tables and functions of this package. Default: `holdfast`. */
   readonly schema?: string | undefined;
-  /** If true, a database without that schema is rejected and left unchanged. For tools that only read. */
+  /** True: rejects a database without this schema, instead of creating it. Default: `false`. */
   readonly mustExist?: boolean | undefined;
   /**
-   * What a committed write survives. `process`: a crash of your processes; a crash of the server may undo the last half
-   * second (`synchronous_commit = off`). `power` (the default): also a crash of the server or a power cut
-   * (`synchronous_commit = on`).
+   * What a commit survives. `process`: a crash of your processes; a server crash may undo the last half second.
+   * `power`: also a server crash or a power cut. Default: `power`.
    */
   readonly durability?: 'process' | 'power' | undefined;
-  /**
-   * The largest number of connections in the pool that is made for `url`. Default: 10. If there are consumers, one more
-   * connection listens for notifications.
-   */
+  /** The most connections for `url`. Consumers need one more, to listen for notifications. Default: `10`. */
   readonly connectionsMax?: number | undefined;
   /**
-   * The timeout of each statement, also of statements in a handler's `commit`. After the timeout the connection is
-   * closed, because a broken network gives no error. Default: 30 s. It has no effect on a `pool` of your own: set
-   * `query_timeout` there.
+   * The timeout of each statement, also in a handler's `commit`, in ms. For your own `pool`, set `query_timeout` there.
+   * Default: `30000`.
    */
   readonly answerWithinMs?: number | undefined;
-  readonly limits?: Partial<SizeLimits> | undefined;
+  /** The largest events and batches. Default: those of `SizeLimits`. */
+  readonly limits?: SizeLimitOptions | undefined;
   /**
-   * How long marks are kept; a mark records that a handler has processed an event. It must be longer than the longest
-   * retry and the retention of parked events together. Default: 60 days.
+   * How long it is remembered that an event was handled, in ms. Must be longer than all retries plus `keepParkedMs`.
+   * Default: `5184000000` (60 days).
    */
   readonly keepMarksMs?: number | undefined;
-  /** How long parked events are kept. Default: 30 days. */
+  /** How long parked events are kept, in ms. Default: `2592000000` (30 days). */
   readonly keepParkedMs?: number | undefined;
-  /** `sweep` warns of a transaction that has been open for longer than this. Default: one minute. */
+  /** `sweep` warns of a transaction that is open for longer than this, in ms. Default: `60000`. */
   readonly longTransactionMs?: number | undefined;
   /** Receives warnings for an operator. Default: `process.emitWarning`. */
   readonly onWarning?: ((warning: PostgresWarning) => void) | undefined;
-  /** The clock for ids and timers of this process. The times of events come from the server's clock. */
+  /** The clock for ids and timers of this process. Event times come from the server's clock. Default: the system's. */
   readonly clock?: Clock | undefined;
+  /** The source of ids. Default: the system's. */
   readonly random?: Random | undefined;
 }
 
@@ -85,21 +91,27 @@ const known: Readonly<Record<keyof PostgresOptions, true>> = {
   random: true,
 };
 
-/** An engine that stores everything in one database: events, idempotency keys, parked events and rate limits. */
+/** Stores events, idempotency keys, parked events, rate limits, controls, the audit log and assemblies in one database. */
 export interface PostgresEngine extends Engine<PostgresTransaction> {
   readonly durability: 'process' | 'power';
   readonly broker: Broker<PostgresTransaction>;
   readonly ledger: Ledger<PostgresTransaction>;
   readonly triage: Triage;
   readonly rateLimits: RateLimits;
+  readonly controls: Controls;
+  readonly audit: Audit;
+  readonly presence: Presence;
+  readonly journal: Journal<PostgresTransaction>;
 }
 
 export const postgresFeatures: Features = {
+  arrivalOrder: true,
   ordering: true,
   parkedHoldsKey: true,
   anyDelay: true,
   publishOnce: true,
   atomicPublish: true,
+  portableLeases: true,
   retriesShare: true,
   suspects: true,
   waitingList: true,
@@ -114,10 +126,10 @@ export const postgresFeatures: Features = {
 };
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** The length (bytes) of the longest name that PostgreSQL does not truncate. */
+/** PostgreSQL truncates longer names. */
 const nameBytesMax = 63;
 
-/** Connects, and migrates the schema. If one of these fails, it rejects with an error that names the reason. */
+/** Connects, and creates or migrates the schema. */
 export async function openPostgres(options: PostgresOptions): Promise<PostgresEngine> {
   assertKnownFields(known, options);
   const { schema = 'holdfast', clock = systemClock, random = systemRandom } = options;
@@ -146,23 +158,36 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresEn
   const doorbell = new Doorbell(database, channel, connections.openListener);
   const watchVacuum = vacuumWatch(database, longTransactionMs, onWarning);
 
+  const parkedCounts = new ParkedCounts(database);
+  const broker = postgresBroker({ database, doorbell, channel, limits, keepParkedMs, writeAudit, newId });
+
+  const journal = postgresJournal({ database, doorbell, channel, limits, random });
+
   return {
     name: 'postgres',
     durability: connections.durability(),
     features: postgresFeatures,
-    broker: postgresBroker({ database, doorbell, channel, limits, keepParkedMs, newId }),
+    broker,
     ledger: postgresLedger(database),
-    triage: postgresTriage({ database, limits, keepParkedMs, writeAudit, newId }),
+    triage: postgresTriage({ database, limits, keepParkedMs, writeAudit, parkedCounts, newId }),
     rateLimits: postgresRateLimits(database),
+    controls: broker.controls,
+    audit: postgresAudit(database, writeAudit),
+    presence: postgresPresence(database),
+    journal,
 
     async sweep(limit) {
       await watchVacuum();
       await createMarkPartitions(database, schema);
       const dropped = await dropMarkPartitions(database, schema, keepMarksMs);
-      return dropped + (await sweepRows(database, limit, keepMarksMs, writeAudit));
+      const removed = await sweepRows(database, limit, keepMarksMs, writeAudit);
+      const ended = await journal.sweep(Math.max(0, limit - removed));
+      await parkedCounts.fold();
+      return dropped + removed + ended;
     },
 
     async close() {
+      journal.close();
       await doorbell.close();
       await connections.close();
     },

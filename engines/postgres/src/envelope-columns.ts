@@ -2,7 +2,7 @@ import type { Envelope, Headers, NewEvent } from '@holdfast/contracts';
 import type { Row } from './database.ts';
 import { payloadOf } from './payload-columns.ts';
 
-/** The columns of an envelope, in the order in which `envelopeOf` reads them. */
+/** The columns of an event, in the order in which `envelopeOf` reads them. */
 export const envelopeColumns =
   'id, body, bytes, bytes_are_text, type, key, tenant, extras, origin, replay, first_seen_at, expires_at';
 
@@ -39,10 +39,7 @@ export function envelopeOf(row: Row, topic: string, from = 0): Envelope {
   };
 }
 
-/**
- * Returns headers, correlation id and idempotency key as JSON. Missing fields, and fields equal to `id`, are left out;
- * the result is `null` if no field remains.
- */
+/** Returns optional fields as JSON, or `null` if there are none. A field that equals `id` is left out. */
 export function extrasOf(
   { headers, correlationId, idempotencyKey }: Pick<NewEvent, 'headers' | 'correlationId' | 'idempotencyKey'>,
   id: string,

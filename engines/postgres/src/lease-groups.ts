@@ -1,9 +1,6 @@
 import type { Lease } from '@holdfast/contracts';
 
-/**
- * Leases of one topic, as arguments of SQL functions such as `ack` and `extend`. Events that were leased together share
- * a group and its token.
- */
+/** Leases of one topic, as arguments of SQL functions. Events that were leased together share a token. */
 export interface LeaseGroups {
   readonly tokens: readonly number[];
   readonly counts: readonly number[];
@@ -12,10 +9,7 @@ export interface LeaseGroups {
   readonly places: readonly number[];
 }
 
-/**
- * Groups leases by token. Invalid tokens are left out, and so is the second of two equal leases: the settlement result
- * of a lease that is left out is `lease_lost`.
- */
+/** Groups leases by token. Invalid and repeated leases are left out; their result is `lease_lost`. */
 export function groupLeases(leases: readonly Lease[], places: Iterable<number> = leases.keys()): LeaseGroups {
   const groups = new Map<number, Map<number, number>>();
   for (const place of places) {

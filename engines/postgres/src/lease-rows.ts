@@ -5,12 +5,11 @@ import { envelopeOf, numberOf } from './envelope-columns.ts';
 export const leaseText = `SELECT token, seq, id, body, bytes, bytes_are_text, type, key, tenant, extras, origin, replay,
   first_seen_at, expires_at, patience_left, trials FROM {schema}.lease($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
 
-/** The index of the first envelope column in a row of `leaseText`. */
 const envelopeFrom = 2;
 
 /**
- * Returns the parameters of `leaseText`. `scanStart` is the due time (epoch ms) at which the query starts to read the
- * ready queue; 0 is the front of the queue.
+ * Returns the arguments of the SQL function `lease`. It reads only events that are due at `scanStart` (epoch ms) or
+ * later.
  */
 export function leaseValues(topic: string, request: LeaseRequest, scanStart: number): unknown[] {
   const { owner, limit, leaseMs, runMax = 1, retriesShare = null, suspects = false, bytesMax } = request;
@@ -18,7 +17,7 @@ export function leaseValues(topic: string, request: LeaseRequest, scanStart: num
   return [topic, owner, limit, clampMs(leaseMs), runMax, retriesShare, suspects, scanStart, bytes];
 }
 
-/** Reads the result of `leaseText`. The first row has counts and times as JSON; each other row is a delivery. */
+/** Reads the result of `leaseText`. The first row is a summary in JSON, and each other row is an event. */
 export function leasedOf(
   topic: string,
   [head, ...rows]: readonly Row[],

@@ -22,7 +22,7 @@ const beginText =
 const held = `k.scope = g.scope AND k.key = g.key AND k.token = g.token AND NOT done AND lease_ends_at > {schema}.now_ms()`;
 const given = 'unnest($1::text[], $2::text[], $3::bigint[]) AS g(scope, key, token)';
 const releaseText = `DELETE FROM {schema}.ledger_key k USING ${given} WHERE ${held} RETURNING k.token`;
-/** Extends the leases of held keys, and also the retention of a key if it would end before the lease. */
+/** A key must not be removed before its lease ends, so `removed_at` may grow, too. */
 const extendText = `UPDATE {schema}.ledger_key k SET lease_ends_at = until, removed_at = greatest(removed_at, until)
   FROM ${given}, (SELECT {schema}.now_ms() + ceil($4::double precision)::bigint) AS l(until) WHERE ${held} RETURNING k.token`;
 const purgeText = `DELETE FROM {schema}.ledger_key WHERE scope = $1 AND (done OR lease_ends_at <= {schema}.now_ms()) RETURNING 1`;
@@ -36,12 +36,12 @@ const completeText = `UPDATE {schema}.ledger_key k SET done = true, record = g.r
 const marked = 'unnest($1::text[], $2::text[]) WITH ORDINALITY AS m(handler, id, place)';
 const markText = `INSERT INTO {schema}.mark SELECT id, m.handler, {schema}.now_ms()
   FROM ${marked} ORDER BY id COLLATE "C", m.handler COLLATE "C" ON CONFLICT DO NOTHING RETURNING handler, event_id`;
-/** Finds existing marks. The lower and upper bounds of `event_id` let PostgreSQL skip partitions. */
+/** The lower and upper bounds of `event_id` let PostgreSQL skip partitions. */
 const isMarkedText = `SELECT handler, event_id FROM {schema}.mark WHERE event_id = ANY ($1) AND handler = ANY ($2)
   AND event_id BETWEEN (SELECT min(id COLLATE "C") FROM unnest($1::text[]) AS i(id))
     AND (SELECT max(id COLLATE "C") FROM unnest($1::text[]) AS i(id))`;
 
-/** The first byte of `record_bytes`: 1 for a text that contains NUL, 0 for bytes. */
+/** The first byte of `record_bytes`: 1 for a text with NUL, 0 for bytes. */
 const textFlag = 1;
 
 export function postgresLedger(database: Database): Ledger<PostgresTransaction> {
@@ -52,7 +52,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
       await tx.query('SAVEPOINT holdfast_effect');
       try {
         const record = await commit!(tx);
-        // The row is locked, so no other process can have taken over the key, even if the lease has ended.
+        // The row is locked, so no other process can take over the key, even if the lease has ended.
         await database.rowsWithin(tx, completeText, [
           ...completionColumns([{ ...completion, record }]),
           true,
@@ -70,7 +70,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
   ): Promise<SettlementResult[]> {
     if (completions.length === 0) return [];
     const completed = tokensOf(await database.rows(completeText, [...completionColumns(completions), false]));
-    // If the same held key occurs twice in the batch, only its first completion succeeds.
+    // If the batch contains a key twice, only its first completion succeeds.
     return completions.map(({ hold }) => (completed.delete(tokenOf(hold)) ? TOOK : LEASE_LOST));
   }
 
@@ -103,7 +103,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
 
     async release(holds) {
       const released = tokensOf(await database.rows(releaseText, holdColumns(holds)));
-      // If the same held key occurs twice in the batch, only its first result is true.
+      // If the batch contains a key twice, only its first result is true.
       return holds.map((hold) => released.delete(tokenOf(hold)));
     },
 
@@ -120,7 +120,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
     async mark(marks) {
       const rows = await database.rows(markText, markColumns(marks));
       const fresh = new Set(rows.map(([handler, id]) => `${handler}\0${id}`));
-      // If a mark occurs twice in the batch, only the first one is new.
+      // If the batch contains a mark twice, only the first one is new.
       return marks.map(({ handler, eventId }) => fresh.delete(`${handler}\0${eventId}`));
     },
 
@@ -173,7 +173,7 @@ function recordOf(record: unknown, bytes: unknown): Payload | undefined {
   return payloadOf(record, flagged?.subarray(1), flagged?.[0] === textFlag);
 }
 
-/** Returns the token as a number, or `undefined` if it does not have the form of our tokens. */
+/** Reads a token. Returns `undefined` for a token that this engine cannot have created. */
 function tokenOf({ token }: Hold): number | undefined {
   const number = Number(token);
   return Number.isSafeInteger(number) && number > 0 ? number : undefined;

@@ -2,14 +2,10 @@ import pg from 'pg';
 import type { Database, Row } from './database.ts';
 import { lockSchema } from './migrate.ts';
 
-/**
- * A time-ordered id begins with its time: 48 bits of milliseconds, as 12 hex digits. So its fifth digit changes every
- * 2^28 ms.
- */
+/** A time-ordered id begins with its time in ms, as 12 hex digits. Its fifth digit changes every 2^28 ms. */
 const digitsMs = 2 ** 28;
-/** The time range of a partition, about six days: two steps of the fifth digit. */
+/** The time range of a partition: about six days. */
 const partitionMs = 2 * digitsMs;
-/** The number of future partitions that are created in advance. */
 const partitionsAhead = 5;
 
 const nowText = 'SELECT {schema}.now_ms()';
@@ -17,8 +13,8 @@ const tablesText = `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid
   WHERE i.inhparent = '{schema}.mark'::regclass AND c.relname <> 'mark_other'`;
 
 /**
- * Creates the partitions for marks; a mark records that a handler has processed an event. The marks of about six days
- * share a partition: dropping the partition removes all its marks, and leaves nothing to vacuum.
+ * Creates the partitions of the table `mark`, which records which handler has handled which event. Dropping an old
+ * partition removes its rows quickly, without a vacuum.
  */
 export async function createMarkPartitions(database: Database, schema: string): Promise<void> {
   const [[now]] = (await database.rows(nowText)) as [[number]];
@@ -31,7 +27,7 @@ export async function createMarkPartitions(database: Database, schema: string): 
   await database.transaction(async (tx) => {
     await lockSchema(tx, schema);
     if (isComplete(wanted, await database.rowsWithin(tx, tablesText))) return;
-    // The timeout is short because transactions that write marks wait for this lock.
+    // Transactions that write marks wait for this lock, so give up soon.
     await tx.query(`SET LOCAL lock_timeout = '2s'`);
     const parent = `${pg.escapeIdentifier(schema)}.mark`;
     for (const startMs of wanted) {
@@ -42,7 +38,7 @@ export async function createMarkPartitions(database: Database, schema: string): 
   });
 }
 
-/** Drops partitions that contain no mark of the last `keepMs`, and returns how many. */
+/** Drops partitions that have no mark of the last `keepMs`. Returns how many were dropped. */
 export async function dropMarkPartitions(
   database: Database,
   schema: string,
@@ -54,7 +50,7 @@ export async function dropMarkPartitions(
     const name = found as string;
     if (startOf(name) + partitionMs + keepMs > now) continue;
     const table = `${pg.escapeIdentifier(schema)}.${name}`;
-    // A partition of old ids may have a recent mark: an old event may have been parked and replayed recently.
+    // An old event may have been replayed recently. Then its old partition has a recent mark.
     const young = await database.rows(`SELECT FROM ${table} WHERE marked_at > $1 LIMIT 1`, [
       Math.floor(now - keepMs),
     ]);

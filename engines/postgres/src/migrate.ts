@@ -3,13 +3,10 @@ import type { Database, PostgresTransaction } from './database.ts';
 import { PostgresSchemaError } from './postgres-errors.ts';
 import { type Migration, migrations } from './schema/migrations.ts';
 
-/** The first key of the advisory lock. The number has no meaning, but all processes must use the same one. */
+/** Any number will do, but all processes must use the same one for the advisory lock. */
 const lockClass = 0x40fd;
 
-/**
- * Migrates the schema to the newest version in `known`. If several processes start at the same time, one of them
- * migrates and the others wait.
- */
+/** Migrates the schema to the newest version. If several processes start together, one migrates and the others wait. */
 export async function migrate(
   database: Database,
   name: string,
@@ -33,7 +30,7 @@ export async function migrate(
   });
 }
 
-/** Takes a lock until the end of the transaction, so that only one transaction at a time changes the schema. */
+/** Only one transaction at a time may change the schema. The lock ends with the transaction. */
 export async function lockSchema(tx: PostgresTransaction, name: string): Promise<void> {
   await tx.query('SELECT pg_advisory_xact_lock($1, hashtext($2))', [lockClass, name]);
 }

@@ -1,42 +1,136 @@
-import { clampMs, type ParkedFilter, type ParkedStatus } from '@holdfast/contracts';
+import {
+  clampMs,
+  filterProperties,
+  type OneOf,
+  type ParkedFilter,
+  type ParkedProperties,
+  type ParkedStatus,
+  type Place,
+  valuesOf,
+} from '@holdfast/contracts';
+import { toHeaderText } from './header-text.ts';
 
-/** An SQL condition, and the values of its parameters `$1`, `$2` and so on. */
-export interface ParkedQuery {
-  readonly where: string;
-  readonly values: readonly unknown[];
-  /** The number of the next free parameter. */
-  readonly next: number;
+/** A filter as SQL. Conditions and values can be added. */
+export class ParkedQuery {
+  readonly values: unknown[] = [];
+  readonly #conditions: string[] = [];
+  readonly #statuses: readonly ParkedStatus[];
+
+  constructor(statuses: OneOf<ParkedStatus>) {
+    this.#statuses = [...new Set(valuesOf(statuses))].filter((status) => known.has(status));
+  }
+
+  /** Adds a condition. Each `?` stands for the value. */
+  and(condition: string, value: unknown): void {
+    this.#conditions.push(condition.replaceAll('?', this.parameter(value)));
+  }
+
+  /** Adds a condition that has no value. */
+  andThat(condition: string): void {
+    this.#conditions.push(condition);
+  }
+
+  /** Adds a value and returns its place in the text, such as `$3`. */
+  parameter(value: unknown): string {
+    this.values.push(value);
+    return `$${this.values.length}`;
+  }
+
+  get where(): string {
+    return this.#where(this.#statuses);
+  }
+
+  /**
+   * Selects the first events, sorted by `parked_at` and `id`. It reads each status by its own index scan, because one
+   * scan cannot read several statuses in this order.
+   */
+  first(columns: string, direction: 'ASC' | 'DESC', limit: string): string {
+    const order = `ORDER BY parked_at ${direction}, id ${direction}`;
+    const select = (statuses: readonly ParkedStatus[]) =>
+      `SELECT ${columns} FROM {schema}.parked WHERE ${this.#where(statuses)} ${order} LIMIT ${limit}`;
+    if (this.#statuses.length < 2) return select(this.#statuses);
+    const parts = this.#statuses.map((status) => `(${select([status])})`);
+    return `SELECT * FROM (${parts.join(' UNION ALL ')}) AS p ${order} LIMIT ${limit}`;
+  }
+
+  /** The text contains the statuses themselves, because the planner needs them to choose an index. */
+  #where(statuses: readonly ParkedStatus[]): string {
+    const status =
+      statuses.length === 0 ? 'false' : `status IN (${statuses.map((s) => `'${s}'`).join(', ')})`;
+    return [status, ...this.#conditions].join(' AND ');
+  }
 }
 
-const statuses: ReadonlySet<string> = new Set<ParkedStatus>(['parked', 'replaying', 'resolved', 'discarded']);
-const plain = ['topic', 'type', 'key', 'tenant', 'operation', 'reason', 'stop', 'fingerprint'] as const;
+const known: ReadonlySet<string> = new Set<ParkedStatus>(['parked', 'replaying', 'resolved', 'discarded']);
 
-/** Converts a filter to SQL. It must select the same events as the function `matches` of `@holdfast/contracts`. */
+/** Converts a filter to SQL. It must select the same events as `matches` of `@holdfast/contracts`. */
 export function parkedQuery(filter: ParkedFilter): ParkedQuery {
-  const conditions: string[] = [];
-  const values: unknown[] = [];
-  const add = (condition: string, value: unknown) => {
-    values.push(value);
-    conditions.push(condition.replaceAll('?', `$${values.length}`));
-  };
-  const { ids, from, to, text, status = 'parked' } = filter;
-  // The status is a literal and not a parameter, because the planner needs it to choose a partial index.
-  conditions.push(statuses.has(status) ? `status = '${status}'` : 'false');
-  for (const name of plain) if (filter[name] !== undefined) add(`${name} = ?`, filter[name]);
-  if (filter.isFree) conditions.push('operation IS NULL');
-  if (ids) add('id = ANY (?)', ids);
-  if (from !== undefined) add('parked_at >= ?', Math.ceil(clampMs(from)));
-  if (to !== undefined) add('parked_at < ?', Math.ceil(clampMs(to)));
+  const { ids, from, to, text, status = 'parked', operation, replayedBy, not } = filter;
+  const query = new ParkedQuery(status);
+  addProperties(query, filter);
+  if (not) addOpposites(query, not);
+  if (operation !== undefined) query.and('operation = ?', operation);
+  if (replayedBy !== undefined) query.and('replayed_by = ?', replayedBy);
+  if (filter.isFree) query.andThat('operation IS NULL');
+  if (ids) query.and('id = ANY (?)', ids);
+  if (from !== undefined) query.and('parked_at >= ?', Math.ceil(clampMs(from)));
+  if (to !== undefined) query.and('parked_at < ?', Math.ceil(clampMs(to)));
   if (text !== undefined) {
     const [operator, pattern] = containing(text);
-    add(`(message ${operator} ? OR key ${operator} ? OR body ${operator} ?)`, pattern);
+    query.and(`(message ${operator} ? OR key ${operator} ? OR body ${operator} ?)`, pattern);
   }
-  return { where: conditions.join(' AND '), values, next: values.length + 1 };
+  return query;
+}
+
+/** Like `parkedQuery`, but only with conditions for which an index returns the events already sorted. */
+export function indexedQuery({ status = 'parked', topic, fingerprint }: ParkedFilter): ParkedQuery {
+  const query = new ParkedQuery(status);
+  if (typeof topic === 'string') query.and('topic = ?', topic);
+  else if (typeof fingerprint === 'string') query.and('fingerprint = ?', fingerprint);
+  return query;
+}
+
+/** Adds a condition on the position of the event: before or after a place. */
+export function addPlace(query: ParkedQuery, operator: '<' | '>' | '>=', [parkedAt, id]: Place): void {
+  query.andThat(
+    `(parked_at, id) ${operator} (${query.parameter(parkedAt)}::bigint, ${query.parameter(id)}::text)`,
+  );
+}
+
+function addProperties(query: ParkedQuery, properties: ParkedProperties): void {
+  for (const name of filterProperties) {
+    const wanted = properties[name];
+    if (typeof wanted === 'string') query.and(`${name} = ?`, wanted);
+    else if (wanted !== undefined) query.and(`${name} = ANY (?)`, wanted);
+  }
+  for (const wanted of Object.values(properties.headers ?? {}))
+    if (valuesOf(wanted).length === 0) query.andThat('false');
+  const [names, values] = headerPairs(properties);
+  if (names.length === 0) return;
+  query.andThat(`NOT EXISTS (SELECT FROM unnest(${query.parameter(names)}::text[], ${query.parameter(values)}::text[])
+    AS w(name, value) GROUP BY w.name HAVING NOT bool_or({schema}.header_of(extras, w.name) IS NOT DISTINCT FROM w.value))`);
+}
+
+function addOpposites(query: ParkedQuery, not: ParkedProperties): void {
+  for (const name of filterProperties)
+    if (not[name] !== undefined) query.and(`(${name} IS NULL OR ${name} <> ALL (?))`, valuesOf(not[name]));
+  const [names, values] = headerPairs(not);
+  if (names.length === 0) return;
+  query.andThat(`NOT EXISTS (SELECT FROM unnest(${query.parameter(names)}::text[], ${query.parameter(values)}::text[])
+    AS w(name, value) WHERE {schema}.header_of(extras, w.name) = w.value)`);
+}
+
+/** Returns the names and the values of headers as two columns, so that the text does not depend on their number. */
+function headerPairs({ headers = {} }: ParkedProperties): [names: string[], values: string[]] {
+  const pairs = Object.entries(headers).flatMap(([name, wanted]) =>
+    valuesOf(wanted).map((value) => [toHeaderText(name), toHeaderText(value)] as const),
+  );
+  return [pairs.map(([name]) => name), pairs.map(([, value]) => value)];
 }
 
 /**
- * Returns an operator and a pattern for a case-insensitive search. The case of ASCII letters does not depend on the
- * locale of the database. The case of other letters does, so the pattern lists both cases of each letter.
+ * Returns a condition for a text that contains `text`. For letters outside ASCII, `ILIKE` depends on the locale of the
+ * database, so the pattern lists both cases of each letter.
  */
 function containing(text: string): [operator: string, pattern: string] {
   if (!/[^\0-\x7f]/.test(text)) return ['ILIKE', `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`];
@@ -48,7 +142,6 @@ function eitherCase(small: string): string {
   return large.toLowerCase() === small && large !== small ? `(?:${small}|${large})` : literally(small);
 }
 
-/** Escapes a character, so that it has no special meaning in the pattern. */
 function literally(sign: string): string {
   return `\\U${sign.codePointAt(0)!.toString(16).padStart(8, '0')}`;
 }

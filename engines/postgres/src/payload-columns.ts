@@ -1,8 +1,7 @@
 import type { Payload } from '@holdfast/contracts';
 
 /**
- * A payload as columns. PostgreSQL's text type accepts every character except NUL, so a text with NUL is stored as
- * bytes, with `bytesAreText`.
+ * A payload as columns. PostgreSQL texts cannot contain NUL, so such a text is stored as bytes, with `bytesAreText`.
  */
 export interface PayloadColumns {
   readonly body: string | null;
@@ -24,7 +23,7 @@ export function payloadOf(body: unknown, bytes: unknown, bytesAreText: unknown):
   return bytesAreText === true ? decoder.decode(bytes as Uint8Array) : new Uint8Array(bytes as Uint8Array);
 }
 
-/** Converts bytes to a `Buffer`, the class by which the driver recognises bytes. */
+/** The driver accepts bytes only as a `Buffer`. */
 function bufferOf(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -1,7 +1,7 @@
 import { TopicError } from '@holdfast/contracts';
 import { HoldfastError, OptionsError } from 'holdfast';
 
-/** The server cannot be reached, or the connection was lost. The call may or may not have been executed: repeat it. */
+/** The server cannot be reached, or the connection was lost. Repeat the call: it may or may not have been executed. */
 export class PostgresUnavailableError extends HoldfastError {
   constructor(cause: unknown) {
     super('HOLDFAST_POSTGRES_UNAVAILABLE', `PostgreSQL cannot be reached: ${messageOf(cause)}`, { cause });
@@ -17,10 +17,7 @@ export class PostgresFullError extends HoldfastError {
   }
 }
 
-/**
- * The schema has a version that this version of the package cannot work with, or it does not exist although `mustExist`
- * is true.
- */
+/** The schema has a version that this package cannot use. Or it does not exist, although `mustExist` is true. */
 export class PostgresSchemaError extends HoldfastError {
   constructor(schema: string, found?: number, wanted?: number) {
     const wrong =
@@ -33,7 +30,7 @@ export class PostgresSchemaError extends HoldfastError {
 
 const diskFull = '53100';
 const invalidCharacter = '22021';
-/** The SQLSTATE that our SQL functions raise for a topic that was never declared. */
+/** The SQLSTATE that the SQL functions of this package raise for an unknown topic. */
 const unknownTopic = 'HF404';
 const systemCodes = new Set([
   'ECONNREFUSED',
@@ -45,7 +42,7 @@ const systemCodes = new Set([
   'ENETUNREACH',
 ]);
 
-/** Converts errors of the driver that a caller can act on to our own error classes; returns other errors unchanged. */
+/** Converts driver errors to error classes of this package, where a caller can act on them. */
 export function toPostgresError(error: unknown): unknown {
   const { code = '', message = '' } = (error ?? {}) as { code?: string; message?: string };
   if (code === unknownTopic) return new TopicError(message, 'was never declared');
@@ -54,38 +51,30 @@ export function toPostgresError(error: unknown): unknown {
   return error;
 }
 
-/**
- * If PostgreSQL refused a text because it contains NUL, returns an error that shows this text. The driver does not say
- * which text it was, so this function searches `values` for it.
- */
+/** If PostgreSQL refused a text with NUL, returns an error that shows this text. */
 export function explainNul(error: unknown, values: readonly unknown[]): unknown {
   if ((error as { code?: string } | undefined)?.code !== invalidCharacter) return error;
   const text = values.flat().find((value) => typeof value === 'string' && value.includes('\0'));
   return new OptionsError('a text for PostgreSQL', text, 'one without NUL');
 }
 
-/** True if the query timed out in the driver. Its connection still waits for the server. */
+/** True if the query timed out in the driver. The connection still waits for the server. */
 export function isUnanswered(error: unknown): boolean {
   return (error as Error | undefined)?.message === 'Query read timeout';
 }
 
-/**
- * True for a serialization failure or a deadlock. Nothing was stored, and the same call may succeed if it is repeated
- * immediately.
- */
+/** True for a serialization failure or a deadlock. Nothing was stored, so the call can be repeated. */
 export function isCollision(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: string };
   return code === '40001' || code === '40P01';
 }
 
 function isUnavailable(code: string, message: string): boolean {
-  // SQLSTATE 08: connection errors; 57P01 to 57P03: the server stops or starts; 25006: the server is read-only, because
-  // it was the primary and is now a standby.
+  // 08: connection errors. 57P01 to 57P03: the server stops or starts. 25006: the server is now a read-only standby.
   if (/^(08|57P0[1-3]|25006)/.test(code) || systemCodes.has(code)) return true;
-  // The server stops if it cannot write its write-ahead log, and then it is unknown whether the transaction was
-  // committed.
+  // The server stops when its write-ahead log is full. Then nobody knows whether the commit succeeded.
   if (code === diskFull && message.includes('pg_wal')) return true;
-  // These errors of the driver have no code.
+  // These driver errors have no code.
   return (
     code === '' &&
     /^(Connection terminated|Client (has encountered|was closed)|timeout exceeded|Query read timeout)/.test(

@@ -1,4 +1,5 @@
 import { assertEvents, clampMs, type NewEvent, type Published, type SizeLimits } from '@holdfast/contracts';
+import { storableJson } from './column-values.ts';
 import type { Row } from './database.ts';
 import { extrasOf } from './envelope-columns.ts';
 import { payloadColumns } from './payload-columns.ts';
@@ -6,13 +7,20 @@ import { payloadColumns } from './payload-columns.ts';
 export const publishText =
   'SELECT duplicates, asleep FROM {schema}.publish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)';
 
-/** A batch of events as arguments of the SQL function `publish`: one array for each column. */
+export const publishMovedText =
+  'SELECT duplicates, asleep FROM {schema}.publish_moved($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)';
+export const publishBehindText =
+  'SELECT behind, asleep FROM {schema}.publish_behind($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)';
+
+/** A batch of events as arguments of the SQL function `publish`: one array per column. */
 export interface Publication {
   readonly ids: readonly string[];
   readonly values: readonly unknown[];
+  /** One more argument for events that have moved here from another engine; `null`: there are none. */
+  readonly moved: readonly (string | null | undefined)[] | null;
 }
 
-/** The columns of `publish` after the ids. A column is sent only if at least one event has a value for it. */
+/** The columns after the ids. A column is sent only if at least one event has a value for it. */
 const columns = [
   ...([
     'body',
@@ -53,7 +61,7 @@ export function publicationOf(
     put('bytes', bytes);
     put('bytesAreText', bytesAreText);
     put('type', event.type);
-    put('key', event.key);
+    put('key', past?.moved?.holdsKey === false ? undefined : event.key);
     put('tenant', event.tenant);
     put('extras', extrasOf(event, id));
     put('origin', past?.originTopic === topic ? undefined : past?.originTopic);
@@ -64,7 +72,23 @@ export function publicationOf(
     put('patienceMs', patienceMs === undefined ? undefined : clampMs(patienceMs));
     ids.push(id);
   }
-  return { ids, values: [topic, ids, ...columns.map((column) => filled[column] ?? null)] };
+  const moved = columnOf(events.map(movedColumn));
+  return { ids, values: [topic, ids, ...columns.map((column) => filled[column] ?? null)], moved };
+}
+
+function movedColumn({ key, past }: NewEvent): string | null {
+  if (past?.moved === undefined) return null;
+  const {
+    attempts = 0,
+    snoozes = 0,
+    nextDelayMs = null,
+    lastError,
+    story = [],
+    blocking = false,
+  } = past.moved;
+  const error = lastError ? storableJson(lastError) : null;
+  const attemptsMade = story.length > 0 ? storableJson(story) : null;
+  return JSON.stringify([attempts, snoozes, nextDelayMs, error, attemptsMade, blocking, key ?? null]);
 }
 
 export function publishedOf({ ids }: Publication, [row]: readonly Row[]): Published[] {
@@ -72,7 +96,7 @@ export function publishedOf({ ids }: Publication, [row]: readonly Row[]): Publis
   return ids.map((id, index) => ({ id, duplicate: duplicates.has(index + 1) }));
 }
 
-/** Returns an array with the value of each event, or `null` instead of the array if no event has a value. */
+/** Returns the array, or `null` if it has no value. */
 export function columnOf<T>(
   values: readonly (T | null | undefined)[],
 ): readonly (T | null | undefined)[] | null {

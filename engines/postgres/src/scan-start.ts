@@ -1,13 +1,10 @@
 import type { Clock } from 'holdfast';
 
-/**
- * How long (ms) a remembered scan start is used. An event that becomes due before that start waits at most this long.
- */
+/** How long a start position is used. A new event that is due before that position waits at most this long. */
 const validMs = 50;
 
 /**
- * Remembers for each topic the due time at which the next lease starts to read the ready queue, as long as each lease
- * returns as many events as requested. So a lease need not scan again the entries that earlier leases have deleted.
+ * Remembers the position in the queue at which the next lease starts to read. So a lease need not scan deleted rows.
  */
 export class ScanStart {
   readonly #clock: Clock;
@@ -17,19 +14,16 @@ export class ScanStart {
     this.#clock = clock;
   }
 
-  /** Returns the due time at which the next lease starts to read, or 0 if it must read the queue from its front. */
+  /** Returns the due time from which the next lease reads the queue. 0 means the whole queue. */
   of(topic: string): number {
     const start = this.#starts.get(topic);
     return start !== undefined && this.#clock.now() < start.until ? start.dueAt : 0;
   }
 
-  /**
-   * Records that a lease which started to read at `scanStart` found its first event at `dueAt`. `dueAt` is `null` if
-   * the lease returned fewer events than requested, or only asked for suspects (events whose lease has expired).
-   */
+  /** Records where a lease found its first event. `dueAt` is `null` if the lease did not find enough events. */
   record(topic: string, scanStart: number, dueAt: number | null): void {
     if (dueAt === null) this.#starts.delete(topic);
-    // Only a lease that started at the front of the queue knows that no event is due before `dueAt`.
+    // Only a lease that read from the beginning knows that no event is due before `dueAt`.
     else if (scanStart === 0) this.#starts.set(topic, { dueAt, until: this.#clock.now() + validMs });
     else this.#moveOn(topic, dueAt);
   }

@@ -19,7 +19,7 @@ type WithCommit = AnySettlement & { readonly commit: (tx: PostgresTransaction) =
 
 const ackText = 'SELECT took, asleep FROM {schema}.ack($1, $2, $3, $4, $5, $6)';
 const settleText = `SELECT took, asleep FROM {schema}.settle($1, $2, $3, $4, false, $5, $6, $7, $8, $9, $10, $11, $12,
-  $13, $14, $15)`;
+  $13, $14, $15, $16)`;
 const fenceText = 'SELECT {schema}.fence(({schema}.topic_of($1)).topic, $2, $3, $4, true, false)';
 const markText = `INSERT INTO {schema}.mark SELECT id, handler, {schema}.now_ms()
   FROM unnest($1::text[], $2::text[]) AS m(handler, id) ON CONFLICT DO NOTHING RETURNING handler, event_id`;
@@ -30,16 +30,13 @@ const topicsText = 'SELECT name FROM {schema}.topic WHERE name = ANY ($1)';
 export interface SettleOptions {
   readonly keepParkedMs: number;
   /**
-   * Called when an event of the topic may be due. `isAsleep` is true if a consumer in another process may be waiting
-   * for a notification.
+   * Called when an event of the topic may be due. `isAsleep`: a consumer in another process may wait for a
+   * notification.
    */
   wake(topic: string, isAsleep: boolean): void;
 }
 
-/**
- * Settles a batch with one SQL call for each topic. Settlements with a `commit` share one transaction for each topic,
- * and each has a savepoint in it.
- */
+/** Settles a batch with one SQL call per topic. Each `commit` of a handler has its own savepoint. */
 export async function settle(
   database: Database,
   batch: readonly AnySettlement[],
@@ -84,14 +81,15 @@ async function settlePlain(
         ...valuesOf(topic, groups),
         ...columnsOf(items),
         clampMs(keepParkedMs),
+        columnOf(items.map(consumerOf)),
       ]);
   answer(settled, groups, row, TOOK);
   wake(topic, row![1] === true);
 }
 
 /**
- * Returns `places` without the settlements that reroute to an unknown topic. Such settlements get the result
- * `TOPIC_UNKNOWN`, and their events stay leased.
+ * Leaves out settlements that reroute to an unknown topic. Their result is `TOPIC_UNKNOWN`, and their events stay
+ * leased.
  */
 async function withKnownTarget(
   database: Database,
@@ -118,9 +116,8 @@ async function withKnownTarget(
 }
 
 /**
- * Settles events whose handlers have a `commit`, in this order: check and lock the leases, write the marks, call each
- * `commit`, acknowledge. The locks keep the leases from expiring meanwhile. If a `commit` throws, its writes and marks
- * are rolled back, and its event stays leased.
+ * Locks the leases, writes the marks, calls each `commit`, and acknowledges. If a `commit` throws, its writes are
+ * rolled back, and its event stays leased.
  */
 async function settleWithCommit(
   database: Database,
@@ -159,8 +156,7 @@ async function settleWithCommit(
       } catch (error) {
         await tx.query('ROLLBACK TO SAVEPOINT holdfast_effect');
         await database.rowsWithin(tx, unmarkText, [marks, marks.map(() => lease.id)]);
-        // A new savepoint is set after the marks are deleted. Without it, the rollback of the next `commit` would
-        // restore these marks.
+        // Without a new savepoint, the rollback of the next `commit` would restore these marks.
         await tx.query('RELEASE SAVEPOINT holdfast_effect; SAVEPOINT holdfast_effect');
         failures.set(place, commitFailed(error));
       }
@@ -182,7 +178,7 @@ async function settleWithCommit(
   wake(topic, row[1] === true);
 }
 
-/** Writes the marks (each records that a handler has processed an event), and returns those that are new. */
+/** Stores which handler has handled which event. Returns the entries that are new. */
 async function markAll(
   database: Database,
   tx: PostgresTransaction,
@@ -190,7 +186,7 @@ async function markAll(
 ): Promise<ReadonlySet<string>> {
   const marks = items.flatMap(({ marks = [], lease }) => marks.map((handler) => ({ handler, id: lease.id })));
   if (marks.length === 0) return new Set();
-  // All transactions write marks in the same order, so that two batches never deadlock.
+  // All transactions use the same order, so that they never deadlock.
   marks.sort((a, b) => (markKey(a.handler, a.id) < markKey(b.handler, b.id) ? -1 : 1));
   const rows = await database.rowsWithin(tx, markText, [
     marks.map(({ handler }) => handler),
@@ -223,7 +219,7 @@ function columnsOf(items: readonly AnySettlement[]): unknown[] {
     of((item) => ('delayMs' in item ? clampMs(item.delayMs) : null)),
     of((item) => ('error' in item && item.error ? storableJson(item.error) : null)),
     of((item) => ('story' in item ? JSON.stringify(item.story) : null)),
-    // The default of `holdsKey` is true for a retry and false for a parked event.
+    // By default, a retried event holds its key, and a parked event does not.
     items.map((item) =>
       'holdsKey' in item && item.holdsKey !== undefined ? item.holdsKey : item.kind === 'retry',
     ),
@@ -235,7 +231,7 @@ function columnsOf(items: readonly AnySettlement[]): unknown[] {
   ];
 }
 
-/** Returns the marks that all settlements have in common: `null` if none has any, `undefined` if they differ. */
+/** Returns the marks if all settlements have the same ones. `null`: there are none. `undefined`: they differ. */
 function commonMarks(items: readonly AnySettlement[]): readonly string[] | null | undefined {
   const first = items[0]?.marks;
   const isCommon = items.every(
@@ -243,6 +239,12 @@ function commonMarks(items: readonly AnySettlement[]): readonly string[] | null 
   );
   if (!isCommon) return undefined;
   return first === undefined || first.length === 0 ? null : first;
+}
+
+function consumerOf(settlement: AnySettlement): string | null {
+  return settlement.kind === 'park' && settlement.consumer !== undefined
+    ? storableText(settlement.consumer)
+    : null;
 }
 
 function targetOf(settlement: AnySettlement): string | undefined {

@@ -1,22 +1,21 @@
+import { forgottenAfterMs, subject } from '@holdfast/contracts';
 import type { WriteAudit } from './audit.ts';
 import type { Database } from './database.ts';
 
-/** Tables with rows that expire, and the SQL condition for an expired row. */
+/** Tables with rows that expire, and the condition for an expired row. */
 const expiring = [
   ['settled', 'removed_at <= {schema}.now_ms()'],
   ['ledger_key', 'removed_at <= {schema}.now_ms()'],
   ['mark_other', 'marked_at <= {schema}.now_ms() - $2::double precision'],
   ['rate_limit', 'tat <= {schema}.now_ms()'],
+  ['process', `heard_at <= {schema}.now_ms() - ${forgottenAfterMs}`],
 ] as const;
 
 const parkedText = `DELETE FROM {schema}.parked WHERE id = ANY (ARRAY(
   SELECT id FROM {schema}.parked WHERE removed_at <= {schema}.now_ms() AND operation IS NULL
   ORDER BY removed_at LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING id`;
 
-/**
- * Removes at most `limit` expired rows and returns how many. If parked events are among the removed rows, it writes an
- * audit entry.
- */
+/** Removes at most `limit` expired rows and returns how many. The removal of parked events is audited. */
 export async function sweepRows(
   database: Database,
   limit: number,
@@ -34,8 +33,9 @@ export async function sweepRows(
   }
   const removed = await database.transaction(async (tx) => {
     const ids = (await database.rowsWithin(tx, parkedText, [left])).map(([id]) => id as string);
-    const act = { who: 'retention', why: 'their retention time is over' };
-    if (ids.length > 0) await writeAudit(tx, 'retention', ids, act);
+    const act = { who: 'retention', why: 'their retention time is over', what: 'retention' };
+    const subjects = ids.map((id) => subject('event', id));
+    if (ids.length > 0) await writeAudit(tx, { ...act, subjects });
     return ids.length;
   });
   return limit - left + removed;

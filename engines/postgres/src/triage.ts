@@ -1,24 +1,36 @@
 import {
   type Act,
-  type AuditEntry,
-  assertDurationMs,
+  assertBreakdown,
+  assertBucketMs,
   assertEdit,
+  assertEditVersion,
   assertFilter,
   assertReason,
+  type BreakdownBy,
+  bucketsMax,
   clampMs,
   editDiff,
+  filterIsCounted,
   jsonWithInfinity,
-  numberIn,
+  lookMaxOf,
+  type NewAuditEntry,
+  type PageRequest,
+  type ParkedFilter,
   type ParkedGroup,
+  type Place,
   placeIn,
   type SizeLimits,
+  subject,
   type Triage,
   TriageError,
   type TriageRule,
 } from '@holdfast/contracts';
-import { entryOf, type WriteAudit } from './audit.ts';
-import type { Database, Row } from './database.ts';
-import { extrasOf } from './envelope-columns.ts';
+import type { WriteAudit } from './audit.ts';
+import type { Database, PostgresTransaction, Row } from './database.ts';
+import { extrasOf, jsonOf, textOf } from './envelope-columns.ts';
+import { fromHeaderText, toHeaderText } from './header-text.ts';
+import { postgresOperations } from './operations.ts';
+import { countedProperty, type ParkedCounts } from './parked-counts.ts';
 import {
   originalText,
   parkedColumns,
@@ -28,51 +40,29 @@ import {
   summaryColumns,
   summaryOf,
 } from './parked-event.ts';
-import { parkedQuery } from './parked-query.ts';
+import { addPlace, indexedQuery, type ParkedQuery, parkedQuery } from './parked-query.ts';
 import { payloadColumns } from './payload-columns.ts';
-import { postgresReplays } from './replays.ts';
 
 export interface TriageParts {
   readonly database: Database;
   readonly limits: SizeLimits;
   readonly keepParkedMs: number;
   readonly writeAudit: WriteAudit;
+  readonly parkedCounts: ParkedCounts;
   newId(): string;
 }
 
 const getText = `SELECT ${parkedColumns} FROM {schema}.parked WHERE id = $1`;
 const editText = `UPDATE {schema}.parked SET body = $2, bytes = $3, bytes_are_text = $4, extras = $5, original = coalesce(original, $6),
-  edits = $7 WHERE id = $1 RETURNING ${parkedColumns}`;
+  edits = $7, version = version + 1 WHERE id = $1 RETURNING ${parkedColumns}`;
 
 export function postgresTriage(parts: TriageParts): Triage {
-  const { database, keepParkedMs, writeAudit } = parts;
+  const { database, keepParkedMs, writeAudit, parkedCounts } = parts;
 
-  /**
-   * Executes `update` on those events that have this status and belong to no replay, writes an audit entry for them,
-   * and returns which were changed.
-   */
-  async function change(
-    what: AuditEntry['what'],
-    ids: readonly string[],
-    act: Act,
-    status: string,
-    update: string,
-    ...values: unknown[]
-  ): Promise<boolean[]> {
-    assertReason(act);
-    return database.transaction(async (tx) => {
-      const text = `UPDATE {schema}.parked SET ${update} WHERE id = ANY ($1) AND status = $2 AND operation IS NULL RETURNING id`;
-      const rows = await database.rowsWithin(tx, text, [ids, status, ...values]);
-      const changed = new Set(rows.map(([id]) => id as string));
-      if (changed.size > 0)
-        await writeAudit(
-          tx,
-          what,
-          [...new Set(ids)].filter((id) => changed.has(id)),
-          act,
-        );
-      return ids.map((id) => changed.delete(id));
-    });
+  async function knownRule(tx: PostgresTransaction, name: string): Promise<TriageRule | undefined> {
+    const text = 'SELECT rule::text FROM {schema}.triage_rule WHERE name = $1 FOR UPDATE';
+    const [row] = await database.rowsWithin(tx, text, [name]);
+    return jsonOf(row?.[0]);
   }
 
   return {
@@ -97,52 +87,70 @@ export function postgresTriage(parts: TriageParts): Triage {
       return row && parkedOf(row);
     },
 
-    async list(filter, { limit, cursor }) {
-      const { where, values, next } = parkedQuery(filter);
-      const [at, id] = cursor === undefined ? [null, null] : placeIn(cursor);
-      const rows = await database.rows(
-        `SELECT ${summaryColumns} FROM {schema}.parked WHERE ${where}
-           AND ($${next}::bigint IS NULL OR (parked_at, id) < ($${next}, $${next + 1}::text))
-         ORDER BY parked_at DESC, id DESC LIMIT $${next + 2}`,
-        [...values, at, id, limit + 1],
-      );
+    async list(filter, page) {
+      const { limit, cursor } = page;
+      const from = cursor === undefined ? undefined : placeIn(cursor);
+      const query = parkedQuery(filter);
+      if (from) addPlace(query, '<', from);
+      const lookedTo = await lastToLookAt(database, filter, page, from);
+      if (lookedTo) addPlace(query, '>=', lookedTo);
+      const text = query.first(summaryColumns, 'DESC', query.parameter(limit + 1));
+      const rows = await database.search(text, query.values);
       const items = rows.slice(0, limit).map(summaryOf);
       const last = items.at(-1);
-      return {
-        items,
-        cursor: rows.length > limit && last ? JSON.stringify([last.parkedAt, last.id]) : undefined,
-      };
+      if (rows.length > limit && last) return { items, cursor: JSON.stringify([last.parkedAt, last.id]) };
+      return lookedTo
+        ? { items, cursor: JSON.stringify(lookedTo), looked: Math.floor(lookMaxOf(page)) }
+        : { items, cursor: undefined };
     },
 
     async count(filter) {
+      if (filterIsCounted(filter)) return parkedCounts.count(filter);
       const { where, values } = parkedQuery(filter);
-      const [row] = await database.rows(`SELECT count(*) FROM {schema}.parked WHERE ${where}`, values);
+      const [row] = await database.search(`SELECT count(*) FROM {schema}.parked WHERE ${where}`, values);
       return row![0] as number;
     },
 
     async groups(filter, { limit, cursor }) {
-      const { where, values, next } = parkedQuery(filter);
       const [count, fingerprint] = cursor === undefined ? [null, null] : placeIn(cursor);
-      // The inner query selects the groups of this page. Their topics and their latest events are read only for these
-      // groups.
-      const rows = await database.rows(
-        `SELECT g.fingerprint, latest.reason, latest.message, g.count, g.first_at, g.last_at,
-           ARRAY(SELECT DISTINCT topic FROM {schema}.parked WHERE ${where} AND parked.fingerprint = g.fingerprint)
-         FROM (SELECT fingerprint, count(*) AS count, min(parked_at) AS first_at, max(parked_at) AS last_at
-           FROM {schema}.parked WHERE ${where} GROUP BY fingerprint
-           HAVING $${next}::bigint IS NULL OR count(*) < $${next} OR (count(*) = $${next} AND fingerprint > $${next + 1})
-           ORDER BY count DESC, fingerprint LIMIT $${next + 2}) AS g,
-         LATERAL (SELECT reason, message FROM {schema}.parked WHERE ${where} AND parked.fingerprint = g.fingerprint
-           ORDER BY parked_at DESC, id DESC LIMIT 1) AS latest
-         ORDER BY g.count DESC, g.fingerprint`,
-        [...values, count, fingerprint, limit + 1],
-      );
+      const rows = filterIsCounted(filter)
+        ? await parkedCounts.groups(filter, count, fingerprint, limit + 1)
+        : await scanGroups(database, parkedQuery(filter), count, fingerprint, limit + 1);
       const items = rows.slice(0, limit).map(groupOf);
       const last = items.at(-1);
       return {
         items,
         cursor: rows.length > limit && last ? JSON.stringify([last.count, last.fingerprint]) : undefined,
       };
+    },
+
+    async breakdown(filter, by, limit) {
+      assertFilter(filter);
+      assertBreakdown(by, limit);
+      const counted = countedProperty(filter, by);
+      const rows = counted
+        ? await parkedCounts.breakdown(filter, counted, limit)
+        : await scanBreakdown(database, filter, by, limit);
+      const items = rows.map(([value, count]) => {
+        const text = textOf(value);
+        const read = typeof by === 'object' && text !== undefined ? fromHeaderText(text) : text;
+        return { value: read, count: count as number };
+      });
+      const all = (rows[0]?.[2] as number | undefined) ?? 0;
+      return { items, others: all - items.reduce((sum, { count }) => sum + count, 0) };
+    },
+
+    async histogram(filter, bucketMs) {
+      assertFilter(filter);
+      assertBucketMs(bucketMs);
+      const query = parkedQuery(filter);
+      const bucket = `${query.parameter(bucketMs)}::bigint`;
+      const rows = await database.search(
+        `SELECT parked_at / ${bucket} * ${bucket} AS at, count(*) FROM {schema}.parked WHERE ${query.where}
+         GROUP BY at ORDER BY at DESC LIMIT ${bucketsMax}`,
+        query.values,
+      );
+      return rows.map(([at, count]) => ({ at: at as number, count: count as number })).toReversed();
     },
 
     async edit(id, edit, act) {
@@ -153,7 +161,9 @@ export function postgresTriage(parts: TriageParts): Triage {
         if (!row) return undefined;
         const event = parkedOf(row);
         if (event.operation !== undefined) throw new TriageError('BUSY', `a replay has event ${id}`);
-        const edited = { ...event, ...edit };
+        assertEditVersion(id, event.version, edit);
+        const { payload = event.payload, headers = event.headers } = edit;
+        const edited = { ...event, payload, headers };
         const [[at]] = (await database.rowsWithin(tx, 'SELECT {schema}.now_ms()')) as [[number]];
         const edits = [...event.edits, { ...act, at, changes: editDiff(event, edited) }];
         const { body, bytes, bytesAreText } = payloadColumns(edited.payload);
@@ -166,18 +176,9 @@ export function postgresTriage(parts: TriageParts): Triage {
           JSON.stringify(edits),
         ];
         const [changed] = await database.rowsWithin(tx, editText, [id, ...columns]);
-        await writeAudit(tx, 'edit', [id], act);
+        await writeAudit(tx, { ...act, what: 'edit', subjects: [subject('event', id)] });
         return parkedOf(changed!);
       });
-    },
-
-    discard: (ids, act) =>
-      change('discard', ids, act, 'parked', `status = 'discarded', discarded = $3`, JSON.stringify(act)),
-    restore: (ids, act) => change('restore', ids, act, 'discarded', `status = 'parked', discarded = NULL`),
-    async keep(ids, keepMs, act) {
-      assertDurationMs('keepMs', keepMs);
-      const update = 'removed_at = {schema}.now_ms() + ceil($3::double precision)::bigint';
-      return change('keep', ids, act, 'parked', update, clampMs(keepMs));
     },
 
     async resolve(replayed) {
@@ -189,7 +190,7 @@ export function postgresTriage(parts: TriageParts): Triage {
       return replayed.map(({ id }) => told.delete(id));
     },
 
-    replays: postgresReplays(parts),
+    operations: postgresOperations(parts),
 
     async rules() {
       const rows = await database.rows('SELECT rule::text FROM {schema}.triage_rule ORDER BY number');
@@ -200,36 +201,95 @@ export function postgresTriage(parts: TriageParts): Triage {
       assertFilter(rule.filter);
       assertReason(act);
       await database.transaction(async (tx) => {
+        const before = await knownRule(tx, rule.name);
         const text = `INSERT INTO {schema}.triage_rule (name, rule) VALUES ($1, $2)
           ON CONFLICT (name) DO UPDATE SET rule = excluded.rule`;
         await database.rowsWithin(tx, text, [rule.name, jsonWithInfinity(rule)]);
-        await writeAudit(tx, 'rule_set', [rule.name], act);
+        await writeAudit(tx, ruleEntry('rule_set', rule.name, act, before));
       });
     },
 
     async removeRule(name, act) {
       assertReason(act);
       return database.transaction(async (tx) => {
-        const text = 'DELETE FROM {schema}.triage_rule WHERE name = $1 RETURNING 1';
-        if ((await database.rowsWithin(tx, text, [name])).length === 0) return false;
-        await writeAudit(tx, 'rule_removed', [name], act);
+        const before = await knownRule(tx, name);
+        if (!before) return false;
+        await database.rowsWithin(tx, 'DELETE FROM {schema}.triage_rule WHERE name = $1', [name]);
+        await writeAudit(tx, ruleEntry('rule_removed', name, act, before));
         return true;
       });
     },
-
-    async audit({ limit, cursor }) {
-      const rows = await database.rows(
-        `SELECT number, id, at, what, subjects, count, who, why FROM {schema}.audit
-         WHERE number < coalesce($1::bigint, number + 1) ORDER BY number DESC LIMIT $2`,
-        [cursor === undefined ? null : numberIn(cursor), limit + 1],
-      );
-      const shown = rows.slice(0, limit);
-      return {
-        items: shown.map(entryOf),
-        cursor: rows.length > limit ? String(shown.at(-1)?.[0]) : undefined,
-      };
-    },
   };
+}
+
+/** Returns the position of the last event that a search may read; `undefined`: there are at most `lookMax` events. */
+async function lastToLookAt(
+  database: Database,
+  filter: ParkedFilter,
+  page: PageRequest,
+  from: Place | undefined,
+): Promise<Place | undefined> {
+  const lookMax = Math.floor(lookMaxOf(page));
+  if (lookMax >= Number.MAX_SAFE_INTEGER) return undefined;
+  const query = indexedQuery(filter);
+  if (from) addPlace(query, '<', from);
+  const most = query.parameter(lookMax + 1);
+  const text = `SELECT parked_at, id FROM (${query.first('parked_at, id', 'DESC', most)}) AS p
+    ORDER BY parked_at DESC, id DESC OFFSET ${query.parameter(lookMax - 1)}`;
+  const rows = await database.search(text, query.values);
+  return rows.length > 1 ? (rows[0] as unknown as Place) : undefined;
+}
+
+async function scanGroups(
+  database: Database,
+  query: ParkedQuery,
+  count: number | null,
+  fingerprint: string | null,
+  limit: number,
+): Promise<readonly Row[]> {
+  const after = `${query.parameter(count)}::bigint`;
+  const afterName = `${query.parameter(fingerprint)}::text`;
+  const { where } = query;
+  // The inner query selects the groups of this page. Other columns are read only for these groups.
+  return database.search(
+    `SELECT g.fingerprint, latest.reason, latest.message, g.count, g.first_at, g.last_at,
+       ARRAY(SELECT DISTINCT topic FROM {schema}.parked WHERE ${where} AND parked.fingerprint = g.fingerprint)
+     FROM (SELECT fingerprint, count(*) AS count, min(parked_at) AS first_at, max(parked_at) AS last_at
+       FROM {schema}.parked WHERE ${where} GROUP BY fingerprint
+       HAVING ${after} IS NULL OR count(*) < ${after} OR (count(*) = ${after} AND fingerprint > ${afterName})
+       ORDER BY count DESC, fingerprint LIMIT ${query.parameter(limit)}) AS g,
+     LATERAL (SELECT reason, message FROM {schema}.parked WHERE ${where} AND parked.fingerprint = g.fingerprint
+       ORDER BY parked_at DESC, id DESC LIMIT 1) AS latest
+     ORDER BY g.count DESC, g.fingerprint`,
+    query.values,
+  );
+}
+
+/** Returns rows with a value, its count, and the count of all events. */
+async function scanBreakdown(
+  database: Database,
+  filter: ParkedFilter,
+  by: BreakdownBy,
+  limit: number,
+): Promise<readonly Row[]> {
+  const query = parkedQuery(filter);
+  const value =
+    typeof by === 'object' ? `{schema}.header_of(extras, ${query.parameter(toHeaderText(by.header))})` : by;
+  return database.search(
+    `SELECT value, count(*) AS n, (sum(count(*)) OVER ())::bigint
+     FROM (SELECT ${value} AS value FROM {schema}.parked WHERE ${query.where}) AS p
+     GROUP BY value ORDER BY n DESC, value LIMIT ${query.parameter(limit)}`,
+    query.values,
+  );
+}
+
+function ruleEntry(
+  what: 'rule_set' | 'rule_removed',
+  name: string,
+  act: Act,
+  before: TriageRule | undefined,
+): NewAuditEntry {
+  return { ...act, what, subjects: [subject('rule', name)], before };
 }
 
 function groupOf([fingerprint, reason, message, count, firstAt, lastAt, topics]: Row): ParkedGroup {

@@ -23,9 +23,9 @@ describe.skipIf(postgres.missing)(titled('conformance', postgres), () => {
 
   conformance({
     name: 'postgres',
-    contracts: ['broker', 'ledger', 'triage', 'rateLimits'],
+    contracts: ['broker', 'ledger', 'triage', 'rateLimits', 'journal', 'controls', 'audit', 'presence'],
     features: postgresFeatures,
-    means: ['reopen', 'dieAfterWrites', 'effect'],
+    means: ['reopen', 'dieAfterWrites', 'effect', 'publishBehind'],
     create: () => postgresHarness(ground, unitMs),
     describe,
     test,

@@ -1,10 +1,7 @@
 import type { Token } from './event-row.ts';
 import type { AnySettlement } from './settlement-batch.ts';
 
-/**
- * Acknowledgements of one lease that write the same idempotency marks, so that a few SQL statements can settle all of
- * them.
- */
+/** Acknowledgements with the same lease and the same marks. A few SQL statements settle all of them. */
 export interface AckGroup {
   readonly leaseId: number;
   readonly topic: string;
@@ -15,11 +12,7 @@ export interface AckGroup {
 
 const noMarks: readonly string[] = [];
 
-/**
- * Groups acknowledgements without a `commit` by lease and marks; `others` are the indexes of all other settlements,
- * which are settled one by one. If an event occurs twice in a batch of more than one group, all settlements are in
- * `others`, so that they run in the order of the batch.
- */
+/** Groups acknowledgements without a `commit`. All other settlements are in `others` and are settled one by one. */
 export function sortOut(
   batch: readonly AnySettlement[],
   tokens: readonly (Token | undefined)[],

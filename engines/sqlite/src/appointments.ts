@@ -5,24 +5,23 @@ import type { Time } from './store-clock.ts';
 import { toStoredMs } from './stored-time.ts';
 import type { Topic, Topics } from './topics.ts';
 
-/** The number of events that one transaction makes due, so that the transaction stays short. */
+/** One transaction makes at most this many events due, so that the transaction is short. */
 const madeDueTogether = 1000;
 
-/** Returns SQL for the earliest time of day at which an event of the topic is due. */
+/** Returns SQL for the first wall-clock time (`dueAt`) at which an event of the topic is due. */
 export function firstAppointment(topicId: string): string {
   return `(
     SELECT wall_due_at FROM holdfast_appointment WHERE topic = ${topicId} ORDER BY wall_due_at LIMIT 1)`;
 }
 
 /**
- * An appointment is an event that was published with a time of day. The store's own clock never makes such an event
- * due: `catchUp` makes it due when the wall clock reaches that time.
+ * Events that are due at a wall-clock time (`dueAt`). The store has its own clock, so `catchUp` compares them with the
+ * wall clock.
  */
 export class Appointments {
   readonly #topics: Topics;
   readonly #bells: Doorbells;
   readonly #first;
-  readonly #of;
   readonly #anyDue;
   readonly #due;
   readonly #remove;
@@ -33,39 +32,29 @@ export class Appointments {
     this.#topics = topics;
     this.#bells = bells;
     this.#first = store.prepare(`SELECT ${firstAppointment('?')} AS first_at`);
-    this.#of = store.prepare('SELECT wall_due_at FROM holdfast_appointment WHERE seq = ?');
     this.#anyDue = store.prepare('SELECT 1 FROM holdfast_appointment WHERE wall_due_at <= ? LIMIT 1');
     this.#due = store.prepare(`
       SELECT appointment.*, event.due_at FROM holdfast_appointment appointment
       LEFT JOIN holdfast_event event ON event.seq = appointment.seq
       WHERE wall_due_at <= ? ORDER BY wall_due_at LIMIT ? + 0`);
     this.#remove = store.prepare('DELETE FROM holdfast_appointment WHERE seq = ?');
-    // No row matches if the event is not in the ready queue: it waits for an earlier event of its key, or is under
-    // quarantine.
+    // The event has no row here while it waits for an earlier event of its key, or is in quarantine.
     this.#moveUp = store.prepare(`
       UPDATE holdfast_ready SET due_at = ?1 WHERE topic = ?2 AND due_at = ?3 AND seq = ?4
         AND queue = (SELECT ${queueOf} FROM holdfast_event event WHERE seq = ?4)`);
     this.#makeDue = store.prepare('UPDATE holdfast_event SET due_at = ? WHERE seq = ?');
   }
 
-  /** Returns the earliest appointment of the topic as wall time, or Infinity if the topic has none. */
+  /** Returns the earliest such time of the topic in epoch ms. Infinity: there is none. */
   firstOf({ id }: Topic): number {
     return Number(this.#first.get(id)?.first_at ?? Infinity);
-  }
-
-  of(seq: number): number | undefined {
-    const row = this.#of.get(seq);
-    return row && Number(row.wall_due_at);
   }
 
   haveCome(wall: number): boolean {
     return this.#anyDue.get(wall) !== undefined;
   }
 
-  /**
-   * Makes at most `madeDueTogether` events due whose time of day has come, the longest overdue first. Call it within a
-   * transaction.
-   */
+  /** Makes events due whose wall-clock time has come. Call it within a transaction. */
   catchUp({ now, wall }: Time): void {
     for (const row of this.#due.all(wall, madeDueTogether)) {
       const [seq, topic] = [Number(row.seq), Number(row.topic)];
@@ -74,10 +63,7 @@ export class Appointments {
     }
   }
 
-  /**
-   * Changes the due time of an event from `dueAt` to `newDueAt`, and removes its appointment. Call it within a
-   * transaction.
-   */
+  /** Changes the due time of an event. Call it within a transaction. */
   makeDue(topicId: number, seq: number, dueAt: number, newDueAt: number): void {
     this.#moveUp.run(newDueAt, topicId, dueAt, seq);
     this.#makeDue.run(newDueAt, seq);

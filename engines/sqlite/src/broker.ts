@@ -1,6 +1,18 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { assertEvents, assertTopic, type Broker, type SizeLimits } from '@holdfast/contracts';
+import {
+  type Act,
+  type AuditedAct,
+  assertBounds,
+  assertEvents,
+  assertReason,
+  assertTopic,
+  assertWaitingQuestion,
+  type Broker,
+  type SizeLimits,
+  subject,
+} from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
+import type { AuditLog } from './audit-log.ts';
 import type { ControlBoard } from './controls.ts';
 import type { Doorbells } from './doorbells.ts';
 import type { Leases } from './leases.ts';
@@ -9,8 +21,8 @@ import type { queueInspection } from './queue-inspection.ts';
 import type { Settlements } from './settlements.ts';
 import type { Store } from './store.ts';
 import type { Topics } from './topics.ts';
+import type { WaitingList } from './waiting-list.ts';
 
-/** The largest number of settlements in one transaction. */
 const settledTogether = 1000;
 
 export interface BrokerParts {
@@ -22,13 +34,34 @@ export interface BrokerParts {
   readonly leases: Leases;
   readonly settlements: Settlements;
   readonly inspection: ReturnType<typeof queueInspection>;
+  readonly waitingList: WaitingList;
+  readonly audit: AuditLog;
 }
 
 export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
-  const { store, limits, topics, board, bells, leases, settlements, inspection } = parts;
+  const { store, limits, topics, board, bells, leases, settlements, inspection, waitingList, audit } = parts;
   const publisher = new Publisher(store.database, store.newId, store.sequence);
-  /** One publisher for each connection, because `publishWithin` accepts connections that the caller opened. */
+  /** `publishWithin` accepts connections of the caller, and each connection needs its own publisher. */
   const publishers = new WeakMap<DatabaseSync, Publisher>([[store.database, publisher]]);
+
+  /** Calls `change` for each event, and writes one audit entry for the changed events. */
+  function act(
+    what: AuditedAct,
+    name: string,
+    ids: readonly string[],
+    by: Act,
+    change: (id: string, now: number) => boolean,
+  ): Promise<boolean[]> {
+    return store.write((now, wall) => {
+      audit.assertMayUndo(by);
+      topics.open(name);
+      const changed = ids.map((id) => change(id, now));
+      const events = ids.filter((_, index) => changed[index]).map((id) => subject('event', id));
+      const subjects = [subject('topic', name), ...events];
+      if (events.length > 0) audit.write({ ...by, what, subjects, count: events.length }, wall);
+      return changed;
+    });
+  }
 
   return {
     limits,
@@ -52,13 +85,22 @@ export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
       });
     },
 
+    async publishBehind(name, events) {
+      assertEvents(events, limits);
+      return store.write((now, wall) => {
+        const behind = publisher.publishBehind(name, events, { now, wall });
+        if (behind.includes(true)) bells.ringAfterCommit(name);
+        return behind;
+      });
+    },
+
     publishWithin(tx, name, events) {
       assertEvents(events, limits);
       if (!tx.isTransaction) throw new OptionsError('tx', 'a connection', 'one with a transaction under way');
       const own = publishers.get(tx) ?? new Publisher(tx, store.newId);
       publishers.set(tx, own);
       const published = own.publish(name, events, store.time());
-      // The doorbell notices commits of another connection by polling, like commits of another process.
+      // Commits of another connection are found by polling, like commits of another process.
       if (tx === store.database) bells.ringAfterCommit(name);
       return published;
     },
@@ -83,18 +125,27 @@ export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
       return inspection.counts(name);
     },
 
-    async waiting(name, request) {
+    async waiting(name, request, question = {}) {
+      assertWaitingQuestion(question);
       await leases.catchUp();
-      return inspection.waiting(name, request);
+      return waitingList.page(name, request, question);
     },
 
-    async retryNow(name, ids) {
+    async due(name, bounds) {
+      assertBounds(bounds);
       await leases.catchUp();
-      return store.write((now) => ids.map((id) => inspection.retryNow(name, id, now)));
+      return waitingList.due(name, bounds);
     },
 
-    async unblock(name, ids) {
-      return store.write(() => ids.map((id) => inspection.unblock(name, id)));
+    async retryNow(name, ids, by) {
+      assertReason(by);
+      await leases.catchUp();
+      return act('retry_now', name, ids, by, (id, now) => inspection.retryNow(name, id, now));
+    },
+
+    async unblock(name, ids, by) {
+      assertReason(by);
+      return act('unblock', name, ids, by, (id) => inspection.unblock(name, id));
     },
 
     doorbell: (name, ring) => bells.add(name, ring),

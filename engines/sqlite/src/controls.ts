@@ -1,20 +1,27 @@
 import {
+  type Act,
   type ActiveControl,
+  type ActiveControls,
   assertControl,
   assertReason,
   type Control,
   type Controls,
   controlId,
+  controlSubjects,
+  topicOf,
 } from '@holdfast/contracts';
+import { type AuditLog, toAct } from './audit-log.ts';
 import type { Doorbells } from './doorbells.ts';
 import { isHead, queueOf } from './ready-queue.ts';
 import type { Store } from './store.ts';
 import { toStoredMs } from './stored-time.ts';
 
-/** The pauses and quarantines of one topic, in the form that a lease needs. */
+/** The pauses and quarantines of one topic. */
 export interface TopicControls {
   readonly isPaused: boolean;
-  /** Returns the id of the quarantine that stops the delivery of an event with this tenant and key. */
+  /** True: only first attempts are leased. */
+  readonly retriesArePaused: boolean;
+  /** Returns the id of the quarantine that stops this tenant or key; `undefined`: there is none. */
   holder(tenant: string | null, key: string | null): string | undefined;
   readonly tenants: ReadonlyMap<string, string>;
   readonly keys: ReadonlyMap<string, string>;
@@ -22,23 +29,21 @@ export interface TopicControls {
 
 export interface ControlsState {
   readonly version: number;
-  /**
-   * True if a pause or quarantine has expired, or if events of an ended quarantine are not yet back in the ready queue.
-   */
+  /** True if a control has expired, or if events of an ended quarantine are not back in the queue. */
   readonly needsCatchUp: boolean;
 }
 
-/** The number of events that one transaction puts back into the ready queue after a quarantine. */
+/** One transaction puts at most this many events back into the queue. */
 const releasedTogether = 1000;
 
-/**
- * Stores controls: pauses and quarantines that an operator has set. `controlsFor` returns the controls of one topic.
- */
+/** Stores operators' controls, such as pause and quarantine. */
 export class ControlBoard implements Controls {
   readonly #store: Store;
   readonly #bells: Doorbells;
+  readonly #audit: AuditLog;
   readonly #meta;
   readonly #all;
+  readonly #find;
   readonly #put;
   readonly #remove;
   readonly #ended;
@@ -47,20 +52,24 @@ export class ControlBoard implements Controls {
   readonly #unheld;
   readonly #setReleasing;
   readonly #orphan;
-  /** The controls, cached with the version at which they were read. */
+  /** The cached controls, and the version at which they were read. */
   #known:
     | { version: number; controls: ActiveControl[]; topicControls: Map<string, TopicControls> }
     | undefined;
 
-  constructor(store: Store, bells: Doorbells) {
+  constructor(store: Store, bells: Doorbells, audit: AuditLog) {
     this.#store = store;
     this.#bells = bells;
+    this.#audit = audit;
     store.onRollback(() => {
       this.#known = undefined;
     });
     this.#meta = store.prepare('SELECT controls_version, controls_end_at, is_releasing FROM holdfast_meta');
     this.#all = store.prepare('SELECT * FROM holdfast_control ORDER BY since, id');
-    this.#put = store.prepare('INSERT OR REPLACE INTO holdfast_control VALUES (?, ?, ?, ?, ?, ?)');
+    this.#find = store.prepare('SELECT * FROM holdfast_control WHERE id = ?');
+    this.#put = store.prepare(`
+      INSERT OR REPLACE INTO holdfast_control (id, control, who, why, undoes, since, until, version)
+      SELECT ?, ?, ?, ?, ?, ?, ?, controls_version + 1 FROM holdfast_meta RETURNING *`);
     this.#remove = store.prepare('DELETE FROM holdfast_control WHERE id = ? RETURNING control');
     this.#ended = store.prepare('SELECT id FROM holdfast_control WHERE until <= ?');
     this.#changed = store.prepare(`
@@ -78,31 +87,42 @@ export class ControlBoard implements Controls {
         AND seq IN (SELECT seq FROM holdfast_held WHERE control = ?1 ORDER BY seq LIMIT ?2 + 0)`);
   }
 
-  async impose(control: Control, act: ActiveControl['act'], forMs?: number): Promise<ActiveControl> {
+  async impose(control: Control, act: Act, forMs?: number): Promise<ActiveControl> {
     assertControl(control, act, forMs);
     return this.#store.write((now, since) => {
-      const until = forMs === undefined ? undefined : toStoredMs(now + forMs);
-      const standing = { id: controlId(control), control, act, since, until };
-      this.#put.run(standing.id, JSON.stringify(control), act.who, act.why, since, until ?? null);
-      this.#noteChange(control.topic);
-      return shown(standing, since - now);
-    });
-  }
-
-  async lift(id: string, act: ActiveControl['act']): Promise<boolean> {
-    assertReason(act);
-    return this.#store.write((now) => {
+      this.#audit.assertMayUndo(act);
       this.#endOverdue(now);
-      return this.#lift(id);
+      const id = controlId(control);
+      const before = this.#shown(id, since - now);
+      this.#audit.write({ ...act, what: 'control_set', subjects: controlSubjects(control), before }, since);
+      const until = forMs === undefined ? null : toStoredMs(now + forMs);
+      const { who, why, undoes = null } = act;
+      const row = this.#put.get(id, JSON.stringify(control), who, why, undoes, since, until)!;
+      this.#noteChange(control);
+      return shown(toActiveControl(row), since - now);
     });
   }
 
-  async active(): Promise<{ version: number; controls: readonly ActiveControl[] }> {
+  async lift(id: string, act: Act): Promise<boolean> {
+    assertReason(act);
+    return this.#store.write((now, wall) => {
+      this.#audit.assertMayUndo(act);
+      this.#endOverdue(now);
+      const before = this.#shown(id, wall - now);
+      if (!before) return false;
+      const subjects = controlSubjects(before.control);
+      this.#audit.write({ ...act, what: 'control_removed', subjects, before }, wall);
+      this.#lift(id);
+      return true;
+    });
+  }
+
+  async active(): Promise<ActiveControls> {
     const { needsCatchUp } = this.#store.look((now) => this.state(now));
     if (needsCatchUp) await this.#store.write((now) => this.catchUp(now));
     return this.#store.look((now, wall) => {
       const { version, controls } = this.#read(this.state(now).version);
-      return { version, controls: controls.map((control) => shown(control, wall - now)) };
+      return { version, now: wall, controls: controls.map((control) => shown(control, wall - now)) };
     });
   }
 
@@ -113,8 +133,7 @@ export class ControlBoard implements Controls {
   }
 
   /**
-   * Removes expired controls, and puts at most `releasedTogether` events of ended quarantines back into the ready
-   * queue. Call it within a transaction.
+   * Removes expired controls, and puts events of ended quarantines back into the queue. Call it within a transaction.
    */
   catchUp(now: number): void {
     this.#endOverdue(now);
@@ -127,10 +146,7 @@ export class ControlBoard implements Controls {
     this.#unheld.run(orphan, releasedTogether);
   }
 
-  /**
-   * Returns the pauses and quarantines of a topic. Pass `version`, the number of the last change of any control, if the
-   * caller has just read it.
-   */
+  /** Returns the pauses and quarantines of a topic. If you have just read the version of the controls, pass it. */
   controlsFor(topic: string, version: number = this.state(0).version): TopicControls {
     const { controls, topicControls } = this.#read(version);
     const found = topicControls.get(topic) ?? topicControlsOf(controls, topic);
@@ -150,34 +166,40 @@ export class ControlBoard implements Controls {
     for (const { id } of this.#ended.all(now)) this.#lift(String(id));
   }
 
-  #lift(id: string): boolean {
+  #lift(id: string): void {
     const row = this.#remove.get(id);
-    if (!row) return false;
-    const control = JSON.parse(String(row.control)) as Control;
+    const control = JSON.parse(String(row?.control)) as Control;
     if (control.kind === 'quarantine') this.#setReleasing.run(1);
-    this.#noteChange(control.topic);
-    return true;
+    this.#noteChange(control);
   }
 
-  #noteChange(topic: string): void {
+  #noteChange(control: Control): void {
     this.#changed.run();
-    this.#bells.ringAfterCommit(topic);
+    const topic = topicOf(control);
+    if (topic !== undefined) this.#bells.ringAfterCommit(topic);
+  }
+
+  #shown(id: string, aheadMs: number): ActiveControl | undefined {
+    const row = this.#find.get(id);
+    return row && shown(toActiveControl(row), aheadMs);
   }
 }
 
 function topicControlsOf(controls: readonly ActiveControl[], topic: string): TopicControls {
   const tenants = new Map<string, string>();
   const keys = new Map<string, string>();
-  let isPaused = false;
+  let [isPaused, retriesArePaused] = [false, false];
   for (const { id, control } of controls) {
-    if (control.topic !== topic) continue;
-    if (control.kind === 'pause') isPaused = true;
+    if (topicOf(control) !== topic) continue;
+    if (control.kind === 'pause' && 'only' in control) retriesArePaused = true;
+    else if (control.kind === 'pause') isPaused = true;
     if (control.kind !== 'quarantine') continue;
     if ('tenant' in control) tenants.set(control.tenant, id);
     else keys.set(control.key, id);
   }
   return {
     isPaused,
+    retriesArePaused,
     tenants,
     keys,
     holder: (tenant, key) =>
@@ -185,7 +207,7 @@ function topicControlsOf(controls: readonly ActiveControl[], topic: string): Top
   };
 }
 
-/** Converts `until` from store time, in which it is stored, to wall time, which callers see. */
+/** Converts `until` from the store's clock to the wall clock, which callers see. */
 function shown(control: ActiveControl, aheadMs: number): ActiveControl {
   return control.until === undefined ? control : { ...control, until: toStoredMs(control.until + aheadMs) };
 }
@@ -194,8 +216,9 @@ function toActiveControl(row: Record<string, unknown>): ActiveControl {
   return {
     id: String(row.id),
     control: JSON.parse(String(row.control)),
-    act: { who: String(row.who), why: String(row.why) },
+    act: toAct(row),
     since: Number(row.since),
     until: row.until === null ? undefined : Number(row.until),
+    version: Number(row.version),
   };
 }

@@ -1,17 +1,15 @@
 import { Timer } from 'holdfast';
 import type { Store } from './store.ts';
 
-/**
- * How often this process checks whether another process has written to the file. A check takes about 3 microseconds.
- */
+/** How often to check whether another process has written to the file. A check takes about 3 microseconds. */
 const lookMs = 10;
 
-/** Calls listeners when an event of their topic may be due. The timer runs only while there are listeners. */
+/** Calls listeners when an event of their topic may be due. */
 export class Doorbells {
   readonly #store: Store;
   readonly #bells = new Map<string, Set<() => void>>();
   readonly #dataVersion;
-  /** Topics whose listeners are called after the commit of the current transaction. */
+  /** The topics whose listeners are called after the current commit. */
   readonly #due = new Set<string>();
   readonly #timer: Timer;
   #seen = 0;
@@ -19,8 +17,7 @@ export class Doorbells {
   constructor(store: Store) {
     this.#store = store;
     this.#timer = new Timer(store.clock, () => this.#look());
-    // `data_version` changes only with commits of other connections. For commits of this connection `ringAfterCommit`
-    // calls the listeners.
+    // `data_version` changes only with commits of other connections.
     this.#dataVersion = store.prepare('PRAGMA data_version');
     store.onRollback(() => this.#due.clear());
   }
@@ -64,8 +61,7 @@ export class Doorbells {
   }
 
   #ringTopic(topic: string): void {
-    // A listener may call the broker and must then find the new event. So the listener is called in a microtask, after
-    // this commit has finished.
+    // In a microtask, because a listener may call the broker and must find the new event.
     for (const ring of this.#bells.get(topic) ?? []) queueMicrotask(ring);
   }
 

@@ -11,9 +11,8 @@ import type {
 import type { Time } from './store-clock.ts';
 
 /**
- * The columns that a lease reads of an event, in the order of `EventRow`. Only columns that most events need are here,
- * because reading columns is a large part of the cost of a lease. `tried` is 0 if the event has no attempts, snoozes or
- * deaths (expired leases).
+ * The columns that a lease reads, in the order of `EventRow`. Reading columns is slow, so only columns that most events
+ * need are here.
  */
 export const eventColumns = `event.seq, event.id, event.payload, event.type, event.key, event.tenant, event.rest,
   event.first_seen_at, event.due_at, event.attempts + event.snoozes + event.deaths AS tried`;
@@ -31,13 +30,9 @@ export type EventRow = [
   tried: number,
 ];
 
-/** The positions of columns in an `EventRow`. */
 export const at = { seq: 0, payload: 2, key: 4, tenant: 5, rest: 6, dueAt: 8, tried: 9 } as const;
 
-/**
- * The columns with the attempts of an event, in the order of `TrialRow`. A statement selects them after `eventColumns`,
- * or after the sequence number alone.
- */
+/** The columns with the attempts of an event, in the order of `TrialRow`. */
 export const trialColumns = `event.order_key, event.attempts, event.snoozes, event.deaths, event.next_delay_ms,
   event.last_error, event.story`;
 
@@ -54,13 +49,13 @@ export type TrialRow = [
 const eventWidth = 10;
 const trialWidth = 7;
 
-/** Returns the trial columns of a row, or `undefined` if the row was read without them. */
+/** Returns the columns of `trialColumns`, or `undefined` if they were not read. */
 export function trialsIn(row: EventRow): TrialRow | undefined {
   const values: unknown[] = row;
   return values.length === eventWidth + trialWidth ? (values.slice(eventWidth) as TrialRow) : undefined;
 }
 
-/** Fields that few events have. They are stored together as JSON in the column `rest`. */
+/** Fields that few events have. They are stored as JSON in the column `rest`. */
 interface Rest {
   readonly headers?: Headers;
   readonly correlationId?: string;
@@ -108,7 +103,7 @@ export interface Token {
   readonly seq: number;
 }
 
-/** Splits a lease token into its numbers. Returns `undefined` if the token does not have the form of our tokens. */
+/** Reads a token. Returns `undefined` for a token that this engine cannot have created. */
 export function fromToken(token: string): Token | undefined {
   const dot = token.indexOf('.');
   if (dot < 0) return undefined;
@@ -117,10 +112,7 @@ export function fromToken(token: string): Token | undefined {
   return Number.isSafeInteger(leaseId) && Number.isSafeInteger(seq) ? { leaseId, seq } : undefined;
 }
 
-/**
- * True if the event was tried before in this topic, or came from another topic, whose attempts are still recorded with
- * the event.
- */
+/** True if the event was tried in this topic, or came from another topic. */
 export function mayHaveTrials(row: EventRow): boolean {
   const rest = row[at.rest];
   return row[at.tried] > 0 || rest?.includes('"originTopic":') === true;
@@ -164,10 +156,7 @@ export function toDelivery(
   };
 }
 
-/**
- * Makes an envelope (an event without lease fields) from a row with column names. `aheadMs` is how far wall time is
- * ahead of store time.
- */
+/** Reads an event without its attempts. `aheadMs`: how far the wall clock is ahead of the store's clock. */
 export function toEnvelope(row: Row, topic: string, aheadMs: number): Envelope {
   const id = String(row.id);
   const rest: Rest = row.rest === null ? nothing : JSON.parse(String(row.rest));
@@ -205,10 +194,7 @@ function readTrials([, attempts, snoozes, deaths, nextDelayMs, lastError, story]
   };
 }
 
-/**
- * The error that was read or written last, parsed and as text. During an outage many events have the same error, so
- * this cache saves most of the JSON parsing and writing.
- */
+/** A cache of the latest error. In an outage many events have the same error, and parsing it is slow. */
 let latest: { readonly note: ErrorNote; readonly text: string } | undefined;
 
 function readError(text: string): ErrorNote {

@@ -5,8 +5,8 @@ import type { SettlementBatch, TouchedKeys } from './settlement-batch.ts';
 import type { Store } from './store.ts';
 
 /**
- * Keeps events of one key in order. Only the earliest stored event of a key (its head) may be in the ready queue; when
- * the head is settled, the next event of the key is put into the ready queue.
+ * Keeps events of one key in order. Only the earliest event of a key is in the ready queue. When that event is settled,
+ * the next event of the key enters the queue.
  */
 export class KeyOrder {
   readonly #bells: Doorbells;
@@ -16,9 +16,8 @@ export class KeyOrder {
 
   constructor(store: Store, bells: Doorbells) {
     this.#bells = bells;
-    // Puts the next event of each freed key into the ready queue, unless that event is leased or blocks the key. ?2 is
-    // [order_key, seq] of each freed event. ?3 is the lease that settled them, and ?4 are the sequence numbers of all
-    // events of that lease.
+    // Puts the next event of each key into the ready queue, unless that event is leased or blocks the key. ?2:
+    // [order_key, seq] of the settled events. ?3: their lease. ?4: the numbers of all events of that lease.
     this.#promote = store.prepare(`
       INSERT OR IGNORE INTO holdfast_ready
       SELECT event.topic, ${queueOf}, event.due_at, event.seq
@@ -33,16 +32,13 @@ export class KeyOrder {
     this.#hold = store.prepare('UPDATE holdfast_event SET lease_id = ? WHERE seq = ?');
   }
 
-  /**
-   * Restores key order after a batch of settlements. Later events of a key that are still leased are held back first,
-   * so that none of them is put into the ready queue.
-   */
   keepOrder(batch: SettlementBatch): void {
+    // This order matters: the first loop marks events that are still leased, so that the second loop skips them.
     for (const [leaseId, touched] of batch.requeued) this.#holdFollowers(leaseId, touched, batch);
     for (const [leaseId, touched] of batch.freed) this.promote(touched, leaseId, batch.lease(leaseId)!.seqs);
   }
 
-  /** Puts the next event of each freed key into the ready queue. */
+  /** Puts the next event of each key into the ready queue. */
   promote({ topic, seqs }: TouchedKeys, leaseId = 0, leased: readonly number[] = []): void {
     const { changes } = this.#promote.run(
       topic.id,
@@ -53,10 +49,7 @@ export class KeyOrder {
     if (Number(changes) > 0) this.#bells.ringAfterCommit(topic.name);
   }
 
-  /**
-   * Sets `lease_id` on later events of a key that are still leased, so that they are not leased a second time. Called
-   * for keys whose first event is back in the ready queue, or is parked and blocks the key.
-   */
+  /** Sets `lease_id` on later events of the key that are still leased, so that nobody leases them a second time. */
   #holdFollowers(leaseId: number, { topic, seqs }: TouchedKeys, batch: SettlementBatch): void {
     const { seqs: leased } = batch.lease(leaseId)!;
     if (leased.length === 0) return;

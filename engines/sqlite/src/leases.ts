@@ -21,18 +21,17 @@ import { toStoredMs } from './stored-time.ts';
 import { type TopicSnapshot, topicSnapshots } from './topic-snapshot.ts';
 import type { Topic, Topics } from './topics.ts';
 
-/** The largest number of events of one lease. It is limited so that a transaction stays short. */
+/** The most events of one lease, so that a transaction is short. */
 const leaseMax = 1000;
-/** The number of events that one statement reads before the sum of their sizes is checked. */
+/** How many events one statement reads. After each statement, the sizes of the events are added up. */
 const readTogether = 64;
-/** The number of expired leases that one transaction ends. */
+/** One transaction ends at most this many expired leases. */
 const endedTogether = 16;
-/** The number of events under quarantine that one lease call moves out of the ready queue. */
+/** One lease call moves at most this many quarantined events out of the ready queue. */
 const heldTogether = 1000;
 
 const untried: ReadonlyMap<number, TrialRow> = new Map();
 
-/** Creates, extends and ends leases. */
 export function leases(
   store: Store,
   topics: Topics,
@@ -46,10 +45,9 @@ export function leases(
     CROSS JOIN holdfast_event event ON event.seq = ready.seq
     WHERE ready.topic = ? AND ready.queue = ? AND ready.due_at <= ? AND (ready.due_at, ready.seq) > (?, ?)
     ORDER BY ready.due_at, ready.seq LIMIT ? + 0`);
-  // Events that were never tried have no attempts to read, so `readUntried` reads fewer columns.
+  // New events have no attempts, so fewer columns are read for them.
   const [readUntried, readTried] = [dueOf(eventColumns), dueOf(`${eventColumns}, ${trialColumns}`)];
-  // Reads the later events of a key. The first one that cannot run now has `ends_run` = 1: no later event may be
-  // leased, because that later event would overtake it.
+  // Reads the later events of a key. `ends_run` = 1: this event cannot run now, and no later event may overtake it.
   const followers = store.prepareRows(`
     SELECT ${eventColumns},
       event.lease_id IS NOT NULL OR event.blocking = 1 OR event.deaths > 0 OR event.due_at > ?5 AS ends_run
@@ -99,15 +97,10 @@ export function leases(
     'UPDATE holdfast_lease SET has_extended = 1, check_at = min(check_at, ?) WHERE id = ?',
   );
 
-  /**
-   * Topics whose last lease returned as many events as requested. The next lease probably finds events, too, so it does
-   * not first check whether any event is due.
-   */
+  /** Topics whose last lease returned as many events as requested. Their next lease skips the check for due events. */
   const busy = new Set<string>();
 
-  /**
-   * Reads the due events of one queue. Events under quarantine are moved to `holdfast_held` and left out of the result.
-   */
+  /** Reads due events of one queue. Events in quarantine are moved to `holdfast_held`. */
   function due(
     topic: Topic,
     topicControls: TopicControls,
@@ -136,7 +129,7 @@ export function leases(
     }
   }
 
-  /** Returns the later events of the same key that may be leased together with `head`, the key's first event. */
+  /** Returns the later events of the same key that may be leased together with `head`. */
   function followersOf(
     head: EventRow,
     orderKey: string,
@@ -151,12 +144,12 @@ export function leases(
     });
     const end = rows.findIndex((row) => {
       const endsRun = (row as unknown[])[at.tried + 1] === 1;
-      return endsRun || topicControls.holder(row[at.tenant], row[at.key]) !== undefined;
+      const waits = topicControls.retriesArePaused && row[at.tried] > 0;
+      return endsRun || waits || topicControls.holder(row[at.tenant], row[at.key]) !== undefined;
     });
     return end < 0 ? rows : rows.slice(0, end);
   }
 
-  /** Returns the attempts of events that were tried before, by sequence number. */
   function trialsOf(rows: readonly EventRow[]): ReadonlyMap<number, TrialRow> {
     const tried = rows.filter(mayHaveTrials);
     if (tried.length === 0) return untried;
@@ -174,8 +167,8 @@ export function leases(
   }
 
   /**
-   * Reads due first tries and due retries. With `retriesShare` each kind gets its share of `limit`, plus the part of
-   * the other share that is not used.
+   * Reads due first tries and retries. With `retriesShare`, retries get that share of `limit`, and first tries get the
+   * rest. If one kind does not use its share, the other kind gets it.
    */
   function dueOfBoth(
     topic: Topic,
@@ -185,7 +178,9 @@ export function leases(
     now: number,
   ) {
     const { retriesShare, bytesMax = Infinity } = request;
-    // A limit of 1 cannot be shared, so the event that was due first gets it.
+    if (topicControls.retriesArePaused)
+      return { first: due(topic, topicControls, firstTries, now, limit, bytesMax), again: [] };
+    // A limit of 1 cannot be divided between both kinds.
     if (retriesShare === undefined || limit === 1) {
       const first = due(topic, topicControls, firstTries, now, limit, bytesMax);
       return { first, again: due(topic, topicControls, retries, now, limit, bytesMax) };
@@ -209,7 +204,7 @@ export function leases(
     const retried = new Set(again);
     const heads = inOrder(first, again);
     const isRun = topic.ordering === 'key' && runMax > 1;
-    // The key whose order a retry keeps is among its trial columns: a retry may have given up its place in that order.
+    // After a retry, later events of its key may no longer wait for it. Only the trial columns tell that.
     const past = isRun ? trialsOf(heads) : untried;
     const chosen: EventRow[] = [];
     let hasFollowers = false;
@@ -231,7 +226,7 @@ export function leases(
         hasFollowers = true;
       }
     }
-    // The chosen events are the first ones of each queue, so for each queue one DELETE of a range removes them.
+    // The chosen events are the first of each queue, so one DELETE of a range removes them.
     for (const [which, last] of taken.entries()) {
       if (last) dequeue.run(topic.id, which, last[at.dueAt], last[at.seq]);
     }
@@ -239,7 +234,9 @@ export function leases(
   }
 
   function chooseSuspect(topic: Topic, topicControls: TopicControls) {
-    const chosen = due(topic, topicControls, suspects, Number.MAX_SAFE_INTEGER, 1, Infinity);
+    const chosen: EventRow[] = topicControls.retriesArePaused
+      ? []
+      : due(topic, topicControls, suspects, Number.MAX_SAFE_INTEGER, 1, Infinity);
     for (const row of chosen) dequeueOne.run(topic.id, suspects, row[at.dueAt], row[at.seq]);
     return { chosen, hasFollowers: false };
   }
@@ -276,8 +273,8 @@ export function leases(
   }
 
   /**
-   * Ends some of the expired leases. The events of such a lease become suspects: the worker may have died because of
-   * one of these events. Call it within a transaction.
+   * Ends expired leases. Their events become suspects, because one of them may have crashed the worker. Call it within
+   * a transaction.
    */
   function endOverdue(now: number): void {
     for (const { id: leaseId, topic, ends_at, has_followers, seqs } of overdue.all(now, endedTogether)) {
@@ -293,8 +290,8 @@ export function leases(
   }
 
   /**
-   * Handles a limited number of expired leases, of events whose time of day has come, and of expired pauses and
-   * quarantines, so that the transaction stays short. Call it within a transaction.
+   * Ends expired leases and controls, and makes events due whose wall-clock time has come. One call handles a limited
+   * number, so that the transaction is short.
    */
   function catchUp(time: Time): void {
     endOverdue(time.now);
@@ -303,10 +300,7 @@ export function leases(
   }
 
   return {
-    /**
-     * Handles all expired leases, all events whose time of day has come, and all expired pauses and quarantines. A read
-     * after this call need not check whether anything has expired.
-     */
+    /** Ends all expired leases and controls, and makes all events due whose wall-clock time has come. */
     async catchUp(): Promise<void> {
       const needsCatchUp = (now: number, wall: number) =>
         isOverdue.get(now) !== undefined || appointments.haveCome(wall) || board.state(now).needsCatchUp;
@@ -315,8 +309,7 @@ export function leases(
 
     async lease(name: string, request: LeaseRequest): Promise<Leased> {
       const { limit, suspects: wantsSuspect = false } = request;
-      // Most polls find no event. So this only reads first: a read takes no write lock and does not wake other
-      // processes.
+      // Most polls find no event. So read first, without a write lock.
       if (!busy.has(name)) {
         const seen = store.look((now, wall) => snapshotOf(name, { now, wall }));
         const hasWork = wantsSuspect ? seen.suspects > 0 : seen.nextDueInMs === 0;
@@ -366,10 +359,7 @@ export function leases(
       });
     },
 
-    /**
-     * Records that `count` events of a lease are settled, and deletes the lease after its last event. Call it within a
-     * transaction.
-     */
+    /** Records that `count` events are settled. After its last event, the lease is deleted. */
     settled(leaseId: number, count: number): void {
       if (endIfLast.run(leaseId, count).changes === 0) fewer.run(count, leaseId);
     },
@@ -378,14 +368,14 @@ export function leases(
 
 export type Leases = ReturnType<typeof leases>;
 
-/** The size of the payload: its bytes, or its characters if it is a text. */
+/** Returns the number of bytes, or of characters if the payload is a text. */
 function sizeOf(row: EventRow): number {
   return row[at.payload].length;
 }
 
 /**
- * Reads rows until the sum of their sizes reaches `bytesMax`, but at least one row. It reads `readTogether` rows at a
- * time, which is faster than one by one.
+ * Reads rows until their sizes reach `bytesMax`, but at least one row. It reads several rows at a time, because that is
+ * faster.
  */
 function inParts(
   limit: number,
@@ -405,7 +395,6 @@ function inParts(
   }
 }
 
-/** Merges first tries and retries in the order of their due times. */
 function inOrder(first: EventRow[], again: EventRow[]): EventRow[] {
   if (again.length === 0) return first;
   if (first.length === 0) return again;

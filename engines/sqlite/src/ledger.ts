@@ -17,10 +17,9 @@ import type { Store } from './store.ts';
 import { toStoredMs } from './stored-time.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** The number of expired keys that a claim removes when its scope is full. */
+/** How many expired keys are removed when a scope is full. */
 const clearedTogether = 100;
 
-/** Stores idempotency keys, one row for each key. */
 export class SqliteLedger implements Ledger<DatabaseSync> {
   readonly #store: Store;
   readonly #marks: Marks;
@@ -179,8 +178,8 @@ export class SqliteLedger implements Ledger<DatabaseSync> {
   }
 
   /**
-   * True if the scope has `liveMax` keys, even after expired keys were removed. `holdfast_scope` stores the number of
-   * keys of each scope, so that a claim need not count them.
+   * True: the scope has `liveMax` keys or more, even after some expired keys were removed. `holdfast_scope` stores the
+   * number of keys, so no statement counts them.
    */
   #isFull(scope: string, liveMax: number, now: number): boolean {
     const isFull = () => Number(this.#scope.get(scope)?.keys ?? 0) >= liveMax;

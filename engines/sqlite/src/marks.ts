@@ -3,8 +3,7 @@ import type { Store } from './store.ts';
 import { toStoredMs } from './stored-time.ts';
 
 /**
- * Length of the id prefix that names a bucket. The first five digits of a time-ordered id change every three days, and
- * marks with the same digits are removed together.
+ * The first five digits of a time-ordered id change every three days. Marks with the same digits are removed together.
  */
 const prefixLength = 5;
 const hourMs = 3_600_000;
@@ -12,14 +11,14 @@ const seven = 0x37;
 const dash = 0x2d;
 
 /**
- * Stores marks. A mark records that a handler has processed an event, so that the handler does not process the event
- * twice. Marks whose event ids are from the same three days (about) form a bucket and are removed together.
+ * Stores marks. A mark records that a handler has handled an event. The marks of about three days form a bucket, and
+ * are removed together.
  */
 export class Marks {
   readonly #keepMs: number;
-  /** The ids of handlers by name. Cleared after a rollback, which may have undone the insert of a handler. */
+  /** The ids of handlers by name. A rollback clears this cache, because the rollback may have removed a handler. */
   readonly #handlers = new Map<string, number>();
-  /** The time at which each bucket expires, by handler and prefix. */
+  /** When each bucket expires, by handler and prefix. */
   readonly #buckets = new Map<string, number>();
   readonly #handler;
   readonly #addHandler;
@@ -65,10 +64,7 @@ export class Marks {
         SELECT handler, event_id FROM holdfast_odd_mark WHERE removed_at <= ? LIMIT ? + 0)`);
   }
 
-  /**
-   * Returns for each mark whether it exists. One SQL statement is enough if all marks are of one handler, which is
-   * usual for a call of a consumer.
-   */
+  /** Returns true for each mark that exists. If all marks have the same handler, one SQL statement is enough. */
   have(marks: readonly ProcessedMark[]): boolean[] {
     const [first] = marks;
     const isUniform = marks.every(
@@ -90,7 +86,7 @@ export class Marks {
     return find.get(id, eventId) !== undefined;
   }
 
-  /** Writes a mark and returns true if it is new. Call it within a transaction. */
+  /** Writes a mark. Returns true if the mark is new. Call it within a transaction. */
   write({ handler, eventId }: ProcessedMark, now: number): boolean {
     const id = this.#handlerId(handler);
     if (!isTimeOrdered(eventId)) {
@@ -101,8 +97,8 @@ export class Marks {
   }
 
   /**
-   * Writes marks for all events in `seqs` (JSON) that the lease `leaseId` still holds. Returns false and writes nothing
-   * if an id is not time-ordered.
+   * Writes marks for the events in `seqs` (JSON) that the lease still holds. Returns false and writes nothing if an id
+   * is not time-ordered.
    */
   writeMany(
     handler: string,
@@ -137,7 +133,7 @@ export class Marks {
     return swept;
   }
 
-  /** Clears the caches. Call it after a rollback: the caches may contain rows that are no longer in the file. */
+  /** Call it after a rollback: the caches may contain rows that are not in the file. */
   forgetWritten(): void {
     this.#handlers.clear();
     this.#buckets.clear();
@@ -156,10 +152,7 @@ export class Marks {
     return Number(id);
   }
 
-  /**
-   * Makes sure that the bucket is kept until its newest mark expires. The row of the bucket is written about once an
-   * hour and not with every mark.
-   */
+  /** Keeps the bucket until its newest mark expires. The row is written about once an hour, not with every mark. */
   #keep(handler: number, prefix: string, now: number): void {
     const name = `${handler}/${prefix}`;
     const neededUntil = now + this.#keepMs;
@@ -170,7 +163,7 @@ export class Marks {
   }
 }
 
-/** True for a UUID of version 7. Only the characters that distinguish it from other ids are checked. */
+/** True for a UUID of version 7. Only a few characters are checked. */
 function isTimeOrdered(id: string): boolean {
   return (
     id.length === 36 && id.charCodeAt(14) === seven && id.charCodeAt(8) === dash && id.charCodeAt(13) === dash

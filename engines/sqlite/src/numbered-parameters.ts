@@ -1,8 +1,8 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 
 /**
- * Opens a database file. Node.js 22.19, and 24 before 24.7, cannot bind a numbered parameter (`?1`) that a statement
- * uses twice; with these versions, this function returns a subclass of `DatabaseSync` that can.
+ * Node.js 22.19, and 24 before 24.7, cannot bind a parameter like `?1` that is used twice. A subclass of `DatabaseSync`
+ * corrects that.
  */
 export function openDatabase(file: string, options: { timeout: number }): DatabaseSync {
   bindsNumbers ??= canBindNumbers();
@@ -37,10 +37,7 @@ export class NumberingDatabase extends DatabaseSync {
   }
 }
 
-/**
- * Returns the text with plain `?`, and the parameter number of each. As in SQLite, a bare `?` gets the largest number
- * so far plus one. Quoted texts and comments are not changed.
- */
+/** Returns the text with plain `?`, and the parameter number of each. As in SQLite, a bare `?` gets the next number. */
 function spreadOut(sql: string): { text: string; numbers: number[] } {
   const numbers: number[] = [];
   let largest = 0;

@@ -5,21 +5,27 @@ import {
   type Engine,
   type Features,
   readLimits,
-  type SizeLimits,
+  type SizeLimitOptions,
 } from '@holdfast/contracts';
 import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
 import { assertKnownFields } from 'holdfast/fields';
 import { Appointments } from './appointments.ts';
+import { AuditLog } from './audit-log.ts';
 import { sqliteBroker } from './broker.ts';
 import { ControlBoard } from './controls.ts';
 import { Doorbells } from './doorbells.ts';
+import { sqliteJournal } from './journal.ts';
 import { KeyOrder } from './key-order.ts';
+import { LeaseIndex } from './lease-index.ts';
 import { leases } from './leases.ts';
 import { SqliteLedger } from './ledger.ts';
 import { Marks } from './marks.ts';
 import { openDatabase } from './numbered-parameters.ts';
+import { sqliteOperations } from './operations.ts';
+import { ParkedCounts } from './parked-counts.ts';
 import { ParkedSearch } from './parked-search.ts';
 import { ParkingLot } from './parking-lot.ts';
+import { SqlitePresence } from './presence.ts';
 import { queueInspection } from './queue-inspection.ts';
 import { SqliteRateLimits } from './rate-limits.ts';
 import { migrate, versionOf } from './schema.ts';
@@ -29,38 +35,38 @@ import { Store } from './store.ts';
 import { type MonotonicClock, monotonicClockOf } from './store-clock.ts';
 import { topics } from './topics.ts';
 import { sqliteTriage } from './triage.ts';
+import { WaitingList } from './waiting-list.ts';
 
 export interface SqliteOptions {
-  /**
-   * The path of the file, which is created if it does not exist. It may have other tables: ours begin with `holdfast_`.
-   */
+  /** The path of the file, which is created if it does not exist. It may also contain your own tables. Required. */
   readonly file: string;
-  /** If true, a file without our tables is rejected and left unchanged. For tools that only read. */
+  /** True: rejects a file without the tables of this package, instead of creating them. Default: `false`. */
   readonly mustExist?: boolean | undefined;
-  /** What a committed write survives. `process` (the default): the process is killed. `power`: also a power cut. */
+  /** What a commit survives. `process`: a killed process. `power`: also a power cut. Default: `process`. */
   readonly durability?: 'process' | 'power' | undefined;
+  /** The clock of times of day. Default: the system's. */
   readonly clock?: Clock | undefined;
-  /**
-   * The clock that leases and delays count on. Default: the machine's monotonic clock, which all processes share. If
-   * the option `clock` is given, the default is the `now` of that clock. For tests in which several clocks stand for
-   * several processes.
-   */
+  /** The clock for leases and delays. Default: the machine's monotonic clock, or `now` of a given `clock`. */
   readonly monotonic?: MonotonicClock | undefined;
+  /** The source of ids. Default: the system's. */
   readonly random?: Random | undefined;
-  /** Maximum sizes of events and batches. A batch is one transaction, so its default is 1,000 events. */
-  readonly limits?: Partial<SizeLimits> | undefined;
+  /** The largest events and batches. Default: those of `SizeLimits`, with batches of 1,000 events. */
+  readonly limits?: SizeLimitOptions | undefined;
   /**
-   * How long marks are kept; a mark records that a handler has processed an event. It must be longer than the longest
-   * retry and the retention of parked events together. Default: 60 days.
+   * How long it is remembered that an event was handled, in ms. Must be longer than all retries plus `keepParkedMs`.
+   * Default: `5184000000` (60 days).
    */
   readonly keepMarksMs?: number | undefined;
-  /** How long parked events are kept. Default: 30 days. */
+  /** How long parked events are kept, in ms. Default: `2592000000` (30 days). */
   readonly keepParkedMs?: number | undefined;
-  /** How long entries of the audit log are kept. Default: 365 days. */
+  /** How long entries of the audit log are kept, in ms. Default: `31536000000` (365 days). */
   readonly keepAuditMs?: number | undefined;
-  /** How long another process may keep the file locked before a write is rejected. Default: 10 s. */
+  /** How long a write waits while another process locks the file, in ms. Default: `10000`. */
   readonly busyMaxMs?: number | undefined;
-  /** Called before each commit. If it throws, the transaction is rolled back. For tests of crashes. */
+  /**
+   * Called before each commit. If it throws, the transaction is rolled back. Tests use it to simulate crashes. Default:
+   * none.
+   */
   readonly beforeWrite?: (() => void) | undefined;
 }
 
@@ -79,21 +85,23 @@ const known: Readonly<Record<keyof SqliteOptions, true>> = {
   beforeWrite: true,
 };
 
-/** An engine that stores everything in one file: events, idempotency keys, parked events and rate limits. */
+/** Stores events, idempotency keys, parked events and rate limits in one file. */
 export interface SqliteEngine extends Required<Engine<DatabaseSync>> {
   /**
-   * Runs `work` in a transaction on the engine's connection, so that your own writes commit together with
-   * `publishWithin`. `work` must be synchronous; an error that it throws rolls its writes back.
+   * Runs `work` in a transaction; events that it publishes with `publishWithin` commit together with its writes. `work`
+   * must be synchronous. If it throws, its writes are rolled back.
    */
   transaction<T>(work: (database: DatabaseSync) => T): Promise<T>;
 }
 
 export const sqliteFeatures: Features = {
+  arrivalOrder: true,
   ordering: true,
   parkedHoldsKey: true,
   anyDelay: true,
   publishOnce: true,
   atomicPublish: true,
+  portableLeases: true,
   retriesShare: true,
   suspects: true,
   waitingList: true,
@@ -108,27 +116,18 @@ export const sqliteFeatures: Features = {
 };
 
 const dayMs = 24 * 60 * 60 * 1000;
-/**
- * How long SQLite blocks the thread while another process holds the lock. After that time, a timer tries to get the
- * lock again.
- */
+/** How long SQLite blocks the thread to wait for a lock. After that, a timer tries again. */
 const busyTimeoutMs = 5;
-/**
- * The same timeout while the file is opened. It is long because there is no other work to do until the file is open.
- */
+/** How long SQLite blocks the thread while the file is opened. There is no other work at that time. */
 const openTimeoutMs = 5000;
 
 /**
- * The page cache is small on purpose: a queue uses few pages, and the operating system caches the file. A large cache
- * costs time, because at most commits SQLite walks over all of it (`pcache1Truncate`, after a b-tree was balanced with
- * pages of the free list).
+ * The page cache is small on purpose. A queue uses few pages, and SQLite often walks through the whole cache at a
+ * commit.
  */
 const cacheKib = 8 * 1024;
 
-/**
- * Opens a file as an engine for events, idempotency keys, parked events and rate limits. Many processes may open the
- * same file.
- */
+/** Opens a file as an engine. Many processes may open the same file. */
 export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> {
   assertKnownFields(known, options);
   const { file, durability = 'process', clock = systemClock, random = systemRandom } = options;
@@ -155,11 +154,13 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
   });
   const bells = new Doorbells(store);
   const declared = topics(store);
-  const board = new ControlBoard(store, bells);
+  const audit = new AuditLog(store);
+  const board = new ControlBoard(store, bells, audit);
   const appointments = new Appointments(store, declared, bells);
   const given = leases(store, declared, board, appointments, bells);
   const marks = new Marks(store, keepMarksMs);
-  const lot = new ParkingLot(store, keepParkedMs);
+  const counts = new ParkedCounts(store);
+  const lot = new ParkingLot(store, audit, counts, keepParkedMs);
   const keyOrder = new KeyOrder(store, bells);
   const settlements = new Settlements({
     store,
@@ -170,9 +171,14 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
     keyOrder,
     bells,
   });
-  const inspection = queueInspection(store, declared, board, appointments, keyOrder, bells);
+  const leaseIndex = new LeaseIndex(store);
+  const inspection = queueInspection(store, declared, board, appointments, keyOrder, bells, leaseIndex);
+  const search = new ParkedSearch(store, counts);
+  const operations = sqliteOperations(store, audit, counts, search);
+  const presence = new SqlitePresence(store);
   const ledger = new SqliteLedger(store, marks);
   const rateLimits = new SqliteRateLimits(store);
+  const journal = sqliteJournal(store, bells, limits);
   const removeSettled = store.prepare(`
     DELETE FROM holdfast_settled WHERE seq IN (SELECT seq FROM holdfast_settled WHERE removed_at <= ? LIMIT ? + 0)`);
 
@@ -189,10 +195,16 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
       leases: given,
       settlements,
       inspection,
+      waitingList: new WaitingList(store, declared, board, leaseIndex),
+      audit,
     }),
     ledger,
-    triage: sqliteTriage(store, lot, new ParkedSearch(store), limits),
+    triage: sqliteTriage({ store, audit, lot, counts, search, operations, limits }),
     rateLimits,
+    journal,
+    controls: board,
+    audit,
+    presence,
 
     async sweep(limit) {
       const sweeps: ((now: number, left: number, wall: number) => number)[] = [
@@ -200,10 +212,11 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
         (now, left) => ledger.sweep(now, left),
         (now, left) => marks.sweep(now, left),
         (now, left) => rateLimits.sweep(now, left),
+        (now, left) => presence.sweep(now, left),
+        (now, left) => journal.sweep(now, left),
         (now, left, wall) => lot.sweep(now, wall, left),
-        // Audit entries have wall time. An entry is removed only when it is old enough by both the store's clock and
-        // the wall clock.
-        (now, left, wall) => lot.sweepAudit(Math.min(now, wall) - keepAuditMs, left),
+        // Audit entries have wall time, which may jump. So an entry must be old by both clocks.
+        (now, left, wall) => audit.sweep(Math.min(now, wall) - keepAuditMs, left),
       ];
       return store.write((now, wall) => {
         let swept = 0;
@@ -213,7 +226,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
     },
 
     async transaction(work) {
-      // Other jobs may share the transaction, so a savepoint is used: an error rolls back `work` alone.
+      // Other jobs may share the transaction, so an error must roll back only `work`.
       const outcome = await store.write(() => {
         store.database.exec('SAVEPOINT holdfast_work');
         try {
@@ -244,7 +257,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
 function connect(file: string, durability: 'process' | 'power', mustExist: boolean): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
-    // This is checked before the file is opened, because opening a missing file would create it.
+    // Opening a missing file would create it, so check first.
     if (mustExist && !existsSync(file)) throw noStore();
     database = openDatabase(file, { timeout: openTimeoutMs });
     if (mustExist && versionOf(database) === undefined) throw noStore();

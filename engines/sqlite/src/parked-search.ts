@@ -1,68 +1,96 @@
-import type { SQLInputValue } from 'node:sqlite';
-import type { ParkedFilter, ParkedGroup } from '@holdfast/contracts';
+import type { SQLInputValue, StatementSync } from 'node:sqlite';
+import {
+  type BreakdownBy,
+  bucketsMax,
+  type HistogramBucket,
+  type ParkedFilter,
+  type ParkedGroup,
+  type Place,
+  valuesOf,
+} from '@holdfast/contracts';
 import { later } from 'holdfast';
+import { all, conditionsOf, headerSql, oneOf, type Sql } from './parked-conditions.ts';
+import type { ParkedCounts } from './parked-counts.ts';
 import type { Store } from './store.ts';
 
 type Row = Record<string, unknown>;
 
-/** The position of a parked event in the list: the time at which it was parked, and its id. */
-export type Place = readonly [parkedAt: number, id: string];
-
-interface Where {
-  readonly sql: string;
-  readonly values: readonly SQLInputValue[];
+/** A part of the events that one index returns in the order of parking. */
+interface Range extends Sql {
+  readonly index: string;
 }
 
-/**
- * The number of rows that one statement reads. Between two statements the event loop can run other work: a million rows
- * are read in two hundred short steps.
- */
+export interface Found {
+  readonly rows: Row[];
+  /** Where the search stopped, and how many events it had read. `undefined`: it did not stop at `lookMax`. */
+  readonly stopped: { readonly at: Place; readonly looked: number } | undefined;
+}
+
+/** How many rows one statement reads. The event loop can run other work between two statements. */
 const readTogether = 5000;
-const isAscii = /^\p{ASCII}*$/u;
+/** If a search needs more ranges than this, it reads all events of the status instead. */
+const rangesMax = 40;
+/** How many prepared statements are kept. Their texts depend on the filters, so there can be very many. */
+const statementsMax = 100;
+
 const beginning: Place = [-Number.MAX_SAFE_INTEGER, ''];
 const end: Place = [Number.MAX_SAFE_INTEGER, ''];
 
-/** Finds parked events by a filter. It reads in short steps, however many events are parked. */
+/** Finds parked events by a filter, in short steps. */
 export class ParkedSearch {
   readonly #store: Store;
+  readonly #counts: ParkedCounts;
+  readonly #statements = new Map<string, StatementSync>();
 
-  constructor(store: Store) {
+  constructor(store: Store, counts: ParkedCounts) {
     this.#store = store;
-    // The built-in `lower` of SQLite converts only ASCII letters.
+    this.#counts = counts;
+    // SQLite's own `lower` converts only ASCII letters.
     const options = { deterministic: true };
     store.database.function('holdfast_lower', options, (text) => String(text).toLowerCase());
   }
 
-  /** Returns at most `limit` events that were parked before the position `after`, the latest first. */
-  async list(filter: ParkedFilter, columns: string, after: Place | undefined, limit: number): Promise<Row[]> {
-    const found: Row[] = [];
-    await this.#look(filter, after, (span) => {
-      const sql = `SELECT ${columns} FROM holdfast_parked WHERE ${span.sql} ORDER BY parked_at DESC, id DESC LIMIT ? + 0`;
-      found.push(...this.#store.prepare(sql).all(...span.values, limit - found.length));
-      return found.length < limit;
+  /**
+   * Returns at most `limit` events that were parked before the position `after`, the latest first. Reads at most about
+   * `lookMax` events. `columns` must contain `parked_at` and `id`.
+   */
+  async list(
+    filter: ParkedFilter,
+    columns: string,
+    after: Place | undefined,
+    limit: number,
+    lookMax = Infinity,
+  ): Promise<Found> {
+    const rows: Row[] = [];
+    const stopped = await this.#walk(filter, after, lookMax, (from) => {
+      const { sql, values } = from({ sql: columns, values: [] });
+      const page = `${sql} ORDER BY parked_at DESC, id DESC LIMIT ? + 0`;
+      rows.push(...this.#all(page, [...values, limit - rows.length]));
+      return rows.length < limit;
     });
-    return found;
+    return { rows, stopped };
   }
 
   async count(filter: ParkedFilter): Promise<number> {
     let count = 0;
-    await this.#look(filter, undefined, (span) => {
-      const sql = `SELECT count(*) AS count FROM holdfast_parked WHERE ${span.sql}`;
-      count += Number(this.#store.prepare(sql).get(...span.values)?.count);
+    await this.#walk(filter, undefined, Infinity, (from) => {
+      const { sql, values } = from({ sql: '1', values: [] });
+      count += Number(this.#all(`SELECT count(*) AS count FROM (${sql})`, values)[0]?.count);
       return true;
     });
     return count;
   }
 
-  /** Returns all groups of events with the same fingerprint, the largest first, without reason and message. */
+  /** Returns all groups of events with the same fingerprint, the largest first. */
   async groups(filter: ParkedFilter): Promise<Omit<ParkedGroup, 'reason' | 'message'>[]> {
     const groups = new Map<string, { count: number; firstAt: number; lastAt: number; topics: Set<string> }>();
-    await this.#look(filter, undefined, (span) => {
-      const sql = `
+    await this.#walk(filter, undefined, Infinity, (from) => {
+      const { sql, values } = from({ sql: 'fingerprint, parked_at, topic', values: [] });
+      const grouped = `
         SELECT fingerprint, count(*) AS count, min(parked_at) AS first_at, max(parked_at) AS last_at,
           json_group_array(DISTINCT topic) AS topics
-        FROM holdfast_parked WHERE ${span.sql} GROUP BY fingerprint`;
-      for (const row of this.#store.prepare(sql).all(...span.values)) {
+        FROM (${sql}) GROUP BY fingerprint`;
+      for (const row of this.#all(grouped, values)) {
         const fingerprint = String(row.fingerprint);
         const lastAt = Number(row.last_at);
         const group = groups.get(fingerprint) ?? { count: 0, firstAt: 0, lastAt, topics: new Set() };
@@ -78,110 +106,169 @@ export class ParkedSearch {
       .sort((a, b) => b.count - a.count || (a.fingerprint < b.fingerprint ? -1 : 1));
   }
 
+  /** Returns how many events have each value of a property, in no order. */
+  async breakdown(filter: ParkedFilter, by: BreakdownBy): Promise<Map<string | undefined, number>> {
+    const counts = new Map<string | undefined, number>();
+    const value: Sql =
+      typeof by === 'string'
+        ? { sql: `${by} AS value`, values: [] }
+        : { sql: `${headerSql} AS value`, values: [by.header] };
+    await this.#walk(filter, undefined, Infinity, (from) => {
+      const { sql, values } = from(value);
+      for (const row of this.#all(`SELECT value, count(*) AS count FROM (${sql}) GROUP BY value`, values)) {
+        const found = (row.value as string | null) ?? undefined;
+        counts.set(found, (counts.get(found) ?? 0) + Number(row.count));
+      }
+      return true;
+    });
+    return counts;
+  }
+
+  /** Returns the latest buckets, the earliest of them first. */
+  async histogram(filter: ParkedFilter, bucketMs: number): Promise<HistogramBucket[]> {
+    const buckets = new Map<number, number>();
+    await this.#walk(filter, undefined, Infinity, (from) => {
+      const { sql, values } = from({ sql: 'parked_at - parked_at % ? AS at', values: [bucketMs] });
+      for (const row of this.#all(`SELECT at, count(*) AS count FROM (${sql}) GROUP BY at`, values)) {
+        const bucket = Number(row.at);
+        buckets.set(bucket, (buckets.get(bucket) ?? 0) + Number(row.count));
+      }
+      // The last bucket may continue in the next part, so read until there is one bucket more.
+      return buckets.size <= bucketsMax;
+    });
+    return [...buckets]
+      .map(([at, count]) => ({ at, count }))
+      .sort((a, b) => a.at - b.at)
+      .slice(-bucketsMax);
+  }
+
   /**
-   * Reads one step of the list, the earliest first. Returns up to `limit` matching rows, and `to`, the position at
-   * which the next step starts; it is `undefined` after the last step. Call it within a transaction.
+   * Reads one step of the list, the earliest first. The next step starts at `to`; `undefined`: this was the last step.
+   * Call it within a transaction.
    */
   step(
     filter: ParkedFilter,
     after: Place | undefined,
     limit: number,
   ): { rows: Row[]; to: Place | undefined } {
-    const start = after ?? beginning;
-    const axis = axisOf(filter);
-    const to = this.#boundary(axis, '>', start, '');
-    const { sql, values } = both(axis, rest(filter), between(start, to ?? end));
-    const found = this.#store.prepare(`
-      SELECT number, parked_at, id FROM holdfast_parked WHERE ${sql} ORDER BY parked_at, id LIMIT ? + 0`);
-    const rows = found.all(...values, limit);
+    const ranges = this.#rangesOf(filter);
+    if (ranges.length === 0) return { rows: [], to: undefined };
+    const [lowest, highest] = limitsOf(filter);
+    const start = after && isBefore(lowest, after) ? after : lowest;
+    const to = filter.ids
+      ? undefined
+      : this.#boundary(ranges, upwards(start, '<', highest), '', readTogether);
+    const part = to ? upwards(start, '<=', to) : upwards(start, '<', highest);
+    const { sql, values } = union(ranges, place, all([part, conditionsOf(filter)]));
+    const rows = this.#all(`${sql} ORDER BY parked_at, id LIMIT ? + 0`, [...values, limit]);
     const last = rows.at(-1);
     return { rows, to: last && rows.length === limit ? [Number(last.parked_at), String(last.id)] : to };
   }
 
-  /** Calls `look` with one part of the list after the other, the latest first, until `look` returns false. */
-  async #look(filter: ParkedFilter, after: Place | undefined, look: (span: Where) => boolean): Promise<void> {
-    const axis = axisOf(filter);
-    const others = rest(filter);
-    let start: Place | undefined = after ?? end;
-    while (start) {
-      const from: Place = start;
-      const stop = filter.ids ? undefined : this.#store.look(() => this.#boundary(axis, '<', from, 'DESC'));
-      const span = both(axis, others, {
-        sql: '(parked_at, id) < (?, ?) AND (parked_at, id) >= (?, ?)',
-        values: [...from, ...(stop ?? beginning)],
+  /**
+   * Splits the events into parts, the latest first, and calls `visit` for each part until it returns false. `visit`
+   * gets a function that returns the SQL to read columns of this part.
+   */
+  async #walk(
+    filter: ParkedFilter,
+    after: Place | undefined,
+    lookMax: number,
+    visit: (from: (columns: Sql) => Sql) => boolean,
+  ): Promise<Found['stopped']> {
+    const conditions = conditionsOf(filter);
+    const [lowest, highest] = limitsOf(filter);
+    let start = after && isBefore(after, highest) ? after : highest;
+    for (let looked = 0; ; ) {
+      const count = Math.min(readTogether, lookMax - looked);
+      const { stop, goesOn } = this.#store.read(() => {
+        const ranges = this.#rangesOf(filter);
+        if (ranges.length === 0) return { stop: undefined, goesOn: false };
+        const stop = filter.ids ? undefined : this.#boundary(ranges, downwards(start, lowest), 'DESC', count);
+        const part = all([downwards(start, stop ?? lowest), conditions]);
+        return { stop, goesOn: visit((columns) => union(ranges, columns, part)) };
       });
-      if (!this.#store.look(() => look(span))) return;
+      if (!stop || !goesOn) return undefined;
+      looked += count;
+      if (looked >= lookMax) return { at: stop, looked };
       start = stop;
-      if (start) await new Promise<void>(later);
+      await new Promise<void>(later);
     }
   }
 
-  /**
-   * Returns the position at which a statement should stop, `readTogether` rows after `start`. Returns `undefined` if
-   * fewer rows are left.
-   */
-  #boundary(axis: Where, beyond: '<' | '>', start: Place, direction: '' | 'DESC'): Place | undefined {
-    const row = this.#store
-      .prepare(`
-        SELECT parked_at, id FROM holdfast_parked WHERE ${axis.sql} AND (parked_at, id) ${beyond} (?, ?)
-        ORDER BY parked_at ${direction}, id ${direction} LIMIT 1 OFFSET ${readTogether - 1}`)
-      .get(...axis.values, ...start);
-    return row && [Number(row.parked_at), String(row.id)];
+  /** Returns the position of the row number `count`, or `undefined` if no row follows it. */
+  #boundary(ranges: readonly Range[], unread: Sql, direction: '' | 'DESC', count: number): Place | undefined {
+    const { sql, values } = union(ranges, place, unread);
+    const rows = this.#all(`${sql} ORDER BY parked_at ${direction}, id ${direction} LIMIT 2 OFFSET ? + 0`, [
+      ...values,
+      count - 1,
+    ]);
+    return rows.length < 2 ? undefined : [Number(rows[0]!.parked_at), String(rows[0]!.id)];
+  }
+
+  /** Returns the smallest ranges that contain all events that match the filter. */
+  #rangesOf(filter: ParkedFilter): Range[] {
+    const { status = 'parked', ids, operation, replayedBy, topic, fingerprint } = filter;
+    const statuses = [...new Set(valuesOf(status))];
+    if (ids) {
+      const { sql, values } = all([oneOf('id', ids), oneOf('status', statuses)]);
+      return [{ index: 'sqlite_autoindex_holdfast_parked_1', sql, values }];
+    }
+    const perStatus = (index: string, sql = 'true', ...before: SQLInputValue[]) =>
+      statuses.map((each) => ({ index, sql: `${sql} AND status = ?`, values: [...before, each] }));
+    if (operation !== undefined) return perStatus('holdfast_parked_operation', 'operation = ?', operation);
+    if (replayedBy !== undefined)
+      return perStatus('holdfast_parked_replayed_by', 'replayed_by = ?', replayedBy);
+    const kinds =
+      topic === undefined && fingerprint === undefined ? undefined : this.#counts.kinds(filter, rangesMax);
+    if (!kinds) return perStatus('holdfast_parked_list');
+    return kinds.map((kind) => {
+      return {
+        index: 'holdfast_parked_group',
+        sql: 'status = ? AND fingerprint = ? AND topic = ?',
+        values: kind,
+      };
+    });
+  }
+
+  #all(sql: string, values: readonly SQLInputValue[]): Row[] {
+    const known = this.#statements.get(sql);
+    const statement = known ?? this.#store.database.prepare(sql);
+    // A map keeps the order of insertion, so the first statement is the one that was not used for the longest time.
+    this.#statements.delete(sql);
+    this.#statements.set(sql, statement);
+    if (this.#statements.size > statementsMax) this.#statements.delete(this.#statements.keys().next().value!);
+    return statement.all(...values);
   }
 }
 
-/** The conditions that an index of `holdfast_parked` can answer. */
-function axisOf({ status = 'parked', fingerprint, from, to }: ParkedFilter): Where {
-  return all([
-    ['status = ?', status],
-    ['fingerprint = ?', fingerprint],
-    ['parked_at >= ?', from],
-    ['parked_at < ?', to],
-  ]);
-}
+const place: Sql = { sql: 'number, parked_at, id', values: [] };
 
-function rest(filter: ParkedFilter): Where {
-  const { ids, isFree, text } = filter;
-  const equal = all([
-    ['topic = ?', filter.topic],
-    ['type = ?', filter.type],
-    ['key = ?', filter.key],
-    ['tenant = ?', filter.tenant],
-    ['operation = ?', filter.operation],
-    ['reason = ?', filter.reason],
-    ['stop = ?', filter.stop],
-    ['id IN (SELECT value FROM json_each(?))', ids && JSON.stringify(ids)],
-  ]);
-  const free = isFree ? { sql: 'operation IS NULL', values: [] } : undefined;
-  return both(equal, free, text === undefined ? undefined : containing(text.toLowerCase()));
-}
-
-function containing(text: string): Where {
-  const lower = isAscii.test(text) ? 'lower' : 'holdfast_lower';
-  const places = [
-    'message',
-    `coalesce(key, '')`,
-    `CASE typeof(payload) WHEN 'text' THEN payload ELSE '' END`,
-  ];
+/** Returns the SELECT of all ranges. With ORDER BY and LIMIT, SQLite reads the ranges in turns, and stops early. */
+function union(ranges: readonly Range[], columns: Sql, condition: Sql): Sql {
+  const parts = ranges.map(({ index, sql, values }) => ({
+    sql: `SELECT ${columns.sql} FROM holdfast_parked INDEXED BY ${index} WHERE ${sql} AND ${condition.sql}`,
+    values: [...columns.values, ...values, ...condition.values],
+  }));
   return {
-    sql: `(${places.map((place) => `instr(${lower}(${place}), ?)`).join(' OR ')})`,
-    values: places.map(() => text),
+    sql: parts.map(({ sql }) => sql).join(' UNION ALL '),
+    values: parts.flatMap(({ values }) => values),
   };
 }
 
-function between(after: Place, to: Place): Where {
-  return { sql: '(parked_at, id) > (?, ?) AND (parked_at, id) <= (?, ?)', values: [...after, ...to] };
+// SQLite uses only one lower and one upper bound of an index, so there must not be more.
+function downwards(start: Place, to: Place): Sql {
+  return { sql: '(parked_at, id) < (?, ?) AND (parked_at, id) >= (?, ?)', values: [...start, ...to] };
 }
 
-function all(conditions: readonly (readonly [sql: string, value: SQLInputValue | undefined])[]): Where {
-  const given = conditions.filter(([, value]) => value !== undefined);
-  return {
-    sql: given.map(([sql]) => sql).join(' AND ') || 'true',
-    values: given.map(([, value]) => value as SQLInputValue),
-  };
+function upwards(start: Place, below: '<' | '<=', to: Place): Sql {
+  return { sql: `(parked_at, id) > (?, ?) AND (parked_at, id) ${below} (?, ?)`, values: [...start, ...to] };
 }
 
-function both(...wheres: readonly (Where | undefined)[]): Where {
-  const given = wheres.filter((where): where is Where => where !== undefined);
-  return { sql: given.map(({ sql }) => sql).join(' AND '), values: given.flatMap(({ values }) => values) };
+/** Returns the lowest and the highest position that an event of the filter can have. */
+function limitsOf({ from, to }: ParkedFilter): [lowest: Place, highest: Place] {
+  return [from === undefined ? beginning : [from, ''], to === undefined ? end : [to, '']];
+}
+
+function isBefore([parkedAt, id]: Place, [otherAt, otherId]: Place): boolean {
+  return parkedAt < otherAt || (parkedAt === otherAt && id < otherId);
 }

@@ -2,10 +2,10 @@ import type { RateAnswer, RateLimits, RateRequest } from '@holdfast/contracts';
 import { gcraTake, gcraWait } from 'holdfast/machines';
 import type { Store } from './store.ts';
 
-/** A sweep reads this many keys for each key that it may remove. */
+/** A sweep reads at most 10 keys for each key that it may remove. */
 const looksForEach = 10;
 
-/** GCRA rate limits. Each key has one stored number: the time at which its limit is full again. */
+/** GCRA rate limits. Each key stores one number: when its limit is full again. */
 export class SqliteRateLimits implements RateLimits {
   readonly #store: Store;
   readonly #tat;
@@ -13,7 +13,7 @@ export class SqliteRateLimits implements RateLimits {
   readonly #forget;
   readonly #lastOf;
   readonly #clear;
-  /** The last key that the sweep has read. After the last key of the table it starts again with the first. */
+  /** The last key that the sweep has read. After the last key of the table, the sweep starts again at the first. */
   #sweptTo = '';
 
   constructor(store: Store) {
@@ -53,7 +53,7 @@ export class SqliteRateLimits implements RateLimits {
     const allowed = waitMs === 0;
     const left = takes.map((take) => {
       const { key, ratePerMs, burst, cost } = take;
-      // The value is read again because one request may name the same key twice.
+      // Read again, because a request may contain the same key twice.
       let tat = this.#read(key);
       if (allowed && cost > 0) {
         tat = gcraTake(take, tat, now, cost);

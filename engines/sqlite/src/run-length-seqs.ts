@@ -1,7 +1,6 @@
 /**
- * Encodes sequence numbers as text: the first number, then for each run of consecutive numbers its offset from the
- * first and its length. Events of one lease mostly have consecutive numbers, so a thousand of them need a few
- * characters.
+ * Encodes numbers as text: the first number, then the offset and the length of each run of consecutive numbers. The
+ * events of a lease mostly have consecutive numbers, so the text is short.
  */
 export function encodeSeqs(seqs: readonly number[]): string {
   const sorted = seqs.toSorted((a, b) => a - b);

@@ -1,23 +1,14 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 
-/**
- * How many numbers a process reserves in advance while no other process takes any. So most transactions need not write
- * the row that stores the last number.
- */
+/** How many numbers a process reserves in advance. So most transactions need not write the last number. */
 const reserved = 4096;
 
-/**
- * Returns numbers that grow with every transaction of every process; they order the events of a key. Each connection
- * has its own `Sequence`, which is used only within a transaction.
- */
+/** Returns numbers that increase with every transaction of every process. Use it only within a transaction. */
 export class Sequence {
   readonly #read: StatementSync;
   readonly #write: StatementSync;
   #next = 1;
-  /**
-   * The last number that this process has reserved. If the stored number is the same, no other process has reserved
-   * numbers since then.
-   */
+  /** The last number that this process has reserved. If the file has another number, another process was active. */
   #last = 0;
 
   constructor(database: DatabaseSync) {
@@ -25,7 +16,6 @@ export class Sequence {
     this.#write = database.prepare('UPDATE holdfast_meta SET last = ?');
   }
 
-  /** Takes `count` numbers, and returns the first. */
   take(count: number): number {
     const last = Number(this.#read.get()?.last);
     const isOnlyOne = last === this.#last;
@@ -39,7 +29,7 @@ export class Sequence {
     return first;
   }
 
-  /** Call this after a rollback: the reservation was undone, so another process may take these numbers. */
+  /** Call this method after a rollback: the reserved numbers may be taken by another process. */
   forget(): void {
     this.#last = 0;
   }

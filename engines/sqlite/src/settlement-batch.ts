@@ -9,16 +9,13 @@ export type AnySettlement = Settlement<DatabaseSync>;
 export interface LeaseRow {
   readonly topicId: number;
   readonly endsAt: number;
-  /** True if a heartbeat has extended the lease for some of its events only. */
+  /** True if the lease was extended for only some of its events. */
   readonly hasExtended: boolean;
-  /**
-   * The sequence numbers of the leased events. Empty unless the lease has several events of one key: only then are
-   * these numbers needed, to restore key order.
-   */
+  /** The numbers of the leased events. Empty unless the lease has several events of one key. */
   readonly seqs: readonly number[];
 }
 
-/** Keys of a topic whose events were settled, each with the earliest sequence number that a settlement changed. */
+/** Keys whose events were settled. `seqs` has the number of the earliest changed event of each key. */
 export interface TouchedKeys {
   readonly topic: Topic;
   readonly seqs: Map<string, number>;
@@ -29,20 +26,17 @@ export const leaseRowSql =
 
 const noSeqs: readonly number[] = [];
 
-/**
- * The state that all settlements of one `settle` call share. Topics and leases are read only once, and key order is
- * restored once at the end.
- */
+/** What all settlements of one `settle` call share. Topics and leases are read only once. */
 export class SettlementBatch {
   readonly settlements: readonly AnySettlement[];
   readonly now: number;
-  /** Wall time, for times that people read. `now` is the store's time. */
+  /** Wall time, for times that people read. */
   readonly wall: number;
-  /** For each lease id, the keys whose event was removed or gave up its place in the key's order. */
+  /** Keys whose next event may be leased now, by lease id. */
   readonly freed = new Map<number, TouchedKeys>();
-  /** For each lease id, the keys whose event is back in the ready queue, or is parked and blocks its key. */
+  /** Keys whose event is back in the queue, or is parked and blocks its key, by lease id. */
   readonly requeued = new Map<number, TouchedKeys>();
-  /** For each lease id, the number of settled events. */
+  /** How many events were settled, by lease id. */
   readonly settled = new Map<number, number>();
   readonly #known: Topics;
   readonly #leaseRow: StatementSync;
@@ -77,7 +71,6 @@ export class SettlementBatch {
   }
 }
 
-/** Records that a settlement changed a key. An event without a key is ignored. */
 export function noteKey(
   touched: Map<number, TouchedKeys>,
   leaseId: number,

@@ -25,7 +25,6 @@ import type { Time } from './store-clock.ts';
 import { toStoredMs } from './stored-time.ts';
 import { seqsOf, type Topic, type Topics } from './topics.ts';
 
-/** The stored fields of a leased event that its settlement needs. */
 interface LeasedEvent {
   readonly seq: number;
   readonly leaseId: number;
@@ -147,10 +146,7 @@ export class Settlements {
     return answers;
   }
 
-  /**
-   * Acknowledges all events of the group and returns true. If the group cannot be settled together, this method changes
-   * nothing and returns false; `#settleOne` then settles each event.
-   */
+  /** Acknowledges all events of the group. If that is not possible, changes nothing and returns false. */
   #ackTogether({ leaseId, topic: name, marks, indexes, seqs }: AckGroup, batch: SettlementBatch): boolean {
     const { settlements, now } = batch;
     const lease = batch.lease(leaseId);
@@ -179,10 +175,7 @@ export class Settlements {
     return true;
   }
 
-  /**
-   * Settles a retry in a topic without key order with only two SQL statements. Returns `undefined` if the settlement is
-   * not of that kind.
-   */
+  /** A fast path for retries in topics without key order. Returns `undefined` if the settlement is of another kind. */
   #retryPlainly(
     settlement: AnySettlement,
     { leaseId, seq }: Token,
@@ -230,8 +223,8 @@ export class Settlements {
   }
 
   /**
-   * Writes the idempotency marks, calls the handler's `commit`, then stores the event's new state. If `commit` throws,
-   * all of this is rolled back. If a mark already exists, the event was processed before and `commit` is not called.
+   * Writes the marks, calls `commit`, and stores the new state of the event. If a mark exists, the event was already
+   * handled, and `commit` is not called.
    */
   #withCommit(
     event: LeasedEvent,
@@ -262,13 +255,11 @@ export class Settlements {
     try {
       const answer = commit(database);
       if (!(answer instanceof Promise)) return undefined;
-      // An asynchronous `commit` would write after this transaction has ended. So a promise is refused, and its result
-      // is ignored.
+      // An asynchronous `commit` would write after the end of this transaction. So a promise is refused.
       answer.catch(() => {});
       throw new OptionsError('commit', 'a promise', 'a function that is done when it returns');
     } catch (error) {
-      // An error of `commit` is returned as the result of this settlement alone. A full disk is not an error of
-      // `commit`, so it is thrown: the settlement can be repeated when there is space.
+      // A full disk is not the fault of `commit`. So throw, and let the caller repeat the settlement later.
       if (!database.isTransaction || isFull(error)) throw error;
       return commitFailed(error);
     }
@@ -341,12 +332,13 @@ export class Settlements {
 
   #setAside(event: LeasedEvent, settlement: AnySettlement & { kind: 'park' }, batch: SettlementBatch): void {
     const { now, wall } = batch;
-    const { error, stop, story, keepMs, holdsKey = false } = settlement;
+    const { error, stop, story, consumer, keepMs, holdsKey = false } = settlement;
     const diagnosis: Diagnosis = {
       reason: error?.type ?? stop,
       message: (error?.message ?? '').slice(0, messageMax),
       stop,
       finalAttempt: event.attempts + 1,
+      consumer,
       error,
       story,
     };
@@ -370,14 +362,14 @@ export class Settlements {
       target.ordering === 'key' ? 1 : 0,
       batch.now,
     );
-    // The target topic already has an event with this id. That event stays, and this one is deleted.
+    // The target topic already has an event with this id, so delete this one.
     if (isNew.changes === 0) this.#remove.run(seq);
     noteKey(batch.freed, leaseId, topic, orderKey, seq);
     this.#enqueue.run(moved);
     this.#bells.ringAfterCommit(target.name);
   }
 
-  /** Deletes the event and records its key as freed, so that the next event of the key can be leased. */
+  /** Removes the event, and notes that the next event of its key can be leased. */
   #removeAndFree({ seq, leaseId, topic, orderKey }: LeasedEvent, batch: SettlementBatch): void {
     this.#remove.run(seq);
     noteKey(batch.freed, leaseId, topic, orderKey, seq);

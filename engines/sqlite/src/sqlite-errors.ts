@@ -11,7 +11,6 @@ export class SqliteError extends HoldfastError {
   }
 }
 
-/** The result codes of SQLite for which this file has a specific error or message. */
 const busy = 5;
 const locked = 6;
 const ioError = 10;
@@ -27,7 +26,7 @@ export function isFull(error: unknown): boolean {
   return code === full || (code !== undefined && /no space|disk.*full/i.test((error as Error).message));
 }
 
-/** Converts an error of the driver to a `SqliteError`; returns any other error unchanged. */
+/** Converts a driver error to a `SqliteError`. Returns any other error unchanged. */
 export function toSqliteError(error: unknown, file: string): unknown {
   const code = resultCode(error);
   if (code === undefined) return error;
@@ -44,6 +43,6 @@ export function toSqliteError(error: unknown, file: string): unknown {
 
 function resultCode(error: unknown): number | undefined {
   const { code, errcode } = (error ?? {}) as { code?: unknown; errcode?: unknown };
-  // The last byte of an extended result code is its primary result code.
+  // The last byte of an extended result code is the primary code.
   return code === 'ERR_SQLITE_ERROR' && typeof errcode === 'number' ? errcode & 0xff : undefined;
 }

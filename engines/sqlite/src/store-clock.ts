@@ -1,29 +1,22 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type Clock, systemClock, systemRandom } from 'holdfast';
-import { systemMonotonicClock } from './system-monotonic-clock.ts';
+import { systemMonotonicClock } from './uptime.ts';
 
-/**
- * A clock that nobody can set. Two clocks with the same `bootId` must agree on `now`: in this way all processes of one
- * machine agree on the time.
- */
+/** A clock that nobody can set. All clocks with the same `bootId` must show the same time. */
 export interface MonotonicClock {
-  /** Identifies the restart of the machine since which `now` counts. */
+  /** Changes when the machine restarts. */
   readonly bootId: string;
   /** Milliseconds with a fraction. The value never goes back. */
   now(): number;
 }
 
-/** The current time in epoch ms: `now` by the store's clock, `wall` by the machine's clock. */
+/** Two times in epoch ms: `now` is by the store's clock, `wall` is by the machine's clock. */
 export interface Time {
   readonly now: number;
   readonly wall: number;
 }
 
-/**
- * An anchor stores one reading of the machine's monotonic clock, the store time at that moment, and how far store time
- * was behind wall time. Every later store time is computed from an anchor alone, so all processes agree on it even if
- * their wall clocks differ.
- */
+/** One stored reading of the clocks. All processes compute the store's time from this reading, so they agree. */
 interface Anchor {
   readonly bootId: string;
   readonly monotonicMs: number;
@@ -31,19 +24,15 @@ interface Anchor {
   readonly behindMs: number;
 }
 
-/**
- * No process writes a new anchor before the old one has this age (ms). So a younger anchor in memory is still the one
- * in the file, and need not be read again.
- */
+/** Processes replace the anchor in the file only when it is older than this. So a younger anchor in memory is valid. */
 const renewMs = 1000;
 
-/** Store time runs at most 10 % faster or slower than the monotonic clock, until it agrees with wall time. */
+/** The store's time runs at most 10 % faster or slower, until it agrees with the wall time. */
 const slewMax = 0.1;
 
 /**
- * The store's clock, in epoch milliseconds, which nobody can set. It runs like the machine's monotonic clock,
- * approaches wall time by at most a tenth of the elapsed time, and never goes back. Only after a restart of the machine
- * does it take over the wall time.
+ * The clock of the store, in epoch ms. It runs like the monotonic clock, slowly approaches the wall time, and never
+ * goes back.
  */
 export class StoreClock {
   readonly #clock: Clock;
@@ -59,14 +48,14 @@ export class StoreClock {
     this.#write = database.prepare('INSERT OR REPLACE INTO holdfast_clock VALUES (1, ?, ?, ?, ?)');
   }
 
-  /** Returns the time without writing an anchor. */
+  /** Returns the time without writing to the file. */
   read(): Time {
     const monotonicMs = this.#monotonic.now();
     const wall = this.#clock.epochMs();
     return { now: Math.floor(this.#storeMs(monotonicMs, wall)), wall };
   }
 
-  /** Returns the time, and writes a new anchor once a second. Call it within a transaction that writes. */
+  /** Returns the time, and stores a new anchor once a second. Call it within a transaction that writes. */
   tick(): Time {
     const monotonicMs = this.#monotonic.now();
     const wall = this.#clock.epochMs();
@@ -79,7 +68,7 @@ export class StoreClock {
     return { now: Math.floor(storeMs), wall };
   }
 
-  /** Forgets the anchor in memory. Call it after a rollback, because the anchor may not be in the file. */
+  /** Call it after a rollback. The rollback undid the last write of the clock's row, so the row must be read again. */
   forget(): void {
     this.#anchor = undefined;
   }
@@ -100,9 +89,7 @@ export class StoreClock {
 const clocksGiven = new WeakMap<Clock, MonotonicClock>();
 
 /**
- * Returns the machine's monotonic clock for the system clock. Any other clock (a virtual clock in a test) means nothing
- * to other processes, so it gets a boot id of its own. SQLite engines that share such a clock in one process agree on
- * the time.
+ * Returns the machine's monotonic clock. A virtual clock gets its own boot id, because other processes do not share it.
  */
 export function monotonicClockOf(clock: Clock): MonotonicClock {
   if (clock === systemClock) return systemMonotonicClock();
@@ -112,14 +99,13 @@ export function monotonicClockOf(clock: Clock): MonotonicClock {
 }
 
 /**
- * Computes the store time from the anchor. Without an anchor of this boot it is the wall time, but never before the
- * last stored time.
+ * Returns the store's time. After a restart of the machine, it is the wall time, but never before the last stored time.
  */
 function storeTimeAt(anchor: Anchor | undefined, bootId: string, monotonicMs: number, wall: number): number {
   if (!anchor) return wall;
   const sinceMs = monotonicMs - anchor.monotonicMs;
   if (anchor.bootId !== bootId || sinceMs < -renewMs) return Math.max(wall, anchor.storeMs);
-  // `sinceMs` is below 0 if another process has written the anchor after this process read the monotonic clock.
+  // `sinceMs` is below 0 if another process wrote the anchor after this process read the clock.
   const passedMs = Math.max(0, sinceMs);
   const slewMs = passedMs * slewMax;
   return anchor.storeMs + passedMs + Math.min(slewMs, Math.max(-slewMs, anchor.behindMs));

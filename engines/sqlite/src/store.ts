@@ -11,7 +11,7 @@ export interface StoreSettings {
   readonly clock: Clock;
   readonly monotonic: MonotonicClock;
   readonly random: Random;
-  /** How long another process may keep the file locked before writes are rejected. */
+  /** How long writes wait while another process locks the file. */
   readonly busyMaxMs: number;
   readonly beforeWrite: () => void;
 }
@@ -22,28 +22,19 @@ interface Job {
   readonly reject: (error: unknown) => void;
   answer: unknown;
   refusal: unknown;
-  /**
-   * True after a shared transaction failed. The job then runs in its own transaction, which shows whether it caused the
-   * failure.
-   */
+  /** True after a shared transaction failed. The job then runs alone, to find out whether it caused the failure. */
   isAlone: boolean;
-  /** True after the disk was full for this job. The job is tried once more after a checkpoint, which may free space. */
+  /** True after the disk was full. The job is tried once more, after a checkpoint. */
   isSecondTry: boolean;
 }
 
-/**
- * After this time a transaction takes no more jobs, so that the event loop can run other work before the next
- * transaction.
- */
+/** After this time a transaction takes no more jobs, so that the event loop can run other work. */
 const transactionMs = 4;
 
-/** The delay before this process tries again to lock a file that another process has locked: 1 to 20 ms. */
+/** How long to wait while another process locks the file: 1 to 20 ms. */
 const busyDelay = backoff({ strategy: 'exponential', base: 1, factor: 2, cap: 20, jitter: 'equal' });
 
-/**
- * One connection, and the only object that writes through it. All writes of one turn of the event loop share a
- * transaction: a thousand publishers wait for one commit, and a single publisher waits for no timer.
- */
+/** The only writer of this connection. All writes of one turn of the event loop share a transaction. */
 export class Store {
   readonly database: DatabaseSync;
   readonly clock: Clock;
@@ -54,6 +45,7 @@ export class Store {
   readonly #statements = new Map<string, StatementSync>();
   readonly #begin: StatementSync;
   readonly #commit: StatementSync;
+  readonly #beforeCommits: (() => void)[] = [];
   readonly #rollbacks: (() => void)[] = [];
   readonly #retry: Timer;
   #queue: Job[] = [];
@@ -79,14 +71,13 @@ export class Store {
     this.#commit = database.prepare('COMMIT');
   }
 
-  /** Returns the current time outside of a write. `write` passes the time to its callback. */
   time(): Time {
     return this.look((now, wall) => ({ now, wall }));
   }
 
   /**
-   * Prepares a statement, or returns it from a cache. Write a limit as `? + 0`: with a bare `LIMIT ?` SQLite plans for
-   * the bound value, and so compiles the statement again for each call.
+   * Returns a statement from a cache. Write a limit as `? + 0`: for a bare `LIMIT ?`, SQLite compiles the statement
+   * again for each value.
    */
   prepare(sql: string): StatementSync {
     const known = this.#statements.get(sql);
@@ -96,10 +87,7 @@ export class Store {
     return statement;
   }
 
-  /**
-   * Prepares a statement that returns rows as arrays, and does not cache it. Rows with many columns are read twice as
-   * fast as arrays.
-   */
+  /** Prepares a statement that returns rows as arrays. This is twice as fast for rows with many columns. */
   prepareRows(sql: string): StatementSync {
     const statement = this.database.prepare(sql);
     statement.setReturnArrays(true);
@@ -108,8 +96,7 @@ export class Store {
 
   /**
    * Runs `work` in a transaction, which other jobs may share, and resolves after the commit. If `work` throws a
-   * `HoldfastError`, only this job rejects and the others commit, so `work` must throw it before it writes anything.
-   * Delays and leases count from `now`, the store's time; `wall` is the time of day, for times that people read.
+   * `HoldfastError`, the other jobs still commit. So `work` must throw this error before it writes.
    */
   write<T>(work: (now: number, wall: number) => T): Promise<T> {
     if (this.#isClosed) return Promise.reject(closed(this.#settings.file));
@@ -129,7 +116,7 @@ export class Store {
     });
   }
 
-  /** Runs a read that needs no transaction, such as a single statement. */
+  /** Runs a single read without a transaction. */
   look<T>(work: (now: number, wall: number) => T): T {
     if (this.#isClosed) throw closed(this.#settings.file);
     try {
@@ -140,7 +127,7 @@ export class Store {
     }
   }
 
-  /** Runs several reads in one transaction, so that all of them see the same state. */
+  /** Runs several reads in one transaction, so that they see the same state. */
   read<T>(work: (now: number, wall: number) => T): T {
     return this.look((now, wall) => {
       this.database.exec('BEGIN');
@@ -152,20 +139,22 @@ export class Store {
     });
   }
 
-  /** Calls `callback` after the commit of the current transaction, but not after a rollback. */
+  /** Calls `callback` after the current commit, but not after a rollback. */
   afterCommit(callback: () => void): void {
     this.#afterCommit.push(callback);
   }
 
-  /** Calls `callback` after every rollback, so that caches of written values can be cleared. */
+  /** Calls `callback` at the end of every transaction, before the commit. `callback` may write. */
+  beforeCommit(callback: () => void): void {
+    this.#beforeCommits.push(callback);
+  }
+
+  /** Calls `callback` after every rollback, to clear caches. */
   onRollback(callback: () => void): void {
     this.#rollbacks.push(callback);
   }
 
-  /**
-   * Commits the jobs in the queue, then closes the connection. Jobs that this last transaction does not commit are
-   * rejected.
-   */
+  /** Commits the jobs in the queue, then closes the connection. */
   close(): void {
     if (this.#isClosed) return;
     if (this.#queue.length > 0) this.#flush();
@@ -181,13 +170,14 @@ export class Store {
     const jobs: Job[] = [];
     try {
       this.#runJobs(jobs);
+      for (const callback of this.#beforeCommits) callback();
       this.#settings.beforeWrite();
       this.#commit.run();
       this.#queue.splice(0, jobs.length);
       this.#finish(jobs);
     } catch (error) {
       this.#undo();
-      // One bad job must not fail the others: each of them runs again in its own transaction.
+      // One of the jobs is bad. Run each of them alone.
       if (jobs.length > 1) for (const job of jobs) job.isAlone = true;
       else if (!this.#isWorthAnotherTry(jobs[0]!, error)) {
         this.#queue.shift()?.reject(toSqliteError(error, this.#settings.file));
@@ -197,8 +187,7 @@ export class Store {
   }
 
   /**
-   * Returns true if the disk was full and a checkpoint may have freed space. Often our own write-ahead log fills the
-   * disk; a checkpoint moves its content into the database file and truncates the log.
+   * True: another try may succeed, because a checkpoint has emptied the write-ahead log. A long log may fill the disk.
    */
   #isWorthAnotherTry(job: Job, error: unknown): boolean {
     if (job.isSecondTry || !isFull(error)) return false;
@@ -217,7 +206,7 @@ export class Store {
     for (const job of this.#queue) {
       if (jobs.length > 0 && (job.isAlone || jobs[0]!.isAlone || this.clock.now() >= endsAt)) return;
       jobs.push(job);
-      // The clock is read only after the first job is in `jobs`: if reading the clock fails, this job is rejected.
+      // Read the clock when the job is in `jobs`: if reading fails, this job is rejected.
       time ??= this.#time.tick();
       run(job, time);
     }
@@ -235,7 +224,7 @@ export class Store {
   }
 
   #undo(): void {
-    // After some errors SQLite has already ended the transaction.
+    // After some errors, SQLite has already ended the transaction.
     if (this.database.isTransaction) this.database.exec('ROLLBACK');
     this.#afterCommit = [];
     for (const callback of this.#rollbacks) callback();
@@ -248,8 +237,8 @@ export class Store {
   }
 
   /**
-   * Begins a transaction. Returns false if the transaction could not begin. If another process is writing, a timer
-   * tries again until `busyMaxMs` have passed; then, and after any other error, all jobs are rejected.
+   * Begins a transaction, or returns false. If another process locks the file, a timer tries again until `busyMaxMs`
+   * have passed. After that time, or after another error, all jobs reject.
    */
   #tryBegin(): boolean {
     try {

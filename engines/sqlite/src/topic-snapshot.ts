@@ -6,15 +6,14 @@ import type { Store } from './store.ts';
 import type { Time } from './store-clock.ts';
 import { type Topic, toTopic } from './topics.ts';
 
-/** What a lease needs to know of a topic, read at one point in time. */
 export interface TopicSnapshot {
   readonly topic: Topic;
   readonly topicControls: TopicControls;
   /** The number of the last change of any pause or quarantine. */
   readonly version: number;
   /**
-   * True if a lease, a pause or a quarantine has expired, or an event's time of day has come, and the tables were not
-   * updated yet.
+   * True: a lease or a control has expired, or an event has reached its wall-clock time. The tables must then be
+   * updated.
    */
   readonly needsCatchUp: boolean;
   readonly nextDueInMs: number | undefined;
@@ -27,7 +26,7 @@ export function topicSnapshots(
 ): (name: string, time: Time) => TopicSnapshot {
   const firstDue = (which: number) => `(
     SELECT due_at FROM holdfast_ready WHERE topic = topic.id AND queue = ${which} ORDER BY due_at LIMIT 1)`;
-  // One statement reads everything, because outside of a transaction each statement takes and releases a lock.
+  // One statement reads everything, because each statement takes a lock.
   const look = store.prepare(`
     SELECT topic.*, controls_version, controls_end_at, is_releasing,
       ${firstDue(firstTries)} AS first_due_at, ${firstDue(retries)} AS retry_due_at,
@@ -40,10 +39,13 @@ export function topicSnapshots(
     if (!row) throw new TopicError(name, 'was never declared');
     const { first_due_at, retry_due_at, suspect_due_at, appointed_at, check_at, controls_end_at } = row;
     const version = Number(row.controls_version);
-    const waitMs = Math.min(until(first_due_at, now), until(retry_due_at, now), until(appointed_at, wall));
+    const topicControls = board.controlsFor(name, version);
+    const { retriesArePaused } = topicControls;
+    const retryMs = retriesArePaused ? Infinity : until(retry_due_at, now);
+    const waitMs = Math.min(until(first_due_at, now), retryMs, until(appointed_at, wall));
     return {
       topic: toTopic(row),
-      topicControls: board.controlsFor(name, version),
+      topicControls,
       version,
       needsCatchUp:
         until(check_at, now) <= 0 ||
@@ -51,7 +53,7 @@ export function topicSnapshots(
         until(appointed_at, wall) <= 0 ||
         row.is_releasing === 1,
       nextDueInMs: waitMs === Infinity ? undefined : Math.max(0, waitMs),
-      suspects: suspect_due_at === null ? 0 : 1,
+      suspects: suspect_due_at === null || retriesArePaused ? 0 : 1,
     };
   };
 }

@@ -7,20 +7,20 @@ export interface Topic extends TopicSettings {
 }
 
 /**
- * A sequence number is the id of its topic times 2^40, plus a count. With at most 2^12 topics a JavaScript number holds
- * it exactly.
+ * The number of an event is the id of its topic times 2^40, plus a counter. With at most 2^12 topics, this number is
+ * exact in JavaScript.
  */
 const countSpan = 2 ** 40;
 const topicsMax = 2 ** 12;
 
-/** Returns the range of the sequence numbers of a topic: all are above `from`, and none is above `to`. */
+/** Returns the range of event numbers of a topic: above `from`, and at most `to`. */
 export function seqsOf({ id }: Pick<Topic, 'id'>): { readonly from: number; readonly to: number } {
   return { from: id * countSpan, to: (id + 1) * countSpan - 1 };
 }
 
 export const topicSql = 'SELECT id, name, ordering, keep_settled_ms FROM holdfast_topic WHERE name = ?';
 
-/** Reads and writes topics. Nothing is cached, because another process may declare or change a topic at any time. */
+/** Nothing is cached, because another process may change a topic at any time. */
 export function topics(store: Store) {
   const byName = store.prepare(topicSql);
   const byId = store.prepare('SELECT name FROM holdfast_topic WHERE id = ?');

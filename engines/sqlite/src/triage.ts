@@ -1,71 +1,86 @@
 import {
   type Act,
-  type AuditEntry,
-  assertDurationMs,
+  assertBreakdown,
+  assertBucketMs,
   assertEdit,
+  assertEditVersion,
   assertFilter,
   assertReason,
+  type Breakdown,
+  type BreakdownBy,
   editDiff,
+  filterIsCounted,
   jsonWithInfinity,
-  numberIn,
-  type PageRequest,
+  lookMaxOf,
+  type NewAuditEntry,
+  type Operations,
   type ParkedFilter,
+  type ParkedGroup,
+  type Place,
   placeIn,
   type SizeLimits,
+  subject,
   type Triage,
   TriageError,
 } from '@holdfast/contracts';
+import type { AuditLog } from './audit-log.ts';
+import type { ParkedCounts } from './parked-counts.ts';
 import type { ParkedSearch } from './parked-search.ts';
 import { type ParkingLot, summaryColumns, toSummary } from './parking-lot.ts';
-import { sqliteReplays } from './replays.ts';
 import type { Store } from './store.ts';
-import { toStoredMs } from './stored-time.ts';
 
-/** Lets operators read, edit, discard, restore and replay parked events. */
-export function sqliteTriage(
-  store: Store,
-  lot: ParkingLot,
-  search: ParkedSearch,
-  limits: SizeLimits,
-): Triage {
-  const discard = store.prepare(`
-    UPDATE holdfast_parked SET status = 'discarded', discarded = ?2
-    WHERE id = ?1 AND status = 'parked' AND operation IS NULL`);
-  const restore = store.prepare(`
-    UPDATE holdfast_parked SET status = 'parked', discarded = NULL WHERE id = ?1 AND status = 'discarded'`);
-  const keep = store.prepare(`
-    UPDATE holdfast_parked SET removed_at = ?2 WHERE id = ?1 AND status = 'parked' AND operation IS NULL`);
+export interface TriageParts {
+  readonly store: Store;
+  readonly audit: AuditLog;
+  readonly lot: ParkingLot;
+  readonly counts: ParkedCounts;
+  readonly search: ParkedSearch;
+  readonly operations: Operations;
+  readonly limits: SizeLimits;
+}
+
+export function sqliteTriage(parts: TriageParts): Triage {
+  const { store, audit, lot, counts, search, operations, limits } = parts;
   const edit = store.prepare(`
     UPDATE holdfast_parked SET payload = ?2, headers = ?3, original_payload = ?4, original_headers = ?5, edits = ?6,
-      is_edited = 1 WHERE id = ?1`);
+      is_edited = 1, version = version + 1 WHERE id = ?1`);
   const rules = store.prepare('SELECT rule FROM holdfast_rule ORDER BY number');
+  const findRule = store.prepare('SELECT rule FROM holdfast_rule WHERE name = ?');
   const setRule = store.prepare(`
     INSERT INTO holdfast_rule (name, rule) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET rule = excluded.rule`);
   const removeRule = store.prepare('DELETE FROM holdfast_rule WHERE name = ?');
-  const audit = store.prepare(
-    'SELECT * FROM holdfast_audit WHERE number < ? ORDER BY number DESC LIMIT ? + 0',
-  );
 
-  /** Applies `isChanged` to each event, writes one audit entry for the changed ones, and returns which were changed. */
-  function change(
-    what: AuditEntry['what'],
-    ids: readonly string[],
-    act: Act,
-    isChanged: (id: string, now: number) => boolean,
-  ): Promise<boolean[]> {
-    assertReason(act);
-    return store.write((now, wall) => {
-      const changed = ids.map((id) => isChanged(id, now));
-      const subjects = ids.filter((_, index) => changed[index]);
-      if (subjects.length > 0) lot.audit(what, subjects, act, wall);
-      return changed;
-    });
+  /** Returns at most `limit` groups that follow the place `after`. */
+  async function groupsOf(filter: ParkedFilter, after: Place, limit: number): Promise<ParkedGroup[]> {
+    if (filterIsCounted(filter)) return store.read(() => counts.groups(filter, after, limit));
+    const [count, last] = after;
+    const left = (await search.groups(filter)).filter(
+      (group) => group.count < count || (group.count === count && group.fingerprint > last),
+    );
+    const groups: ParkedGroup[] = [];
+    for (const group of left.slice(0, limit)) {
+      const { fingerprint } = group;
+      const columns = 'parked_at, id, reason, message';
+      const [latest] = (await search.list({ ...filter, fingerprint }, columns, undefined, 1)).rows;
+      groups.push({ ...group, reason: String(latest?.reason ?? ''), message: String(latest?.message ?? '') });
+    }
+    return groups;
   }
 
-  /** Returns the reason and the message of the latest event of a group. */
-  async function latestOf(filter: ParkedFilter, fingerprint: string) {
-    const [row] = await search.list({ ...filter, fingerprint }, 'reason, message', undefined, 1);
-    return { reason: String(row?.reason ?? ''), message: String(row?.message ?? '') };
+  async function valuesOf(filter: ParkedFilter, by: BreakdownBy): Promise<Map<string | undefined, number>> {
+    const isCounted = by === 'topic' || by === 'status' || by === 'fingerprint';
+    return isCounted && filterIsCounted(filter)
+      ? store.look(() => counts.breakdown(filter, by))
+      : search.breakdown(filter, by);
+  }
+
+  /** Writes the audit entry of a rule. Call it before the rule changes. */
+  function noteRule(what: NewAuditEntry['what'], name: string, act: Act, wall: number): boolean {
+    const row = findRule.get(name);
+    if (!row && what === 'rule_removed') return false;
+    const before = row && JSON.parse(String(row.rule));
+    audit.write({ ...act, what, subjects: [subject('rule', name)], before }, wall);
+    return true;
   }
 
   return {
@@ -77,34 +92,50 @@ export function sqliteTriage(
       return store.look((now, wall) => lot.find(id, wall - now));
     },
 
-    async list(filter, { limit, cursor }) {
-      const rows = await search.list(
-        filter,
-        summaryColumns,
-        cursor === undefined ? cursor : placeIn(cursor),
-        limit + 1,
-      );
+    async list(filter, request) {
+      assertFilter(filter);
+      const { limit, cursor } = request;
+      const after = cursor === undefined ? undefined : placeIn(cursor);
+      const lookMax = Math.floor(lookMaxOf(request));
+      const { rows, stopped } = await search.list(filter, summaryColumns, after, limit + 1, lookMax);
       const { now } = store.time();
       const items = rows.slice(0, limit).map((row) => toSummary(row, now));
       const last = items.at(-1);
-      const isLast = rows.length <= limit || last === undefined;
-      return { items, cursor: isLast ? undefined : JSON.stringify([last.parkedAt, last.id]) };
+      if (rows.length > limit && last) return { items, cursor: JSON.stringify([last.parkedAt, last.id]) };
+      return stopped
+        ? { items, cursor: JSON.stringify(stopped.at), looked: stopped.looked }
+        : { items, cursor: undefined };
     },
 
-    count: (filter) => search.count(filter),
+    async count(filter) {
+      assertFilter(filter);
+      return filterIsCounted(filter) ? store.look(() => counts.count(filter)) : search.count(filter);
+    },
 
     async groups(filter, { limit, cursor }) {
-      const groups = await search.groups(filter);
-      const [count, fingerprint] = cursor === undefined ? [Infinity, ''] : placeIn(cursor);
-      const left = groups.filter(
-        (group) => group.count < count || (group.count === count && group.fingerprint > fingerprint),
-      );
-      const shown = left.slice(0, limit);
-      const items = [];
-      for (const group of shown) items.push({ ...group, ...(await latestOf(filter, group.fingerprint)) });
-      const last = shown.at(-1);
-      const isLast = left.length <= limit || last === undefined;
+      assertFilter(filter);
+      const after: Place = cursor === undefined ? [Infinity, ''] : placeIn(cursor);
+      const found = await groupsOf(filter, after, limit + 1);
+      const items = found.slice(0, limit);
+      const last = items.at(-1);
+      const isLast = found.length <= limit || last === undefined;
       return { items, cursor: isLast ? undefined : JSON.stringify([last.count, last.fingerprint]) };
+    },
+
+    async breakdown(filter, by, limit): Promise<Breakdown> {
+      assertFilter(filter);
+      assertBreakdown(by, limit);
+      const counted = [...(await valuesOf(filter, by))]
+        .map(([value, count]) => ({ value, count }))
+        .sort((a, b) => b.count - a.count || ((a.value ?? '') < (b.value ?? '') ? -1 : 1));
+      const others = counted.slice(limit).reduce((sum, { count }) => sum + count, 0);
+      return { items: counted.slice(0, limit), others };
+    },
+
+    async histogram(filter, bucketMs) {
+      assertFilter(filter);
+      assertBucketMs(bucketMs);
+      return search.histogram(filter, bucketMs);
     },
 
     async edit(id, changes, act) {
@@ -114,38 +145,24 @@ export function sqliteTriage(
         const event = lot.find(id, wall - now);
         if (!event) return undefined;
         if (event.operation !== undefined) throw new TriageError('BUSY', `a replay has event ${id}`);
+        assertEditVersion(id, event.version, changes);
+        audit.write({ ...act, what: 'edit', subjects: [subject('event', id)] }, wall);
         const { payload, headers, edits, original = { payload, headers } } = event;
-        const edited = { payload, headers, ...changes };
+        const edited = { payload: changes.payload ?? payload, headers: changes.headers ?? headers };
         const notes = [...edits, { ...act, at: wall, changes: editDiff(event, edited) }];
         edit.run(
           ...[id, edited.payload, JSON.stringify(edited.headers)],
           ...[original.payload, JSON.stringify(original.headers), JSON.stringify(notes)],
         );
-        lot.audit('edit', [id], act, wall);
         return lot.find(id, wall - now);
       });
-    },
-
-    async discard(ids, act) {
-      assertReason(act);
-      const note = JSON.stringify({ who: act.who, why: act.why });
-      return change('discard', ids, act, (id) => discard.run(id, note).changes === 1);
-    },
-
-    async restore(ids, act) {
-      return change('restore', ids, act, (id) => restore.run(id).changes === 1);
-    },
-
-    async keep(ids, keepMs, act) {
-      assertDurationMs('keepMs', keepMs);
-      return change('keep', ids, act, (id, now) => keep.run(id, toStoredMs(now + keepMs)).changes === 1);
     },
 
     async resolve(replayed) {
       return store.write(() => replayed.map(({ id, operation }) => lot.resolve(id, operation)));
     },
 
-    replays: sqliteReplays(store, lot, search),
+    operations,
 
     async rules() {
       return store.look(() => rules.all().map(({ rule }) => JSON.parse(String(rule))));
@@ -155,40 +172,18 @@ export function sqliteTriage(
       assertFilter(rule.filter);
       assertReason(act);
       await store.write((_, wall) => {
+        noteRule('rule_set', rule.name, act, wall);
         setRule.run(rule.name, jsonWithInfinity(rule));
-        lot.audit('rule_set', [rule.name], act, wall);
       });
     },
 
     async removeRule(name, act) {
       assertReason(act);
       return store.write((_, wall) => {
-        if (removeRule.run(name).changes === 0) return false;
-        lot.audit('rule_removed', [name], act, wall);
-        return true;
+        const isThere = noteRule('rule_removed', name, act, wall);
+        if (isThere) removeRule.run(name);
+        return isThere;
       });
     },
-
-    async audit({ limit, cursor }: PageRequest) {
-      const before = cursor === undefined ? Number.MAX_SAFE_INTEGER : numberIn(cursor);
-      const rows = store.look(() => audit.all(before, limit + 1));
-      const shown = rows.slice(0, limit);
-      return {
-        items: shown.map(toEntry),
-        cursor: rows.length > limit ? String(shown.at(-1)?.number) : undefined,
-      };
-    },
-  };
-}
-
-function toEntry(row: Record<string, unknown>): AuditEntry {
-  return {
-    id: String(row.id),
-    at: Number(row.at),
-    what: row.what as AuditEntry['what'],
-    who: String(row.who),
-    why: String(row.why),
-    subjects: JSON.parse(String(row.subjects)),
-    count: Number(row.count),
   };
 }

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { advanceReplay, defaultReplay, fingerprintOf, type Settlement } from '@holdfast/contracts';
+import { advanceOperation, defaultReplay, fingerprintOf, type Settlement } from '@holdfast/contracts';
 import { openSqlite, type SqliteEngine } from '@holdfast/sqlite';
 import type { Clock } from 'holdfast';
 import { virtualClock } from 'holdfast/testing';
@@ -66,7 +66,15 @@ function parked(id: string) {
     ...{ id, topic: 'orders', payload: id, type: undefined, key: undefined, tenant: undefined, headers: {} },
     ...{ correlationId: id, idempotencyKey: id, originTopic: 'orders', firstSeenAt: 0, expiresAt: undefined },
     ...{ replay: undefined },
-    diagnosis: { reason: 'Error', message: 'no', stop: 'poison', finalAttempt: 1, error, story: [] },
+    diagnosis: {
+      reason: 'Error',
+      message: 'no',
+      stop: 'poison',
+      finalAttempt: 1,
+      consumer: undefined,
+      error,
+      story: [],
+    },
   };
   return { ...event, fingerprint: fingerprintOf(event) };
 }
@@ -214,7 +222,31 @@ describe.each(jumps)('when the wall clock of $who jumps by $hours h', ({ hours, 
     await pass(1);
     const at = one.clock.epochMs();
     expect(await one.sweep(100)).toBe(2);
-    expect((await other.triage.audit({ limit: 1 })).items).toMatchObject([{ what: 'retention', at }]);
+    expect((await other.audit.list({}, { limit: 1 })).items).toMatchObject([{ what: 'retention', at }]);
+  });
+
+  test('a kept event stays for its time, and a process is forgotten after 10 s', async () => {
+    const { one, other, pass, ...rest } = await setup();
+    await one.triage.put([{ ...parked('event 1'), keepMs: 10 }]);
+    const report = {
+      ...{ id: 'p', service: 's', host: 'h', pid: 1, version: '1', startedAt: 0, clockOffsetMs: 0 },
+      ...{ controlsVersion: 0, notObeyed: [], policies: [], consumers: [], leftOut: 0 },
+    };
+    await one.presence.report(report);
+    const { id } = await one.triage.operations.begin(
+      { kind: 'keep', filter: { ids: ['event 1'] }, keepMs: 9999 },
+      act,
+    );
+    jump({ one, other, ...rest });
+    expect(await other.triage.operations.apply(id, 10)).toBe(1);
+    await pass(9000);
+    expect([await one.sweep(100), await other.sweep(100)]).toEqual([0, 0]);
+    for (const { presence } of [one, other]) expect(await presence.processes()).toHaveLength(1);
+    // A tenth more at most, while the store's clock agrees with the wall clock again.
+    await pass(2112);
+    for (const { presence } of [one, other]) expect(await presence.processes()).toEqual([]);
+    expect(await other.sweep(100)).toBe(2);
+    expect(await one.triage.count({})).toBe(0);
   });
 
   test('a replay goes on at its rate, after its canary has been watched', async () => {
@@ -222,11 +254,11 @@ describe.each(jumps)('when the wall clock of $who jumps by $hours h', ({ hours, 
     const ids = Array.from({ length: 5 }, (_, index) => `event ${index}`);
     await one.triage.put(ids.map(parked));
     const request = { ...defaultReplay, filter: { topic: 'orders' }, canary: 1, canaryMs: 300, rate: 10 };
-    const { id } = await one.triage.replays.begin(request, act);
+    const { id } = await one.triage.operations.begin(request, act);
     const released: string[] = [];
     const step = async () => {
       const before = released.length;
-      await advanceReplay(one.triage, id, one.clock, async (_, events) => {
+      await advanceOperation(one.triage, id, one.clock, async (_, events) => {
         released.push(...events.map((event) => event.id!));
       });
       await one.triage.resolve(released.slice(before).map((each) => ({ id: each, operation: id })));
@@ -291,7 +323,7 @@ describe('a time of day', () => {
       (await one.broker.lease('lanes', { ...lease, runMax: 5, leaseMs: 1e6 })).deliveries;
     const [a] = await take();
     expect(a).toMatchObject({ payload: 'a' });
-    expect(await one.broker.retryNow('lanes', [c!.id, c!.id])).toEqual([true, false]);
+    expect(await one.broker.retryNow('lanes', [c!.id, c!.id], act)).toEqual([true, false]);
     expect(await take()).toMatchObject([{ payload: 'c' }]);
     await pass(500);
     await one.broker.settle([{ lease: a!.lease, kind: 'ack' }]);
@@ -301,14 +333,24 @@ describe('a time of day', () => {
   });
 });
 
+test('a discard covers what was parked before the clock was set back', async () => {
+  const { one } = await setup();
+  await one.triage.put([parked('event 1')]);
+  one.jump(-25 * hourMs);
+  const { operations } = one.triage;
+  const { id } = await operations.begin({ kind: 'discard', filter: { topic: 'orders' } }, act);
+  expect(await operations.apply(id, 10)).toBe(1);
+  expect(await one.triage.get('event 1')).toMatchObject({ discarded: { ...act, at: one.clock.epochMs() } });
+});
+
 test('a replay selects what was parked before the clock was set back', async () => {
   const { one } = await setup();
   await one.triage.put([parked('event 1')]);
   one.jump(-25 * hourMs);
-  const { id, startedAt } = await one.triage.replays.begin(
+  const { id, startedAt } = await one.triage.operations.begin(
     { ...defaultReplay, filter: { topic: 'orders' } },
     act,
   );
   expect(startedAt).toBe(one.clock.epochMs());
-  expect(await one.triage.replays.select(id, 10)).toBe(1);
+  expect(await one.triage.operations.select(id, 10)).toBe(1);
 });

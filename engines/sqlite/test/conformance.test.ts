@@ -5,9 +5,9 @@ import { sqliteHarness } from './sqlite-harness.ts';
 
 conformance({
   name: 'sqlite',
-  contracts: ['broker', 'ledger', 'triage', 'rateLimits'],
+  contracts: ['broker', 'ledger', 'triage', 'rateLimits', 'journal', 'controls', 'audit', 'presence'],
   features: sqliteFeatures,
-  means: ['reopen', 'dieAfterWrites', 'effect'],
+  means: ['reopen', 'dieAfterWrites', 'effect', 'publishBehind'],
   create: sqliteHarness,
   describe,
   test,

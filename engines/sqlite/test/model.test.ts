@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Lease, Leased, Settlement } from '@holdfast/contracts';
-import { controlId } from '@holdfast/contracts';
+import { controlId, waitingStates } from '@holdfast/contracts';
 import { type MemoryEngine, MemoryStorage, memoryEngine } from '@holdfast/contracts/memory';
 import { openSqlite, type SqliteEngine } from '@holdfast/sqlite';
 import fc from 'fast-check';
@@ -122,8 +122,8 @@ const steps: fc.Arbitrary<Step>[] = [
   fc.tuple(topic, fc.nat(30)).map(([name, at]) =>
     step(`unblock and retry now ${at} of ${name}`, async (pair) => {
       const ids = [idOf(at), idOf(at + 1)];
-      await same(pair, ({ broker }) => broker.unblock(name, ids));
-      await same(pair, ({ broker }) => broker.retryNow(name, ids));
+      await same(pair, ({ broker }) => broker.unblock(name, ids, act));
+      await same(pair, ({ broker }) => broker.retryNow(name, ids, act));
     }),
   ),
   fc.tuple(topic, fc.constantFrom('a', 'b'), fc.constantFrom(0, 40, Infinity)).map(([name, lane, forMs]) =>
@@ -136,6 +136,31 @@ const steps: fc.Arbitrary<Step>[] = [
         );
     }),
   ),
+  fc.tuple(topic, fc.constantFrom(0, 40, Infinity)).map(([name, forMs]) =>
+    step(`pause the retries of ${name} for ${forMs}`, async (pair) => {
+      const control = { kind: 'pause', topic: name, only: 'retries' } as const;
+      if (forMs === 0) await same(pair, ({ broker }) => broker.controls.lift(controlId(control), act));
+      else
+        await both(pair, ({ broker }) =>
+          broker.controls.impose(control, act, forMs === Infinity ? undefined : forMs),
+        );
+    }),
+  ),
+  fc
+    .tuple(topic, fc.subarray([...waitingStates]), fc.constantFrom('a', undefined), fc.constantFrom(1, 3))
+    .map(([name, state, key, limit]) =>
+      step(`${limit} of ${name} that are ${state} with key ${key}, by due time`, async (pair) => {
+        const question = { state, order: 'due', ...(key && { key }) } as const;
+        const bounds = [-50, 0, 10, 30];
+        await same(pair, ({ broker }) => broker.due(name, bounds));
+        await same(pair, async ({ broker }) => {
+          const { items, cursor } = await broker.waiting(name, { limit }, question);
+          if (cursor === undefined) return items.map(({ id }) => id);
+          const next = await broker.waiting(name, { limit, cursor }, question);
+          return [...items, ...next.items].map(({ id }) => id);
+        });
+      }),
+    ),
   fc.constantFrom(5, 25, 70, 150).map((time) => step(`pass ${time}`, ({ clock }) => clock.advance(time))),
   topic.map((name) =>
     step(`count ${name}`, async (pair) => {

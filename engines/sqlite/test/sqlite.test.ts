@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
 import { openSqlite, type SqliteOptions } from '@holdfast/sqlite';
 import fc from 'fast-check';
-import { later } from 'holdfast';
+import { type Clock, later } from 'holdfast';
 import { virtualClock } from 'holdfast/testing';
 import { afterEach, describe, expect, test } from 'vitest';
 import { decodeSeqs, encodeSeqs } from '../src/run-length-seqs.ts';
@@ -204,7 +204,7 @@ describe('writes of one turn', () => {
   });
 
   test('are refused once the engine is closed, and so are reads', async () => {
-    const { broker, triage, close } = await setup();
+    const { broker, triage, audit, close } = await setup();
     const last = broker.publish('orders', [{ payload: 'a' }]);
     await close();
     await expect(last).resolves.toMatchObject([{ duplicate: false }]);
@@ -213,7 +213,7 @@ describe('writes of one turn', () => {
     await expect(broker.lease('orders', lease)).rejects.toMatchObject(closed);
     await expect(broker.counts('orders')).rejects.toMatchObject(closed);
     await expect(triage.list({}, { limit: 1 })).rejects.toMatchObject(closed);
-    await expect(triage.audit({ limit: 1 })).rejects.toMatchObject(closed);
+    await expect(audit.list({}, { limit: 1 })).rejects.toMatchObject(closed);
   });
 });
 
@@ -410,6 +410,48 @@ describe('marks', () => {
     );
     expect(marked).toEqual([false, true]);
   });
+});
+
+test('a count that was slow is answered again for a while, with the time at which it was made', async () => {
+  const machine = virtualClock();
+  let countMs = 0;
+  let passedMs = 0;
+  const clock: Clock = {
+    ...machine,
+    now: () => {
+      passedMs += countMs;
+      return machine.now() + passedMs;
+    },
+  };
+  const { broker } = await setup({ clock, monotonic: { bootId: 'a', now: machine.now } });
+  countMs = 51;
+  const first = await broker.counts('orders');
+  countMs = 0;
+  await broker.publish('orders', [{ payload: 'a' }]);
+  await machine.advance(20 * 51 - 1);
+  expect(await broker.counts('orders')).toEqual(first);
+  await machine.advance(1);
+  expect(await broker.counts('orders')).toMatchObject({ ready: 1, asOf: machine.epochMs() });
+  await broker.publish('orders', [{ payload: 'b' }]);
+  expect(await broker.counts('orders')).toMatchObject({ ready: 2 });
+});
+
+test('parked events of a transaction that is rolled back are not counted', async () => {
+  let isFull = false;
+  const { broker, triage } = await setup({
+    beforeWrite: () => {
+      if (isFull) throw new Error('no space');
+    },
+  });
+  await broker.publish('orders', [{ payload: 'a' }]);
+  const [delivery] = (await broker.lease('orders', lease)).deliveries;
+  const park = [{ lease: delivery!.lease, kind: 'park', stop: 'poison', story: [] } as const];
+  isFull = true;
+  await expect(broker.settle(park)).rejects.toThrow('no space');
+  expect(await triage.count({})).toBe(0);
+  isFull = false;
+  expect(await broker.settle(park)).toMatchObject([{ took: true }]);
+  expect(await triage.count({})).toBe(1);
 });
 
 test('a file that is full says so, and what was stored before is still there', async () => {

@@ -9,7 +9,7 @@ import { virtualClock } from 'holdfast/testing';
 import { afterEach, describe, expect, test } from 'vitest';
 import { migrate, schemaSteps } from '../src/schema.ts';
 import { StoreClock } from '../src/store-clock.ts';
-import { systemMonotonicClock } from '../src/system-monotonic-clock.ts';
+import { systemMonotonicClock } from '../src/uptime.ts';
 
 const hourMs = 3_600_000;
 const cleanups: (() => unknown)[] = [];
@@ -163,7 +163,7 @@ describe('store time', () => {
 
 describe('the machine’s monotonic clock', () => {
   const script = `
-    import { systemMonotonicClock } from './src/system-monotonic-clock.ts';
+    import { systemMonotonicClock } from './src/uptime.ts';
     const { bootId, now } = systemMonotonicClock();
     console.log(JSON.stringify({ bootId, now: now() }));`;
   const inProcess = (...before: string[]) => {

@@ -1,6 +1,6 @@
-import { indexLookupsOnly } from './function-settings.ts';
+import { indexLookupsOnly } from '../function-settings.ts';
 
-/** SQL that inserts the events which are the arguments of `publish` and `put_events`. */
+/** SQL that inserts the arguments of `publish` and `put_events` as events. */
 const insertEvents = `INSERT INTO event (topic, id, first_seen_at, due_at, expires_at, body, bytes, bytes_are_text, type, key, tenant,
       order_key, extras, origin, replay)
     SELECT t.topic, id, coalesce(seen, now), coalesce(ceil(due)::bigint, now + coalesce(ceil(delay)::bigint, 0)),

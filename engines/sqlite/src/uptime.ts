@@ -5,10 +5,7 @@ import type { MonotonicClock } from './store-clock.ts';
 
 let known: MonotonicClock | undefined;
 
-/**
- * Returns the machine's monotonic clock. It counts from the start of the machine; `Clock.now` counts from the start of
- * the process.
- */
+/** Returns a clock that counts from the start of the machine. All processes of the machine share it. */
 export function systemMonotonicClock(): MonotonicClock {
   known ??= create();
   return known;
@@ -27,9 +24,8 @@ function create(): MonotonicClock {
 }
 
 /**
- * Returns an id that changes with each restart of the machine. Windows has none, so there the host name is used: a
- * restart is noticed only if the monotonic clock shows less than before it. If it is not noticed, the store's clock
- * does not count the time in which the machine was off.
+ * Returns an id that changes when the machine restarts. Windows has no such id, so the host name is used there. On
+ * Windows, a restart may stay unnoticed.
  */
 function readBootId(): string {
   const boot = tryRead('/proc/sys/kernel/random/boot_id') ?? trySysctl('kern.bootsessionuuid');
@@ -37,8 +33,8 @@ function readBootId(): string {
 }
 
 /**
- * Returns how far this process's monotonic clock is shifted from the machine's. Linux shifts it in a time namespace,
- * and shows the shift as "monotonic 100000 0" (seconds and nanoseconds).
+ * Returns by how much Linux shifts the monotonic clock of this process in a time namespace. The file contains, for
+ * example, "monotonic 100000 0" (seconds and nanoseconds).
  */
 function readShiftMs(): number {
   const [, seconds = '0', nanoseconds = '0'] =
@@ -54,7 +50,7 @@ function tryRead(file: string): string | undefined {
   }
 }
 
-/** Reads a system setting of macOS, where the boot id is such a setting. Returns `undefined` on other systems. */
+/** Reads a system setting of macOS. Returns `undefined` on other systems. */
 function trySysctl(name: string): string | undefined {
   if (process.platform !== 'darwin') return undefined;
   try {

@@ -1,6 +1,6 @@
 /**
- * SQL functions that keep events of one key in order: only the earliest event of a key (its head) is in the `ready`
- * table.
+ * SQL functions that keep events of one key in order. Only the earliest event of a key (its head) is in the table
+ * `ready`.
  */
 export const keyOrder = `
 CREATE FUNCTION queue_of(suspect boolean, attempts int) RETURNS smallint LANGUAGE sql IMMUTABLE AS

@@ -1,8 +1,7 @@
 /**
- * The tables and sequences. Times are epoch ms by the server's clock. The payload of an event is written once and
- * deleted once; values that change often are in narrow tables. `ready` is the ready queue, ordered by due time, so that
- * a lease never reads delayed events; a lease deletes its events from `ready`. `lease_group` has one row for up to 200
- * leased events. An event in neither of these two tables is a follower: it waits for an earlier event of its key.
+ * The tables and sequences. Times are epoch ms by the server's clock. `ready` is the queue in the order of due times; a
+ * lease deletes its events from it. `lease_group` has one row for up to 200 leased events. An event in neither table
+ * waits for an earlier event of its key.
  */
 export const tables = `
 CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS

@@ -1,4 +1,4 @@
-import { indexLookupsOnly } from './function-settings.ts';
+import { indexLookupsOnly } from '../function-settings.ts';
 
 export const inspection = `
 CREATE INDEX event_blocking ON event (topic) WHERE blocking;

@@ -1,4 +1,4 @@
-import { indexLookupsOnly } from './function-settings.ts';
+import { indexLookupsOnly } from '../function-settings.ts';
 
 export const keys = `
 -- One row for each claim: the result, the token or the ms to wait, the attempt, the record.

@@ -1,0 +1,101 @@
+import {
+  type BreakdownBy,
+  filterIsCounted,
+  type OneOf,
+  type ParkedFilter,
+  valuesOf,
+} from '@holdfast/contracts';
+import type { Database, Row } from './database.ts';
+
+const countedRows = `(SELECT status, topic, fingerprint, count FROM {schema}.parked_count
+    UNION ALL SELECT status, topic, fingerprint, count FROM {schema}.parked_count_delta) AS c
+  WHERE status = ANY ($1) AND ($2::text[] IS NULL OR topic = ANY ($2)) AND ($3::text[] IS NULL OR fingerprint = ANY ($3))`;
+const countText = 'SELECT {schema}.count_parked($1, $2, $3)';
+const groupsText = `SELECT fingerprint, reason, message, count, first_at, last_at, all_topics
+  FROM {schema}.parked_groups($1, $2, $3, $4, $5, $6)`;
+const foldText = 'SELECT {schema}.fold_parked_counts($1)';
+
+/** How many changes are added to the counts in one transaction. */
+const foldMax = 10_000;
+const roundsMax = 100;
+/** If this many added-up rows wait for vacuum, the table is vacuumed. */
+const deadMax = 1000;
+/** Each question first adds up the changes, but at most once in this time. */
+const foldEveryMs = 1000;
+
+/** Answers questions from stored counts of parked events. So the time does not depend on the number of events. */
+export class ParkedCounts {
+  readonly #database: Database;
+  #foldedAt = -Infinity;
+  /** How many added-up rows vacuum has not removed yet. */
+  #dead = 0;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  async count(filter: ParkedFilter): Promise<number> {
+    const [row] = await this.#rows(countText, valuesFor(filter));
+    return row![0] as number;
+  }
+
+  /** Returns rows with fingerprint, reason, message, count, first time, last time and topics. */
+  groups(
+    filter: ParkedFilter,
+    afterCount: number | null,
+    afterFingerprint: string | null,
+    limit: number,
+  ): Promise<readonly Row[]> {
+    return this.#rows(groupsText, [...valuesFor(filter), afterCount, afterFingerprint, limit]);
+  }
+
+  /** Returns rows with a value, its count, and the count of all events. */
+  breakdown(filter: ParkedFilter, by: CountedProperty, limit: number): Promise<readonly Row[]> {
+    const text = `SELECT ${by}, sum(count)::bigint AS n, (sum(sum(count)) OVER ())::bigint FROM ${countedRows}
+      GROUP BY ${by} HAVING sum(count) > 0 ORDER BY n DESC, ${by} LIMIT $4`;
+    return this.#rows(text, [...valuesFor(filter), limit]);
+  }
+
+  /** Adds the latest changes to the counts, so that questions read few changes. */
+  async fold(): Promise<void> {
+    for (let rounds = 0; rounds < roundsMax; rounds++) {
+      const folded = await this.#foldSome();
+      this.#dead += folded;
+      if (folded < foldMax) break;
+    }
+    if (this.#dead < deadMax) return;
+    this.#dead = 0;
+    // A question reads the whole table, and autovacuum runs only once a minute.
+    await this.#database.search('VACUUM {schema}.parked_count_delta, {schema}.parked_count', []);
+  }
+
+  async #foldSome(): Promise<number> {
+    const [row] = await this.#database.rows(foldText, [foldMax]);
+    return row![0] as number;
+  }
+
+  async #rows(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    const now = this.#database.clock.now();
+    if (now - this.#foldedAt >= foldEveryMs) {
+      this.#foldedAt = now;
+      this.#dead += await this.#foldSome();
+    }
+    return this.#database.rows(text, values);
+  }
+}
+
+export type CountedProperty = 'topic' | 'status' | 'fingerprint';
+
+/** Returns `by` if the stored counts can answer a breakdown by this property; otherwise `undefined`. */
+export function countedProperty(filter: ParkedFilter, by: BreakdownBy): CountedProperty | undefined {
+  const isCounted = by === 'topic' || by === 'status' || by === 'fingerprint';
+  return isCounted && filterIsCounted(filter) ? by : undefined;
+}
+
+function valuesFor({ status = 'parked', topic, fingerprint }: ParkedFilter): unknown[] {
+  return [valuesOf(status), listOf(topic), listOf(fingerprint)];
+}
+
+function listOf(wanted: OneOf | undefined): readonly string[] | null {
+  return wanted === undefined ? null : valuesOf(wanted);
+}

@@ -1,0 +1,32 @@
+import { type TopicCounts, waitingStates } from '@holdfast/contracts';
+import type { Clock } from 'holdfast';
+
+/** If counting took longer than this, the result is used again. */
+const slowMs = 50;
+/** A slow result is used for this many times as long as counting took. */
+const usedFor = 20;
+/** A topic with fewer events is always counted again. If that is slow, the machine is busy, but the topic is small. */
+const eventsMin = 10_000;
+
+/** Remembers the counts of large topics, so that they are not counted too often. */
+export class RecentCounts {
+  readonly #clock: Clock;
+  readonly #recent = new Map<string, { readonly counts: TopicCounts; readonly until: number }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async of(topic: string, count: () => Promise<TopicCounts>): Promise<TopicCounts> {
+    const started = this.#clock.now();
+    const recent = this.#recent.get(topic);
+    if (recent && started < recent.until) return recent.counts;
+    const counts = await count();
+    const tookMs = this.#clock.now() - started;
+    const events = waitingStates.reduce((sum, state) => sum + counts[state], 0);
+    if (tookMs > slowMs && events >= eventsMin)
+      this.#recent.set(topic, { counts, until: started + tookMs * (1 + usedFor) });
+    else this.#recent.delete(topic);
+    return counts;
+  }
+}

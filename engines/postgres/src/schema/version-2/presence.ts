@@ -1,0 +1,18 @@
+export const presence = `
+-- Stores a report, removes those that are too old, and the oldest if there are too many.
+CREATE FUNCTION report_process(process_id text, new_report text, forgotten_ms bigint, most int) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+  now bigint := now_ms();
+BEGIN
+  INSERT INTO process VALUES (process_id, now, new_report)
+    ON CONFLICT (id) DO UPDATE SET heard_at = excluded.heard_at, report = excluded.report;
+  DELETE FROM process WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM process WHERE heard_at <= now - forgotten_ms FOR UPDATE SKIP LOCKED));
+  IF (SELECT count(*) FROM process) > most THEN
+    DELETE FROM process WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM process WHERE id <> process_id ORDER BY heard_at
+      LIMIT (SELECT count(*) FROM process) - most FOR UPDATE SKIP LOCKED));
+  END IF;
+END $$;
+`;
