@@ -1,4 +1,4 @@
-import { type Consumer, commit, consumer, ExclusiveRun, producer, replayer } from '@holdfast/events';
+import { type Consumer, commit, consumer, ExclusiveRun, operations, producer } from '@holdfast/events';
 import { policy } from 'holdfast';
 import { seededRandom } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
@@ -100,9 +100,9 @@ function engines(name: string, isMissing: boolean, createStore: () => Promise<Sh
       );
       await expect.poll(() => made.state().counters.parked, waiting).toBe(30);
       isFixed = true;
-      const replays = replayer({ engine });
+      const replays = operations({ engine });
       const { id } = await replays.begin(
-        { filter: { topic: 'orders' }, rate: 1000, canary: 2, canaryMs: 10 },
+        { kind: 'replay', filter: { topic: 'orders' }, rate: 1000, canary: 2, canaryMs: 10 },
         act,
       );
       expect(await replays.run(id)).toMatchObject({ stage: 'done', counts: { released: 30, succeeded: 30 } });

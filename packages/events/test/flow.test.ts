@@ -196,7 +196,7 @@ describe('order by key', () => {
     await clock.advance('1s');
     expect(handled).toEqual(expected);
     if (parkedKeys === 'block') {
-      await broker.unblock('orders', ['1']);
+      await broker.unblock('orders', ['1'], act);
       await clock.advance('1s');
       expect(handled).toEqual(['1', '2', '3']);
     }

@@ -1,14 +1,10 @@
-/**
- * A consumer leases as many events in advance as its handlers finish in this time, so that workers are not idle during
- * the next call of the store.
- */
+/** The consumer leases work for this many ms in advance. So workers stay busy during the next call of the store. */
 const bufferMs = 25;
-/** The weight of the latest sample in the moving average, 0–1. */
 const smoothing = 0.5;
 
 /**
- * Computes how many events a consumer should hold: `concurrency`, plus as many as its handlers finish in 25 ms. So slow
- * handlers hold few events that another process could handle, and fast handlers do not run out of events.
+ * Computes how many events to hold: `concurrency`, plus as many as the handlers finish in 25 ms. So fast handlers do
+ * not run out of events, and slow handlers leave events to other processes.
  */
 export class BatchSize {
   readonly #max: number;
@@ -18,7 +14,7 @@ export class BatchSize {
     this.#max = max;
   }
 
-  /** Adds a sample of the throughput: workers were busy for `ms` and finished this many events. */
+  /** Adds a sample: the handlers finished this many events in `ms`. */
   measured(finished: number, ms: number): void {
     if (ms <= 0) return;
     this.#perMs += smoothing * (finished / ms - this.#perMs);

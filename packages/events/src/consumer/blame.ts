@@ -2,35 +2,32 @@ import type { AttemptRecord } from '@holdfast/contracts';
 import type { BreakerCounts, DependencyGate } from './dependency-gate.ts';
 import type { Task } from './task.ts';
 
-/** The numbers of calls and handled events that were counted for one dependency. */
+/** What was counted for one dependency, such as a database. */
 export interface Count extends BreakerCounts {
-  /** How many events were handled successfully by a handler that also called the dependency successfully. */
+  /** How many events succeeded after a successful call of the dependency. */
   readonly handled: number;
 }
 
-/** Tells whether an event itself causes its failure, or a dependency (such as a database) does. */
+/** Tells whether an event or a dependency (such as a database) caused the failure of the event. */
 export interface Fault {
-  /** True: the event itself causes the failure. False: as far as is known, a dependency causes the failure. */
+  /** True: the event caused the failure. False: a dependency probably did. */
   readonly isOwn: boolean;
-  /** The dependencies of which a call failed while the handler ran, as indexes of `DependencyGate.names`. */
+  /** The dependencies whose calls failed, as indexes of `DependencyGate.names`. */
   readonly failedDependencies: readonly number[];
-  /** True: one of the `failedDependencies` has no closed circuit breaker. */
+  /** True: all circuit breakers of one of the `failedDependencies` are open or half-open. */
   readonly isDependencyDown: boolean;
-  /** True: between two failures of this event, other events succeeded with one of the `failedDependencies`. */
+  /** True: other events succeeded with the dependency between two failures of this event. */
   readonly isProvenOwn: boolean;
-  /**
-   * How many failed probes of this event count as attempts only now. A probe is an event that tests a failing
-   * dependency. At first, the failure of a probe is blamed on the dependency and is not stored as an attempt.
-   */
+  /** How many earlier failures count as attempts from now on. Until now, a dependency was blamed for these failures. */
   readonly uncounted: number;
-  /** The attempt record of the last of these probes. The store does not have this record yet. */
+  /** The attempt record of the last of these failures, which is not stored yet; `undefined`: there is none. */
   readonly lastUncounted: AttemptRecord | undefined;
 }
 
-/** What is remembered of an event that failed while a dependency failed. */
+/** What is remembered of an event that failed together with a dependency. */
 interface Failure {
   readonly at: number;
-  /** The counted calls at the last failure of the event. All later successes belong to other events. */
+  /** The counts at the last failure of the event. Later successes belong to other events. */
   readonly counts: readonly Count[];
   /** True: other events succeeded between two failures of this event. */
   readonly isProvenOwn: boolean;
@@ -38,14 +35,12 @@ interface Failure {
   readonly lastUncounted: AttemptRecord | undefined;
 }
 
-/**
- * An event that fails for 4 hours while no other event fails causes its failures itself. Before that, an outage is
- * possible.
- */
+/** If only one event fails for 4 hours, the event is the cause. Before that, an outage is possible. */
 export const outageMaxMs = 4 * 60 * 60 * 1000;
 
-/** How many failed events are remembered. When there are more, the event whose failure is oldest is forgotten. */
+/** When there are more failed events, the oldest is forgotten. */
 const rememberedMax = 1000;
+const shutOutMax = 10_000;
 
 const OWN: Fault = {
   isOwn: true,
@@ -57,27 +52,24 @@ const OWN: Fault = {
 };
 
 /**
- * Decides whether an event itself causes its failure, or a dependency does. The event causes it in these cases:
+ * Decides whether an event or a dependency caused a failure. The event did if one of these is true:
  *
  * - No call of a dependency failed while the handler ran.
- * - Since the last failure of the event, another event was handled with the dependency. While the breaker of the
- *   dependency is closed, any successful call of it is enough.
- * - No other event fails now, and either other events succeeded between two earlier failures of this event, or this
- *   event has been the only one to fail for `aloneMaxMs`.
+ * - Another event succeeded with the dependency since the last failure of this event.
+ * - Only this event fails, and other events succeeded between two earlier failures of it.
+ * - Only this event has failed for `aloneMaxMs`.
  *
- * All data is in memory. After a restart nothing is known and all breakers are closed. Until a breaker opens, each
- * failure counts as an attempt, but the last attempt of an event is not used up.
+ * All data is in memory, so nothing is known after a restart.
  */
 export class Blame {
   readonly #gate: DependencyGate;
-  /**
-   * For each dependency, the number of events that were handled with it. The indexes are the same as in
-   * `DependencyGate.names`.
-   */
+  /** For each dependency of `DependencyGate.names`: how many events succeeded with it. */
   readonly #handled: number[];
-  /** The failures by event id. The oldest failure comes first. */
+  /** The failures by event id, the oldest first. */
   readonly #failures = new Map<string, Failure>();
-  /** The event that failed last. `since` is the time from which only this event has failed. */
+  /** How often an open breaker has refused the calls of an event, by event id, the oldest first. */
+  readonly #shutOut = new Map<string, number>();
+  /** The event that failed last. Since the time `since`, no other event has failed. */
   #last: { readonly id: string; readonly since: number } | undefined;
 
   constructor(gate: DependencyGate) {
@@ -89,12 +81,10 @@ export class Blame {
     return this.#failures.size;
   }
 
-  /** Call it before a handler runs. */
   begin(task: Task): void {
     if (this.#gate.hasDependencies) task.countsBefore = this.#counts();
   }
 
-  /** Call it when a handler has succeeded. */
   succeeded({ countsBefore }: Task): void {
     if (!countsBefore) return;
     for (const [index, { succeeded }] of this.#gate.counts().entries())
@@ -102,8 +92,7 @@ export class Blame {
   }
 
   /**
-   * Decides what causes the failure of `task`. If only this event has failed for `aloneMaxMs`, the event itself is the
-   * cause.
+   * Decides whether the event caused its failure. If no other event fails for `aloneMaxMs`, this event is the cause.
    */
   of(task: Task, now: number, aloneMaxMs: number): Fault {
     const { countsBefore } = task;
@@ -141,8 +130,7 @@ export class Blame {
   }
 
   /**
-   * Remembers the failure of `task`. `lastUncounted` is the record of this failure, if the failure does not count as an
-   * attempt for now.
+   * Remembers the failure of `task`. `lastUncounted` is its record, if the failure does not count as an attempt yet.
    */
   remember({ id }: Task, now: number, fault: Fault, lastUncounted?: AttemptRecord): void {
     const { failedDependencies, isOwn, isProvenOwn, uncounted } = fault;
@@ -160,15 +148,28 @@ export class Blame {
     this.#trim(now);
   }
 
-  /** Call it when the event has left the topic. */
+  /** An open breaker has refused a call of the event. Returns how often that was so before. */
+  shutOut(id: string): number {
+    const before = this.timesShutOut(id);
+    this.#shutOut.delete(id);
+    this.#shutOut.set(id, before + 1);
+    if (this.#shutOut.size > shutOutMax) this.#shutOut.delete(this.#shutOut.keys().next().value!);
+    return before;
+  }
+
+  timesShutOut(id: string): number {
+    return this.#shutOut.get(id) ?? 0;
+  }
+
   forget(id: string): void {
+    this.#shutOut.delete(id);
     this.#failures.delete(id);
     if (this.#last?.id === id) this.#last = undefined;
   }
 
   /**
-   * Chooses at most `count` events to test a dependency that may still be down. It prefers events that have not failed;
-   * if all have failed, it chooses those whose failures are oldest.
+   * Chooses at most `count` events to test a dependency. Events that have not failed are best, then the oldest
+   * failures.
    */
   probes<T>(tasks: readonly Task<T>[], count: number): readonly Task<T>[] {
     const fresh = tasks.filter(({ id }) => !this.#failures.has(id));
@@ -181,7 +182,6 @@ export class Blame {
     return this.#gate.counts().map((counts, index) => ({ ...counts, handled: this.#handled[index]! }));
   }
 
-  /** Returns the indexes of the dependencies of which a call has failed since `before`. */
   #failedSince(before: readonly Count[]): readonly number[] {
     const counts = this.#gate.counts();
     return [...counts.keys()].filter((index) => counts[index]!.failed > before[index]!.failed);
@@ -196,8 +196,8 @@ export class Blame {
 }
 
 /**
- * True: other events succeeded with the dependency. While its breaker is open, a single successful call is not enough,
- * because an event may need several calls.
+ * True: other events succeeded with the dependency. While the dependency is down, whole events must have succeeded: one
+ * successful call proves little, because an event may need several calls.
  */
 function hasSucceeded(before: Count, after: Count, isDependencyDown: boolean): boolean {
   return after.handled > before.handled || (!isDependencyDown && after.succeeded > before.succeeded);

@@ -1,28 +1,26 @@
 import type { Settlement } from '@holdfast/contracts';
 
-/** Counts what a consumer has done since it started. A settlement is counted when the store has applied it. */
+/** Counts what a consumer has done since its start. */
 export class ConsumerCounters {
-  /** How often the handler was called. */
   attempts = 0;
   succeeded = 0;
-  /** How many of the `succeeded` events needed more than one attempt. */
+  /** How many of the `succeeded` events needed a retry. */
   successAfterRetry = 0;
-  /** How many attempts failed and led to a retry. */
   retryAttempts = 0;
   snoozed = 0;
   parked = 0;
-  /** The number of parked events by stop reason. After 100 different reasons, new reasons are counted as `other`. */
+  /** Parked events by stop reason. After 100 different reasons, new reasons count as `other`. */
   readonly parkedBecause: Record<string, number> = Object.create(null);
   discarded = 0;
   rerouted = 0;
   /**
-   * How many events were returned to the store without counting an attempt: because the consumer stops, an earlier
-   * event of the same key failed, a breaker is open, or a dependency is down.
+   * How many events went back to the store unhandled, without counting an attempt. For example, the consumer stopped or
+   * a dependency was down.
    */
   returned = 0;
   /** How many leases ended before their event was settled. */
   leasesLost = 0;
-  /** How many events this handler had handled before, so that their effect was not repeated. */
+  /** How many events this handler had already handled. */
   repeated = 0;
 
   count(settlement: Settlement<never>, attempt: number, repeated: boolean): void {
@@ -39,16 +37,13 @@ export class ConsumerCounters {
     else this.#park(settlement.stop);
   }
 
-  /** The share of finished events that were parked (moved to the dead-letter store), 0–1. */
+  /** The share of finished events that were parked (set aside for an operator), from 0 to 1. */
   get dlqRate(): number {
     const ended = this.succeeded + this.parked + this.discarded + this.rerouted;
     return ended > 0 ? this.parked / ended : 0;
   }
 
-  /**
-   * Counts a parked event by its stop reason. A handler may give any text as the reason, so the number of reasons is
-   * limited.
-   */
+  /** A handler may give any text as the reason, so the number of reasons is limited. */
   #park(stop: string): void {
     const { parkedBecause } = this;
     const isNew = parkedBecause[stop] === undefined;

@@ -25,100 +25,119 @@ import { type ExclusiveRun, processExclusiveRun } from './exclusive-run.ts';
 import type { Handler } from './task.ts';
 
 export interface ConsumerOptions<T = unknown, Tx = unknown> {
-  /** The engine that stores the events. Alternatively, give `broker` and `ledger`. */
+  /**
+   * The store of the events, such as that of `openSqlite`. Give either `engine`, or `broker` and `ledger`. Default:
+   * none.
+   */
   readonly engine?: Engine<Tx> | undefined;
+  /** The store of the events, if it is not of `engine`. Default: that of `engine`. */
   readonly broker?: Broker<Tx> | undefined;
+  /** The store of what was handled, if it is not of `engine`. Default: that of `engine`. */
   readonly ledger?: Ledger<Tx> | undefined;
-  /** The store of parked events, if it is not part of the broker's store. */
+  /** The store of parked events, if it is another store than the broker. Default: that of `engine`. */
   readonly triage?: Triage | undefined;
+  /** The name of the topic to consume. It is created if it does not exist. Required. */
   readonly topic: string;
+  /**
+   * Called for each event. An event is done when the promise resolves, and retried or parked when it rejects. Required.
+   */
   readonly handler: Handler<T, Tx>;
   /**
-   * The name and version of the handler, such as `invoices@2`; the topic unless given. Handled events are marked with
-   * this name, so that they are not handled twice.
+   * The name and version of the handler, such as `invoices@2`. It is stored with handled events, so that they are not
+   * handled twice. Default: the topic.
    */
   readonly name?: string | undefined;
+  /** A payload that does not match is parked at once. Any Standard Schema, such as one of zod. Default: none. */
   readonly schema?: StandardSchema<T> | undefined;
+  /** How payloads are stored. `json`: any value, as JSON. `raw`: text or bytes, unchanged. Default: `json`. */
   readonly format?: PayloadFormat | undefined;
   /**
-   * The ordering with which the topic is declared. Unless given, an existing topic keeps its ordering, and a new topic
-   * has `none`.
+   * The ordering of the topic. `key`: events of one key are handled one after the other. Default: an existing topic
+   * keeps its own, a new one has `none`.
    */
   readonly ordering?: Ordering | undefined;
-  /** How long acknowledged and discarded events are kept, so that `rebuild` can handle them again. */
+  /**
+   * How long finished events are kept, so that `rebuild` can handle them again. Default: that of the topic; a new one
+   * keeps none.
+   */
   readonly keepSettled?: Duration | undefined;
-  /** How many handlers run at the same time; 10 unless given. */
+  /** How many handlers run at the same time. Default: `10`. */
   readonly concurrency?: number | undefined;
+  /** When failed events are retried, and how often. Default: six attempts, with waits from 500 ms to a minute. */
   readonly policy?: ConsumerPolicySpec | undefined;
   /**
-   * Which events are marked as handled, so that their effect is not repeated. `commit`: events whose handler returns
-   * `commit(…)`. `once`: all events, and the marks are checked before each handler call. `off`: no events. `commit`
-   * unless given.
+   * Which handled events are remembered, so that their effect is not repeated. `commit`: events whose handler returns
+   * `commit(…)`. `once`: all events. `off`: none. Default: `commit`.
    */
   readonly effects?: 'commit' | 'once' | 'off' | undefined;
   /**
-   * The names of the policies with which the handler calls other systems. While all circuit breakers of one of them are
-   * open, no events are leased.
+   * The names of the policies that the handler uses to call other systems. While all circuit breakers of such a policy
+   * are open, the consumer leases no events. Default: none.
    */
   readonly dependsOn?: readonly string[] | undefined;
-  /** The part of each lease that is reserved for retries while first attempts wait as well, 0–1; 0.25 unless given. */
+  /** The part of each lease that is reserved for retries, from 0 to 1. Default: `0.25`. */
   readonly retriesShare?: number | undefined;
   /**
-   * False: calls that the handler makes do not inherit the patience, idempotency key and signal of the event. This
-   * saves a microsecond per event.
+   * False: calls of the handler do not inherit the deadline, idempotency key and signal of the event. This saves a
+   * microsecond per event. Default: `true`.
    */
   readonly ambient?: boolean | undefined;
-  /** The time after which the `signal` of an attempt aborts; no limit unless given. */
+  /** How long after the start of an attempt its `signal` aborts. Default: never. */
   readonly attemptTimeout?: Duration | undefined;
   /**
-   * How long later events of the same key wait for a failing event, counted from the first publish of the failing
-   * event; without limit unless given.
+   * How long later events of the same key wait for a failing event. The time starts when the failing event is first
+   * published. Default: no limit.
    */
   readonly holdFor?: Duration | undefined;
   /**
-   * `block`: later events of the key wait for a parked event until it is replayed or unblocked. `release`: they do not
-   * wait. `release` unless given.
+   * `block`: later events of the key wait until an operator replays or unblocks the parked event. `release`: they do
+   * not wait. Default: `release`.
    */
   readonly parkedKeys?: 'release' | 'block' | undefined;
+  /** How long events that this consumer parks are kept. Default: that of the engine, usually 30 days. */
   readonly keepParked?: Duration | undefined;
+  /**
+   * How long this process keeps an event before it must extend the lease. It extends the lease while the handler runs.
+   * After a crash, another process gets the event when the lease ends. Default: `30s`.
+   */
   readonly lease?: Duration | undefined;
+  /** An event during which the process died this often is parked. Default: `3`. */
   readonly deathsMax?: number | undefined;
+  /**
+   * An event is parked when its handler has snoozed it this often. Waits for an open breaker do not count. Default:
+   * `100`.
+   */
   readonly snoozesMax?: number | undefined;
-  /** The names of fields whose values are masked in stored errors. */
+  /** Values of these fields are masked in stored errors. Default: none. */
   readonly redact?: readonly string[] | undefined;
+  /** How long running handlers may take after `stop`; then their `signal` aborts. Default: `20s`. */
   readonly grace?: Duration | undefined;
-  /** The most events that one lease call returns, and that one write settles; 1000 unless given. */
+  /** The most events per call of the store. Default: `1000`. */
   readonly batchMax?: number | undefined;
-  /** The most payload bytes of events that the consumer holds; 32 MiB unless given. One event may exceed the limit. */
+  /** The most payload bytes that the consumer holds. A single event may be larger. Default: `33554432` (32 MiB). */
   readonly bytesMax?: number | undefined;
-  /**
-   * How long a settlement (the result of an event) waits for other settlements, so that they share one write; 5 ms
-   * unless given.
-   */
+  /** How long a result waits for other results to share one write. Default: `5ms`. */
   readonly settleWithin?: Duration | undefined;
-  /**
-   * The longest time between two polls, in case the engine does not notify the consumer of a due event; 1 s unless
-   * given.
-   */
+  /** The longest time between two polls of the store. Default: `1s`. */
   readonly poll?: Duration | undefined;
   /**
-   * A lock that is shared by consumers: its owner handles one event while the other consumers handle nothing. One lock
-   * per process unless given. Tests that simulate several processes give one lock for each.
+   * A lock to handle one event while the process handles nothing else. Default: one for all consumers of the process.
    */
   readonly exclusiveRun?: ExclusiveRun | undefined;
+  /** The clock of waits and limits. Default: the system's. */
   readonly clock?: Clock | undefined;
+  /** The source of chance. Default: the system's. */
   readonly random?: Random | undefined;
 }
 
-/** The consumer options with defaults and with durations in ms. */
 export interface ConsumerSettings<T, Tx> {
   readonly name: string;
   readonly topic: string;
-  /** The name of this consumer in leases. It is different for each start. */
+  /** The name of this consumer in leases. It changes with every start. */
   readonly owner: string;
   readonly broker: Broker<Tx>;
   readonly ledger: Ledger<Tx> | undefined;
-  /** True: before each handler call, the ledger is asked whether the event was handled before. */
+  /** True: before each handler call, the consumer checks in the ledger whether the event was already handled. */
   readonly looksUp: boolean;
   readonly marks: {
     readonly ofCommits: readonly string[] | undefined;
@@ -254,7 +273,7 @@ const known: Readonly<Record<keyof ConsumerOptions, true>> = {
   random: true,
 };
 
-/** Checks a list of names. It throws for a plain string too, because a string could be read as a list of letters. */
+/** A plain string is refused, because it would be read as a list of letters. */
 function names(path: string, value: readonly string[]): readonly string[] {
   if (Array.isArray(value) && value.every((each) => typeof each === 'string' && each !== ''))
     return [...value];

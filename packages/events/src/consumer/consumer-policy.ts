@@ -1,25 +1,29 @@
 import {
   any,
   aws,
+  type BackoffSpec,
   type Clock,
+  type CustomBackoff,
   definePolicy,
+  type ErrorClass,
   grpc,
   http,
   kafka,
   network,
   OptionsError,
   type Pack,
+  type PackName,
   type Policy,
   type Random,
+  type RespectServerSpec,
+  type RetryOn,
   retry,
   type SpecOfParts,
   sql,
 } from 'holdfast';
+import { atPath } from 'holdfast/fields';
 
-/**
- * Classifies lost optimistic locks as transient: `ConflictError`, and the error names of common libraries. A retry can
- * succeed, because the handler then reads the data again.
- */
+/** Errors of lost optimistic locks. A retry can succeed, because the handler then reads the data again. */
 const conflict: Pack<'conflict'> = {
   pack: 'conflict',
   byDefault: true,
@@ -33,8 +37,7 @@ const conflicts =
   /Optimistic\w*Lock|StaleObject|StaleState|VersionError|WrongExpectedVersion|ConcurrencyE|ConditionalCheckFailed|HOLDFAST_CONFLICT/;
 
 /**
- * Classifies errors of the policies with which the handler calls other systems. A call that was refused or timed out
- * may succeed when the event is retried.
+ * Errors that the policies of this library throw when the handler calls other systems. Such calls may succeed later.
  */
 const ownRefusals: Pack<'holdfast'> = {
   pack: 'holdfast',
@@ -44,30 +47,28 @@ const ownRefusals: Pack<'holdfast'> = {
     const code = codeOf(outcome.error);
     if (refusals.test(code)) {
       const { retryAfterMs = 0 } = outcome.error as { retryAfterMs?: number };
-      // If an operator holds a breaker open, `retryAfterMs` is Infinity. Retry every 60 s in that case.
       return { class: 'throttled', retryAfterMs: Math.min(retryAfterMs, refusedMaxMs), unprocessed: true };
     }
     return passing.test(code) ? 'transient' : undefined;
   },
 };
 
-/**
- * The codes of temporary errors: timeouts, and stores that are busy, full or unavailable (a handler may publish
- * events).
- */
+/** The error codes of timeouts, and of stores that are busy, full or unavailable. */
 const passing = /^HOLDFAST_(ATTEMPT_TIMEOUT|PATIENCE_SPENT|\w+_(BUSY|FULL|UNAVAILABLE))$/;
 const refusedMaxMs = 60_000;
 const refusals = /^HOLDFAST_(BREAKER_OPEN|BULKHEAD_FULL|RATE_LIMITED|THROTTLED)$/;
 
-/**
- * True if a policy refused a call of the handler, for example because its breaker is open. Nothing was sent, so no
- * attempt is counted.
- */
+/** True if a policy refused to send a call, for example because a breaker is open. */
 export function isRefusal(error: unknown): boolean {
   return refusals.test(codeOf(error));
 }
 
-/** All error classifiers are used by default, because a handler may call any kind of system. */
+/** True if a policy refused to send a call because its breaker is open, by itself or by force. */
+export function isBreakerOpen(error: unknown): boolean {
+  return codeOf(error) === 'HOLDFAST_BREAKER_OPEN';
+}
+
+/** All packs of error classes are used, because a handler may call any kind of system. */
 const packs = [
   ownRefusals,
   conflict,
@@ -84,8 +85,31 @@ const make = /* @__PURE__ */ definePolicy(parts);
 
 type Whole = SpecOfParts<typeof parts>;
 
-/** How a consumer retries. It has no `patience`, because the producer sets the patience of each event. */
-export type ConsumerPolicySpec = Omit<Whole, 'patience'>;
+type PackNames = PackName | 'holdfast' | 'conflict';
+
+/** How a consumer retries. It has no `patience`, because each event has its own. */
+export interface ConsumerPolicySpec {
+  /** The name of this policy in lists, notices and stories. Default: none, and the policy is not listed. */
+  name?: string | undefined;
+  /** The most attempts, the first included. Default: `6`. */
+  attempts?: number | 'unlimited' | undefined;
+  /**
+   * The waits between attempts. `false`: no waits. A function returns the ms itself. Default: exponential with full
+   * jitter, `base` 500 ms, `cap` 60 s.
+   */
+  backoff?: boolean | BackoffSpec | CustomBackoff | undefined;
+  /**
+   * Which failures are worth another attempt besides those that the packs know: names of packs, packs, or functions that
+   * classify an outcome. Default: none.
+   */
+  retryOn?: RetryOn<PackNames> | readonly RetryOn<PackNames>[] | undefined;
+  /** The same, instead of the packs: only these failures and errors with a mark are tried again. Default: not set. */
+  retryOnly?: RetryOn<PackNames> | readonly RetryOn<PackNames>[] | undefined;
+  /** Classes of errors that are never retried, whatever the packs say. Default: none. */
+  neverOn?: ErrorClass | readonly ErrorClass[] | undefined;
+  /** Whether the consumer waits as long as a server asks, for example in `Retry-After`. Default: on. */
+  respectServer?: boolean | RespectServerSpec | undefined;
+}
 
 const defaults: Whole = {
   patience: 'unlimited',
@@ -108,7 +132,7 @@ export function consumerPolicy(
   const { backoff } = spec;
   const isGroup = backoff === undefined || backoff === true || typeof backoff === 'object';
   const merged = isGroup ? { ...defaultBackoff, ...(typeof backoff === 'object' && backoff) } : backoff;
-  return make({ ...defaults, ...spec, backoff: merged }, environment);
+  return atPath('policy', () => make({ ...defaults, ...spec, backoff: merged }, environment));
 }
 
 /** Creates policies that retry calls of the store. */

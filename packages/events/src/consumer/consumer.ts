@@ -1,10 +1,12 @@
 import 'holdfast/ambient';
 import type { Settlement, SettlementKind, TopicCounts } from '@holdfast/contracts';
-import { type Duration, durationMs, type Policy, withoutAmbient } from 'holdfast';
+import { type Duration, durationMs, type Policy, policies, withoutAmbient } from 'holdfast';
+import { nearest } from 'holdfast/fields';
 import { Blame } from './blame.ts';
 import { ConsumerCounters } from './consumer-counters.ts';
 import { type ConsumerOptions, readOptions } from './consumer-options.ts';
 import { consumerPolicy, storePolicy } from './consumer-policy.ts';
+import { addConsumer, removeConsumer } from './consumer-registry.ts';
 import { DependencyGate } from './dependency-gate.ts';
 import { ConsumerStoppedError, LeaseLostError } from './event-errors.ts';
 import { type ConsumerStatus, hasListeners, notify } from './event-notices.ts';
@@ -14,47 +16,52 @@ import { Judge } from './judge.ts';
 import { noticeOf } from './settlement-notice.ts';
 import { Settler } from './settler.ts';
 import { OVER, SETTLING, type Task } from './task.ts';
-import { TopicControlState } from './topic-control-state.ts';
+import { type PauseState, TopicControlState } from './topic-control-state.ts';
 import { WorkerPool } from './worker-pool.ts';
 
 export interface Consumer {
   readonly name: string;
   readonly topic: string;
-  /** The retry policy of this consumer. Its `update` changes the settings, and its `kill` stops all retries. */
+  /** The retry policy. Its `update` changes settings while the consumer runs. */
   readonly policy: Policy;
   /**
-   * Declares the topic and starts to handle events. If it rejects, it can be called again. After `stop`, create a new
+   * Declares the topic and starts to handle events. If `start` rejects, call it again. After `stop`, create a new
    * consumer.
    */
   start(): Promise<void>;
   /**
-   * Stops leasing events, and resolves when all leased events are settled. Events whose handlers take longer than
-   * `grace` are returned to the store.
+   * Stops leasing, and resolves when all leased events are settled. Handlers that need longer than `grace` are aborted,
+   * and their events go back to the store.
    */
   stop(options?: { readonly grace?: Duration }): Promise<void>;
   state(): ConsumerState;
-  /**
-   * Returns the number of waiting events by state, how long the oldest event has been due, and when the next event is
-   * due.
-   */
+  /** Returns how many events wait, and for how long the oldest has been due. */
   lag(): Promise<TopicCounts>;
 }
 
-/** The current state of a consumer as plain JSON, for people and dashboards. */
+/** The state of a consumer as plain JSON, for people and dashboards. */
 export interface ConsumerState {
   readonly name: string;
   readonly topic: string;
   readonly status: ConsumerStatus;
   readonly concurrency: number;
   readonly running: number;
-  /** How many leased events wait for a worker. With ordering by key, successive events of one key count as one. */
+  /** How many leased events wait for a worker. Successive events of one key count as one. */
   readonly queued: number;
-  /** How many events have a decided result that the store has not confirmed yet. */
+  /** How many handled events wait for the answer of the store. */
   readonly settling: number;
   readonly suspects: number;
-  /** The time until the next waiting event is due. `null`: more events are due now, or no event waits. */
+  /** The time until the next event is due. `null`: events are due now, or no event waits. */
   readonly nextDueInMs: number | null;
   readonly dependsOn: readonly string[];
+  /** The names in `dependsOn` whose circuit breakers admit no calls. No events are leased until this list is empty. */
+  readonly waitsFor: readonly string[];
+  /** The names in `dependsOn` that no policy of this process has: nothing waits for them. */
+  readonly unknownDependencies: readonly string[];
+  /** The names of fields whose values must not be shown. The function `covered` masks them. */
+  readonly redact: readonly string[];
+  /** The pause of the topic by an operator; `null`: the topic is not paused. */
+  readonly paused: PauseState | null;
   readonly counters: Readonly<Record<(typeof counted)[number], number>> & {
     readonly parkedBecause: Readonly<Record<string, number>>;
   };
@@ -82,8 +89,7 @@ const staysInTopic: ReadonlySet<SettlementKind> = new Set(['retry', 'snooze', 'r
 const abortedGraceMs = 1000;
 
 /**
- * Creates a consumer, which calls a handler for the events of a topic. One consumer per topic and process is enough,
- * because a consumer runs many handlers at the same time.
+ * Creates a consumer, which calls `handler` for the events of a topic. One consumer per topic and process is enough.
  */
 export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, Tx>): Consumer {
   const settings = readOptions(options);
@@ -102,6 +108,8 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
   const header = (at = clock.now()) => ({ consumer: name, topic, at });
   let status: ConsumerStatus = 'idle';
   let finished = 0;
+  let hasWarned = false;
+  let mayWarnOfUnknown = gate.hasDependencies;
 
   function onStatus(to: ConsumerStatus): void {
     if (to === status) return;
@@ -113,16 +121,44 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     if (hasListeners()) notify({ ...header(), type: 'store_failed', what, delayMs });
   }
 
+  /** Warns of the first parked event, unless somebody listens to the notices. */
+  function warnOfParked({ id }: Task, { stop, error }: Settlement<Tx> & { kind: 'park' }): void {
+    if (hasWarned || hasListeners()) return;
+    hasWarned = true;
+    const why = error ? `${stop}, ${error.type}: ${error.message}` : stop;
+    process.emitWarning(
+      `consumer "${name}" has parked event ${id} of topic "${topic}" (${why}). More may follow without a warning: ` +
+        'subscribeEvents() tells of each, and "holdfast dlq ls" lists them.',
+      { code: 'HOLDFAST_PARKED' },
+    );
+  }
+
+  /** After the first handler, because policies may be made in it. */
+  function warnOfUnknown(): void {
+    mayWarnOfUnknown = false;
+    for (const unknown of gate.unknown()) {
+      const known = policies().map((each) => each.name);
+      const meant = nearest(unknown, known);
+      const instead =
+        meant === undefined ? `it has ${known.join(', ') || 'none'}` : `did you mean "${meant}"?`;
+      process.emitWarning(
+        `consumer "${name}" depends on the policy "${unknown}", and no policy of this process has that name; ${instead}`,
+        { code: 'HOLDFAST_UNKNOWN_DEPENDENCY' },
+      );
+    }
+  }
+
   function onDecided(task: Task, settlement: Settlement<Tx>): void {
-    if (hasListeners()) notify(noticeOf(name, task, settlement, clock.now()));
+    if (mayWarnOfUnknown) warnOfUnknown();
+    // A `commit` may still fail, so its success is told when the store has confirmed it.
+    if (hasListeners() && !hasCommit(settlement)) notify(noticeOf(name, task, settlement, clock.now()));
     if (settlement.kind === 'ack') blame.succeeded(task);
     if (!staysInTopic.has(settlement.kind)) blame.forget(task.id);
     settler.add(task, settlement);
   }
 
   function onLost(task: Task): void {
-    // A settlement of this event is on its way to the store, or the event is finished. If the lease is lost, the answer
-    // of the store tells it.
+    // The event is finished, or its result is on the way to the store. The store will tell whether the lease was lost.
     if (task.phase === SETTLING || task.phase === OVER) return;
     task.abort(new LeaseLostError(task.id));
     pool.revoke(task as Task<T>);
@@ -139,10 +175,14 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     judge,
     store,
     onFailure,
+    onRejudged: onDecided,
     onSettled(task, settlement, settled) {
       finished += 1;
-      if (settled.took) counters.count(settlement, task.attempt, settled.repeated || task.isRepeated);
-      else {
+      if (settled.took) {
+        counters.count(settlement, task.attempt, settled.repeated || task.isRepeated);
+        if (settlement.kind === 'park') warnOfParked(task, settlement);
+        if (hasListeners() && hasCommit(settlement)) notify(noticeOf(name, task, settlement, clock.now()));
+      } else {
         counters.leasesLost += 1;
         if (hasListeners()) notify({ ...header(), ...idOf(task), type: 'lease_lost' });
       }
@@ -150,7 +190,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     onBatch(type, count) {
       if (hasListeners()) notify({ ...header(), type, count });
       if (type === 'settling') return;
-      // A settlement may make the next event of the same key due.
+      // The next event of the same key may be due now.
       fetcher.ring();
       if (fetcher.isIdle) exclusiveRun.notifyOwner();
     },
@@ -201,25 +241,26 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     while (settler.unsettled > 0) await settler.flush();
     heartbeat.stop();
     exclusiveRun.leave(fetcher);
+    removeConsumer(made);
     onStatus('stopped');
   }
 
   async function begin(): Promise<void> {
     const { ordering } = await broker.declare(topic, settings.declared);
     if (stopped) return;
+    addConsumer(made);
     onStatus('running');
     fetcher.begin(ordering);
   }
 
   let started: Promise<void> | undefined;
   let stopped: Promise<void> | undefined;
-  return {
+  const made: Consumer = {
     name,
     topic,
     policy,
 
     start() {
-      // Reject, because a resolved promise would suggest that events are handled.
       if (started && stopped) return Promise.reject(new ConsumerStoppedError(name));
       started ??= begin().catch((error) => {
         started = undefined;
@@ -230,10 +271,9 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
 
     stop({ grace } = {}) {
       const graceMs = grace === undefined ? settings.graceMs : durationMs(grace, 'grace');
-      // A handler may call `stop`. Leave the ambient context of that handler, so that its deadline and signal do not
-      // apply to the settlements.
+      // A handler may call `stop`. The deadline of that handler must not apply to the settlements.
       const isBegun = () => (status === 'idle' ? onStatus('stopped') : withoutAmbient(() => stop(graceMs)));
-      // If `start` failed, its caller has got the error, and there is nothing to stop.
+      // If `start` failed, there is nothing to stop.
       stopped ??= started ? started.then(isBegun, isBegun) : Promise.resolve(isBegun());
       return stopped;
     },
@@ -249,6 +289,10 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
       suspects: fetcher.suspects,
       nextDueInMs: fetcher.nextDueInMs ?? null,
       dependsOn: gate.names,
+      waitsFor: gate.waitsFor(clock.now()),
+      unknownDependencies: gate.unknown(),
+      paused: controls.paused ?? null,
+      redact: settings.redact,
       counters: {
         ...(Object.fromEntries(counted.map((each) => [each, counters[each]])) as Record<
           (typeof counted)[number],
@@ -260,6 +304,11 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
 
     lag: () => broker.counts(topic),
   };
+  return made;
+}
+
+function hasCommit<Tx>(settlement: Settlement<Tx>): boolean {
+  return settlement.kind === 'ack' && settlement.commit !== undefined;
 }
 
 function idOf({ id, key, attempt }: Task): { id: string; key: string | undefined; attempt: number } {

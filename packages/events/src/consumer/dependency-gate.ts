@@ -1,15 +1,14 @@
-import { breakersOf } from 'holdfast';
+import { breakersOf, policyOf } from 'holdfast';
 
-/** How many calls the circuit breakers of one dependency have counted. */
+/** The calls that all circuit breakers of one dependency have counted. */
 export interface BreakerCounts {
   readonly failed: number;
   readonly succeeded: number;
 }
 
 /**
- * Limits how many handlers run while a dependency of the consumer is down. A dependency is another system, given by the
- * name of the policy that calls it. While all circuit breakers of a dependency are open, events stay in the store: they
- * lose no attempts and are not parked.
+ * Limits how many handlers run while another system is down. While all circuit breakers of a system are open, no event
+ * is leased, so no event loses an attempt.
  */
 export class DependencyGate {
   readonly names: readonly string[];
@@ -23,8 +22,8 @@ export class DependencyGate {
   }
 
   /**
-   * Returns how many handlers may run: Infinity if each dependency has a closed breaker, otherwise the number of test
-   * calls (probes) that the breakers admit.
+   * Returns how many handlers may run. Infinity: each system has a closed breaker. Otherwise: how many test calls the
+   * breakers admit.
    */
   room(now: number): number {
     let room = Infinity;
@@ -32,20 +31,27 @@ export class DependencyGate {
     return room;
   }
 
-  /**
-   * True if a dependency has no closed breaker. Events that are handled now then test whether the dependency works
-   * again.
-   */
+  /** The names of the systems that admit no call now. */
+  waitsFor(now: number): readonly string[] {
+    return this.names.filter((name) => roomOf(name, now) === 0);
+  }
+
+  /** The names that no policy of this process has. They are misspelt, or the policy is not made yet. */
+  unknown(): readonly string[] {
+    return this.names.filter((name) => !policyOf(name));
+  }
+
+  /** True: a system has no closed breaker, so handled events test whether the system works again. */
   isProbing(now: number): boolean {
     return this.room(now) < Infinity;
   }
 
-  /** Returns the time at which `room` may be above 0 again; Infinity while an operator holds a breaker open. */
+  /** Returns when `room` may be above 0 again. Infinity: an operator has opened a breaker. */
   reopensAt(now: number): number {
     return Math.max(now, ...this.names.map((name) => soonest(name, now)));
   }
 
-  /** Returns the counted calls of each dependency, in the order of `names`. */
+  /** Returns the counts of each dependency, in the order of `names`. */
   counts(): readonly BreakerCounts[] {
     return this.names.map((name) => {
       const breakers = breakersOf(name);
@@ -56,7 +62,7 @@ export class DependencyGate {
     });
   }
 
-  /** True if the dependency at this index of `names` has no closed breaker. */
+  /** True: this dependency has no closed breaker. */
   isDown(index: number, now: number): boolean {
     return roomOf(this.names[index]!, now) < Infinity;
   }

@@ -6,19 +6,19 @@ export interface Stoppable {
 }
 
 export interface DrainOptions {
-  /** `SIGTERM` and `SIGINT` unless given. */
+  /** The signals of the process that stop the consumers. Default: `SIGTERM`, `SIGINT`. */
   readonly signals?: readonly NodeJS.Signals[] | undefined;
-  /** How long running handlers may take to finish; `grace` of each consumer unless given. */
+  /** How long running handlers may take. Default: the `grace` of each consumer. */
   readonly grace?: Duration | undefined;
-  /** Called when all consumers have stopped. Close the engine and the server here. */
+  /** Called when all consumers have stopped. Close the engine and the server here. Default: none. */
   readonly then?: ((signal: NodeJS.Signals) => void | Promise<void>) | undefined;
 }
 
 const known = Object.fromEntries(['signals', 'grace', 'then'].map((name) => [name, true]));
 
 /**
- * Stops consumers when the process gets a signal to end. Returns a function that removes the signal listeners. A second
- * signal ends the process immediately.
+ * Stops consumers when the process gets a signal to end; a second signal ends the process immediately. Returns a
+ * function that removes the signal listeners.
  */
 export function drainOnSignals(consumers: readonly Stoppable[], options: DrainOptions = {}): () => void {
   assertKnownFields(known, options);
@@ -29,7 +29,7 @@ export function drainOnSignals(consumers: readonly Stoppable[], options: DrainOp
   function drain(signal: NodeJS.Signals): void {
     undo();
     const stopped = consumers.map((each) => each.stop(grace === undefined ? {} : { grace }));
-    // An error becomes an unhandled rejection, so that the process ends with an error code.
+    // If `then` throws, the unhandled rejection ends the process with an error code.
     void Promise.all(stopped).then(() => then?.(signal));
   }
   for (const signal of signals) process.on(signal, drain);

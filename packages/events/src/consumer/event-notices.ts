@@ -15,13 +15,13 @@ interface EventHeader extends NoticeHeader {
   readonly attempt: number;
 }
 
-/** A notification of what happens to events in this process, sent when it happens. */
+/** A notification of what a consumer does. */
 export type EventNotice =
   | (NoticeHeader & { readonly type: 'leased'; readonly count: number; readonly suspects: number })
   | (EventHeader & { readonly type: 'begun'; readonly mode: 'live' | 'retry' | 'replay' })
   /**
-   * The types from `succeeded` to `returned` are sent when the settlement is decided. The type `settled` is sent later,
-   * when the store has answered.
+   * The types from `succeeded` to `returned` are sent before the result is stored. `settled` is sent when the store has
+   * answered.
    */
   | (EventHeader & { readonly type: 'succeeded'; readonly tookMs: number })
   | (EventHeader & {
@@ -35,20 +35,17 @@ export type EventNotice =
   | (EventHeader & { readonly type: 'parked'; readonly stop: string; readonly error: ErrorNote | undefined })
   /** `because` is the reason of a discard, or the target topic of a reroute. */
   | (EventHeader & { readonly type: 'discarded' | 'rerouted'; readonly because: string })
-  /**
-   * The event went back to the store, as if it had never been leased: no attempt is counted. `error` is given if the
-   * handler failed because a dependency is down.
-   */
+  /** The event went back to the store without counting an attempt. `error` is given if a dependency was down. */
   | (EventHeader & { readonly type: 'returned'; readonly error?: ErrorNote })
   | (EventHeader & { readonly type: 'lease_lost' })
-  /** `settling`: a batch of settlements is sent to the store. `settled`: the store has answered. */
+  /** `settling`: results are sent to the store. `settled`: the store has answered. */
   | (NoticeHeader & { readonly type: 'settling' | 'settled'; readonly count: number })
   | (NoticeHeader & { readonly type: 'store_failed'; readonly what: string; readonly delayMs: number })
   | (NoticeHeader & { readonly type: 'status'; readonly from: ConsumerStatus; readonly to: ConsumerStatus });
 
 /**
- * `dependency_down`: all breakers of a dependency are open, so nothing is leased. `exclusive`: the consumer handles, or
- * waits to handle, a suspect (an event whose lease expired) while the process handles nothing else.
+ * `dependency_down`: nothing is leased, because all breakers of a dependency are open. `exclusive`: one event that may
+ * crash the process is handled alone.
  */
 export type ConsumerStatus = 'idle' | 'running' | 'dependency_down' | 'exclusive' | 'stopping' | 'stopped';
 
@@ -57,22 +54,20 @@ export type EventListener = (notice: EventNotice) => void;
 const listeners = new Set<EventListener>();
 const channel = diagnostics.channel('holdfast:event');
 
-/**
- * Calls `listener` for every notice of every consumer in this process. Returns a function that unsubscribes `listener`.
- */
+/** Calls `listener` for every notice of every consumer in this process. The returned function unsubscribes. */
 export function subscribeEvents(listener: EventListener): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);
 }
 
-/** False: there are no listeners, so the caller need not create the notice. */
+/** False: nobody listens, so the caller need not create the notice. */
 export function hasListeners(): boolean {
   return listeners.size > 0 || channel.hasSubscribers;
 }
 
 /**
- * Sends a notice to all listeners. If a listener throws, the error is thrown again in a microtask, so that it does not
- * disturb the consumer.
+ * Sends a notice to all listeners. If a listener throws, the error is thrown again in a microtask, so that the consumer
+ * continues.
  */
 export function notify(notice: EventNotice): void {
   for (const listener of listeners) {

@@ -1,15 +1,12 @@
-/** A consumer that shares an `ExclusiveRun` with others. */
 export interface Participant {
   /** True: the consumer holds no leased event. */
   readonly isIdle: boolean;
-  /** Called when the consumer may lease again. */
   poll(): void;
 }
 
 /**
- * A lock with which one consumer handles an event while no other consumer of the process holds any event. It is used
- * for suspects: events that were being handled when a process died. If a suspect crashes this process too, no other
- * event is affected.
+ * A lock for suspects (events that may have crashed a process). While its owner handles a suspect, all other consumers
+ * of the process are idle. So a crash affects no other event.
  */
 export class ExclusiveRun {
   readonly #participants = new Set<Participant>();
@@ -25,14 +22,14 @@ export class ExclusiveRun {
     this.notifyOwner();
   }
 
-  /** True: another consumer has the lock or waits for it, so `participant` must not lease events. */
+  /** True: another consumer has or wants the lock, so `participant` must not lease events. */
   isHeldByOther(participant: Participant): boolean {
     return this.#owner !== undefined && this.#owner !== participant;
   }
 
   /**
-   * Requests the lock. True: `participant` has the lock, and all consumers are idle. While `participant` waits for the
-   * lock, the other consumers lease nothing, and `participant.poll` is called when one of them becomes idle.
+   * Returns true if `participant` has the lock and all consumers are idle. Otherwise, `participant.poll` is called when
+   * a consumer becomes idle.
    */
   tryAcquire(participant: Participant): boolean {
     this.#owner ??= participant;
@@ -53,5 +50,5 @@ export class ExclusiveRun {
   }
 }
 
-/** The default lock, which all consumers of this process share. */
+/** The default lock of all consumers in this process. */
 export const processExclusiveRun: ExclusiveRun = new ExclusiveRun();

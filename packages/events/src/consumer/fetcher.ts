@@ -24,19 +24,18 @@ export interface FetcherSettings<T, Tx> extends TaskSettings {
   readonly blame: Blame;
   readonly controls: TopicControlState;
   readonly exclusiveRun: ExclusiveRun;
-  /** The policy that retries calls of the store, at most for the duration of a lease. */
+  /** Retries calls of the store for the duration of a lease. */
   readonly store: Policy;
-  /** Given only if `effects` is `once`: events that are marked as handled in this ledger are not handled again. */
+  /** If `effects` is `once`: this ledger tells which events were already handled. Otherwise `undefined`. */
   readonly ledger: Ledger<Tx> | undefined;
   readonly batchMax: number;
   readonly bytesMax: number;
   readonly leaseMs: number;
   readonly pollMs: number;
-  /** True: the engine notifies the consumer when an event may be due. Otherwise the fetcher polls more often. */
+  /** True: the engine notifies the consumer of due events. Otherwise, the fetcher polls more often. */
   readonly hasDoorbell: boolean;
   readonly retriesShare: number;
   concurrency(): number;
-  /** Returns how many settlements the store has answered so far. */
   finished(): number;
   onStatus(status: ConsumerStatus): void;
   onLeased(leased: Leased): void;
@@ -46,28 +45,18 @@ export interface FetcherSettings<T, Tx> extends TaskSettings {
 type Wanted = Pick<LeaseRequest, 'limit' | 'bytesMax' | 'suspects'>;
 
 /**
- * For engines that do not notify consumers: the delay between a poll that returned events and the next poll. The delay
- * doubles after each poll that returned no events.
+ * If the engine sends no notifications, the next poll comes after 5 ms. The delay doubles when a poll finds nothing.
  */
 const idleMinMs = 5;
 
-/**
- * If more than 1 in 8 leased events goes back to the store without a call of its handler, the next leases take fewer
- * events of the same key together.
- */
+/** If more than 1 in 8 events goes back to the store unhandled, fewer events of one key are leased together. */
 const returnedShare = 8;
 const runShareMin = 1 / 128;
 
-/**
- * How long a consumer handles only suspects (events whose lease expired), one after the other, before it leases other
- * events again.
- */
+/** Suspects (events that may crash the process) are handled alone. After 1 s of suspects, other events get a turn. */
 const suspectsMaxMs = 1000;
 
-/**
- * Leases events when there are free workers for them. `poll` may be called at any time: it checks the current state,
- * and leases events if that is possible now.
- */
+/** Leases events when workers are free. `poll` may be called at any time. */
 export class Fetcher<T, Tx> implements Participant {
   readonly #settings: FetcherSettings<T, Tx>;
   readonly #size: BatchSize;
@@ -75,34 +64,24 @@ export class Fetcher<T, Tx> implements Participant {
   #isEnding = false;
   #ordering: Ordering = 'none';
   #offDoorbell: (() => void) | undefined;
-  /** False: the last lease returned fewer events than its limit, and no notification or timer has come since then. */
+  /**
+   * False: the last lease found fewer events than requested. A notification or a timer sets this field to true again.
+   */
   #mayHaveWork = true;
   #leasing: Promise<void> | undefined;
-  /**
-   * How many lanes the worker queue had after the last lease. A lane is one event, or, with ordering by key, successive
-   * events of one key.
-   */
+  /** How many lanes were queued after the last lease. A lane is one event, or successive events of one key. */
   #lanes = 0;
-  /**
-   * A factor, 0–1, for how many events of one key are leased together. It is lowered when many events go back to the
-   * store unhandled.
-   */
+  /** A factor from 0 to 1 for how many events of one key are leased together. */
   #runShare = 1;
   #taken = 0;
   #returnedBefore = 0;
-  /**
-   * The time and the number of finished events at the last throughput sample; `undefined` after a lease without events.
-   */
   #measured: { readonly at: number; readonly finished: number } | undefined;
   #idleMs = idleMinMs;
   /** True: the last lease returned a suspect, which must be handled alone. */
   #hasSuspect = false;
   #waitingSince: number | undefined;
   #exclusiveSince: number | undefined;
-  /**
-   * Suspects are not leased before this time. It is set when a handler ran so long that suspects could not be handled
-   * alone; other processes may lease them.
-   */
+  /** Suspects are not leased before this time, because another handler is running for a long time. */
   #suspectsNotBefore = -Infinity;
   suspects = 0;
   nextDueInMs: number | undefined;
@@ -125,13 +104,12 @@ export class Fetcher<T, Tx> implements Participant {
     const { broker, topic, exclusiveRun } = this.#settings;
     this.#ordering = ordering;
     exclusiveRun.join(this);
-    // A handler may start a consumer, or cause a notification by publishing. Leave the ambient context of that handler,
-    // so that its patience does not apply to other events.
+    // A handler may start a consumer or publish an event. The deadline of that handler must not apply to other events.
     this.#offDoorbell = broker.doorbell(topic, () => withoutAmbient(() => this.ring()));
     withoutAmbient(() => this.poll());
   }
 
-  /** Stops leasing. If a lease call is pending, its events are returned to the store. */
+  /** Stops leasing. Events of a pending lease call go back to the store. */
   async end(): Promise<void> {
     this.#offDoorbell?.();
     this.#wake.clear();
@@ -144,7 +122,7 @@ export class Fetcher<T, Tx> implements Participant {
     if (await this.#askStore('controls', () => controls.read())) pool.startWorkers();
   }
 
-  /** Call it when an event may be due. If no event is due, the additional poll does no harm. */
+  /** Call it when an event may be due. A needless call does no harm. */
   ring(): void {
     this.#mayHaveWork = true;
     this.poll();
@@ -159,8 +137,7 @@ export class Fetcher<T, Tx> implements Participant {
     if (hasSuspects && now >= this.#suspectsNotBefore) {
       if (!this.#isGateShut(now)) this.#pollSuspects(now);
       else {
-        // A dependency is down, so the suspects cannot be handled now. Do not let other events and other consumers wait
-        // for them.
+        // A dependency is down, so suspects cannot be handled now. Handle other events first.
         this.#postponeSuspects();
         this.poll();
       }
@@ -170,15 +147,12 @@ export class Fetcher<T, Tx> implements Participant {
     if (this.#mayHaveWork) {
       const limit = this.#room(now);
       const bytesMax = this.#settings.bytesMax - this.#settings.heartbeat.bytesInHand;
-      // If no worker is free, no timer is needed: `poll` is called again when an event is finished.
+      // If no worker is free, `poll` is called again when an event is finished.
       if (limit > 0 && bytesMax > 0) this.#lease({ limit, bytesMax }, now);
     }
   }
 
-  /**
-   * True: the breakers of a dependency admit no calls. In that case this method sets a timer to poll when the breakers
-   * may admit calls again.
-   */
+  /** True: all breakers of a dependency are open. In that case, a timer polls again later. */
   #isGateShut(now: number): boolean {
     const { gate, pollMs, onStatus } = this.#settings;
     if (gate.room(now) > 0) return false;
@@ -187,7 +161,6 @@ export class Fetcher<T, Tx> implements Participant {
     return true;
   }
 
-  /** Returns how many events to lease now. */
   #room(now: number): number {
     const { gate, blame, pool, settler, batchMax, pollMs, onStatus } = this.#settings;
     if (this.#isGateShut(now)) return 0;
@@ -197,24 +170,23 @@ export class Fetcher<T, Tx> implements Participant {
     const isProbing = gate.isProbing(now);
     const room = Math.min(target, gate.room(now)) - pool.running - pool.queued;
     const isIdle = pool.queued === 0 && pool.running < concurrency;
-    // Wait until a batch can be leased, because leasing one event at a time would cost one write per event. Events that
-    // test a dependency are leased in rounds: wait until the last round is finished.
+    // Wait until a larger batch can be leased: single events would cost one write each. While a dependency is tested,
+    // wait until all test events are finished.
     const isBusy = isProbing ? !pool.isOutOfWork : !isIdle && room * 2 < target;
     if (isBusy || settler.unsettled >= 2 * batchMax) {
-      // Each lease returns the version of the operators' controls. While nothing is leased, a timer reads the controls
-      // instead.
+      // Each lease tells whether operators have changed a control. Without leases, a timer must check for changes.
       if (!this.#wake.isSet) this.#wakeWithin(pollMs);
       return 0;
     }
-    // Only events that have not failed before should test the dependency. Lease some more events to choose from; those
-    // that are not chosen are returned immediately.
+    // Events that have not failed are the best test of a dependency. So lease more events to choose from, and return
+    // the others to the store.
     return isProbing && room > 0 ? Math.max(room, Math.min(batchMax, room + blame.remembered)) : room;
   }
 
-  /** Leases one suspect (an event whose lease expired) at a time, while this process holds no other event. */
+  /** Leases one suspect at a time, while this process handles no other event. */
   #pollSuspects(now: number): void {
     const { exclusiveRun, onStatus } = this.#settings;
-    // The current suspect is not settled yet. `ring` is called when it is settled.
+    // The current suspect is not finished. `ring` is called when it has finished.
     if (this.#hasSuspect && !this.isIdle) return;
     onStatus('exclusive');
     if (!exclusiveRun.tryAcquire(this)) {
@@ -236,13 +208,12 @@ export class Fetcher<T, Tx> implements Participant {
       void settler.flush();
       return;
     }
-    // A handler of this process has run longer than a lease. Handle other events now, and try the suspects again after
-    // another lease time.
+    // A handler runs for too long. Handle other events now, and try the suspects later.
     this.#suspectsNotBefore = now + leaseMs;
     this.#postponeSuspects();
   }
 
-  /** Handles ordinary events again. The next lease of ordinary events tells whether there are still suspects. */
+  /** Handles ordinary events again. The next lease tells whether suspects still wait. */
   #postponeSuspects(): void {
     this.suspects = 0;
     this.#waitingSince = undefined;
@@ -276,7 +247,7 @@ export class Fetcher<T, Tx> implements Participant {
     await this.#receive(leased, sentAt);
 
     const { deliveries, suspects, nextDueInMs } = leased;
-    // While a suspect is leased, keep `suspects` above 0, so that no other event is leased.
+    // While a suspect is leased, `suspects` stays above 0, so that no other event is leased.
     this.#hasSuspect = request.suspects === true && deliveries.length > 0;
     this.suspects = this.#hasSuspect ? Math.max(suspects, 1) : suspects;
     this.nextDueInMs = nextDueInMs;
@@ -287,8 +258,8 @@ export class Fetcher<T, Tx> implements Participant {
   }
 
   /**
-   * Returns the delay until the next poll: `pollMs`, or less if the engine sends no notifications and recent polls
-   * returned events.
+   * Returns the delay until the next poll. If the engine sends no notifications, the delay is short while polls find
+   * events.
    */
   #pollDelayMs(foundSome: boolean): number {
     const { pollMs, hasDoorbell } = this.#settings;
@@ -298,9 +269,8 @@ export class Fetcher<T, Tx> implements Participant {
   }
 
   /**
-   * Returns how many successive events of one key may be leased together. A high number saves writes, but every worker
-   * needs some events. The number is lowered when the first event of a key fails often, because the later events of the
-   * key must then be returned.
+   * Returns how many successive events of one key are leased together. A high number saves writes. But if the first
+   * event fails, the others go back to the store unhandled.
    */
   #runMax(limit: number): number {
     const { pool } = this.#settings;
@@ -334,10 +304,7 @@ export class Fetcher<T, Tx> implements Participant {
       if (!kept.has(task)) settler.add(task, { lease: task.delivery.lease, kind: 'return' });
   }
 
-  /**
-   * Returns the tasks to handle. If a dependency has no closed breaker, it returns only as many tasks as the breakers
-   * admit, and only the first event of each key.
-   */
+  /** While a dependency is down, returns only as many tasks as its circuit breakers allow for a test. */
   #chooseProbes(tasks: readonly Task<T>[]): readonly Task<T>[] {
     const { gate, blame, pool, clock } = this.#settings;
     const now = clock.now();
@@ -346,13 +313,12 @@ export class Fetcher<T, Tx> implements Participant {
     const heads = tasks.filter(
       ({ key }, index) => !hasOrder || key === undefined || key !== tasks[index - 1]?.key,
     );
-    // A running handler may not have called the dependency yet, so count it as a call that will follow.
+    // A running handler may still call the dependency, so it also counts as a test.
     return blame.probes(heads, Math.max(0, gate.room(now) - pool.running - pool.queued));
   }
 
   /**
-   * Before any task is handled, reads the operators' controls and which events are marked as handled. False: the store
-   * does not answer.
+   * Reads the operators' controls, and which events were already handled. Returns false if the store does not answer.
    */
   async #prepare(tasks: readonly Task<T>[], controlsVersion: number): Promise<boolean> {
     const { controls, ledger, name } = this.#settings;
@@ -369,19 +335,18 @@ export class Fetcher<T, Tx> implements Participant {
     return marked !== undefined;
   }
 
-  /** Calls the store, with retries. `undefined`: the store did not answer within the time of a lease. */
+  /** Calls the store, with retries. Returns `undefined` if the store does not answer for the duration of a lease. */
   async #askStore<R extends object>(what: string, question: () => Promise<R>): Promise<R | undefined> {
     const { store, onFailure } = this.#settings;
     const ending = await store.try(question, {
-      // When the consumer stops, end the retries but do not abort a pending call: the events that it leases would be
-      // locked until their lease ends.
+      // Do not abort a pending lease call: its events would be locked until their lease ends.
       retryVeto: () => (this.#isEnding ? 'cancelled' : undefined),
       onWait: ({ delayMs }) => onFailure(what, delayMs),
     });
     return ending.ok ? (ending.value as R) : undefined;
   }
 
-  /** Sets the timer to call `ring` after `ms`, unless the timer is set for an earlier time. */
+  /** Calls `ring` after `ms`, or earlier if the timer is already set for an earlier time. */
   #wakeWithin(ms: number): void {
     const at = this.#settings.clock.now() + ms;
     if (at < Infinity && (!this.#wake.isSet || at < this.#wake.at)) this.#wake.setAt(at);
@@ -396,5 +361,4 @@ export class Fetcher<T, Tx> implements Participant {
   }
 }
 
-/** Throughput samples shorter than this are ignored. */
 const measuredMinMs = 0.05;

@@ -2,10 +2,7 @@ import { type Duration, durationMs, OptionsError } from 'holdfast';
 
 const isResult = Symbol.for('holdfast.handlerResult');
 
-/**
- * What a handler may return, as plain data. A handler that returns nothing means `done()`. `Tx` is the type of the
- * engine's transaction.
- */
+/** What a handler may return. Returning nothing means `done()`. `Tx` is the type of the store's transactions. */
 export type HandlerResult<Tx = unknown> = { readonly [isResult]: true } & (
   | { readonly kind: 'done' }
   | { readonly kind: 'commit'; readonly commit: Commit<Tx> }
@@ -16,24 +13,21 @@ export type HandlerResult<Tx = unknown> = { readonly [isResult]: true } & (
   | { readonly kind: 'reroute'; readonly to: string }
 );
 
-/**
- * Writes an effect within a transaction. Its return value is ignored; if the engine's transactions are asynchronous, a
- * promise is awaited.
- */
+/** Writes an effect within a transaction. Its return value is ignored. */
 export type Commit<Tx> = (tx: Tx) => unknown;
 
 export function done(): HandlerResult {
   return { [isResult]: true, kind: 'done' };
 }
 
-/** Acknowledges the event and runs `effect` within the same transaction: both are stored, or neither. */
+/** Acknowledges the event and runs `effect` in one transaction: both are stored, or neither. */
 export function commit<Tx>(effect: Commit<Tx>): HandlerResult<Tx> {
   // Without this check, the event would be acknowledged without its effect.
   if (typeof effect !== 'function') throw new OptionsError('commit', effect, 'a function');
   return { [isResult]: true, kind: 'commit', commit: effect };
 }
 
-/** Retries the event according to the class of the error. An error of unknown class is treated as transient. */
+/** Retries the event according to the class of the error. An unknown error is treated as transient. */
 export function retry(error: unknown): HandlerResult {
   return { [isResult]: true, kind: 'retry', error };
 }
@@ -43,7 +37,7 @@ export function snooze(delay: Duration): HandlerResult {
   return { [isResult]: true, kind: 'snooze', delayMs: durationMs(delay, 'snooze') };
 }
 
-/** Parks the event, that is, moves it to the dead-letter store. `because` is stored as its stop reason. */
+/** Parks the event, that is, sets it aside for an operator. `because` is the reason that the operator sees. */
 export function park(because: string, error?: unknown): HandlerResult {
   return { [isResult]: true, kind: 'park', because, error };
 }
@@ -52,17 +46,14 @@ export function discard(because: string): HandlerResult {
   return { [isResult]: true, kind: 'discard', because };
 }
 
-/** Moves the event to the end of another topic, which must have been declared. */
+/** Moves the event to the end of another topic. That topic must exist. */
 export function reroute(to: string): HandlerResult {
-  // Without this check, the store would refuse all settlements of the same batch.
+  // Without this check, the store would refuse the whole batch.
   if (typeof to !== 'string' || to === '') throw new OptionsError('reroute', to, 'the name of a topic');
   return { [isResult]: true, kind: 'reroute', to };
 }
 
-/**
- * True if the value was created by a function of this file. A handler may return other values by accident; consumers
- * treat them like `done()`.
- */
+/** Consumers treat all other return values like `done()`. */
 export function isHandlerResult(given: unknown): given is HandlerResult {
   return typeof given === 'object' && given !== null && isResult in given;
 }

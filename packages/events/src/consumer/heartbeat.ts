@@ -6,18 +6,15 @@ export interface HeartbeatSettings {
   readonly broker: Broker;
   readonly clock: Clock;
   readonly leaseMs: number;
-  /** Called when the lease of `task` has ended, so that another consumer may have leased the event. */
+  /** Called when the lease of `task` has ended, so that another consumer may handle the event. */
   onLost(task: Task): void;
   onFailure(what: string, delayMs: number): void;
 }
 
-/** Leases are extended after a third of their time, so that two calls may fail before a lease ends. */
+/** Leases are extended after a third of their time. So two calls may fail before a lease ends. */
 const beatsPerLease = 3;
 
-/**
- * Extends the leases of all events that the consumer holds, with one call for all events. It makes no call while the
- * consumer holds no event.
- */
+/** Extends the leases of all events that the consumer holds, with one call. */
 export class Heartbeat {
   readonly #settings: HeartbeatSettings;
   readonly #timer: Timer;
@@ -29,8 +26,7 @@ export class Heartbeat {
   }
 
   watch(batch: Batch): void {
-    // Remove finished batches now. Keeping a thousand finished events until the next beat costs more time than handling
-    // them.
+    // Remove finished batches now: keeping thousands of events in memory would be slow.
     this.#batches = this.#batches.filter(({ open }) => open > 0);
     this.#batches.push(batch);
     this.#setTimer();
@@ -41,14 +37,13 @@ export class Heartbeat {
     this.#timer.clear();
   }
 
-  /** The tasks that are waiting, running or being settled. */
   *inHand(): Generator<Task> {
     for (const { tasks } of this.#batches) {
       for (const task of tasks) if (task.phase !== OVER) yield task;
     }
   }
 
-  /** The estimated payload bytes of events that are not settled. Each event counts as the average of its batch. */
+  /** Estimates the payload bytes of all leased events: each event has the average size of its batch. */
   get bytesInHand(): number {
     let bytes = 0;
     for (const batch of this.#batches)
@@ -66,7 +61,7 @@ export class Heartbeat {
 
   async #beat(): Promise<void> {
     const { broker, clock, leaseMs, onLost, onFailure } = this.#settings;
-    // Check for ended leases first, because the call of an earlier beat may hang on a dead connection.
+    // Do this first, because the call of the store may hang on a dead connection.
     this.#loseEnded();
     this.#batches = this.#batches.filter(({ open }) => open > 0);
     if (this.#batches.length === 0) return;
@@ -89,9 +84,7 @@ export class Heartbeat {
     }
   }
 
-  /**
-   * Calls `onLost` for tasks whose lease has ended by our clock, because another consumer may handle their events now.
-   */
+  /** Gives up the events whose lease has ended, because another consumer may handle them. */
   #loseEnded(): void {
     const { clock, onLost } = this.#settings;
     const now = clock.now();

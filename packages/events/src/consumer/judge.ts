@@ -8,7 +8,7 @@ import {
 } from '@holdfast/contracts';
 import { type Clock, decide, type History, type Judgement, markOf, type Policy } from 'holdfast';
 import { type Blame, type Fault, outageMaxMs } from './blame.ts';
-import { isRefusal } from './consumer-policy.ts';
+import { isBreakerOpen, isRefusal } from './consumer-policy.ts';
 import type { DependencyGate } from './dependency-gate.ts';
 import { CrashedError, PoisonError } from './event-errors.ts';
 import { isHandlerResult } from './handler-result.ts';
@@ -22,11 +22,12 @@ export interface JudgeSettings {
   readonly gate: DependencyGate;
   readonly blame: Blame;
   readonly controls: TopicControlState;
-  /** The name of this consumer, which is different for each start. It is stored in attempt records. */
+  readonly name: string;
+  /** The name of this consumer in attempt records. It changes with every start. */
   readonly owner: string;
   /**
-   * The handler names that are written as marks of handled events. `ofCommits` is for events whose handler returned
-   * `commit(…)`, `ofAll` for all handled events. `undefined`: no mark is written.
+   * The handler names that are stored with a handled event, so that the event is not handled twice. `ofCommits`: for
+   * handlers that return `commit(…)`. `ofAll`: for other handlers.
    */
   readonly marks: {
     readonly ofCommits: readonly string[] | undefined;
@@ -42,9 +43,13 @@ export interface JudgeSettings {
 
 const snoozeMaxMs = 24 * 60 * 60 * 1000;
 
+/** The waits of an event whose breaker an operator has opened: the first, and the longest. */
+const shutOutMinMs = 1000;
+const shutOutMaxMs = 60_000;
+
 /**
- * Decides what happens to an event before and after its handler is called. `decide` of the package `holdfast` decides
- * whether and when to retry. The judge gives `decide` the history of the event, and turns its answer into a settlement.
+ * Decides what happens to an event before and after its handler is called. The function `decide` chooses whether and
+ * when to retry.
  */
 export class Judge<Tx> {
   readonly #settings: JudgeSettings;
@@ -53,7 +58,7 @@ export class Judge<Tx> {
     this.#settings = settings;
   }
 
-  /** Returns the settlement of an event that must not be handled. `undefined`: the handler must be called. */
+  /** Returns the settlement of an event that must not be handled. `undefined`: call the handler. */
   beforeHandler(task: Task, now: number): Settlement<Tx> | undefined {
     const { controls, deathsMax } = this.#settings;
     const { delivery } = task;
@@ -66,12 +71,11 @@ export class Judge<Tx> {
     if (delivery.deaths >= deathsMax) {
       return this.#park(task, 'crashed', errorNote(new CrashedError(delivery.deaths)));
     }
-    // The customer does not wait for this event any more, so park it. The parked event keeps its last error.
+    // The result is no longer useful, so park the event.
     if (now >= task.patienceEndsAt) return this.#park(task, 'patience_too_short', delivery.lastError);
     return undefined;
   }
 
-  /** Returns the settlement of an event whose handler has returned `given`. */
   answered(task: Task, given: unknown): Settlement<Tx> {
     const { lease } = task.delivery;
     const { ofAll, ofCommits } = this.#settings.marks;
@@ -100,10 +104,7 @@ export class Judge<Tx> {
     }
   }
 
-  /**
-   * Returns the settlement of an event whose handler or commit has thrown `error`. `insisted`: the handler returned
-   * `retry(error)`.
-   */
+  /** Decides what happens after `error`. `insisted`: the handler returned `retry(error)` instead of throwing. */
   failed(task: Task, error: unknown, insisted = false): Settlement<Tx> {
     const { policy, blame, gate, clock } = this.#settings;
     const now = clock.now();
@@ -120,9 +121,11 @@ export class Judge<Tx> {
     blame.remember(task, now, fault);
     const attempt = task.attempt + fault.uncounted;
     const isSpared = isRefused || (!fault.isOwn && plan.attempts > 1 && attempt >= plan.attempts);
-    const isPutOff = isSpared && delivery.snoozes < this.#settings.snoozesMax;
+    // An open breaker says nothing about the event, however long it is open.
+    const isShutOut = isRefused && isBreakerOpen(error);
+    const isPutOff = isShutOut || (isSpared && this.#snoozesOf(task) < this.#settings.snoozesMax);
     const history: History = {
-      // If the call was refused, or the dependency fails for all events, do not use up the last attempt of this event.
+      // The event did not cause this failure, so the failure must not use up the last attempt.
       attempt: isPutOff ? Math.min(attempt, plan.attempts - 1) : attempt,
       previousDelayMs: delivery.nextDelayMs ?? 0,
       patienceEndsAt: task.patienceEndsAt,
@@ -135,11 +138,11 @@ export class Judge<Tx> {
       roll: plan.random(),
       tokens: 1,
       expectedAttemptMs: 0,
-      // If an operator holds a breaker open, nobody knows when the breaker will admit calls. Retry with the usual delay
-      // instead of parking the event.
+      // Infinity means that an operator has opened a breaker. In that case, retry with the usual delay.
       admitsAt: reopensAt < Infinity ? reopensAt : now,
     });
     if (verdict.kind === 'retry') {
+      if (isShutOut) return this.#shutOut(task, judged, verdict.delayMs);
       if (isPutOff) return { lease: delivery.lease, kind: 'snooze', delayMs: verdict.delayMs };
       return this.#retry(task, error, now, judged, verdict.delayMs, fault);
     }
@@ -155,10 +158,7 @@ export class Judge<Tx> {
     );
   }
 
-  /**
-   * Gives the event back to the store, because it failed while a dependency is down. Neither an attempt nor a snooze is
-   * counted, and later events of its key keep waiting.
-   */
+  /** Gives the event back to the store, because a dependency is down. No attempt is counted. */
   #giveBack(task: Task, now: number, error: unknown, judged: Judgement, fault: Fault): Settlement<Tx> {
     const note = this.#noteOf(task, error);
     task.returnedFor = note;
@@ -168,9 +168,8 @@ export class Judge<Tx> {
   }
 
   /**
-   * Returns for how long this event must be the only one that fails, until the event itself is taken for the cause and
-   * not a dependency. For an event with a key and attempts left, this is at most `holdFor`: after that time the failure
-   * counts as an attempt, and later events of the key need not wait.
+   * If this event fails alone for this time, the event is the cause, not a dependency. With a key the time is at most
+   * `holdFor`, because later events of the key wait.
    */
   #aloneMaxMs({ key, attempt }: Task): number {
     const { policy, holdForMs } = this.#settings;
@@ -183,8 +182,7 @@ export class Judge<Tx> {
       const judged = error instanceof PoisonError ? poison : this.#judgement(error, insisted);
       return { judged, isRefused: isRefusal(error) };
     } catch {
-      // A property of the error throws when it is read. The event must be settled nevertheless, so treat it as an
-      // unknown error.
+      // Reading the error threw another error. The event must be settled nevertheless.
       return { judged: { class: insisted ? 'transient' : 'fatal' }, isRefused: false };
     }
   }
@@ -215,8 +213,27 @@ export class Judge<Tx> {
     return lets ? { ...settlement, holdsKey: false } : settlement;
   }
 
+  /**
+   * Puts the event off until the breaker may admit a call. The store counts a snooze, and this consumer does not. Nobody
+   * knows when a breaker opens again that an operator has opened, so such waits grow.
+   */
+  #shutOut({ id, delivery }: Task, { retryAfterMs = 0 }: Judgement, backoffMs: number): Settlement<Tx> {
+    const { blame, policy } = this.#settings;
+    const { lease } = delivery;
+    const before = blame.shutOut(id);
+    if (retryAfterMs > 0) return { lease, kind: 'snooze', delayMs: backoffMs };
+    const waitMs = Math.min(shutOutMinMs * 2 ** before, shutOutMaxMs) * (0.5 + policy.plan.random() / 2);
+    return { lease, kind: 'snooze', delayMs: Math.max(backoffMs, waitMs) };
+  }
+
+  /** How often the event was snoozed, without the times when a breaker was open. */
+  #snoozesOf({ id, delivery }: Task): number {
+    return delivery.snoozes - this.#settings.blame.timesShutOut(id);
+  }
+
   #snoozed(task: Task, delayMs: number): Settlement<Tx> {
-    const { lease, snoozes } = task.delivery;
+    const { lease } = task.delivery;
+    const snoozes = this.#snoozesOf(task);
     if (snoozes < this.#settings.snoozesMax) {
       return { lease, kind: 'snooze', delayMs: Math.min(delayMs, snoozeMaxMs) };
     }
@@ -236,7 +253,8 @@ export class Judge<Tx> {
     return {
       lease,
       kind: 'park',
-      // A handler may give a reason of any length, and parked events are grouped by it. So the reason is cut.
+      consumer: this.#settings.name,
+      // A handler may give a reason of any length, so cut the text.
       stop: stop.slice(0, messageMax),
       story: attempt ? continueStory(story, attempt) : story,
       ...(error && { error }),
@@ -277,12 +295,11 @@ export class Judge<Tx> {
 
 const poison: Judgement = { class: 'fatal' };
 
-/** True if a retry may succeed. */
 function isTemporary({ class: its, retryNever }: Judgement): boolean {
   return (its === 'transient' || its === 'throttled') && !retryNever;
 }
 
-/** Returns the stored attempt records. If an earlier failure counts as an attempt only now, its record is added. */
+/** Returns the story of the event. If an earlier failure counts as an attempt only now, its record is added. */
 function storyWith({ delivery }: Task, fault: Fault | undefined): readonly AttemptRecord[] {
   return fault?.lastUncounted ? continueStory(delivery.story, fault.lastUncounted) : delivery.story;
 }

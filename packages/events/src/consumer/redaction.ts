@@ -2,15 +2,13 @@ import type { Envelope } from '@holdfast/contracts';
 import { decode } from '../publish/payload-format.ts';
 
 const mask = '[redacted]';
-/**
- * Values shorter than this are masked only after their field name, because such short texts appear elsewhere by chance.
- */
+/** Short values appear in texts by chance, so they are masked only after their field name. */
 const valueLengthMin = 4;
 const depthMax = 16;
 
 /**
- * Returns a function that masks the values of the named fields in a text. It masks what follows `name:` or `name=`, and
- * every copy of a value that the event has in such a field.
+ * Returns a function that masks secrets in a text: what follows `name:` or `name=`, and the values of these fields in
+ * the event.
  */
 export function redaction(names: readonly string[], event: Envelope): (text: string) => string {
   if (names.length === 0) return (text) => text;
@@ -23,7 +21,7 @@ export function redaction(names: readonly string[], event: Envelope): (text: str
   };
 }
 
-/** Matches values after their name, as in `"card": "4111"`, `card=4111` and `card: 4111`. */
+/** Matches `"card": "4111"`, `card=4111` and `card: 4111`. */
 function assignments(names: readonly string[]): RegExp {
   const any = names.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|');
   return new RegExp(`(\\b(?:${any})["']?\\s*[:=]\\s*)("(?:[^"\\\\]|\\\\.)*"|'[^']*'|[^\\s,;}\\]]+)`, 'g');

@@ -2,7 +2,6 @@ import type { Settlement } from '@holdfast/contracts';
 import type { EventNotice } from './event-notices.ts';
 import type { Task } from './task.ts';
 
-/** Creates the notification that is sent when a settlement is decided. */
 export function noticeOf<Tx>(
   consumer: string,
   task: Task,

@@ -8,21 +8,20 @@ export interface SettlerSettings<Tx> {
   readonly broker: Broker<Tx>;
   readonly clock: Clock;
   readonly judge: Judge<Tx>;
-  /** The policy that retries calls of the store, at most for the duration of a lease. */
+  /** Retries calls of the store for the duration of a lease. */
   readonly store: Policy;
   readonly settleWithinMs: number;
   readonly batchMax: number;
-  /**
-   * Given for engines that cannot write the marks of handled events together with settlements. The marks are then
-   * written to this ledger before the settlements.
-   */
+  /** Records handled events before the settlement. Only for engines that cannot record both in one transaction. */
   readonly separateLedger: Ledger<Tx> | undefined;
   /**
-   * Given if parked events are in another store. Successful replays are reported to this triage before their events are
+   * The store of parked events, if it is another store. A successful replay is reported there before its event is
    * acknowledged.
    */
   readonly separateTriage: Triage | undefined;
-  /** Called with the final result of a settlement. If the store did not answer, the result is `LEASE_LOST`. */
+  /** Called if the store could not apply a settlement, for example because `commit` threw. `settlement` replaces it. */
+  onRejudged(task: Task, settlement: Settlement<Tx>): void;
+  /** Called with the result of a settlement. If the store did not answer, the result is `LEASE_LOST`. */
   onSettled(task: Task, settlement: Settlement<Tx>, settled: SettlementResult): void;
   onBatch(type: 'settling' | 'settled', count: number): void;
   onFailure(what: string, delayMs: number): void;
@@ -34,8 +33,8 @@ interface Decided<Tx> {
 }
 
 /**
- * Sends settlements to the store. It collects settlements for `settleWithinMs`, so that many settlements share one
- * write, and retries a failed write for the duration of a lease.
+ * Sends settlements (the results of events) to the store. It collects them for `settleWithinMs`, so that many share one
+ * write.
  */
 export class Settler<Tx> extends Alarm {
   readonly #settings: SettlerSettings<Tx>;
@@ -49,7 +48,7 @@ export class Settler<Tx> extends Alarm {
     this.#settings = settings;
   }
 
-  /** The number of settlements that the store has not answered. */
+  /** How many settlements the store has not answered. */
   get unsettled(): number {
     return this.#pending.length + this.#sent;
   }
@@ -67,8 +66,8 @@ export class Settler<Tx> extends Alarm {
   }
 
   /**
-   * Sends the pending settlements in order, one batch at a time. Settlements that are added during a write wait for the
-   * next flush; otherwise a fast store would get one write for each settlement.
+   * Sends the pending settlements. Settlements that are added meanwhile wait for the next flush, so that many share one
+   * write.
    */
   flush(): Promise<void> {
     this.#flushRequested = true;
@@ -102,8 +101,7 @@ export class Settler<Tx> extends Alarm {
     );
     if (!ending.ok) onFailure('settle', Infinity);
     for (const [index, decided] of batch.entries()) {
-      // Without an answer, the settlement may or may not have been applied. If it was not applied, the event can be
-      // leased again when its lease ends.
+      // Without an answer, nobody knows whether the settlement was applied. If not, the event is leased again later.
       this.#onResult(decided, ending.ok ? ending.value[index]! : LEASE_LOST);
     }
     this.#sent = 0;
@@ -111,13 +109,13 @@ export class Settler<Tx> extends Alarm {
   }
 
   #onResult({ task, settlement }: Decided<Tx>, settled: SettlementResult): void {
-    const { judge, onSettled } = this.#settings;
+    const { judge, onRejudged, onSettled } = this.#settings;
     const isOpen = task.phase !== OVER;
     if (isOpen && settled.because === 'commit_failed') {
-      this.add(task, judge.failed(task, settled.error));
+      onRejudged(task, judge.failed(task, settled.error));
     } else if (isOpen && settled.because === 'topic_unknown') {
       const to = settlement.kind === 'reroute' ? settlement.to : task.topic;
-      this.add(task, judge.failed(task, new TopicError(to, 'was never declared')));
+      onRejudged(task, judge.failed(task, new TopicError(to, 'was never declared')));
     } else {
       task.end(OVER);
       if (isOpen) task.batch.open -= 1;

@@ -7,15 +7,12 @@ import type { HandlerResult } from './handler-result.ts';
 // biome-ignore lint/suspicious/noConfusingVoidType: an async function that returns nothing gives a promise of void
 type Returned<Tx> = HandlerResult<Tx> | undefined | void;
 
-/**
- * A function that handles one event. It may return a `HandlerResult` or nothing. If it throws, the class of the error
- * decides whether the event is retried.
- */
+/** A function that handles one event. If it throws, the class of the error decides whether the event is retried. */
 export type Handler<T = unknown, Tx = unknown> = (
   event: HandledEvent<T>,
 ) => Returned<Tx> | PromiseLike<Returned<Tx>>;
 
-/** The event that a handler gets. `payload` and `signal` are created when they are first read. */
+/** The event that a handler gets. `payload` and `signal` are created when the handler first reads them. */
 export interface HandledEvent<T = unknown> {
   readonly id: string;
   readonly topic: string;
@@ -23,76 +20,63 @@ export interface HandledEvent<T = unknown> {
   readonly key: string | undefined;
   readonly tenant: string | undefined;
   readonly headers: Headers;
-  /** The parsed payload, validated if there is a schema. */
+  /** The parsed payload, after validation by the schema if there is one. */
   readonly payload: T;
   readonly correlationId: string;
-  /** The key is the same in every attempt. Use it as the idempotency key when you call other systems. */
+  /** The same in every attempt. Send this key to other systems as the idempotency key. */
   readonly idempotencyKey: string;
   /** When the event was first published, epoch ms by the store's clock. */
   readonly firstSeenAt: number;
   /** The number of this attempt, counted from 1. */
   readonly attempt: number;
-  /** `replay`: the event is handled again because of an operator, a triage rule or a rebuild. */
+  /** `replay`: an operator, a rule or a rebuild has started the event again. */
   readonly mode: 'live' | 'retry' | 'replay';
-  /** How many ms the customer still waits for the result; Infinity if there is no limit. */
+  /** How many ms are left until the result is no longer useful. Infinity: no limit. */
   readonly patienceLeft: number;
-  /** When `patienceLeft` ends, epoch ms by the consumer's clock; `undefined` if there is no limit. */
+  /** When the result is no longer useful, epoch ms; `undefined`: no limit. */
   readonly deadline: number | undefined;
-  /**
-   * Aborts when the lease is lost, when the customer's patience or `attemptTimeout` is over, or when the grace time of
-   * `stop` is over.
-   */
+  /** Aborts when the lease is lost, a time limit of the event is over, or the consumer stops. */
   readonly signal: AbortSignal;
-  /** Everything that the store knows about the event. */
   readonly delivery: Delivery;
 }
 
 export interface TaskSettings {
   readonly clock: Clock;
   readonly format: PayloadFormat;
-  /** Infinity: attempts have no timeout. */
   readonly attemptTimeoutMs: number;
 }
 
-/** The events of one lease call. Their leases end at the same time, and are extended together. */
+/** The events of one lease call. Their leases are extended together. */
 export interface Batch {
   readonly tasks: readonly Task[];
-  /**
-   * The earliest time at which the leases can end, by `Clock.now`. It is computed from the time at which the lease was
-   * requested.
-   */
+  /** The earliest time at which the leases can end, by `Clock.now`. */
   leaseEndsAt: number;
-  /** The number of tasks whose phase is not `OVER`. */
   open: number;
-  /** The payload bytes of all tasks together. */
   bytes: number;
 }
 
 export type Phase = typeof WAITING | typeof RUNNING | typeof SETTLING | typeof OVER;
 export const WAITING = 0;
 export const RUNNING = 1;
-/** The settlement of the event is decided, but the store has not answered yet. */
+/** The handler has finished, but the store has not answered yet. */
 export const SETTLING = 2;
 /** The event is settled, or its lease is lost. */
 export const OVER = 3;
 
-/**
- * One leased event. The same object is also the ambient context of the calls that the handler makes, and the timer of
- * the attempt timeout. This saves allocations, because a process may handle a hundred thousand events per second.
- */
+/** One leased event. To save allocations, this object is also the ambient context of the handler and its timeout. */
 export class Task<T = unknown> extends Alarm implements HandledEvent<T>, AmbientContext {
   declare readonly delivery: Delivery;
   declare readonly attempt: number;
   declare readonly idempotencyKey: string;
-  /** When the customer's patience ends, by `Clock.now`. */
+  /** When the result is no longer useful, by `Clock.now`. */
   declare readonly patienceEndsAt: number;
   declare readonly settings: TaskSettings;
   declare batch: Batch;
-  /** The next event of the same key, which waits for this event. */
+  /** The next event of the same key, which waits for this one. */
   declare next: Task<T> | undefined;
   declare phase: Phase;
   declare startedAt: number;
-  /** True: the ledger has marked the event as handled, so the handler must not be called again. */
+  /** True: the event was already handled, so the handler must not be called. */
   declare isRepeated: boolean;
   /** The counted calls of each dependency before the handler was called. */
   declare countsBefore: readonly Count[] | undefined;
@@ -168,7 +152,7 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Ambient
     return this.value as T;
   }
 
-  /** Replaces the payload by the value that the schema returned. */
+  /** Replaces the payload by the output of the schema, which may transform it. */
   set payload(value: T) {
     this.value = value;
     this.read = true;
@@ -204,7 +188,7 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Ambient
     if (endsAt < Infinity) clock.set(this, endsAt);
   }
 
-  /** Stops the timeout and sets the phase. Call it when the handler has finished, or when the lease is lost. */
+  /** Stops the timeout of the attempt and sets the phase. */
   end(phase: typeof SETTLING | typeof OVER): void {
     if (this.index >= 0) this.settings.clock.clear(this);
     this.phase = phase;
@@ -215,16 +199,13 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Ambient
     this.controller?.abort(reason);
   }
 
-  /**
-   * The clock calls it when the timeout is over. It aborts the signal; whatever the handler then returns or throws is
-   * used as usual.
-   */
+  /** Called by the clock when the time limit is over. The signal aborts, but the handler may still return a result. */
   ring(now: number): void {
-    const afterMs = Math.round(now - this.startedAt);
+    const { startedAt, patienceEndsAt } = this;
     this.abort(
-      now >= this.patienceEndsAt
-        ? new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', afterMs, undefined)
-        : new ExpiredError('HOLDFAST_ATTEMPT_TIMEOUT', 'the attempt', afterMs, undefined),
+      now >= patienceEndsAt
+        ? new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', patienceEndsAt - startedAt, undefined)
+        : new ExpiredError('HOLDFAST_ATTEMPT_TIMEOUT', 'the attempt', this.at - startedAt, undefined),
     );
   }
 }

@@ -1,17 +1,27 @@
-import type { Controls } from '@holdfast/contracts';
+import type { Act, Controls } from '@holdfast/contracts';
+
+/** Who paused a topic, why, and until when. Plain JSON. */
+export interface PauseState extends Act {
+  /** Epoch ms by the store's clock; null: until somebody resumes the topic. */
+  readonly until: number | null;
+  /** `retries`: only the retries are paused. `null`: the whole topic is paused. */
+  readonly only: 'retries' | null;
+}
 
 /**
- * The operators' controls of one topic that consumers apply: skip, reroute and concurrency. The other controls, pause
- * and quarantine, are applied by the engine.
+ * The operators' controls that consumers apply: skip, reroute and concurrency. The engine itself applies pause and
+ * quarantine.
  */
 export class TopicControlState {
   readonly #controls: Controls;
   readonly #topic: string;
   #version: number | undefined;
   #skipped: ReadonlySet<string> = new Set();
-  /** The target topic for each event type. The entry with the key `undefined` applies to all other types. */
+  /** The target topic for each event type. The key `undefined` stands for all other types. */
   #reroutes: ReadonlyMap<string | undefined, string> = new Map();
   concurrencyMax: number | undefined;
+  /** The pause of the whole topic, or of its retries only. */
+  paused: PauseState | undefined;
 
   constructor(controls: Controls, topic: string) {
     this.#controls = controls;
@@ -27,8 +37,12 @@ export class TopicControlState {
     const skipped = new Set<string>();
     const reroutes = new Map<string | undefined, string>();
     this.concurrencyMax = undefined;
-    for (const { control } of controls) {
-      if (control.topic !== this.#topic) continue;
+    this.paused = undefined;
+    for (const { control, act, until } of controls) {
+      if (!('topic' in control) || control.topic !== this.#topic) continue;
+      // If both the whole topic and its retries are paused, report the pause of the whole topic.
+      if (control.kind === 'pause' && this.paused?.only !== null)
+        this.paused = { ...act, until: until ?? null, only: 'only' in control ? control.only : null };
       if (control.kind === 'skip') skipped.add(control.eventId);
       if (control.kind === 'reroute') reroutes.set(control.type, control.to);
       if (control.kind === 'concurrency') this.concurrencyMax = control.concurrencyMax;
@@ -39,7 +53,7 @@ export class TopicControlState {
     return this;
   }
 
-  /** True if no event is skipped or rerouted. This is the usual case, so the check must be fast. */
+  /** This check runs for every event, so it must be fast. */
   get isEmpty(): boolean {
     return this.#skipped.size === 0 && this.#reroutes.size === 0;
   }
@@ -49,8 +63,8 @@ export class TopicControlState {
   }
 
   /**
-   * Returns the topic to which events of this type are rerouted. A reroute to the same topic is ignored, because it
-   * would never end.
+   * Returns the topic to which this type is rerouted; `undefined`: to no topic. A reroute to the same topic would never
+   * end, so it is ignored.
    */
   destinationOf(type: string | undefined): string | undefined {
     const to = this.#reroutes.get(type) ?? this.#reroutes.get(undefined);

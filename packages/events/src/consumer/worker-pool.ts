@@ -16,42 +16,38 @@ export interface WorkerPoolSettings<T, Tx> {
   readonly judge: Judge<Tx>;
   readonly gate: DependencyGate;
   readonly ambient: boolean;
-  /** Returns how many handlers may run at the same time. The number may change at any time. */
+  /** How many handlers may run at the same time. The number may change at any time. */
   concurrency(): number;
   onBegin(task: Task<T>, now: number): void;
-  /** Called when it is decided what happens to an event next. */
+  /** Called when the result of an event is known. */
   onDecided(task: Task<T>, settlement: Settlement<Tx>): void;
-  /** Called when the queue has become shorter, so that more events can be leased. */
+  /** Called when more events can be leased. */
   onRoom(): void;
-  /**
-   * Called when no handler runs and no task is queued. The decided settlements should be sent now, because no more
-   * settlements will follow soon.
-   */
+  /** Called when no handler runs or waits. Write the results now, because no more will follow soon. */
   onOutOfWork(): void;
 }
 
 /**
- * Runs handlers with at most `concurrency()` workers. A worker takes one lane at a time. A lane is a list of leased
- * events of one key, or one event without a key. Per event only its `Task` is allocated, and a promise only if the
- * handler returns one.
+ * Runs handlers with at most `concurrency()` workers. A worker takes one lane at a time: one event, or successive
+ * events of one key.
  */
 export class WorkerPool<T, Tx> {
   readonly #settings: WorkerPoolSettings<T, Tx>;
   readonly #yielder: EventLoopYielder | undefined;
-  /** The first task of each lane that no worker has taken. Entries before `#head` have been taken already. */
+  /** The first task of each lane. Entries before `#head` are already taken. */
   #queue: Task<T>[] = [];
   #head = 0;
-  /** The number of running workers. A worker is not counted any more if the lease of its task was lost. */
+  /** The number of workers. A worker whose task lost its lease is not counted. */
   #workers = 0;
   #running = 0;
   #isOpen = true;
-  /** How many events went back to the store without a call of their handler. */
+  /** How many events went back to the store unhandled. */
   returned = 0;
   #whenIdle: (() => void) | undefined;
 
   constructor(settings: WorkerPoolSettings<T, Tx>) {
     this.#settings = settings;
-    // Only the system clock needs this: with a virtual clock, nothing else waits for the event loop.
+    // With a virtual clock, the pool never yields to the event loop.
     this.#yielder = settings.clock === systemClock ? new EventLoopYielder(settings.clock) : undefined;
   }
 
@@ -59,12 +55,12 @@ export class WorkerPool<T, Tx> {
     return this.#running;
   }
 
-  /** The number of lanes that wait for a worker. */
+  /** How many lanes wait for a worker. */
   get queued(): number {
     return this.#queue.length - this.#head;
   }
 
-  /** True: no handler runs or is queued. Workers may still wait for the store. */
+  /** True: no handler runs or waits. A worker may still wait for the store. */
   get isOutOfWork(): boolean {
     return this.#running === 0 && this.queued === 0;
   }
@@ -74,7 +70,7 @@ export class WorkerPool<T, Tx> {
   }
 
   /**
-   * Queues tasks, and returns how many lanes are queued. With `ordering: 'key'`, successive tasks of one key form one
+   * Queues tasks, and returns how many lanes were queued. With `ordering: 'key'`, successive tasks of one key form one
    * lane.
    */
   enqueue(tasks: readonly Task<T>[], ordering: Ordering): number {
@@ -94,7 +90,6 @@ export class WorkerPool<T, Tx> {
     for (let hired = 0; hired < free; hired++) void this.#work();
   }
 
-  /** Gives all queued tasks back to the store. */
   returnQueued(): void {
     const queue = this.#queue;
     const first = this.#head;
@@ -103,10 +98,7 @@ export class WorkerPool<T, Tx> {
     for (let index = first; index < queue.length; index++) this.#returnLane(queue[index]);
   }
 
-  /**
-   * Call it when the lease of `task` has ended. The result of its handler is ignored, and later tasks of the same lane
-   * are returned to the store.
-   */
+  /** Call it when the lease of `task` has ended. The result of its handler is ignored. */
   revoke(task: Task<T>): void {
     if (task.isRunning) {
       this.#running -= 1;
@@ -115,7 +107,7 @@ export class WorkerPool<T, Tx> {
     this.#returnLane(task.next);
   }
 
-  /** Starts no more handlers. Resolves with true if all workers end within `ms`, otherwise with false. */
+  /** Starts no more handlers. Resolves with true if all workers end within `ms`. */
   async close(ms: number): Promise<boolean> {
     this.#isOpen = false;
     this.returnQueued();
@@ -131,22 +123,18 @@ export class WorkerPool<T, Tx> {
     });
   }
 
-  /**
-   * Returns the first task of the next lane. `undefined`: the queue is empty, or there are more workers than
-   * `concurrency()` allows.
-   */
+  /** Returns the first task of the next lane, or `undefined` if no worker may take one. */
   #next(): Task<T> | undefined {
     const { gate, clock, concurrency, onRoom } = this.#settings;
     if (this.#head === this.#queue.length || this.#workers > concurrency()) return undefined;
     if (gate.hasDependencies && gate.room(clock.now()) <= this.#running) {
-      // A dependency is down. Return the queued events to the store, so that their leases do not expire here and other
-      // processes can handle them.
+      // A dependency is down. Return the events, so that other processes can handle them.
       this.returnQueued();
       return undefined;
     }
     const task = this.#queue[this.#head]!;
     this.#head += 1;
-    // The queue may never become empty. So remove taken entries when there are 256 of them.
+    // The queue may never become empty, so remove taken entries from time to time.
     if (this.#head === this.#queue.length || this.#head >= takenMax) {
       this.#queue = this.#queue.slice(this.#head);
       this.#head = 0;
@@ -166,8 +154,7 @@ export class WorkerPool<T, Tx> {
         now = clock.now();
       }
       if (!this.#isOpen) this.#returnLane(task);
-      // During the wait, the lease of the task was lost or the task was returned to the store, with the later tasks of
-      // its lane.
+      // The lease of the task was lost during the wait.
       if (task.phase !== WAITING) {
         task = this.#next();
         continue;
@@ -185,8 +172,7 @@ export class WorkerPool<T, Tx> {
             ? { lease: task.delivery.lease, kind: 'return' }
             : judge.failed(task, error);
         }
-        // The lease was lost while the handler ran. `revoke` has already stopped counting this worker, so another
-        // worker may have started.
+        // The lease was lost while the handler ran. `revoke` has already updated the counts.
         if (!task.isRunning) return;
         this.#running -= 1;
       }
@@ -226,15 +212,15 @@ export class WorkerPool<T, Tx> {
     return ambient ? withAmbient(task, () => handler(task)) : handler(task);
   }
 
-  /** Tells whether the next event of the same key may be handled now. */
+  /** True: the next event of the same key may be handled now. */
   #letsPass(task: Task<T>, settlement: Settlement<Tx>): boolean | Promise<boolean> {
     const { kind } = settlement;
     if (kind === 'ack' && settlement.commit) {
-      // The next handler must see what this event commits, and must not run if the commit fails. So wait for the store.
+      // The next handler must see what this event commits, so wait for the store.
       const settled = new Promise<boolean>((resolve) => {
         task.whenSettled = resolve;
       });
-      // No handler runs, so no more settlements will follow soon: send the pending settlements now.
+      // No handler runs, so no other settlement will follow soon. Send this one now.
       if (this.#running === 0) this.#settings.onOutOfWork();
       return settled;
     }
@@ -243,7 +229,7 @@ export class WorkerPool<T, Tx> {
     );
   }
 
-  /** Gives `head` and the later tasks of its lane back to the store. Tasks that have started are not given back. */
+  /** Returns the tasks of a lane to the store, except tasks that have started. */
   #returnLane(head: Task<T> | undefined): void {
     for (let task = head; task; task = task.next) {
       if (task.phase === WAITING) {
@@ -253,7 +239,7 @@ export class WorkerPool<T, Tx> {
     }
   }
 
-  /** True if the handler threw because `stop()` aborted its signal. */
+  /** True if the handler failed because `stop()` aborted its signal. */
   #wasStopped(task: Task<T>): boolean {
     return !this.#isOpen && task.signal.reason instanceof ConsumerStoppedError;
   }
@@ -264,7 +250,6 @@ export class WorkerPool<T, Tx> {
   }
 }
 
-/** How many taken entries the queue may contain before they are removed. */
 const takenMax = 256;
 
 function isThenable(given: unknown): given is PromiseLike<unknown> {

@@ -1,12 +1,8 @@
 import { type Clock, later } from 'holdfast';
 
-/** The longest time that handlers may run without yielding to the event loop. */
 const heldMaxMs = 10;
 
-/**
- * Lets workers yield to the event loop every 10 ms. If the store and the handlers never wait for I/O, their promises
- * alone would keep timers, signals and requests waiting forever.
- */
+/** Lets timers, signals and requests run every 10 ms. Handlers that never wait for I/O would block them. */
 export class EventLoopYielder {
   readonly #clock: Clock;
   #since = 0;

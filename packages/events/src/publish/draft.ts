@@ -13,32 +13,41 @@ import { assertKnownFields } from 'holdfast/fields';
 import { assertFormat, encode, type PayloadFormat } from './payload-format.ts';
 import { assertSchema, type StandardSchema, validated } from './standard-schema.ts';
 
-/** An event that a producer publishes. The payload is any value, and durations may be texts such as `5m`. */
+/** An event to publish. The payload may be any value, and durations may be texts such as `5m`. */
 export interface EventDraft<T = unknown>
   extends Omit<NewEvent, 'payload' | 'delayMs' | 'patienceMs' | 'past'> {
   readonly payload: T;
   /** The event becomes due this long after the publish. */
   readonly delay?: Duration | undefined;
   /**
-   * How long the customer waits for the result, counted from the publish. `inherit`: the time that is left to the
-   * surrounding policy run or handler.
+   * How long the result is useful, counted from the publish. `inherit`: the time that the surrounding handler or policy
+   * call has left.
    */
   readonly patience?: Duration | 'inherit' | undefined;
 }
 
 export interface DraftOptions<T, Tx> {
+  /** The store of the events, such as that of `openSqlite`. Give either `engine` or `broker`. Default: none. */
   readonly engine?: Engine<Tx> | undefined;
+  /** The store of the events, if it is not of `engine`. Default: that of `engine`. */
   readonly broker?: Broker<Tx> | undefined;
+  /** The name of the topic. Required. */
   readonly topic: string;
   /**
-   * Payloads that do not match this schema are refused. The schema must be synchronous. The payload is stored as it was
-   * given, not as the schema transforms it: a consumer with the same schema transforms it later.
+   * A payload that does not match this schema is refused. The schema must be synchronous. The payload is stored as
+   * given, not as transformed by the schema. Default: none.
    */
   readonly schema?: StandardSchema<unknown, T> | undefined;
+  /** How payloads are stored. `json`: any value, as JSON. `raw`: text or bytes, unchanged. Default: `json`. */
   readonly format?: PayloadFormat | undefined;
-  /** The patience of events whose draft gives no patience. */
+  /**
+   * How long an event without `patience` may take from its publication to its end. `inherit`: what is left of the
+   * request or event that is being handled. Default: no limit.
+   */
   readonly patience?: Duration | 'inherit' | undefined;
+  /** The clock of waits and limits. Default: the system's. */
   readonly clock?: Clock | undefined;
+  /** The source of ids. Default: the system's. */
   readonly random?: Random | undefined;
 }
 
@@ -67,10 +76,7 @@ const draftFields: Readonly<Record<keyof EventDraft, true>> = {
   patience: true,
 };
 
-/**
- * Returns a function that turns drafts into events. It gives each event an id, so that a publish without an answer can
- * be repeated safely.
- */
+/** Turns drafts into events. Each event gets an id here, so that a failed publish can be repeated safely. */
 export function eventFactory<T, Tx>(
   options: DraftOptions<T, Tx>,
 ): { readonly broker: Broker<Tx>; toEvent(draft: EventDraft<T>): NewEvent } {
@@ -96,7 +102,7 @@ export function eventFactory<T, Tx>(
       const { id = newId(), payload, delay, patience = options.patience, ...rest } = draft;
       const checked = schema && validated(schema, payload);
       if (checked instanceof Promise) {
-        checked.catch(() => {}); // a rejection must not be unhandled
+        checked.catch(() => {}); // Prevents an unhandled rejection.
         throw new OptionsError('schema', 'a promise', 'one that answers at once');
       }
       const patienceMs = patienceMsOf(patience);

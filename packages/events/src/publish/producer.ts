@@ -5,11 +5,11 @@ import { type DraftOptions, draftOptions, type EventDraft, eventFactory } from '
 
 export interface ProducerOptions<T = unknown, Tx = unknown> extends DraftOptions<T, Tx> {
   /**
-   * The ordering with which the topic is declared. Unless given, an existing topic keeps its ordering, and a new topic
-   * has `none`.
+   * The ordering of the topic. `key`: events of one key are handled one after the other. Default: an existing topic
+   * keeps its own, a new one has `none`.
    */
   readonly ordering?: Ordering | undefined;
-  /** The policy that retries a failed publish. A retry uses the same ids, so that no event is stored twice. */
+  /** Retries a failed publish. The ids stay the same, so no event is stored twice. Default: none. */
   readonly policy?: Policy | undefined;
 }
 
@@ -20,9 +20,9 @@ const known: Readonly<Record<keyof ProducerOptions, true>> = {
 };
 
 export interface Producer<T = unknown> {
-  /** Resolves when the event is stored as durably as the engine can. */
+  /** Resolves when the event is durable. */
   publish(draft: EventDraft<T>): Promise<Published>;
-  /** Stores all events or none. The events keep this order. */
+  /** Stores all events or none, in this order. */
   publishAll(drafts: readonly EventDraft<T>[]): Promise<readonly Published[]>;
 }
 
@@ -32,7 +32,7 @@ interface PendingPublish {
   reject(error: unknown): void;
 }
 
-/** Creates a producer. Events that are published in the same tick, or while a write is pending, share one write. */
+/** Creates a producer. Calls of `publish` in the same tick, or during a write, share the next write. */
 export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, Tx>): Producer<T> {
   assertKnownFields(known, options);
   const { topic, ordering, policy } = options;
@@ -71,15 +71,14 @@ export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, 
         from += events.length;
       }
     } catch (error) {
-      // The engine refused one of the events without telling which, so send the events of each `publishAll` call
-      // separately.
+      // The engine refused one event, but does not tell which one. So send each call separately.
       if (batch.length > 1 && (error as { code?: unknown } | undefined)?.code === 'HOLDFAST_OPTIONS')
         for (const each of batch) await sendTogether([each]);
       else for (const { reject } of batch) reject(error);
     }
   }
 
-  /** Removes as many calls from `pending` as fit into one batch of the engine, and returns them. */
+  /** Returns as many pending calls as fit into one batch of the engine. */
   function takeBatch(): PendingPublish[] {
     let count = 0;
     const end = pending.findIndex(({ events }, index) => {
@@ -93,15 +92,14 @@ export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, 
 
   async function publishAll(drafts: readonly EventDraft<T>[]): Promise<readonly Published[]> {
     const events = drafts.map(toEvent);
-    // Check the events before they are batched, so that an invalid event fails only its own call.
+    // Check before the events are batched, so that an invalid event fails only its own call.
     assertEvents(events, broker.limits);
     if (events.length === 0) return [];
     return new Promise((resolve, reject) => {
       pending.push({ events, resolve, reject });
       if (isSending) return;
       isSending = true;
-      // Other calls share this write. Leave the ambient context of the first caller, so that its patience does not
-      // apply to the other calls.
+      // Several callers share this write, so the deadline of the first caller must not apply.
       queueMicrotask(() => withoutAmbient(() => void send()));
     });
   }

@@ -1,7 +1,7 @@
 import { OptionsError } from 'holdfast';
 import { PoisonError } from '../consumer/event-errors.ts';
 
-/** The part of https://standardschema.dev that this package uses. zod, valibot, arktype and others implement it. */
+/** The part of https://standardschema.dev that is used here. zod, valibot and arktype implement it. */
 export interface StandardSchema<Output = unknown, Input = unknown> {
   readonly '~standard': {
     readonly version: 1;
@@ -22,17 +22,14 @@ interface SchemaIssue {
 
 const issuesMax = 20;
 
-/** Throws if the option is not a schema. Without this check, every event would fail and be parked. */
+/** Without this check, a wrong option would park every event. */
 export function assertSchema<T>(schema: StandardSchema<T> | undefined): StandardSchema<T> | undefined {
   const standard: Partial<StandardSchema['~standard']> | undefined = schema?.['~standard'];
   if (schema === undefined || typeof standard?.validate === 'function') return schema;
   throw new OptionsError('schema', schema, 'a schema of https://standardschema.dev');
 }
 
-/**
- * Validates a value and returns it as the schema transforms it. Throws a `PoisonError` if it is invalid. Returns a
- * promise only if the schema is asynchronous.
- */
+/** Returns the value as the schema transforms it. Throws a `PoisonError` if the value is invalid. */
 export function validated<T>(schema: StandardSchema<T>, value: unknown): T | Promise<T> {
   const result = schema['~standard'].validate(value);
   return result instanceof Promise ? result.then(outputOf) : outputOf(result);

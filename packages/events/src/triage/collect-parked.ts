@@ -4,26 +4,31 @@ import { type Consumer, consumer } from '../consumer/consumer.ts';
 import type { HandledEvent } from '../consumer/task.ts';
 
 export interface CollectOptions {
-  /** The broker of an engine that moves parked events to a dead-letter topic. */
+  /** An engine without a triage. It moves parked events to a dead-letter topic. Required. */
   readonly broker: Broker;
+  /** The topic whose parked events are moved. Required. */
   readonly topic: string;
-  /** The triage of another engine, in which the parked events can be listed, searched and replayed. */
+  /** The dead-letter topic. Default: `<topic>.dlq`. */
+  readonly from?: string | undefined;
+  /** The triage of another engine. Parked events are copied into it. Required. */
   readonly triage: Triage;
+  /** The clock of waits and limits. Default: the system's. */
   readonly clock?: Clock | undefined;
+  /** The source of chance. Default: the system's. */
   readonly random?: Random | undefined;
 }
 
 /**
- * Copies parked events to a triage, for engines without one. It creates a consumer of the dead-letter topic, which
- * acknowledges an event when the triage has stored it. Storing an event twice changes nothing.
+ * Creates a consumer that moves parked events from the dead-letter topic of `topic` to a triage. Then operators can
+ * search and replay them.
  */
-export function collectParked({ broker, topic, triage, ...environment }: CollectOptions): Consumer {
+export function collectParked({ broker, topic, from, triage, ...environment }: CollectOptions): Consumer {
   return consumer({
     ...environment,
     broker,
-    topic: parkedTopic(topic),
+    topic: from ?? parkedTopic(topic),
     effects: 'off',
-    // These events must never be parked a second time. So retry until the triage is available.
+    // These events are already parked, so retry until the triage is available.
     policy: { attempts: 1_000_000, retryOn: 'any', backoff: { cap: '60s' } },
     handler: async (event) => {
       await triage.put([newlyParked(event, topic)]);
@@ -39,6 +44,7 @@ function newlyParked({ delivery }: HandledEvent, topic: string): NewlyParked {
     message: lastError?.message ?? '',
     stop: 'unknown',
     finalAttempt: delivery.attempts,
+    consumer: undefined,
     error: lastError,
     story,
   };

@@ -1,33 +1,31 @@
-import {
-  type Act,
-  defaultReplay,
-  type Edit,
-  type ReplayOperation,
-  type ReplayRequest,
-  type Triage,
-} from '@holdfast/contracts';
+import { type Act, defaultReplay, type Edit, type Operation, type Triage } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
 import { assertKnownFields } from 'holdfast/fields';
 import { decode, type PayloadFormat } from '../publish/payload-format.ts';
 import { type StandardSchema, validated } from '../publish/standard-schema.ts';
+import type { ReplayOptions } from './replay-options.ts';
 
 export interface FixOptions {
-  /** The edited payload must match this schema, otherwise nothing is changed. */
+  /** The edited payload must match it. Default: none. */
   readonly schema?: StandardSchema | undefined;
+  /** How payloads are stored. `json`: any value, as JSON. `raw`: text or bytes, unchanged. Default: `json`. */
   readonly format?: PayloadFormat | undefined;
-  readonly request?: Partial<Omit<ReplayRequest, 'filter'>> | undefined;
+  /**
+   * The settings of the replay. A canary is useless for one event. Default: those of `ReplayOptions`, without a canary.
+   */
+  readonly request?: ReplayOptions | undefined;
 }
 
 const known: Readonly<Record<keyof FixOptions, true>> = { schema: true, format: true, request: true };
 
-/** Edits a parked event and begins a replay of this event only. An invalid payload changes nothing. */
+/** Edits a parked event and starts a replay of this event. An invalid payload changes nothing. */
 export async function fixForward(
   triage: Triage,
   id: string,
   edit: Edit,
   act: Act,
   options: FixOptions = {},
-): Promise<ReplayOperation> {
+): Promise<Operation> {
   assertKnownFields(known, options);
   const { schema, format = 'json', request } = options;
   if (edit.payload !== undefined) {
@@ -36,6 +34,6 @@ export async function fixForward(
   }
   const edited = await triage.edit(id, edit, act);
   if (!edited) throw new OptionsError('id', id, 'the id of a parked event');
-  // A canary (a first release of a few events) is useless for a single event.
-  return triage.replays.begin({ ...defaultReplay, canary: 0, ...request, filter: { ids: [id] } }, act);
+  // A canary (a test with a few events first) is useless for one event.
+  return triage.operations.begin({ ...defaultReplay, canary: 0, ...request, filter: { ids: [id] } }, act);
 }

@@ -3,7 +3,6 @@ import {
   defaultReplay,
   type Engine,
   type ParkedSummary,
-  type ReplayRequest,
   ruleFor,
   type Triage,
   type TriageRule,
@@ -11,27 +10,28 @@ import {
 import { type Clock, type Duration, durationMs, OptionsError, systemClock, Timer } from 'holdfast';
 import { assertKnownFields } from 'holdfast/fields';
 import { storePolicy } from '../consumer/consumer-policy.ts';
-import { type Replayer, replayer } from './replayer.ts';
+import { noteMaintenance } from './maintained-stores.ts';
+import { type OperationRunner, operations } from './operation-runner.ts';
+import type { ReplayOptions } from './replay-options.ts';
 
 export interface MaintenanceOptions {
+  /** The store to look after. Required. */
   readonly engine: Engine;
-  /** The time from the end of a round to the start of the next round; 10 s unless given. */
+  /** The pause between two rounds. Default: `10s`. */
   readonly every?: Duration | undefined;
-  /** The settings of replays that rules begin; `defaultReplay` for settings that are not given. */
-  readonly request?: Partial<Omit<ReplayRequest, 'filter'>> | undefined;
-  /**
-   * How far the first round looks back: rules apply to events that were parked within this time before the start. A day
-   * unless given.
-   */
+  /** The settings of replays that rules start. Default: those of `ReplayOptions`. */
+  readonly request?: ReplayOptions | undefined;
+  /** Rules also apply to events that were parked at most this long before the start. Default: `1d`. */
   readonly lookback?: Duration | undefined;
-  /** Rules do not replay an event that was parked more often than this; 3 unless given. */
+  /** Rules do not replay an event that was parked more often than this. Default: `3`. */
   readonly parkingsMax?: number | undefined;
-  /** Called with the events that match a rule with the action `notify`. Each process reports an event once per rule. */
+  /** Called for events that match a rule with the action `notify`, once per event and rule. Default: none. */
   readonly onNotify?:
     | ((rule: TriageRule, events: readonly ParkedSummary[]) => void | Promise<void>)
     | undefined;
-  /** Called when a round fails in spite of 30 s of retries, or when a replay fails. The next round tries again. */
+  /** Called when a round fails after 30 s of retries, or a replay fails. The next round tries again. Default: none. */
   readonly onError?: ((error: unknown) => void) | undefined;
+  /** The clock of waits and limits. Default: the system's. */
   readonly clock?: Clock | undefined;
 }
 
@@ -50,55 +50,49 @@ export interface MaintenanceReport {
   readonly replayed: number;
   readonly discarded: number;
   readonly notified: number;
-  /** How many expired entries were removed from the store. */
+  /** How many expired entries were removed. */
   readonly swept: number;
 }
 
 export interface Maintenance {
-  /** Starts a round now, and further rounds with `every` between them. */
+  /** Starts the first round now. The next rounds follow with `every` between them. */
   start(): void;
-  /**
-   * Stops, and resolves when the current round and its replays have ended. Unfinished replays stay in the store and can
-   * be resumed.
-   */
+  /** Resolves when the current round and its replays have stopped. Unfinished replays can be resumed. */
   stop(): Promise<void>;
   round(): Promise<MaintenanceReport>;
 }
 
-/**
- * An event may become visible up to 60 s later than events that were parked after it. So each round looks back 60 s
- * further.
- */
+/** An event may become visible up to 60 s late. So each round looks back 60 s further. */
 const slackMs = 60_000;
 const pageMax = 500;
-/** The most expired entries that one round removes, so that a round never takes long. */
+/** The most expired entries that one round removes, so that a round is short. */
 const sweptMax = 10_000;
 
 /**
- * Creates a regular task. Each round applies triage rules to newly parked events, resumes replays that no process runs,
- * and removes expired entries from the store. Run at least one such task per store; several tasks do no harm.
+ * Creates a regular task for a store. Each round applies triage rules, resumes replays and removes expired entries.
+ * Several processes may run it.
  */
 export function maintenance(options: MaintenanceOptions): Maintenance {
   assertKnownFields(known, options);
   const { engine, clock = systemClock, parkingsMax = 3, onNotify } = options;
   const { triage } = engine;
   if (!triage) throw new OptionsError('engine.triage', triage, 'an engine with a triage');
-  // Without this limit, a rule would replay an event endlessly if the event always fails.
+  // Without this limit, a rule could replay the same event forever.
   if (!(parkingsMax >= 1)) throw new OptionsError('parkingsMax', parkingsMax, 'a number from 1');
   const everyMs = durationMs(options.every ?? '10s', 'every');
   if (everyMs === 0) throw new OptionsError('every', options.every, 'some time between two rounds');
-  const replays = replayer({ engine, clock });
+  const runner = operations({ engine, clock });
   const timer = new Timer(clock, () => void makeRound());
   const stopping = new AbortController();
   const running = new Map<string, Promise<void>>();
   const notified = new Set<string>();
   const store = storePolicy({ attempts: 'unlimited', patience: '30s', retryOn: 'any' }, { clock });
   let lookedAt = clock.epochMs() - durationMs(options.lookback ?? '1d', 'lookback');
-  // `latestAt` is the time at which the latest known event was parked, by the store's clock. `knownSince` is the time
-  // at which this process read that event, by its own clock.
+  // `latestAt`: when the latest event was parked, by the store's clock. `knownSince`: when this process read it.
   let latestAt = lookedAt;
   let knownSince = clock.now();
   let going: Promise<void> = Promise.resolve();
+  let ended: (() => void) | undefined;
 
   async function makeRound(): Promise<void> {
     going = store.run(round).then(() => {}, report);
@@ -116,20 +110,20 @@ export function maintenance(options: MaintenanceOptions): Maintenance {
 
   async function round(): Promise<MaintenanceReport> {
     const [now, at] = [clock.now(), clock.epochMs()];
-    // The clock of the store and that of this process may differ by minutes. So look back at least to the latest event
-    // that was read.
+    // The clocks of the store and of this process may differ by minutes. So look back at least to the latest known
+    // event.
     const from = Math.min(lookedAt, latestAt + Math.min(slackMs, now - knownSince)) - slackMs;
-    const rules = { clock, parkingsMax, notified, request: options.request, onNotify, from };
+    const rules = { clock, runner, parkingsMax, notified, request: options.request, onNotify, from };
     const { latest, ...applied } = await applyRules(triage!, rules);
     lookedAt = at;
     if (latest !== undefined && latest > latestAt) [latestAt, knownSince] = [latest, now];
-    for (const { id } of await replays.unfinished()) runReplay(replays, id);
+    for (const { id } of await runner.unfinished()) runOperation(id);
     return { ...applied, swept: await engine.sweep(sweptMax) };
   }
 
-  function runReplay(by: Replayer, id: string): void {
+  function runOperation(id: string): void {
     if (running.has(id) || stopping.signal.aborted) return;
-    const run = by.run(id, { signal: stopping.signal }).then(
+    const run = runner.run(id, { signal: stopping.signal }).then(
       () => void running.delete(id),
       (error) => {
         running.delete(id);
@@ -141,11 +135,15 @@ export function maintenance(options: MaintenanceOptions): Maintenance {
 
   return {
     round,
-    start: () => void makeRound(),
+    start() {
+      ended ??= noteMaintenance(engine.presence);
+      void makeRound();
+    },
     async stop() {
+      ended?.();
       timer.clear();
       stopping.abort(new Error('maintenance was stopped'));
-      // Ignore errors here: they were reported when they happened.
+      // These errors were already reported.
       await Promise.allSettled([going, ...running.values()]);
     },
   };
@@ -153,28 +151,27 @@ export function maintenance(options: MaintenanceOptions): Maintenance {
 
 interface RuleSettings {
   readonly clock: Clock;
+  readonly runner: OperationRunner;
   readonly parkingsMax: number;
-  /** Rules are applied to events that were parked at this time or later, epoch ms. */
   readonly from: number;
-  /** The pairs `rule\0id` for which `onNotify` was called already. */
+  /** The pairs `rule\0id` that were already reported. */
   readonly notified: Set<string>;
-  readonly request: Partial<Omit<ReplayRequest, 'filter'>> | undefined;
+  readonly request: ReplayOptions | undefined;
   readonly onNotify: MaintenanceOptions['onNotify'];
 }
 
 interface Applied extends Omit<MaintenanceReport, 'swept'> {
-  /** When the latest event was parked, epoch ms by the store's clock. */
   readonly latest: number | undefined;
 }
 
-/** Applies to each event the first rule that matches it, as soon as `afterMs` of the rule has passed. */
+/** Applies to each event the first rule that matches, when `afterMs` of the rule has passed. */
 async function applyRules(triage: Triage, settings: RuleSettings): Promise<Applied> {
   const counts = { replayed: 0, discarded: 0, notified: 0 };
   const rules = await triage.rules();
   const [newest] = (await triage.list({ from: settings.from }, { limit: 1 })).items;
   const latest = newest?.parkedAt;
   if (rules.length === 0) return { ...counts, latest };
-  // A rule with `afterMs` is applied later, so look back further by the longest `afterMs`.
+  // A rule with `afterMs` applies to events that were parked long ago, so look back further.
   const from = settings.from - Math.max(0, ...rules.map(({ afterMs = 0 }) => afterMs));
   let cursor: string | undefined;
   do {
@@ -184,7 +181,7 @@ async function applyRules(triage: Triage, settings: RuleSettings): Promise<Appli
     );
     ({ cursor } = page);
     for (const [rule, events] of await matched(triage, rules, page.items, settings)) {
-      await act(triage, rule, events, settings, counts);
+      await act(rule, events, settings, counts);
     }
   } while (cursor !== undefined);
   return { ...counts, latest };
@@ -209,18 +206,18 @@ async function matched(
 }
 
 async function act(
-  triage: Triage,
   rule: TriageRule,
   events: readonly ParkedSummary[],
-  { request, onNotify, notified }: RuleSettings,
+  { runner, request, onNotify, notified }: RuleSettings,
   counts: { replayed: number; discarded: number; notified: number },
 ): Promise<void> {
   const ids = events.map(({ id }) => id);
   const by: Act = { who: `rule ${rule.name}`, why: `the rule says ${rule.action}` };
   if (rule.action === 'discard') {
-    counts.discarded += (await triage.discard(ids, by)).filter(Boolean).length;
+    const { id } = await runner.begin({ kind: 'discard', filter: { ids } }, by);
+    counts.discarded += (await runner.run(id)).counts.changed;
   } else if (rule.action === 'replay') {
-    await triage.replays.begin({ ...defaultReplay, ...request, filter: { ids } }, by);
+    await runner.begin({ ...defaultReplay, ...request, filter: { ids } }, by);
     counts.replayed += ids.length;
   } else {
     await onNotify?.(rule, events);
@@ -231,9 +228,7 @@ async function act(
 
 const notifiedMax = 100_000;
 
-/**
- * Adds a name. At 100,000 names the oldest name is removed, and the event of that name may be reported a second time.
- */
+/** At 100,000 names the oldest is forgotten. Its event may be reported again. */
 function remember(notified: Set<string>, name: string): void {
   if (notified.size >= notifiedMax) notified.delete(notified.values().next().value as string);
   notified.add(name);

@@ -19,27 +19,40 @@ import { assertFormat, type PayloadFormat } from '../publish/payload-format.ts';
 import { assertSchema, type StandardSchema, validated } from '../publish/standard-schema.ts';
 
 export interface RebuildOptions<T = unknown, Tx = unknown> {
+  /** The store of the events. Required. */
   readonly engine: Engine<Tx>;
+  /** The topic whose kept events are handled again. Required. */
   readonly topic: string;
-  /** The name and version of the handler. */
+  /** The name and version of the handler, such as `invoices@2`. Required. */
   readonly name: string;
+  /** Called for each event. Required. */
   readonly handler: Handler<T, Tx>;
+  /** A payload that does not match ends the rebuild with an error. Any Standard Schema. Default: none. */
   readonly schema?: StandardSchema<T> | undefined;
+  /** How payloads are stored. `json`: any value, as JSON. `raw`: text or bytes, unchanged. Default: `json`. */
   readonly format?: PayloadFormat | undefined;
-  /** Only events that were first published at this time or later, epoch ms; all unless given. */
+  /** Only events that were first published at this time or later, epoch ms. Default: all. */
   readonly from?: number | undefined;
-  /** Only events that were first published before this time, epoch ms; all unless given. */
+  /** Only events that were first published before this time, epoch ms. Default: all. */
   readonly to?: number | undefined;
   /**
-   * The name of this rebuild; a new name unless given. To resume a stopped rebuild, give its name again: no event is
-   * handled twice.
+   * Only events behind this position, a cursor of `broker.history`. In a stream of NATS, it is a sequence number. Default:
+   * from the first event on.
+   */
+  readonly after?: string | undefined;
+  /**
+   * The name of this rebuild. Give the same name to resume a rebuild: no event is handled twice. Default: a new name.
    */
   readonly run?: string | undefined;
-  /** How long the ledger remembers which events this rebuild has handled; 7 days unless given. */
+  /** How long it is remembered which events this rebuild has handled. Default: `7d`. */
   readonly keep?: Duration | undefined;
+  /** Called after each page of events. Default: none. */
   readonly onProgress?: ((progress: RebuildProgress) => void) | undefined;
+  /** Ends the rebuild. It can be resumed. Default: none. */
   readonly signal?: AbortSignal | undefined;
+  /** The clock of waits and limits. Default: the system's. */
   readonly clock?: Clock | undefined;
+  /** The source of chance. Default: the system's. */
   readonly random?: Random | undefined;
 }
 
@@ -52,6 +65,7 @@ const known: Readonly<Record<keyof RebuildOptions, true>> = {
   format: true,
   from: true,
   to: true,
+  after: true,
   run: true,
   keep: true,
   onProgress: true,
@@ -63,7 +77,7 @@ const known: Readonly<Record<keyof RebuildOptions, true>> = {
 export interface RebuildProgress {
   readonly run: string;
   readonly handled: number;
-  /** How many events were skipped, because an earlier start of the same rebuild had handled them. */
+  /** How many events this rebuild had handled before it was resumed. */
   readonly skipped: number;
 }
 
@@ -71,9 +85,8 @@ const pageMax = 500;
 const leaseMs = 60_000;
 
 /**
- * Calls a handler again for the kept events of a topic, one after the other in the order of publication. The handler
- * sees the mode `replay`. Each commit also records that its event is handled, so that a rebuild can be stopped and
- * resumed at any time. An error ends the rebuild, and so does any handler result other than `done` and `commit`.
+ * Calls a handler again for the kept events of a topic, in the order of publication. It can be stopped and resumed at
+ * any time. An error ends it, and so does any handler result except `done` and `commit`.
  */
 export async function rebuild<T = unknown, Tx = unknown>(
   options: RebuildOptions<T, Tx>,
@@ -91,7 +104,7 @@ export async function rebuild<T = unknown, Tx = unknown>(
   const scope = `rebuild/${name}/${run}`;
   const settings = { clock, format: assertFormat(options.format ?? 'json'), attemptTimeoutMs: Infinity };
   let progress: RebuildProgress = { run, handled: 0, skipped: 0 };
-  let cursor: string | undefined;
+  let cursor = options.after;
 
   async function handle(event: SettledEvent, hold: Hold): Promise<void> {
     const task = taskOf<T>(event, settings, clock);
@@ -111,12 +124,11 @@ export async function rebuild<T = unknown, Tx = unknown>(
       },
     ]);
     if (completed?.because === 'commit_failed') throw completed.error;
-    // The lease on the event ended before the store answered. Nothing was committed, and another process may handle the
-    // event.
+    // The lease ended before the commit, so nothing was committed.
     if (!completed?.took) throw new LeaseLostError(event.id);
   }
 
-  /** Handles an event and returns true. Returns false if this rebuild has handled the event before. */
+  /** Returns false if this rebuild has already handled the event. */
   async function handleOnce(event: SettledEvent): Promise<boolean> {
     const claim = { scope, key: event.id, fingerprint: '', leaseMs, keepMs, whenLost: 'takeOver' as const };
     for (;;) {
@@ -132,8 +144,7 @@ export async function rebuild<T = unknown, Tx = unknown>(
         try {
           await handle(event, hold);
         } catch (error) {
-          // Release the event in the ledger, so that the rebuild can be resumed immediately. If the release fails, the
-          // lease on the event ends within a minute.
+          // Release the key, so that the rebuild can be resumed immediately. If that fails, the lease ends within a minute.
           await ledger!.release([hold]).catch(() => {});
           throw error;
         } finally {
@@ -142,10 +153,8 @@ export async function rebuild<T = unknown, Tx = unknown>(
         return true;
       }
       if (begun?.kind === 'done') return false;
-      // Throw: if the event were skipped, nobody would notice that it is missing in the result.
       if (begun?.kind !== 'running') throw new RebuildError(event.id, begun?.kind);
-      // Another process handles the event, or died while it handled the event. Wait, because later events must not
-      // overtake this event.
+      // Another process handles this event, and later events must not overtake it.
       await sleep(clock, begun.retryAfterMs, signal);
     }
   }
@@ -168,9 +177,7 @@ export async function rebuild<T = unknown, Tx = unknown>(
   return progress;
 }
 
-/**
- * Ignores the value. It returns a promise only if the value is a promise, because some transactions are synchronous.
- */
+/** Returns a promise only if `given` is a promise: a synchronous transaction cannot wait for one. */
 function ignoreValue(given: unknown): undefined | Promise<undefined> {
   return given instanceof Promise ? given.then(() => undefined) : undefined;
 }

@@ -1,25 +1,27 @@
 import { type Act, type ActiveControl, type Broker, type Control, controlId } from '@holdfast/contracts';
 import { type Duration, durationMs, OptionsError } from 'holdfast';
 
-/** The tenant or key whose events are not leased. */
+/** Events of this tenant or key are not leased. */
 export type Quarantined = { readonly tenant: string } | { readonly key: string };
 
 /**
- * Lets operators control all consumers of one topic, in every process. If `lasting` is given, the control ends after
- * that time.
+ * Lets operators control all consumers of one topic, in every process. With `lasting`, a control ends after that time.
  */
 export interface TopicControls {
   pause(act: Act, lasting?: Duration): Promise<ActiveControl>;
-  /** Ends a pause. False: the topic was not paused. */
+  /** Ends a pause. Returns false if the topic was not paused. */
   resume(act: Act): Promise<boolean>;
+  /** Pauses only the retries of the topic. First attempts are handled as before. */
+  pauseRetries(act: Act, lasting?: Duration): Promise<ActiveControl>;
+  resumeRetries(act: Act): Promise<boolean>;
   quarantine(what: Quarantined, act: Act, lasting?: Duration): Promise<ActiveControl>;
   release(what: Quarantined, act: Act): Promise<boolean>;
-  /** When this event is leased next, it is parked (moved to the dead-letter store) instead of handled. */
+  /** The next consumer parks this event (sets it aside for an operator) instead of handling it. */
   skip(eventId: string, act: Act): Promise<ActiveControl>;
-  /** Moves events (of one type, or all) to another topic instead of handling them. */
+  /** Consumers move events to the topic `to` instead of handling them. Without `type`, this applies to all events. */
   reroute(to: string, act: Act, type?: string): Promise<ActiveControl>;
   stopRerouting(act: Act, type?: string): Promise<boolean>;
-  /** Sets how many handlers each consumer may run at the same time. */
+  /** How many handlers each consumer may run at the same time. */
   concurrency(concurrencyMax: number, act: Act): Promise<ActiveControl>;
   active(): Promise<readonly ActiveControl[]>;
 }
@@ -34,6 +36,8 @@ export function topicControls({ controls }: Pick<Broker, 'controls'>, topic: str
   return {
     pause: (act, lasting) => impose({ kind: 'pause', topic }, act, lasting),
     resume: (act) => lift({ kind: 'pause', topic }, act),
+    pauseRetries: (act, lasting) => impose({ kind: 'pause', topic, only: 'retries' }, act, lasting),
+    resumeRetries: (act) => lift({ kind: 'pause', topic, only: 'retries' }, act),
     async quarantine(what, act, lasting) {
       const { tenant, key } = { tenant: undefined, key: undefined, ...what };
       if ((tenant === undefined) === (key === undefined))
@@ -70,7 +74,7 @@ export function topicControls({ controls }: Pick<Broker, 'controls'>, topic: str
 
     async active() {
       const all = await controls.active();
-      return all.controls.filter(({ control }) => control.topic === topic);
+      return all.controls.filter(({ control }) => 'topic' in control && control.topic === topic);
     },
   };
 }

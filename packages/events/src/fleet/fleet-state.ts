@@ -1,0 +1,40 @@
+import type { ActiveControl, Engine, PresentProcess } from '@holdfast/contracts';
+import { OptionsError } from 'holdfast';
+
+/** All processes of a store, and which of them obey which controls. */
+export interface FleetState {
+  /** Epoch ms by the store's clock. */
+  readonly now: number;
+  readonly processes: readonly PresentProcess[];
+  readonly controls: readonly FleetControl[];
+}
+
+export interface FleetControl extends ActiveControl {
+  /** What each process says about this control, by the id of the process. Empty for the control of a topic. */
+  readonly heard: Readonly<Record<string, 'obeyed' | 'not_obeyed' | 'not_heard'>>;
+}
+
+export async function fleetState(engine: Pick<Engine, 'presence' | 'controls'>): Promise<FleetState> {
+  const { presence, controls } = engine;
+  if (!presence) throw new OptionsError('engine.presence', presence, 'an engine with a list of processes');
+  if (!controls) throw new OptionsError('engine.controls', controls, 'an engine with stored controls');
+  const active = await controls.active();
+  const processes = await presence.processes();
+  return {
+    now: active.now,
+    processes,
+    controls: active.controls.map((control) => ({
+      ...control,
+      heard: 'policy' in control.control ? heardBy(control, processes) : {},
+    })),
+  };
+}
+
+function heardBy(control: ActiveControl, processes: readonly PresentProcess[]): FleetControl['heard'] {
+  return Object.fromEntries(processes.map((process) => [process.id, answerOf(control, process)]));
+}
+
+function answerOf({ id, version }: ActiveControl, { controlsVersion, notObeyed }: PresentProcess) {
+  if (controlsVersion < version) return 'not_heard';
+  return notObeyed.includes(id) ? 'not_obeyed' : 'obeyed';
+}

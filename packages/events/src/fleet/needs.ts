@@ -1,0 +1,346 @@
+import type {
+  ActiveControl,
+  Engine,
+  Operation,
+  ParkedFilter,
+  PresentProcess,
+  TopicCounts,
+} from '@holdfast/contracts';
+import type { PolicyState } from 'holdfast';
+import { nearest } from 'holdfast/fields';
+import { controlEffect } from './control-effect.ts';
+import { type FleetState, fleetState } from './fleet-state.ts';
+import { consumersOf, isMaintained, policiesOf, processName } from './reported-states.ts';
+import { spanText } from './span-text.ts';
+
+/** What a need is about. */
+export type NeedSubject =
+  | { readonly kind: 'topic' | 'group' | 'policy' | 'operation'; readonly name: string }
+  | { readonly kind: 'parked'; readonly filter: ParkedFilter };
+
+/** Something that needs a person. */
+export interface Need {
+  readonly kind: NeedKind;
+  readonly about: NeedSubject;
+  /** A few words, such as `12 events of "orders" are due`. */
+  readonly title: string;
+  /** One sentence with the figure and the threshold. */
+  readonly says: string;
+  /** A command that shows more or does something about it. */
+  readonly command: string;
+}
+
+/** The checks, the worst problem first. Each text is printed if its check finds no problem. */
+const checks = {
+  consumers: 'events that are due are taken, or paused on purpose',
+  growing: 'no group of parked events grows',
+  dependencies: 'consumers depend on policies that exist',
+  breakers: 'no breaker has been open for 10 s by itself',
+  lag: 'no topic lags behind',
+  replays: 'no replay has stopped itself, or waits for maintenance that no process runs',
+  controls: 'no control is forgotten or unheard',
+  retention: 'no parked event is about to be removed',
+} as const;
+export type NeedKind = keyof typeof checks;
+
+export interface FleetNeeds {
+  /** Epoch ms by the store's clock. */
+  readonly now: number;
+  readonly needs: readonly Need[];
+  /** What was checked and found good, in words. */
+  readonly good: readonly string[];
+  readonly figures: FleetFigures;
+  readonly counts: ReadonlyMap<string, TopicCounts>;
+  /** The latest 200 operations. */
+  readonly operations: readonly Operation[];
+}
+
+export interface FleetFigures {
+  readonly topics: number;
+  readonly ready: number;
+  readonly delayed: number;
+  readonly inHand: number;
+  readonly parked: number;
+  readonly processes: number;
+  readonly consumers: number;
+  readonly policies: number;
+  readonly breakersOpen: number;
+  readonly operationsRunning: number;
+}
+
+const groupMin = 10;
+const grewWithinMs = 3e5;
+const breakerOpenMs = 1e4;
+const lagMs = 6e4;
+/** If a due event is not taken for this long, that is a problem. */
+const untakenMs = 1e4;
+const replaySeenMs = 864e5;
+/** A command that runs an operation selects or changes events at once. */
+const untouchedMs = 2e3;
+const unmovedMs = 6e4;
+const endlessMs = 36e5;
+/** A process reads the controls every 2 s, so after this time it should know a new control. */
+const heardMs = 1e4;
+const removedWithinMs = 864e5;
+
+type NeedsEngine = Pick<Engine, 'presence' | 'controls'> &
+  Required<Pick<Engine, 'broker' | 'triage' | 'audit'>>;
+
+interface Seen {
+  readonly engine: NeedsEngine;
+  readonly fleet: FleetState;
+  readonly counts: ReadonlyMap<string, TopicCounts>;
+  readonly operations: readonly Operation[];
+}
+
+/** Checks everything that the store knows. `known` saves a question if the state of the fleet was just read. */
+export async function needsOf(engine: NeedsEngine, known?: FleetState): Promise<FleetNeeds> {
+  const fleet = known ?? (await fleetState(engine));
+  const counts = new Map<string, TopicCounts>();
+  for (const topic of await engine.broker.topics()) counts.set(topic, await engine.broker.counts(topic));
+  const { items: operations } = await engine.triage.operations.list({}, { limit: 200 });
+  const seen: Seen = { engine, fleet, counts, operations };
+  const needs = [
+    ...untaken(seen),
+    ...(await growingGroups(seen)),
+    ...unknownDependencies(seen),
+    ...openBreakers(seen),
+    ...lagging(seen),
+    ...waitingOperations(seen),
+    ...(await stoppedReplays(seen)),
+    ...longControls(seen),
+    ...(await endingRetention(seen)),
+  ];
+  const found = new Set(needs.map(({ kind }) => kind));
+  const good = (Object.keys(checks) as NeedKind[])
+    .filter((kind) => !found.has(kind))
+    .map((kind) => checks[kind]);
+  return { now: fleet.now, needs, good, figures: await figuresOf(seen), counts, operations };
+}
+
+function untaken({ fleet, counts }: Seen): Need[] {
+  return [...counts]
+    .filter(([topic, { ready, leased, oldestReadyMs }]) => {
+      const isTaken = leased > 0 || consumersOf(fleet.processes, topic).length > 0;
+      return ready > 0 && oldestReadyMs > untakenMs && !isTaken && !pauseOf(fleet, topic);
+    })
+    .map(([topic, { ready, oldestReadyMs }]) => ({
+      kind: 'consumers',
+      about: { kind: 'topic', name: topic },
+      title: `Nobody consumes "${topic}"`,
+      says: `${many(ready, 'event')} of "${topic}" ${ready === 1 ? 'is' : 'are'} due for up to ${spanText(oldestReadyMs)}, and no process that reports consumes them.`,
+      command: `topics show ${topic}`,
+    }));
+}
+
+async function growingGroups({ engine: { triage }, fleet }: Seen): Promise<Need[]> {
+  const { items } = await triage.groups({}, { limit: 200 });
+  const needs: Need[] = [];
+  for (const { fingerprint, count, lastAt, reason, message } of items) {
+    if (count < groupMin || lastAt < fleet.now - grewWithinMs) continue;
+    const grown = await triage.count({ fingerprint, from: fleet.now - grewWithinMs });
+    needs.push({
+      kind: 'growing',
+      about: { kind: 'group', name: fingerprint },
+      title: `One error has parked ${many(count, 'event')}, and goes on`,
+      says: `${many(count, 'event')} parked with ${errorText(reason, message)}, ${grown} of them in the last ${spanText(grewWithinMs)} (limit: ${groupMin}).`,
+      command: `dlq ls --group ${fingerprint}`,
+    });
+  }
+  return needs;
+}
+
+function unknownDependencies({ fleet }: Seen): Need[] {
+  return consumersOf(fleet.processes).flatMap(({ name, topic, unknownDependencies: unknown = [], process }) =>
+    unknown.map((policy) => ({
+      kind: 'dependencies' as const,
+      about: { kind: 'topic' as const, name: topic },
+      title: `"${name}" depends on a policy that does not exist`,
+      says: `consumer "${name}" of ${processName(process)} depends on the policy "${policy}", which its process does not have; ${meantOf(policy, process)}`,
+      command: `topics show ${topic}`,
+    })),
+  );
+}
+
+/** One need for each policy: an outage of what it calls opens all its breakers, in every process. */
+function openBreakers({ fleet }: Seen): Need[] {
+  const open = new Map<
+    string,
+    { targets: Set<string | null>; processes: Set<PresentProcess>; longestMs: number }
+  >();
+  for (const { name, targets, process, enforcedShare } of policiesOf(fleet.processes)) {
+    if (enforcedShare === 0) continue; // its breaker refuses nothing
+    for (const { target, breaker, breakerForMs = 0, failingForMs = breakerForMs, forced } of targets) {
+      // A breaker that probes every few seconds is half-open for moments, and has not been closed all the same.
+      if (breaker === undefined || breaker === 'closed' || forced || failingForMs <= breakerOpenMs) continue;
+      const found = open.get(name) ?? { targets: new Set(), processes: new Set(), longestMs: 0 };
+      found.targets.add(target);
+      found.processes.add(process);
+      open.set(name, { ...found, longestMs: Math.max(found.longestMs, failingForMs) });
+    }
+  }
+  return [...open].map(([policy, { targets, processes, longestMs }]) => {
+    const [first = null] = targets;
+    const where = processes.size === 1 ? processName([...processes][0]!) : `${processes.size} processes`;
+    const which =
+      targets.size > 1
+        ? `${targets.size} breakers of policy "${policy}" are`
+        : `the breaker of ${first === null ? `policy "${policy}"` : `"${first}" (policy "${policy}")`} is`;
+    return {
+      kind: 'breakers',
+      about: { kind: 'policy', name: policy },
+      title:
+        targets.size > 1
+          ? `${targets.size} breakers of ${policy} are open`
+          : `A breaker of ${policy} is open`,
+      says: `${which} open for ${spanText(longestMs)} in ${where} (limit: ${spanText(breakerOpenMs)}).`,
+      command: `policies show ${policy}`,
+    };
+  });
+}
+
+function lagging({ fleet, counts }: Seen): Need[] {
+  return [...counts]
+    .filter(([topic, { ready, leased, oldestReadyMs }]) => {
+      const isTaken = leased > 0 || consumersOf(fleet.processes, topic).length > 0;
+      return ready > 0 && oldestReadyMs > lagMs && isTaken && !pauseOf(fleet, topic);
+    })
+    .map(([topic, { ready, oldestReadyMs }]) => ({
+      kind: 'lag',
+      about: { kind: 'topic', name: topic },
+      title: `"${topic}" lags`,
+      says: `topic "${topic}" lags: its oldest event of ${ready} is due for ${spanText(oldestReadyMs)} (limit: ${spanText(lagMs)}).`,
+      command: `topics show ${topic}`,
+    }));
+}
+
+/** Operations that a command has begun and that no process moves on. A command that runs one writes all the time. */
+function waitingOperations({ fleet, operations }: Seen): Need[] {
+  if (isMaintained(fleet.processes)) return [];
+  return operations.flatMap(({ id, request, stage, startedAt, endedAt, memo }) => {
+    const isFresh = stage === 'selecting' || stage === 'applying';
+    const movedAt = Math.max(startedAt, memo.canarySince, Math.min(memo.paidUntil, fleet.now));
+    const isWaiting = fleet.now - movedAt > (isFresh ? untouchedMs : unmovedMs) && stage !== 'tracking';
+    if (endedAt !== undefined || !isWaiting) return [];
+    const says = `${request.kind} ${id} is at "${stage}" for ${spanText(fleet.now - movedAt)}, and no process that reports here runs maintenance.`;
+    const about = { kind: 'operation' as const, name: id };
+    const title = `A ${request.kind} waits for somebody who runs it`;
+    return [{ kind: 'replays' as const, about, title, says, command: `dlq replay --resume ${id}` }];
+  });
+}
+
+async function stoppedReplays({ engine: { audit }, fleet, operations }: Seen): Promise<Need[]> {
+  const needs: Need[] = [];
+  for (const { id, request, stage, stopped, endedAt = fleet.now, counts } of operations) {
+    if (request.kind !== 'replay' || (stage !== 'stopped' && stage !== 'stopping')) continue;
+    if (endedAt < fleet.now - replaySeenMs) continue;
+    const byPerson = await audit.list(
+      { subject: `operation:${id}`, what: 'operation_stopped' },
+      { limit: 1 },
+    );
+    if (byPerson.items.length > 0) continue;
+    needs.push({
+      kind: 'replays',
+      about: { kind: 'operation', name: id },
+      title: 'A replay has stopped itself',
+      says: `replay ${id} stopped itself ${spanText(fleet.now - endedAt)} ago: ${stopped}; ${counts.failedAgain} of ${counts.released} failed again.`,
+      command: `dlq replays show ${id}`,
+    });
+  }
+  return needs;
+}
+
+function longControls({ fleet }: Seen): Need[] {
+  return fleet.controls.flatMap((active) => {
+    const { id, control, act, until, since, heard } = active;
+    const command = commandOf(active);
+    const name = 'topic' in control ? control.topic : control.policy;
+    const about = { kind: 'topic' in control ? ('topic' as const) : ('policy' as const), name };
+    const isEndless = until === undefined && (control.kind === 'breaker' || fleet.now - since > endlessMs);
+    const unheard = fleet.processes.filter((process) => heard[process.id] === 'not_heard');
+    const isUnheard = unheard.length > 0 && fleet.now - since > heardMs;
+    const set = `${controlEffect(control)} by ${act.who} ${spanText(fleet.now - since)} ago: ${act.why}`;
+    const found: Need[] = [];
+    if (isEndless)
+      found.push({
+        ...{ kind: 'controls', about, title: `${name}: ${controlEffect(control)}, without an end` },
+        ...{ says: `control ${id} has no end: ${set}.`, command },
+      });
+    if (isUnheard)
+      found.push({
+        ...{ kind: 'controls', about, title: `${name}: not every process has heard`, command },
+        says: `${many(unheard.length, 'process', 'processes')} of ${fleet.processes.length} did not hear of control ${id} for ${spanText(fleet.now - since)}: ${unheard.slice(0, 3).map(processName).join(', ')}.`,
+      });
+    return found;
+  });
+}
+
+/**
+ * Finds events that the store will remove soon. The store lists events only by the time of parking. So this function
+ * assumes that all events are kept as long as the latest one.
+ */
+async function endingRetention({ engine: { triage }, fleet }: Seen): Promise<Need[]> {
+  const { items: latest } = await triage.list({}, { limit: 1 });
+  if (!latest[0]) return [];
+  const keepMs = latest[0].removedInMs + fleet.now - latest[0].parkedAt;
+  const filter: ParkedFilter = { from: 0, to: fleet.now - keepMs + removedWithinMs };
+  const { items, cursor } = await triage.list(filter, { limit: 200 });
+  const ending = items.filter(({ removedInMs }) => removedInMs < removedWithinMs);
+  if (ending.length === 0) return [];
+  const firstMs = Math.min(...ending.map(({ removedInMs }) => removedInMs));
+  return [
+    {
+      kind: 'retention',
+      about: { kind: 'parked', filter },
+      title: 'Parked events are about to be removed',
+      says: `${cursor === undefined ? '' : 'at least '}${many(ending.length, 'parked event')} will be removed within ${spanText(removedWithinMs)}, the first in ${spanText(firstMs)}.`,
+      command: `dlq ls --until ${new Date(filter.to!).toISOString()}`,
+    },
+  ];
+}
+
+async function figuresOf({ engine: { triage }, fleet, counts, operations }: Seen): Promise<FleetFigures> {
+  const sum = (read: (each: TopicCounts) => number) =>
+    [...counts.values()].reduce((total, each) => total + read(each), 0);
+  const policies = policiesOf(fleet.processes);
+  return {
+    topics: counts.size,
+    ready: sum(({ ready }) => ready),
+    delayed: sum(({ delayed }) => delayed),
+    inHand: sum(({ leased }) => leased),
+    parked: await triage.count({}),
+    processes: fleet.processes.length,
+    consumers: consumersOf(fleet.processes).length,
+    policies: new Set(policies.map(({ name }) => name)).size,
+    breakersOpen: policies.flatMap(({ targets }) => targets).filter(({ breaker }) => breaker === 'open')
+      .length,
+    operationsRunning: operations.filter(({ endedAt }) => endedAt === undefined).length,
+  };
+}
+
+function pauseOf({ controls }: FleetState, topic: string): ActiveControl | undefined {
+  return controls.find(
+    ({ control }) => control.kind === 'pause' && control.topic === topic && !('only' in control),
+  );
+}
+
+function commandOf({ control }: ActiveControl): string {
+  return 'topic' in control ? `topics show ${control.topic}` : `policies show ${control.policy}`;
+}
+
+function meantOf(policy: string, process: PresentProcess): string {
+  const names = (process.policies as readonly PolicyState[]).map(({ name }) => name);
+  const meant = nearest(policy, names);
+  return meant === undefined ? 'it waits for nothing.' : `did you mean "${meant}"?`;
+}
+
+const errorTextMax = 80;
+
+function errorText(reason: string, message: string): string {
+  const text = (message === '' ? reason : `${reason}: ${message}`).replace(/\s+/g, ' ').trim();
+  return text.length > errorTextMax ? `${text.slice(0, errorTextMax - 1)}…` : text;
+}
+
+function many(count: number, one: string, more = `${one}s`): string {
+  return `${count} ${count === 1 ? one : more}`;
+}

@@ -1,0 +1,19 @@
+import type { Presence } from '@holdfast/contracts';
+
+const maintained = new Map<Presence, number>();
+
+/** Notes that `maintenance` runs in this process for the store of `presence`. Returns a function that ends it. */
+export function noteMaintenance(presence: Presence | undefined): () => void {
+  if (!presence) return () => {};
+  const change = (by: number) => maintained.set(presence, (maintained.get(presence) ?? 0) + by);
+  change(1);
+  let isOver = false;
+  return () => {
+    if (!isOver) change(-1);
+    isOver = true;
+  };
+}
+
+export function isMaintained(presence: Presence): boolean {
+  return (maintained.get(presence) ?? 0) > 0;
+}

@@ -1,0 +1,160 @@
+import type { NewlyParked, ProcessReport } from '@holdfast/contracts';
+import { memoryEngine } from '@holdfast/contracts/memory';
+import { virtualClock } from 'holdfast/testing';
+import { expect, test } from 'vitest';
+import { needsOf, operations } from '../src/index.ts';
+
+const act = { who: 'ann', why: 'a test' };
+
+function setup() {
+  const clock = virtualClock();
+  const engine = memoryEngine({ clock });
+  const kinds = async () => (await needsOf(engine)).needs.map(({ kind }) => kind);
+  const says = async () => (await needsOf(engine)).needs.map((need) => need.says);
+  return { clock, engine, kinds, says };
+}
+
+/** A process with a consumer of this topic. */
+function report(topic: string): ProcessReport {
+  return {
+    ...{ id: 'p1', service: 'shop', host: 'web-1', pid: 7, version: '1', startedAt: 0, clockOffsetMs: 0 },
+    ...{ controlsVersion: 0, notObeyed: [], policies: [], leftOut: 0 },
+    consumers: [{ name: topic, topic, status: 'running', waitsFor: [] }],
+  };
+}
+
+function parked(id: string, keepMs?: number): NewlyParked {
+  return {
+    ...{ id, topic: 'orders', payload: '', type: undefined, key: undefined, tenant: undefined, headers: {} },
+    ...{ correlationId: id, idempotencyKey: id, originTopic: 'orders', firstSeenAt: 0, expiresAt: undefined },
+    replay: undefined,
+    diagnosis: {
+      ...{ reason: 'TypeError', message: 'no total', stop: 'not_retryable', finalAttempt: 1 },
+      ...{ consumer: 'orders', error: undefined, story: [] },
+    },
+    ...(keepMs !== undefined && { keepMs }),
+  };
+}
+
+test('events that are due and that nobody consumes need a person', async () => {
+  const { clock, engine, kinds, says } = setup();
+  await engine.broker.declare('orders');
+  await engine.broker.publish('orders', [{ payload: '1' }]);
+  expect(await kinds()).toEqual([]);
+  await clock.advance('11s');
+  expect(await says()).toEqual([
+    '1 event of "orders" is due for up to 11s, and no process that reports consumes them.',
+  ]);
+  await engine.presence.report(report('orders'));
+  expect(await kinds()).toEqual([]);
+  await clock.advance('1m');
+  await engine.presence.report(report('orders'));
+  expect(await says()).toEqual(['topic "orders" lags: its oldest event of 1 is due for 1m (limit: 1m).']);
+  await engine.controls.impose({ kind: 'pause', topic: 'orders' }, act, 60_000);
+  expect(await kinds()).toEqual([]);
+});
+
+test('a consumer that depends on a policy which nobody has needs a person', async () => {
+  const { engine, says } = setup();
+  const consumers = [{ name: 'orders', topic: 'orders', unknownDependencies: ['paymnt', 'xyz'] }];
+  await engine.presence.report({
+    ...report('orders'),
+    consumers,
+    policies: [{ name: 'payment', targets: [] }],
+  });
+  expect(await says()).toEqual([
+    'consumer "orders" of shop@web-1 (7) depends on the policy "paymnt", which its process does not have; did you mean "payment"?',
+    'consumer "orders" of shop@web-1 (7) depends on the policy "xyz", which its process does not have; it waits for nothing.',
+  ]);
+});
+
+test('an operation that nobody moves on needs a person, until a process runs maintenance', async () => {
+  const { clock, engine, says, kinds } = setup();
+  await engine.triage.put([parked('e1')]);
+  const { id } = await operations({ engine, clock }).begin(
+    { kind: 'replay', filter: { topic: 'orders' } },
+    act,
+  );
+  expect(await kinds()).toEqual([]);
+  await clock.advance('3s');
+  expect(await says()).toEqual([
+    `replay ${id} is at "selecting" for 3s, and no process that reports here runs maintenance.`,
+  ]);
+  await engine.presence.report({ ...report('orders'), maintains: true });
+  expect(await kinds()).toEqual([]);
+});
+
+test('a group needs a person while it grows', async () => {
+  const { clock, engine, kinds } = setup();
+  await engine.triage.put(Array.from({ length: 9 }, (_, index) => parked(`e${index}`)));
+  expect(await kinds()).toEqual([]);
+  await engine.triage.put([parked('e9')]);
+  expect(await kinds()).toEqual(['growing']);
+  await clock.advance('6m');
+  expect(await kinds()).toEqual([]);
+});
+
+test('a breaker that probes in vain every second has not been closed, and needs a person', async () => {
+  const { engine, kinds } = setup();
+  const state = (failingForMs: number) => ({
+    ...report('orders'),
+    policies: [
+      {
+        name: 'payment',
+        targets: [{ target: 'bank', inFlight: 0, breaker: 'half-open', breakerForMs: 100, failingForMs }],
+      },
+    ],
+  });
+  await engine.presence.report(state(9000));
+  expect(await kinds()).toEqual([]);
+  await engine.presence.report(state(11_000));
+  expect(await kinds()).toEqual(['breakers']);
+});
+
+test('the breakers of a policy are one need, whatever their number', async () => {
+  const { engine } = setup();
+  const target = (name: string) => ({ target: name, inFlight: 0, breaker: 'open', failingForMs: 25_000 });
+  const policies = [{ name: 'payment', targets: [target('a'), target('b')] }];
+  for (const id of ['p1', 'p2']) await engine.presence.report({ ...report('orders'), id, policies });
+  expect((await needsOf(engine)).needs).toMatchObject([
+    {
+      title: '2 breakers of payment are open',
+      says: '2 breakers of policy "payment" are open for 25s in 2 processes (limit: 10s).',
+    },
+  ]);
+});
+
+test('a control without an end is forgotten after an hour, and a process that does not hear is found', async () => {
+  const { clock, engine, kinds, says } = setup();
+  await engine.controls.impose({ kind: 'retries', policy: 'payment', state: 'off' }, act);
+  expect(await kinds()).toEqual([]);
+  await clock.advance('20s');
+  await engine.presence.report(report('orders'));
+  expect(await says()).toEqual([
+    '1 process of 1 did not hear of control retries:payment for 20s: shop@web-1 (7).',
+  ]);
+  await clock.advance('1h');
+  expect(await says()).toEqual([
+    'control retries:payment has no end: retries switched off by ann 1h ago: a test.',
+  ]);
+});
+
+test('a breaker that is forced without an end needs a person at once', async () => {
+  const { engine, kinds } = setup();
+  await engine.controls.impose({ kind: 'breaker', policy: 'payment', state: 'open' }, act, 60_000);
+  expect(await kinds()).toEqual([]);
+  await engine.controls.impose({ kind: 'breaker', policy: 'payment', state: 'open' }, act);
+  expect(await kinds()).toEqual(['controls']);
+});
+
+test('events that are about to be removed need a person', async () => {
+  const { clock, engine, kinds, says } = setup();
+  await engine.triage.put([parked('old', 48 * 36e5), parked('kept', 48 * 36e5)]);
+  const runner = operations({ engine, clock });
+  const { id } = await runner.begin({ kind: 'keep', filter: { ids: ['kept'] }, keepMs: 90 * 864e5 }, act);
+  await runner.run(id);
+  expect(await kinds()).toEqual([]);
+  await clock.advance('25h');
+  await engine.triage.put([parked('new', 48 * 36e5)]);
+  expect(await says()).toEqual(['1 parked event will be removed within 1d, the first in 23h.']);
+});

@@ -1,0 +1,97 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { commit, type EventNotice, subscribeEvents } from '@holdfast/events';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { down, stage } from './stage.ts';
+
+const root = path.join(import.meta.dirname, '../../..');
+
+test('the first example of the README runs as it stands, prints something, and ends with Ctrl-C', async () => {
+  const readme = await readFile(path.join(import.meta.dirname, '../README.md'), 'utf8');
+  const [, example] = /```ts\n(.*?)```/s.exec(readme)!;
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'holdfast-readme-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await symlink(path.join(root, 'node_modules'), path.join(folder, 'node_modules'));
+  await writeFile(path.join(folder, 'package.json'), '{ "type": "module" }');
+  await writeFile(path.join(folder, 'first.ts'), example!);
+  const flags = ['--conditions=holdfast-source', '--no-warnings'];
+  const child = spawn(process.execPath, [...flags, 'first.ts'], { cwd: folder });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  let printed = '';
+  let complaints = '';
+  child.stdout.on('data', (chunk) => {
+    printed += chunk;
+    child.kill('SIGINT');
+  });
+  child.stderr.on('data', (chunk) => {
+    complaints += chunk;
+  });
+  const [code] = await once(child, 'exit');
+  expect({ printed, complaints, code }).toEqual({
+    printed: 'order-17 costs 40\n',
+    complaints: '',
+    code: 0,
+  });
+});
+
+describe('a consumer that parks', () => {
+  function warnings(): string[] {
+    const told: string[] = [];
+    const onWarning = (warning: Error & { code?: string }) => {
+      if (warning.code === 'HOLDFAST_PARKED') told.push(warning.message);
+    };
+    process.on('warning', onWarning);
+    onTestFinished(() => void process.off('warning', onWarning));
+    return told;
+  }
+
+  const fail = () => {
+    throw down();
+  };
+
+  test('warns once when nobody listens', async () => {
+    const told = warnings();
+    const { clock, open, publish } = stage();
+    await open({ name: 'silent', policy: { attempts: 1 }, handler: fail });
+    await publish({ id: 'a' }, { id: 'b' });
+    await clock.advance('1s');
+    await expect.poll(() => told).toHaveLength(1);
+    expect(told[0]).toContain('consumer "silent" has parked event a of topic "orders" (attempts_exhausted');
+    expect(told[0]).toContain('Error: connection reset');
+  });
+
+  test('does not warn when somebody listens', async () => {
+    const told = warnings();
+    onTestFinished(subscribeEvents(() => {}));
+    const { clock, open, publish, parked } = stage();
+    await open({ policy: { attempts: 1 }, handler: fail });
+    await publish({ id: 'a' });
+    await clock.advance('1s');
+    expect(await parked('a')).toBeDefined();
+    expect(told).toEqual([]);
+  });
+
+  test('tells its listeners that a commit has failed, and not that it succeeded', async () => {
+    const told: EventNotice[] = [];
+    onTestFinished(subscribeEvents((notice) => told.push(notice)));
+    const { clock, open, publish } = stage();
+    const broken = new TypeError('no such table');
+    await open({
+      name: 'commits',
+      handler: ({ id }) =>
+        commit(() => {
+          if (id === 'bad') throw broken;
+        }),
+    });
+    await publish({ id: 'good' }, { id: 'bad' });
+    await clock.advance('1s');
+    const types = (id: string) =>
+      told.flatMap((notice) =>
+        'id' in notice && notice.id === id && notice.type !== 'begun' ? notice.type : [],
+      );
+    expect([types('good'), types('bad')]).toEqual([['succeeded'], ['parked']]);
+  });
+});
