@@ -1,23 +1,31 @@
 import { type Features, missing } from '@holdfast/contracts';
 
 export const noTransaction: string = 'a script of Redis cannot run the code of a handler';
-const noBroker = missing('Redis keeps keys and limits here, not events');
 
-export const redisFeatures: Features = {
-  ordering: noBroker,
-  parkedHoldsKey: noBroker,
-  anyDelay: noBroker,
-  publishOnce: noBroker,
-  atomicPublish: noBroker,
-  retriesShare: noBroker,
-  suspects: noBroker,
-  waitingList: noBroker,
-  quarantine: noBroker,
-  sharedControls: noBroker,
-  doorbell: noBroker,
-  retention: noBroker,
-  marksWithSettlement: noBroker,
-  sharedTransaction: missing(noTransaction),
-  parksInTriage: noBroker,
-  durable: true,
-};
+/** What Redis can do alone: on a cluster or not, and with or without a store for parked events beside it. */
+export function redisFeatures({ isCluster = false, hasStore = false } = {}): Features {
+  return {
+    arrivalOrder: true,
+    ordering: true,
+    parkedHoldsKey: true,
+    anyDelay: true,
+    publishOnce: true,
+    atomicPublish: true,
+    portableLeases: true,
+    retriesShare: true,
+    suspects: true,
+    waitingList: true,
+    quarantine: true,
+    sharedControls: true,
+    doorbell: true,
+    retention: missing('settled events would fill the memory of Redis'),
+    marksWithSettlement: isCluster
+      ? missing('on a cluster, the marks of an event are in another slot than its topic')
+      : true,
+    sharedTransaction: missing(noTransaction),
+    parksInTriage: hasStore
+      ? true
+      : missing('parked events go to the dead-letter topic: give a store, such as SQLite or PostgreSQL'),
+    durable: true,
+  };
+}

@@ -10,20 +10,17 @@ import {
   type ProcessedMark,
   TOOK,
 } from '@holdfast/contracts';
+import { markKey, tagged } from './broker/topic-keys.ts';
 import { noTransaction } from './features.ts';
 import { type Item, type RedisClient, runBatch, scriptOf } from './script-runner.ts';
 import * as scripts from './scripts.ts';
 
-/**
- * The number of keys that one call of the script removes. Redis executes nothing else during a script, so the call must
- * be short.
- */
+/** Redis executes nothing else during a script, so one call removes only 200 keys. */
 const purgedTogether = 200;
 
 const dayMs = 24 * 60 * 60 * 1000;
 
 export interface RedisLedgerSettings {
-  /** The prefix of all Redis keys. */
   readonly prefix: string;
   readonly keepMarksMs: number;
 }
@@ -31,9 +28,8 @@ export interface RedisLedgerSettings {
 type BegunReply = [kind: Begun['kind'] | 'tombstone', detail?: number | string];
 
 /**
- * Stores each idempotency key as a Redis hash, which only Lua scripts change. The token of a claim is made here and not
- * in Redis: if the client sends a claim again after a lost connection, the script recognises the claim by its token.
- * All keys of a scope, and the sorted set that counts them, are in the same cluster slot.
+ * Stores each idempotency key as a Redis hash. The client creates the tokens, so that a claim can be sent twice without
+ * harm. All keys of a scope are in the same cluster slot.
  */
 export function redisLedger(
   client: RedisClient,
@@ -52,7 +48,7 @@ export function redisLedger(
     scopeKey(scope),
   ];
   const itemOf = (hold: Hold): Item => ({ keys: keysOf(hold), args: [hold.token] });
-  const markKey = ({ handler, eventId }: ProcessedMark) => `${prefix}mark:{${tagged(eventId)}}:${handler}`;
+  const keyOfMark = ({ handler, eventId }: ProcessedMark) => markKey(prefix, handler, eventId);
 
   return {
     async begin(claims) {
@@ -111,13 +107,13 @@ export function redisLedger(
     },
 
     async mark(marks) {
-      const items = marks.map((each): Item => ({ keys: [markKey(each)], args: [] }));
+      const items = marks.map((each): Item => ({ keys: [keyOfMark(each)], args: [] }));
       const replies = await runBatch<number>(client, mark, items, [clampMs(keepMarksMs)]);
       return replies.map((first) => first === 1);
     },
 
     async isMarked(marks) {
-      const found = await Promise.all(marks.map((each) => client.exists(markKey(each))));
+      const found = await Promise.all(marks.map((each) => client.exists(keyOfMark(each))));
       return found.map((count) => count === 1);
     },
   };
@@ -128,11 +124,6 @@ function toBegun([kind, detail]: BegunReply, hold: Hold): Begun {
   if (kind === 'running') return { kind, retryAfterMs: detail as number };
   if (kind === 'done') return { kind, record: decode(detail as string) };
   return kind === 'tombstone' ? { kind: 'done', record: undefined } : { kind };
-}
-
-/** Escapes braces in a name, because they would begin or end the hash tag of the Redis key. */
-function tagged(name: string): string {
-  return name.replace(/[{}%]/g, encodeURIComponent);
 }
 
 function encode(record: Payload | undefined): string {

@@ -1,22 +1,39 @@
-import type { Engine, Ledger, RateLimits } from '@holdfast/contracts';
+import {
+  type Broker,
+  type Controls,
+  defaultSizeLimits,
+  type Engine,
+  type Ledger,
+  type RateLimits,
+  readLimits,
+  type SizeLimitOptions,
+} from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
 import { assertKnownFields } from 'holdfast/fields';
 import { Redis } from 'ioredis';
+import { redisBroker } from './broker/broker.ts';
 import { redisFeatures } from './features.ts';
 import { redisLedger } from './ledger.ts';
 import { redisRateLimits } from './rate-limits.ts';
 import type { RedisClient } from './script-runner.ts';
 
 export interface RedisOptions {
-  /** The address of the server, such as `redis://localhost:6379/0`. Not needed with a `client`. */
+  /** The address of the server, such as `redis://localhost:6379/0`. Give either `url` or `client`. Default: none. */
   readonly url?: string | undefined;
-  /** A `Redis` or `Cluster` object of ioredis that your application owns. `close` does not close it. */
+  /** An ioredis `Redis` or `Cluster` of your application. `close` does not close it. Default: a client for `url`. */
   readonly client?: RedisClient | undefined;
   /** The prefix of all Redis keys. Default: `holdfast:`. */
   readonly prefix?: string | undefined;
-  /** How long marks are kept; a mark records that a handler has processed an event. Default: 60 days. */
+  /** How long it is remembered that an event was handled, in ms. Default: `5184000000` (60 days). */
   readonly keepMarksMs?: number | undefined;
-  /** Called when the connection is lost. The client reconnects by itself. */
+  /**
+   * An engine beside Redis, such as SQLite or PostgreSQL, for parked events and the audit log. `close` does not close it.
+   * Default: none; parked events go to the dead-letter topic.
+   */
+  readonly store?: Engine | undefined;
+  /** The largest events and batches. Default: payloads of 1 MiB, headers of 16 KiB, batches of 10,000, keys of 512. */
+  readonly limits?: SizeLimitOptions | undefined;
+  /** Called when the connection is lost. The client reconnects by itself. Default: none. */
   readonly onError?: ((error: Error) => void) | undefined;
 }
 
@@ -25,44 +42,67 @@ const known: Readonly<Record<keyof RedisOptions, true>> = {
   client: true,
   prefix: true,
   keepMarksMs: true,
+  store: true,
+  limits: true,
   onError: true,
 };
 
 export interface RedisEngine extends Engine<never> {
+  readonly broker: Broker<never>;
+  readonly controls: Controls;
   readonly ledger: Ledger<never>;
   readonly rateLimits: RateLimits;
   readonly client: RedisClient;
 }
 
-const keepMarksMs = 60 * 24 * 60 * 60 * 1000;
+const defaultKeepMarksMs = 60 * 24 * 60 * 60 * 1000;
 
-/** A call is repeated on at most this many new connections; after that it rejects. */
+/** A call rejects after this many reconnects. */
 const reconnectsMax = 20;
 const reconnectMs = 50;
 const reconnectMaxMs = 500;
 
 /**
- * Opens an engine for idempotency keys, marks and rate limits in Redis 6.2 or later. The client connects by itself,
- * also after an outage.
+ * Opens an engine for events, idempotency keys and rate limits in Redis 6.2 or later. The client reconnects by itself after an
+ * outage.
  */
 export function openRedis(options: RedisOptions): RedisEngine {
   assertKnownFields(known, options);
-  const { prefix = 'holdfast:' } = options;
+  const { prefix = 'holdfast:', keepMarksMs = defaultKeepMarksMs, store, onError = () => {} } = options;
+  if (store !== undefined && !store?.triage)
+    throw new OptionsError(
+      'store',
+      store?.name ?? store,
+      'an engine with a triage, such as SQLite or PostgreSQL',
+    );
+  const limits = readLimits(options.limits, defaultSizeLimits);
   const client = options.client ?? connect(options);
+  const features = redisFeatures({ isCluster: client.isCluster, hasStore: store !== undefined });
+  const broker = redisBroker(client, {
+    ...{ prefix, keepMarksMs, limits, features, onError },
+    ...{ triage: store?.triage, audit: store?.audit },
+  });
   return {
     name: 'redis',
     durability: 'process',
-    features: redisFeatures,
+    features,
     client,
-    ledger: redisLedger(client, { prefix, keepMarksMs: options.keepMarksMs ?? keepMarksMs }),
+    broker,
+    controls: broker.controls,
+    ledger: redisLedger(client, { prefix, keepMarksMs }),
     rateLimits: redisRateLimits(client, { prefix }),
+    ...(store?.triage && { triage: store.triage }),
+    ...(store?.audit && { audit: store.audit }),
+    ...(store?.journal && { journal: store.journal as NonNullable<RedisEngine['journal']> }),
+    ...(store?.presence && { presence: store.presence }),
 
-    /** There is nothing to do: Redis removes expired keys by itself. */
-    async sweep() {
-      return 0;
+    /** Redis removes expired keys by itself. */
+    async sweep(limit) {
+      return (await store?.sweep(limit)) ?? 0;
     },
 
     async close() {
+      broker.close();
       if (!options.client) client.disconnect();
     },
   };
@@ -76,7 +116,7 @@ function connect({ url, onError = () => {} }: RedisOptions): Redis {
     retryStrategy: (times) => Math.min(times * reconnectMs, reconnectMaxMs),
     connectTimeout: 1_000,
   });
-  // A call that fails rejects by itself. Without a listener for `error`, ioredis would write to the console.
+  // Failed calls reject anyway. Without a listener, ioredis would write to the console.
   client.on('error', onError);
   return client;
 }

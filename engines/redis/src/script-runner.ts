@@ -2,7 +2,6 @@ import type { Cluster, Redis } from 'ioredis';
 
 export type RedisClient = Redis | Cluster;
 
-/** Runs a Lua script. Redis caches the script after its first call. */
 export type Script = (keys: readonly string[], args: readonly (string | number)[]) => Promise<unknown[]>;
 
 type Command = (keyCount: number, ...rest: (string | number)[]) => Promise<unknown[]>;
@@ -14,15 +13,14 @@ export function scriptOf(client: RedisClient, name: string, lua: string): Script
   return (keys, args) => run(keys.length, ...keys, ...args);
 }
 
-/** One item of a batch. In a cluster, all keys of an item are in one slot; other items may be in other slots. */
+/** One item of a batch. In a cluster, all keys of an item are in one slot. */
 export interface Item {
   readonly keys: readonly string[];
   readonly args: readonly (string | number)[];
 }
 
 /**
- * Runs a script for a whole batch in one call. In a cluster it makes one call for each item, because items may be in
- * different slots. The script gets `common` once, before the arguments of the items.
+ * Runs a script once for the whole batch. In a cluster it runs once per item, because items may be in different slots.
  */
 export async function runBatch<T>(
   client: RedisClient,

@@ -1,6 +1,4 @@
-/**
- * Lua scripts, which Redis executes atomically. Times come from the clock of Redis: `now` is epoch ms with a fraction.
- */
+/** Lua scripts, which Redis executes atomically. `now` is the time of Redis in epoch ms, with a fraction. */
 
 const now = `
 local time = redis.call('TIME')
@@ -8,10 +6,10 @@ local now = time[1] * 1000 + time[2] / 1000
 `;
 
 /**
- * Claims idempotency keys. KEYS: for each claim, its key and the sorted set of its scope; keys without `liveMax` go to
- * a second set (`:uncounted`). ARGV: for each claim, the fingerprint, the token, the lease ms, the keep ms, `liveMax`
- * ('' for none), and 1 if it may take over an expired lease. The hash of a key has f(ingerprint), t(oken), a(ttempt),
- * l(ease end), d(one), r(ecord) and c(ounted).
+ * Claims idempotency keys. KEYS per claim: the key and the sorted set of its scope. Keys without `liveMax` are in a
+ * second set (`:uncounted`). ARGV per claim: fingerprint, token, lease ms, keep ms, `liveMax` ('' for none), and 1 to
+ * take over an expired lease. Fields of the hash: f(ingerprint), t(oken), a(ttempt), l(ease end), d(one), r(ecord),
+ * c(ounted).
  */
 export const begin: string = `${now}
 local answers = {}
@@ -62,9 +60,8 @@ end
 `;
 
 /**
- * Completes held keys: a key is held until its lease ends, by the caller with its token. KEYS: for each held key, the
- * key and the sorted set of its scope. ARGV: for each held key, the token, the keep ms, '1' (or '2' if there is no
- * record), and the record. A repeated completion succeeds again.
+ * Completes keys. KEYS per item: the key and the sorted set of its scope. ARGV per item: token, keep ms, '1' (or '2'
+ * without a record), and the record. A repeated completion succeeds again.
  */
 export const complete: string = `${now}${held}
 local answers = {}
@@ -85,8 +82,8 @@ end
 return answers`;
 
 /**
- * Deletes held keys. KEYS: for each held key, the key and the sorted set of its scope. ARGV: the token of each held
- * key.
+ * Deletes keys whose work was not done. KEYS per item: the key and the sorted set of its scope. ARGV per item: the
+ * token.
  */
 export const release: string = `${now}${held}
 local answers = {}
@@ -102,8 +99,8 @@ end
 return answers`;
 
 /**
- * Extends the leases of held keys. KEYS: for each held key, the key and the sorted set of its scope. ARGV: the lease
- * ms, then the token of each held key.
+ * Extends leases on keys. KEYS per item: the key and the sorted set of its scope. ARGV: the lease ms, then one token
+ * per item.
  */
 export const extend: string = `${now}${held}
 local leaseMs = tonumber(ARGV[1])
@@ -125,9 +122,8 @@ end
 return answers`;
 
 /**
- * Deletes keys of a scope that nobody holds. KEYS: the sorted set of the scope. ARGV: the position in the set at which
- * to start, and the number of keys to check. Returns the number of deleted keys, the number of kept keys, and the size
- * of the set. Keys that Redis has already expired are still in the set, and are not counted as deleted.
+ * Deletes keys of a scope that have no active lease. KEYS: the sorted set of the scope. ARGV: the start position and
+ * the number of keys to check. Returns how many keys it deleted, how many it kept, and the size of the set.
  */
 export const purge: string = `${now}
 local from, count = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -143,8 +139,8 @@ end
 return {forgotten, kept, redis.call('ZCARD', KEYS[1])}`;
 
 /**
- * Writes marks (a mark records that a handler has processed an event), and returns 1 for each new mark. KEYS: the
- * marks. ARGV: how long they are kept, in ms.
+ * Records that events were handled, and returns 1 for each new record. KEYS: the records. ARGV: how long they are kept,
+ * in ms.
  */
 export const mark: string = `
 local answers = {}
@@ -154,9 +150,8 @@ end
 return answers`;
 
 /**
- * Takes tokens from GCRA rate limits, as `holdfast/machines` does. KEYS: the keys of all requests, one request after
- * the other. ARGV: for each request, the number of its limits; then for each limit its rate per ms, burst and cost.
- * Returned fractions are texts, because Redis truncates numbers.
+ * Takes tokens from GCRA rate limits. KEYS: the keys of all requests. ARGV per request: the number of limits, then rate
+ * per ms, burst and cost of each limit. Fractions are returned as texts, because Redis truncates numbers.
  */
 export const take: string = `${now}
 local answers = {}

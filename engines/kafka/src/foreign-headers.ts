@@ -1,0 +1,57 @@
+type RawHeaders = readonly (readonly [Buffer | null, Buffer | null])[];
+
+/** What Spring for Apache Kafka writes, and how we call it. Numbers are four or eight bytes. */
+const springHeaders: { readonly [name: string]: { readonly name: string; readonly isNumber?: true } } = {
+  'kafka_dlt-original-topic': { name: 'origin-topic' },
+  'kafka_original-topic': { name: 'origin-topic' },
+  'retry_topic-original-timestamp': { name: 'first-seen-ts', isNumber: true },
+  'kafka_dlt-original-timestamp': { name: 'first-seen-ts', isNumber: true },
+  'kafka_original-timestamp': { name: 'first-seen-ts', isNumber: true },
+  'kafka_dlt-exception-cause-fqcn': { name: 'dlq-reason' },
+  'kafka_dlt-exception-fqcn': { name: 'dlq-reason' },
+  'kafka_exception-fqcn': { name: 'dlq-reason' },
+  'kafka_dlt-exception-message': { name: 'dlq-message' },
+  'kafka_exception-message': { name: 'dlq-message' },
+  'kafka_dlt-original-consumer-group': { name: 'dlq-consumer' },
+  'retry_topic-backoff-timestamp': { name: 'due-ts', isNumber: true },
+};
+
+const springNumbers = new Set([
+  ...['kafka_dlt-original-partition', 'kafka_dlt-original-offset', 'kafka_original-partition'],
+  ...['kafka_original-offset', 'retry_topic-attempts'],
+]);
+
+const messageMax = 512;
+
+/**
+ * Reads the headers of a Spring consumer as ours: where an event comes from, how often it was tried, and why it was
+ * parked. A header of ours that is there, too, is kept. Spring's own stay, their numbers as text.
+ */
+export function readForeignHeaders(
+  texts: Readonly<{ [name: string]: string }>,
+  raw: RawHeaders,
+): { [name: string]: string } {
+  const read: { [name: string]: string } = { ...texts };
+  for (const [bytes, value] of raw) {
+    const name = bytes?.toString() ?? '';
+    if (value !== null && (springNumbers.has(name) || springHeaders[name]?.isNumber))
+      read[name] = numberText(value);
+  }
+  // The cause is more telling than the exception around it, so it comes first in the table.
+  for (const [spring, { name }] of Object.entries(springHeaders))
+    if (read[spring] && read[name] === undefined) read[name] = read[spring]!.slice(0, messageMax);
+  const attempts = Number(read['retry_topic-attempts'] ?? Number.NaN);
+  // Spring counts the attempt that comes next, we count those that were made.
+  if (attempts >= 1) read['retry-attempt'] ??= String(attempts - 1);
+  if (read['dlq-reason'] !== undefined && read['dlq-stop'] === undefined) {
+    read['dlq-stop'] = 'attempts_exhausted';
+    read['final-attempt'] ??= String(Math.max(1, attempts || 1));
+  }
+  return read;
+}
+
+function numberText(value: Buffer): string {
+  if (value.length === 4) return String(value.readInt32BE());
+  if (value.length === 8) return String(value.readBigInt64BE());
+  return value.toString();
+}

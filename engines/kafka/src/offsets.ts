@@ -1,0 +1,67 @@
+import type { CommittedOffset } from './consumer-group.ts';
+import { type Assigned, isPassing, type KafkaClient, throwAnswer } from './kafka-client.ts';
+
+interface PartitionAnswer {
+  readonly partitionIndex: number;
+  readonly committedOffset: bigint;
+  readonly metadata: string | null;
+  readonly errorCode: number;
+}
+
+interface TopicAnswer {
+  readonly name: string;
+  readonly partitions: readonly PartitionAnswer[];
+}
+
+interface GroupAnswer {
+  readonly errorCode: number;
+  readonly topics: readonly TopicAnswer[];
+}
+
+/** What a group has committed. The offset is −1 where it has committed nothing. */
+async function committedOffsets(
+  client: KafkaClient,
+  group: string,
+  wanted: readonly Assigned[],
+): Promise<CommittedOffset[]> {
+  const topics = wanted.map(({ topic, partitions }) => ({ name: topic, partitionIndexes: partitions }));
+  const node = await client.coordinatorOf(group);
+  const answer = await client.request<GroupAnswer & { readonly groups?: readonly GroupAnswer[] }>(
+    'OffsetFetch',
+    [[{ groupId: group, memberId: null, memberEpoch: -1, topics }], false],
+    node,
+  );
+  // Newer servers answer for several groups.
+  const read = answer.groups?.[0] ?? answer;
+  throwAnswer(`a question for the offsets of group ${group}`, read.errorCode);
+  return read.topics.flatMap(({ name, partitions }) =>
+    partitions.map(({ partitionIndex, committedOffset, metadata, errorCode }) => {
+      throwAnswer(`a question for the offset of ${name}/${partitionIndex}`, errorCode);
+      return {
+        topic: name,
+        partition: partitionIndex,
+        offset: Number(committedOffset),
+        metadata: metadata ?? '',
+      };
+    }),
+  );
+}
+
+/** The same, again and again while the coordinator of the group is not ready. */
+export async function committedOffsetsSoon(
+  client: KafkaClient,
+  group: string,
+  wanted: readonly Assigned[],
+  pause: () => Promise<void>,
+): Promise<CommittedOffset[]> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await committedOffsets(client, group, wanted);
+    } catch (error) {
+      if (attempt >= attemptsMax || !isPassing(error)) throw error;
+      await pause();
+    }
+  }
+}
+
+const attemptsMax = 50;

@@ -1,0 +1,301 @@
+import type { Arrival, Intake, IntakeListener } from '@holdfast/contracts/carrier';
+import { type Clock, sleep, Timer } from 'holdfast';
+import { CommitQueue } from './commit-queue.ts';
+import { ConsumerGroup } from './consumer-group.ts';
+import { type Fetched, fetchRecords, listOffsets } from './fetch.ts';
+import { type Assigned, isPassing, type KafkaClient, type Line, type TopicLayout } from './kafka-client.ts';
+import { committedOffsetsSoon } from './offsets.ts';
+import { type FetchedRecord, type KafkaHandle, PartitionWindow, type RawRecord } from './partition-window.ts';
+import { Pause } from './pause.ts';
+import { toArrival } from './wire-record.ts';
+
+export interface ReaderSettings {
+  readonly client: KafkaClient;
+  readonly clock: Clock;
+  readonly group: string;
+  readonly sessionTimeoutMs: number;
+  readonly rebalanceTimeoutMs: number;
+  readonly listener: IntakeListener<KafkaHandle>;
+  /** The Kafka topics that are read. */
+  topics(): Promise<readonly string[]>;
+  /** When a record is given; `undefined` if it is not for this group. */
+  timeOf(record: RawRecord): Pick<FetchedRecord, 'dueAt' | 'isSentAgain'> | undefined;
+  /** Sends a record to the end of its topic, and resolves when it is stored. */
+  sendAgain(record: FetchedRecord): Promise<void>;
+  onError(error: unknown): void;
+}
+
+const pollMs = 500;
+const pauseMs = 50;
+const partitionBytesMax = 1024 * 1024;
+/** After so long without credit, the partitions go to other processes. */
+const idleMs = 30_000;
+
+/** Reads some Kafka topics as a member of a consumer group, and gives their records within the credit. */
+export class TopicReader implements Intake {
+  readonly windows = new Map<string, PartitionWindow>();
+  readonly #settings: ReaderSettings;
+  readonly #group: ConsumerGroup;
+  /** Long polls block a connection, so questions for what is there now have another one. */
+  readonly #pollLine: Line;
+  readonly #lookLine: Line;
+  readonly #dueTimer: Timer;
+  readonly #pause: Pause;
+  readonly #commits: CommitQueue;
+  readonly #idleTimer: Timer;
+  #layouts: ReadonlyMap<string, TopicLayout> = new Map();
+  #credit = 0;
+  /** The credit with which the poll that is on its way was begun. What it brings may still come. */
+  #pollCredit = 0;
+  #polling: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(settings: ReaderSettings) {
+    const { client, clock } = settings;
+    this.#settings = settings;
+    this.#pollLine = client.newLine();
+    this.#lookLine = client.newLine();
+    this.#dueTimer = new Timer(clock, () => this.#give());
+    this.#pause = new Pause(clock);
+    this.#idleTimer = new Timer(clock, () => void this.#leaveIfIdle());
+    this.#group = new ConsumerGroup({
+      ...settings,
+      assigned: (partitions) => this.#assigned(partitions),
+      lost: () => this.#lose([...this.windows.values()]),
+    });
+    this.#commits = new CommitQueue(clock, (offsets) => this.#group.commit(offsets));
+  }
+
+  credit(count: number): void {
+    this.#credit = count;
+    if (count === 0) {
+      if (!this.#idleTimer.isSet) this.#idleTimer.setIn(idleMs);
+      return;
+    }
+    this.#idleTimer.clear();
+    this.#start();
+    this.#give();
+    this.#pause.end();
+  }
+
+  async look(): Promise<void> {
+    if (this.#isClosed || this.#room === 0) return;
+    await this.#start();
+    const windows = [...this.windows.values()].filter(({ isFull }) => !isFull);
+    if (windows.length > 0) await this.#fetch(this.#lookLine, windows, 0);
+    this.#give();
+  }
+
+  /** Completes deliveries, and commits. False for those that others own now. */
+  async done(handles: readonly KafkaHandle[]): Promise<boolean[]> {
+    for (const handle of handles) {
+      if (handle.window.isLost) continue;
+      handle.window.complete(handle);
+      this.#commits.changed(handle.window);
+    }
+    await this.#commits.flush();
+    return handles.map(({ window }) => !window.isLost);
+  }
+
+  release(handles: readonly KafkaHandle[]): void {
+    for (const handle of handles) if (!handle.window.isLost) handle.window.putBack(handle);
+    this.#pollCredit = 0;
+    if (this.#credit === 0) void this.#leaveIfIdle();
+  }
+
+  /** Whether this process was given a message and has not finished it, such as `orders/3/17`. */
+  hasInFlight(messageId: string): boolean {
+    const [, name = '', offset] = /^(.*)\/(\d+)$/.exec(messageId) ?? [];
+    return this.windows.get(name)?.inFlight.has(Number(offset)) ?? false;
+  }
+
+  /** The topics to read have changed. */
+  topicsChanged(): void {
+    this.#group.rejoin();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const timer of [this.#dueTimer, this.#idleTimer]) timer.clear();
+    this.#pause.end();
+    await this.#commits.flush().catch(this.#settings.onError);
+    await this.#group.close();
+    await Promise.all([this.#pollLine.close(), this.#lookLine.close()]);
+    await this.#polling;
+  }
+
+  /** Resolves when this process knows its partitions. */
+  #start(): Promise<void> {
+    this.#polling ??= this.#poll();
+    const joined = this.#group.join();
+    joined.catch(() => {});
+    return joined;
+  }
+
+  async #leaveIfIdle(): Promise<void> {
+    const isIdle = [...this.windows.values()].every(({ inFlight }) => inFlight.size === 0);
+    if (this.#credit > 0 || this.#isClosed) return;
+    if (isIdle) await this.#group.leave();
+    else this.#idleTimer.setIn(idleMs);
+  }
+
+  get #room(): number {
+    return Math.max(this.#credit, this.#pollCredit);
+  }
+
+  async #poll(): Promise<void> {
+    while (!this.#isClosed) {
+      const now = this.#settings.clock.epochMs();
+      const windows = [...this.windows.values()];
+      const idle = windows.filter(({ nextDueAt = Infinity }) => nextDueAt > now);
+      const hungry = this.#credit > 0 ? idle.filter(({ isFull }) => !isFull) : [];
+      // While some partitions have records to give, the others are only asked for what is there.
+      const isQuiet = idle.length === windows.length;
+      if (hungry.length > 0) {
+        this.#pollCredit = this.#credit;
+        try {
+          await this.#fetch(this.#pollLine, hungry, isQuiet ? pollMs : 0);
+          this.#give();
+          this.#pollCredit = 0;
+        } catch (error) {
+          if (this.#isClosed) return;
+          if (!isPassing(error)) this.#settings.onError(error);
+          await this.#pause.wait(pauseMs);
+        }
+      }
+      if (hungry.length === 0)
+        await this.#pause.wait(this.windows.size === 0 || this.#credit === 0 ? idleMs : pauseMs);
+      else if (!isQuiet) await this.#pause.wait(pauseMs);
+    }
+  }
+
+  async #fetch(line: Line, windows: readonly PartitionWindow[], waitMs: number): Promise<void> {
+    try {
+      const fetched = await fetchRecords(line, this.#layouts, windows, { waitMs, partitionBytesMax });
+      for (const answer of fetched) {
+        const window = this.windows.get(`${answer.topic}/${answer.partition}`);
+        if (window && windows.includes(window)) await this.#accept(window, answer);
+      }
+    } catch (error) {
+      // A partition may have another leader now.
+      if (!this.#isClosed) await this.#learnLayouts();
+      throw error;
+    }
+  }
+
+  async #accept(window: PartitionWindow, { records, nextPosition, isOutOfRange }: Fetched): Promise<void> {
+    if (isOutOfRange) {
+      const [earliest] = await this.#earliest([window]);
+      if (window.position !== earliest) {
+        this.#settings.onError(
+          new Error(
+            `offset ${window.position} of ${window.name} was deleted, reading goes on at ${earliest}`,
+          ),
+        );
+        window.restartAt(earliest!);
+      }
+      return;
+    }
+    const ours: FetchedRecord[] = [];
+    for (const record of records) {
+      if (record.offset < window.position) continue;
+      const time = this.#settings.timeOf(record);
+      if (time) ours.push({ ...record, ...time });
+    }
+    window.accept(ours, nextPosition);
+  }
+
+  /** Gives what is due, a part from each partition. */
+  #give(): void {
+    const { clock, listener } = this.#settings;
+    if (this.#isClosed) return;
+    const now = clock.epochMs();
+    const askedAt = clock.now();
+    const arrivals: Arrival<KafkaHandle>[] = [];
+    let windows = [...this.windows.values()];
+    const room = this.#room;
+    while (windows.length > 0 && arrivals.length < room) {
+      const share = Math.ceil((room - arrivals.length) / windows.length);
+      windows = windows.filter((window) => {
+        const taken = window.take(Math.min(share, room - arrivals.length), now);
+        for (const handle of taken)
+          if (handle.record.isSentAgain) void this.#sendAgain(handle);
+          else arrivals.push({ ...toArrival(handle.record), handle, askedAt });
+        return taken.length === share;
+      });
+    }
+    this.#credit = Math.max(0, this.#credit - arrivals.length);
+    this.#pollCredit = Math.max(0, this.#pollCredit - arrivals.length);
+    const nextDueAt = Math.min(
+      ...Array.from(this.windows.values(), (window) => window.nextDueAt ?? Infinity),
+    );
+    if (nextDueAt < Infinity && nextDueAt > now) this.#dueTimer.setIn(nextDueAt - now);
+    if (arrivals.length > 0) listener.arrived(arrivals);
+    this.#pause.end();
+  }
+
+  async #assigned(partitions: readonly Assigned[]): Promise<void> {
+    const names = new Set(
+      partitions.flatMap(({ topic, partitions }) => partitions.map((each) => `${topic}/${each}`)),
+    );
+    const revoked = [...this.windows.values()].filter(({ name }) => !names.has(name));
+    if (revoked.length > 0) {
+      // What is done is committed before others read the offsets.
+      await this.#commits.flush().catch(this.#settings.onError);
+      this.#lose(revoked);
+    }
+    const added = partitions
+      .map(({ topic, partitions }) => ({
+        topic,
+        partitions: partitions.filter((each) => !this.windows.has(`${topic}/${each}`)),
+      }))
+      .filter(({ partitions }) => partitions.length > 0);
+    if (added.length > 0) await this.#take(added);
+    this.#pause.end();
+  }
+
+  async #take(added: readonly Assigned[]): Promise<void> {
+    const { client, clock, group } = this.#settings;
+    await this.#learnLayouts();
+    const committed = await committedOffsetsSoon(client, group, added, () => sleep(clock, pauseMs));
+    const windows = committed.map(
+      ({ topic, partition, offset, metadata }) => new PartitionWindow(topic, partition, offset, metadata),
+    );
+    const unknown = windows.filter(({ position }) => position < 0);
+    const earliest = await this.#earliest(unknown);
+    for (const [index, window] of unknown.entries()) window.restartAt(earliest[index]!);
+    for (const window of windows) this.windows.set(window.name, window);
+  }
+
+  async #earliest(windows: readonly PartitionWindow[]): Promise<number[]> {
+    const first = new Map<string, number[]>();
+    for (const topic of new Set(windows.map(({ topic }) => topic)))
+      first.set(topic, await listOffsets(this.#settings.client, this.#layouts.get(topic)!, 'first'));
+    return windows.map(({ topic, partition }) => first.get(topic)![partition]!);
+  }
+
+  async #learnLayouts(): Promise<void> {
+    const layouts = await this.#settings.client.topics(await this.#settings.topics());
+    this.#layouts = new Map(layouts.map((layout) => [layout.name, layout]));
+  }
+
+  #lose(windows: readonly PartitionWindow[]): void {
+    for (const window of windows) {
+      window.isLost = true;
+      this.windows.delete(window.name);
+      if (window.inFlight.size > 0) this.#settings.listener.lost([...window.inFlight.values()]);
+    }
+  }
+
+  async #sendAgain(handle: KafkaHandle): Promise<void> {
+    const { clock, sendAgain, onError } = this.#settings;
+    try {
+      await sendAgain(handle.record);
+      await this.done([handle]);
+    } catch (error) {
+      onError(error);
+      await sleep(clock, idleMs);
+      this.release([handle]);
+    }
+  }
+}

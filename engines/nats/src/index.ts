@@ -1,0 +1,2 @@
+export { NatsError } from './nats-errors.ts';
+export { type NatsOptions, natsLimits, openNats } from './open-nats.ts';

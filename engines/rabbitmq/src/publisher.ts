@@ -1,0 +1,116 @@
+import type { ConfirmChannel, Options } from 'amqplib';
+import { type Clock, Timer } from 'holdfast';
+import { RabbitmqError, saidBy } from './rabbitmq-errors.ts';
+import type { Session } from './session.ts';
+
+export interface Publication {
+  readonly exchange: string;
+  readonly routingKey: string;
+  readonly content: Buffer;
+  readonly properties: Options.Publish;
+}
+
+interface OpenChannel {
+  readonly channel: ConfirmChannel;
+  /** The message ids that no queue took. The server returns such a message before it confirms it. */
+  readonly returned: Set<string>;
+  /** Why the server closed it. */
+  error: unknown;
+}
+
+/** Publishes, and resolves when the server has confirmed. */
+export class Publisher {
+  readonly #session: Session;
+  readonly #clock: Clock;
+  readonly #timeoutMs: number;
+  #opening: Promise<OpenChannel> | undefined;
+
+  constructor(session: Session, clock: Clock, timeoutMs: number) {
+    this.#session = session;
+    this.#clock = clock;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /**
+   * Rejects if one message was refused or not confirmed: others may be stored. Nothing is repeated here, because the server
+   * does not know a message again.
+   */
+  async publish(publications: readonly Publication[]): Promise<void> {
+    if (publications.length === 0) return;
+    const open = await this.#channel();
+    await this.#session.untilUnblocked();
+    const errors = await this.#confirmed(open, publications);
+    const lost = publications.filter(({ properties }) => open.returned.delete(properties.messageId!));
+    if (lost.length > 0)
+      throw new RabbitmqError('REFUSED', `RabbitMQ has no queue "${lost[0]!.routingKey}": was it deleted?`);
+    const [error] = errors;
+    if (error === undefined) return;
+    const count = `${errors.length} of ${publications.length} events`;
+    if (error.message === 'message nacked')
+      throw new RabbitmqError('REFUSED', `RabbitMQ refused ${count}: a queue is full, or not available`);
+    const cause = open.error ?? error;
+    throw new RabbitmqError('UNANSWERED', `RabbitMQ did not confirm ${count}: ${saidBy(cause)}`, { cause });
+  }
+
+  #channel(): Promise<OpenChannel> {
+    this.#opening ??= this.#open().catch((error) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  async #open(): Promise<OpenChannel> {
+    const connection = await this.#session.connection();
+    const channel = await this.#session.within('open a channel', connection.createConfirmChannel());
+    const open: OpenChannel = { channel, returned: new Set(), error: undefined };
+    channel.on('error', (error) => {
+      open.error = error;
+    });
+    channel.on('close', () => {
+      this.#opening = undefined;
+    });
+    channel.on('return', ({ properties }) => open.returned.add(properties.messageId));
+    return open;
+  }
+
+  /** Resolves with the errors, when all is confirmed or refused. Rejects if nothing is confirmed for `timeoutMs`. */
+  #confirmed({ channel }: OpenChannel, publications: readonly Publication[]): Promise<Error[]> {
+    return new Promise((resolve, reject) => {
+      const errors: Error[] = [];
+      let left = publications.length;
+      let lastAt = this.#clock.now();
+      const timer = new Timer(this.#clock, (now) => {
+        if (lastAt + this.#timeoutMs > now) timer.setAt(lastAt + this.#timeoutMs);
+        else reject(this.#lateError(left, publications.length));
+      });
+      const confirmed = (error: Error | null) => {
+        if (error) errors.push(error);
+        lastAt = this.#clock.now();
+        left -= 1;
+        if (left > 0) return;
+        timer.clear();
+        resolve(errors);
+      };
+      timer.setIn(this.#timeoutMs);
+      try {
+        for (const { exchange, routingKey, content, properties } of publications)
+          channel.publish(exchange, routingKey, content, properties, confirmed);
+      } catch (error) {
+        // The channel was closed since it was asked for.
+        timer.clear();
+        reject(
+          new RabbitmqError('UNANSWERED', `RabbitMQ took no events: ${saidBy(error)}`, { cause: error }),
+        );
+      }
+    });
+  }
+
+  #lateError(left: number, count: number): RabbitmqError {
+    if (this.#session.blockedBecause !== undefined) return this.#session.blockedError();
+    return new RabbitmqError(
+      'UNANSWERED',
+      `RabbitMQ did not confirm ${left} of ${count} events within ${this.#timeoutMs} ms`,
+    );
+  }
+}

@@ -1,0 +1,251 @@
+import type { Intake } from '@holdfast/contracts/carrier';
+import type { ConsumeMessage } from 'amqplib';
+import { type Clock, sleep, Timer } from 'holdfast';
+import { HeldChannel, type RabbitmqHandle } from './held-channel.ts';
+import type { Session } from './session.ts';
+
+export interface ConsumerSettings {
+  readonly session: Session;
+  readonly clock: Clock;
+  readonly queue: string;
+  /** The server delivers to one process at a time, and in order. */
+  readonly isOrdered: () => Promise<boolean>;
+  /** The most unsettled deliveries of an ordered queue. */
+  readonly prefetchMax: number;
+  /** Called before a lost channel is opened again. */
+  readonly restore: () => Promise<void>;
+  arrived(handles: readonly RabbitmqHandle[]): void;
+  lost(handles: readonly RabbitmqHandle[]): void;
+}
+
+/** What the server has comes within this time after it was asked, and the next one within this time after the last. */
+const quietMs = 20;
+/** The same if the server says that messages wait. They may be for another process. */
+const waitingMs = 150;
+/** A consumer without credit is ended after this time. Most have credit again before that. */
+const lingerMs = 500;
+/** AMQP's limit. */
+const prefetchLimit = 65_535;
+
+/**
+ * Consumes one queue. The server sends messages until `prefetch` of them are unsettled, and takes another number only with a new
+ * consumer. So there is a new one if the credit has changed by far.
+ */
+export class QueueConsumer implements Intake {
+  readonly #settings: ConsumerSettings;
+  readonly #linger: Timer;
+  #held: HeldChannel | undefined;
+  #active: { readonly tag: string; readonly prefetch: number; unsettled: number } | undefined;
+  #credit = 0;
+  #isClosed = false;
+  #isOrdered = false;
+  /** One change at a time. */
+  #changing: Promise<void> | undefined;
+  #isChanged = false;
+  #tags = 0;
+  #arrived: RabbitmqHandle[] = [];
+  #arrivedAt = 0;
+  /** Messages of an ordered queue that were given back. While others are leased, they keep their place here. */
+  #returned: RabbitmqHandle[] = [];
+
+  constructor(settings: ConsumerSettings) {
+    this.#settings = settings;
+    this.#linger = new Timer(settings.clock, () => void this.#adjust());
+  }
+
+  /** Deliveries that are not settled. */
+  get unsettled(): number {
+    return this.#held?.window.size ?? 0;
+  }
+
+  credit(count: number): void {
+    this.#credit = count;
+    if (count > 0) {
+      this.#linger.clear();
+      void this.#adjust();
+    } else if (!this.#linger.isSet) this.#linger.setIn(lingerMs);
+  }
+
+  async look(): Promise<void> {
+    const { clock, queue, session } = this.#settings;
+    if (this.#credit === 0) return;
+    const arrivals = this.#arrivedAt;
+    await Promise.race([this.#adjust(), sleep(clock, 10 * waitingMs)]);
+    const held = this.#held;
+    if (!held?.isOpen) return;
+    const counted = await session.within('count', held.channel.checkQueue(queue)).catch(() => undefined);
+    const patienceMs = (counted?.messageCount ?? 0) > 0 ? waitingMs : quietMs;
+    const askedAt = clock.now();
+    for (;;) {
+      const hasArrived = this.#arrivedAt > arrivals;
+      if (hasArrived && this.#credit === 0) return;
+      const endsAt = hasArrived ? Math.max(this.#arrivedAt, askedAt) + quietMs / 4 : askedAt + patienceMs;
+      const leftMs = endsAt - clock.now();
+      if (leftMs <= 0) return;
+      await sleep(clock, Math.min(leftMs, quietMs / 4));
+    }
+  }
+
+  async release(handles: readonly RabbitmqHandle[]): Promise<void> {
+    const held = this.#held;
+    const ours = handles.filter((handle) => handle.held === held);
+    if (!held?.isOpen || ours.length === 0) return;
+    if (this.#isOrdered) {
+      this.#returned.push(...ours);
+      await this.#returnInOrder();
+      return;
+    }
+    // Else they would come back at once.
+    if (this.#credit === 0) {
+      this.#linger.clear();
+      await this.#adjust();
+    }
+    await held.giveBack(ours);
+  }
+
+  /** Tells that deliveries were settled. */
+  settled(handles: readonly RabbitmqHandle[]): void {
+    for (const { message, held } of handles)
+      if (held === this.#held && message.fields.consumerTag === this.#active?.tag)
+        this.#active.unsettled -= 1;
+    void this.#returnInOrder();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#linger.clear();
+    await this.#held?.close();
+  }
+
+  /** The server puts all messages of a closed channel back to their places. Single ones it might put behind others. */
+  async #returnInOrder(): Promise<void> {
+    const held = this.#held;
+    if (this.#credit > 0 || !held || this.#returned.length === 0 || this.#returned.length < held.window.size)
+      return;
+    this.#returned = [];
+    await held.close();
+  }
+
+  /** Makes the consumer fit the credit. Calls during a change share the next one. */
+  #adjust(): Promise<void> {
+    const { session } = this.#settings;
+    this.#isChanged = true;
+    this.#changing ??= session
+      .persist(async () => {
+        while (this.#isChanged) {
+          this.#isChanged = false;
+          if (await this.#change()) this.#isChanged = true;
+        }
+      })
+      .finally(() => {
+        this.#changing = undefined;
+        if (this.#isChanged && !session.isClosed) void this.#adjust();
+      });
+    return this.#changing;
+  }
+
+  /** Makes one change. True: another one may be needed. */
+  async #change(): Promise<boolean> {
+    if (this.#isClosed) return false;
+    const held = this.#held;
+    const active = this.#active;
+    if (this.#credit === 0) {
+      const mayEnd = active && held?.isOpen && !this.#linger.isSet;
+      // The next process would get later events of a key while earlier ones are leased here.
+      if (!mayEnd || (this.#isOrdered && held.window.size > 0)) return false;
+      await this.#end(held, active.tag);
+      return false;
+    }
+    if (!held?.isOpen) {
+      await this.#open();
+      return true;
+    }
+    if (this.#returned.length > 0) {
+      const again = this.#returned;
+      this.#returned = [];
+      this.#settings.arrived(again);
+      return true;
+    }
+    if (!active) {
+      await this.#begin(held);
+      return true;
+    }
+    const room = active.prefetch - active.unsettled;
+    const isFit = room >= this.#credit / 2 && room <= 4 * this.#credit + 64;
+    const isLargest = active.prefetch === this.#prefetch(held);
+    if (this.#isOrdered || isFit || isLargest) return false;
+    await this.#end(held, active.tag);
+    return true;
+  }
+
+  #prefetch(held: HeldChannel): number {
+    if (this.#isOrdered) return Math.min(this.#settings.prefetchMax, prefetchLimit);
+    return Math.min(2 ** Math.ceil(Math.log2(held.window.size + this.#credit)), prefetchLimit);
+  }
+
+  async #open(): Promise<void> {
+    const { session, queue, restore, isOrdered } = this.#settings;
+    const connection = await session.connection();
+    await restore();
+    this.#isOrdered = await isOrdered();
+    const channel = await session.within('open a channel', connection.createChannel());
+    const held = new HeldChannel(channel, queue, session);
+    channel.on('error', () => {}); // `close` follows
+    channel.on('close', () => this.#onClose(held));
+    this.#held = held;
+    if (this.#isClosed) await held.close();
+  }
+
+  async #begin(held: HeldChannel): Promise<void> {
+    const { session, queue } = this.#settings;
+    const prefetch = this.#prefetch(held);
+    const consumerTag = `holdfast-${++this.#tags}`;
+    this.#active = { tag: consumerTag, prefetch, unsettled: 0 };
+    const begin = async () => {
+      await held.channel.prefetch(prefetch);
+      await held.channel.consume(queue, (message) => this.#onMessage(held, message), { consumerTag });
+    };
+    try {
+      await session.within('begin to deliver', begin());
+    } catch (error) {
+      // Nobody knows whether it has begun.
+      await held.close();
+      throw error;
+    }
+  }
+
+  async #end(held: HeldChannel, tag: string): Promise<void> {
+    this.#active = undefined;
+    await this.#settings.session.within('stop to deliver', held.channel.cancel(tag));
+  }
+
+  #onMessage(held: HeldChannel, message: ConsumeMessage | null): void {
+    // The queue was deleted, or its server has gone. A new channel starts anew.
+    if (message === null) return void held.close();
+    const handle = { held, message };
+    held.window.add(message.fields.deliveryTag, handle);
+    if (this.#active?.tag === message.fields.consumerTag) this.#active.unsettled += 1;
+    // Messages of one turn of the event loop are handed over together.
+    if (this.#arrived.push(handle) === 1) queueMicrotask(() => this.#handOver());
+  }
+
+  #handOver(): void {
+    const handles = this.#arrived.filter(({ held }) => held.isOpen);
+    this.#arrived = [];
+    this.#arrivedAt = this.#settings.clock.now();
+    this.#credit = Math.max(0, this.#credit - handles.length);
+    if (handles.length > 0) this.#settings.arrived(handles);
+  }
+
+  #onClose(held: HeldChannel): void {
+    held.isOpen = false;
+    const lost = held.window.clear();
+    if (this.#held === held) {
+      this.#held = undefined;
+      this.#active = undefined;
+      this.#returned = [];
+    }
+    if (lost.length > 0) this.#settings.lost(lost);
+    if (this.#credit > 0 && !this.#isClosed) void this.#adjust();
+  }
+}

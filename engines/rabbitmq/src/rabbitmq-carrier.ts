@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto';
+import { missing, type Payload, type SizeLimits } from '@holdfast/contracts';
+import type { Arrival, Carrier, Message, QueueName } from '@holdfast/contracts/carrier';
+import type { HeldChannel, RabbitmqHandle } from './held-channel.ts';
+import { delayMaxMs } from './ladder.ts';
+import { decodeHeaders, encodeHeaders, toProperties } from './message-text.ts';
+import { Names } from './names.ts';
+import { type Publication, Publisher } from './publisher.ts';
+import { QueueConsumer } from './queue-consumer.ts';
+import { Session, type SessionSettings } from './session.ts';
+import { Topology } from './topology.ts';
+
+export interface RabbitmqCarrierSettings extends SessionSettings {
+  readonly limits: SizeLimits;
+  readonly prefix: string;
+  readonly vhost: string;
+  readonly replicas: number | undefined;
+  readonly prefetchMax: number;
+  readonly hasStore: boolean;
+}
+
+/** Carries events with quorum queues: two for each topic, and levels of delays that all topics share. */
+export function rabbitmqCarrier(settings: RabbitmqCarrierSettings): Carrier<RabbitmqHandle> {
+  const { clock, limits, prefetchMax, timeoutMs } = settings;
+  // An alarm stops a connection that publishes. On another one, acknowledgements still get through.
+  const sending = new Session(settings);
+  const session = new Session(settings);
+  const names = new Names(settings.prefix);
+  const publisher = new Publisher(sending, clock, timeoutMs);
+  const topology = new Topology({ ...settings, session, publisher, names });
+  const consumers = new Map<string, Map<QueueName, QueueConsumer>>();
+  const consumerOf = new WeakMap<HeldChannel, QueueConsumer>();
+  const newId = strangerIds();
+  /** Topics that could not be sent to: perhaps their queues are gone. */
+  const doubtful = new Set<string>();
+
+  async function publish(topic: string, delayed: boolean, publications: Publication[]): Promise<void> {
+    if (doubtful.has(topic)) await topology.restore(topic);
+    doubtful.delete(topic);
+    if (delayed) await topology.bind(topic);
+    try {
+      await publisher.publish(publications);
+    } catch (error) {
+      doubtful.add(topic);
+      throw error;
+    }
+  }
+
+  function routeOf(topic: string, queue: QueueName, delayMs: number) {
+    return queue === 'retry' && delayMs > 0
+      ? topology.ladder.route(topic, delayMs)
+      : { exchange: '', routingKey: names.queue(topic, queue) };
+  }
+
+  function publication(topic: string, queue: QueueName, message: Message): Publication {
+    return {
+      ...routeOf(topic, queue, message.delayMs),
+      content: bytesOf(message.payload),
+      properties: toProperties(message, clock.epochMs()),
+    };
+  }
+
+  function arrivalOf(topic: string, handle: RabbitmqHandle): Arrival<RabbitmqHandle> {
+    const { content, properties } = handle.message;
+    const { timestamp } = properties;
+    return {
+      handle,
+      messageId:
+        typeof properties.messageId === 'string' && properties.messageId !== ''
+          ? properties.messageId
+          : newId(topic),
+      headers: decodeHeaders(properties),
+      payload: content,
+      key: undefined,
+      at: typeof timestamp === 'number' && timestamp > 0 ? timestamp * 1000 : clock.epochMs(),
+      askedAt: clock.now(),
+    };
+  }
+
+  async function done(handles: readonly RabbitmqHandle[]): Promise<boolean[]> {
+    const byChannel = Map.groupBy(handles, ({ held }) => held);
+    const answers = new Map(
+      await Promise.all(
+        Array.from(byChannel, async ([held, some]) => {
+          const isTaken = await held.ack(some);
+          consumerOf.get(held)?.settled(some);
+          return [held, isTaken] as const;
+        }),
+      ),
+    );
+    return handles.map(({ held }) => answers.get(held)!);
+  }
+
+  /** Sends a message that came too early through the levels again, then forgets it. */
+  async function again(topic: string, handle: RabbitmqHandle, delayMs: number): Promise<void> {
+    const { content, properties } = handle.message;
+    const copy = {
+      ...topology.ladder.route(topic, Math.min(delayMs, delayMaxMs)),
+      content,
+      properties: {
+        ...properties,
+        headers: encodeHeaders(decodeHeaders(properties)),
+        persistent: true,
+        mandatory: true,
+      },
+    };
+    await session.persist(async () => {
+      if (handle.held.isOpen) await publish(topic, true, [copy as Publication]);
+    });
+    await done([handle]);
+  }
+
+  const topicOf = new WeakMap<HeldChannel, string>();
+
+  return {
+    name: 'rabbitmq',
+    limits,
+    features: {
+      arrivalOrder: true,
+      anyDelay: missing(
+        'delays are rounded up to 100 ms, and retries are not leased in the order in which they are due',
+      ),
+      durable: true,
+    },
+    tells: { key: false, time: false },
+    holdMs: undefined,
+
+    async ensure(topic, { ordering = 'none' }) {
+      await topology.ensure(topic, ordering);
+      return { ordering, keepSettledMs: 0 };
+    },
+    has: (topic) => topology.has(topic),
+    topics: () => topology.topics(),
+
+    async send(topic, queue, messages) {
+      const isDelayed = queue === 'retry' && messages.some(({ delayMs }) => delayMs > 0);
+      await publish(
+        topic,
+        isDelayed,
+        messages.map((message) => publication(topic, queue, message)),
+      );
+      return undefined;
+    },
+
+    open(topic, queue, listener) {
+      const consumer: QueueConsumer = new QueueConsumer({
+        ...{ session, clock, prefetchMax, queue: names.queue(topic, queue) },
+        isOrdered: async () => queue === 'hot' && (await topology.orderingOf(topic)) === 'key',
+        restore: () => topology.restore(topic),
+        arrived(handles) {
+          for (const { held } of handles) {
+            consumerOf.set(held, consumer);
+            topicOf.set(held, topic);
+          }
+          listener.arrived(handles.map((handle) => arrivalOf(topic, handle)));
+        },
+        lost: (handles) => listener.lost(handles),
+      });
+      const ofTopic = consumers.get(topic) ?? new Map<QueueName, QueueConsumer>();
+      consumers.set(topic, ofTopic.set(queue, consumer));
+      return consumer;
+    },
+
+    done,
+
+    async release(handles) {
+      const byConsumer = Map.groupBy(handles, ({ held }) => consumerOf.get(held));
+      await Promise.all(Array.from(byConsumer, ([consumer, some]) => consumer?.release(some)));
+    },
+
+    later(handle, delayMs) {
+      // If this fails, the channel is lost, and the server delivers the message again.
+      void again(topicOf.get(handle.held)!, handle, delayMs).catch(() => {});
+    },
+
+    async counts(topic) {
+      const [waiting, delayed] = await Promise.all([
+        topology.waiting(topic, 'hot'),
+        topology.waiting(topic, 'retry'),
+      ]);
+      const delivered = Array.from(consumers.get(topic)?.values() ?? [], ({ unsettled }) => unsettled);
+      return { waiting, delayed, delivered: delivered.reduce((sum, each) => sum + each, 0) };
+    },
+
+    async close() {
+      await Promise.all(
+        Array.from(consumers.values(), (each) =>
+          Promise.all(Array.from(each.values(), (one) => one.close())),
+        ),
+      );
+      await Promise.all([session.close(), sending.close()]);
+    },
+  };
+}
+
+function bytesOf(payload: Payload): Buffer {
+  if (typeof payload === 'string') return Buffer.from(payload);
+  return Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
+}
+
+/**
+ * Ids for messages of others that have none. AMQP has no name of a message that outlives its delivery, so after a crash the
+ * same message gets another id.
+ */
+function strangerIds(): (topic: string) => string {
+  const process = randomUUID();
+  let last = 0;
+  return (topic) => `${topic}/${process}/${++last}`;
+}

@@ -1,0 +1,157 @@
+import { type Channel, type ChannelModel, connect, type Options } from 'amqplib';
+import { type Clock, type Random, sleep } from 'holdfast';
+import { RabbitmqError } from './rabbitmq-errors.ts';
+
+export interface SessionSettings {
+  /** The servers of a cluster, tried one after the other. */
+  readonly servers: readonly Options.Connect[];
+  /** Options of the socket: TLS, and the client's own. */
+  readonly socket: object;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly timeoutMs: number;
+}
+
+const firstPauseMs = 100;
+const pauseMaxMs = 5_000;
+
+/** One connection, made with the first call, and again with the first call after it was lost. */
+export class Session {
+  readonly #settings: SessionSettings;
+  readonly #closing = new AbortController();
+  #opening: Promise<ChannelModel> | undefined;
+  #next = 0;
+  #blockedBecause: string | undefined;
+  #unblocked = Promise.withResolvers<void>();
+
+  constructor(settings: SessionSettings) {
+    this.#settings = settings;
+  }
+
+  get isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  /** Why the server takes no messages at this time, such as `low on memory`. */
+  get blockedBecause(): string | undefined {
+    return this.#blockedBecause;
+  }
+
+  /** Rejects if no server answers. */
+  connection(): Promise<ChannelModel> {
+    if (this.isClosed)
+      return Promise.reject(new RabbitmqError('UNANSWERED', 'the connection to RabbitMQ was closed'));
+    this.#opening ??= this.#open().catch((error) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  /** Runs `work` again and again, with longer and longer pauses, until it succeeds or the session is closed. */
+  async persist(work: () => Promise<void>): Promise<void> {
+    const { clock, random } = this.#settings;
+    for (let pauseMs = firstPauseMs; !this.isClosed; pauseMs = Math.min(2 * pauseMs, pauseMaxMs)) {
+      try {
+        return await work();
+      } catch {
+        // Whoever calls the engine is told by that call. This goes on in the background.
+        await sleep(clock, pauseMs * (0.5 + random() / 2), this.#closing.signal).catch(() => {});
+      }
+    }
+  }
+
+  /** Runs `work` on a channel of its own: many refusals of the server close the channel. */
+  async withChannel<T>(work: (channel: Channel) => Promise<T>): Promise<T> {
+    const connection = await this.connection();
+    const channel = await this.within('open a channel', connection.createChannel());
+    // A call that fails rejects with the same error.
+    channel.on('error', () => {});
+    try {
+      return await this.within('answer', work(channel));
+    } finally {
+      await channel.close().catch(() => {});
+    }
+  }
+
+  /** Rejects if the server does not do what was asked in time. */
+  async within<T>(what: string, asked: Promise<T>): Promise<T> {
+    const { clock, timeoutMs } = this.#settings;
+    const answered = new AbortController();
+    const late = sleep(clock, timeoutMs, answered.signal).then(
+      () => {
+        throw new RabbitmqError('UNANSWERED', `RabbitMQ did not ${what} within ${timeoutMs} ms`);
+      },
+      () => asked,
+    );
+    try {
+      return await Promise.race([asked, late]);
+    } finally {
+      answered.abort();
+    }
+  }
+
+  /** Waits while the server takes no messages, but not for longer than `timeout`. */
+  async untilUnblocked(): Promise<void> {
+    if (this.#blockedBecause === undefined) return;
+    await this.within('take messages', this.#unblocked.promise).catch(() => {
+      throw this.blockedError();
+    });
+  }
+
+  blockedError(): RabbitmqError {
+    const { timeoutMs } = this.#settings;
+    const why = this.#blockedBecause ?? 'unknown';
+    return new RabbitmqError(
+      'BLOCKED',
+      `RabbitMQ took no messages for ${timeoutMs} ms, because of an alarm (${why}): free memory or disk on the server, or let consumers catch up`,
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    const connection = await this.#opening?.catch(() => undefined);
+    await connection?.close().catch(() => {});
+  }
+
+  async #open(): Promise<ChannelModel> {
+    const { servers, socket, timeoutMs } = this.#settings;
+    const errors: unknown[] = [];
+    for (let tried = 0; tried < servers.length; tried++) {
+      const server = servers[this.#next++ % servers.length]!;
+      try {
+        const made = await connect(server, { noDelay: true, timeout: timeoutMs, ...socket });
+        this.#watch(made);
+        if (this.isClosed) await made.close();
+        return made;
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    const cause = errors.at(-1);
+    const why = cause instanceof AggregateError ? cause.errors[0] : cause;
+    const places = servers.map(({ hostname, port }) => `${hostname}:${port}`).join(', ');
+    throw new RabbitmqError(
+      'UNANSWERED',
+      `no connection to RabbitMQ at ${places}: ${why instanceof Error ? why.message : String(why)}`,
+      { cause },
+    );
+  }
+
+  #watch(connection: ChannelModel): void {
+    // `close` follows each error.
+    connection.on('error', () => {});
+    connection.on('close', () => {
+      this.#opening = undefined;
+      this.#setBlocked(undefined);
+    });
+    connection.on('blocked', (reason) => this.#setBlocked(String(reason)));
+    connection.on('unblocked', () => this.#setBlocked(undefined));
+  }
+
+  #setBlocked(reason: string | undefined): void {
+    this.#blockedBecause = reason;
+    this.#unblocked.resolve();
+    if (reason !== undefined) this.#unblocked = Promise.withResolvers();
+  }
+}

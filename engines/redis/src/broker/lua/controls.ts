@@ -1,0 +1,42 @@
+/**
+ * Operators' controls. KEYS[1]: a hash with `version` and the controls by their id; each is "since until version", a line
+ * break and JSON. KEYS[2]: the ids by the time at which they end.
+ */
+const common = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + time[2] / 1000
+local function whole(ms) return string.format('%.0f', ms) end
+local function changed() return redis.call('HINCRBY', KEYS[1], 'version', 1) end
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 1000)) do
+  redis.call('ZREM', KEYS[2], id)
+  redis.call('HDEL', KEYS[1], 'control:' .. id)
+  changed()
+end
+`;
+
+export const version: string = `${common}
+return tonumber(redis.call('HGET', KEYS[1], 'version')) or 0`;
+
+/** Returns now and the whole hash. */
+export const active: string = `${common}
+return {whole(math.floor(now)), redis.call('HGETALL', KEYS[1])}`;
+
+/** ARGV: id, JSON, ms ('' for ever), the most controls. Returns what was stored; nothing, if there are too many. */
+export const impose: string = `${common}
+local id, control, ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local field = 'control:' .. id
+if redis.call('HLEN', KEYS[1]) > tonumber(ARGV[4]) and redis.call('HEXISTS', KEYS[1], field) == 0 then return false end
+local since = math.floor(now)
+local ends = ms and whole(since + ms) or ''
+local stored = whole(since) .. ' ' .. ends .. ' ' .. changed() .. '\\n' .. control
+redis.call('HSET', KEYS[1], field, stored)
+redis.call('ZREM', KEYS[2], id)
+if ms then redis.call('ZADD', KEYS[2], ends, id) end
+return stored`;
+
+/** ARGV: id. Returns 1, or 0 if there is no such control. */
+export const lift: string = `${common}
+redis.call('ZREM', KEYS[2], ARGV[1])
+if redis.call('HDEL', KEYS[1], 'control:' .. ARGV[1]) == 0 then return 0 end
+changed()
+return 1`;
