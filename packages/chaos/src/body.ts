@@ -3,11 +3,11 @@ import { type Clock, sleep } from 'holdfast';
 export interface BodyFault {
   readonly clock: Clock;
   readonly signal: AbortSignal | null | undefined;
-  /** The speed limit; Infinity: no limit. */
+  /** The speed limit; Infinity means no limit. */
   readonly bytesPerSecond: number;
-  /** The number of bytes that pass before the connection breaks; Infinity: it does not break. */
+  /** The connection breaks after this many bytes; with Infinity it does not break. */
   readonly bytesMax: number;
-  /** The error that the reader gets when the connection breaks. */
+  /** Makes the error that the consumer of the body gets when the connection breaks. */
   broken(): Error;
 }
 
@@ -29,22 +29,21 @@ export function faultyBody(
   return new ReadableStream({
     type: 'bytes',
     async pull(controller) {
-      // After `cancel` the controller must not be used, so errors after `cancel` are ignored. If `signal` aborts, the
-      // reader gets the reason of the abort as its error.
+      // If the consumer has cancelled the copy, the controller throws, and this error is ignored. If `signal` aborts,
+      // the consumer gets the reason of the signal.
       try {
         while (held.length === 0) {
           const { done, value } = await reader.read();
           if (done) {
             controller.close();
-            // A reader that brings its own buffer waits until its request for bytes is answered, so it gets 0 bytes
-            // here.
+            // A consumer with its own buffer waits for an answer to its request, so it gets 0 bytes.
             controller.byobRequest?.respond(0);
             return;
           }
           held = value as Uint8Array<ArrayBuffer>;
         }
         if (passed >= bytesMax) {
-          // The result of `cancel` does not matter: the reader gets the error of the broken connection.
+          // The consumer gets the error of `broken()`, so an error of `cancel` can be ignored.
           reader.cancel().catch(() => {});
           controller.error(broken());
           return;

@@ -4,9 +4,9 @@ import { type ChaosPlan, type ChaosSpec, type FaultKind, type Place, readChaos }
 import { type Fault, type Subject, strike } from './strike.ts';
 
 export interface ChaosOptions {
-  /** The system clock unless given. */
+  /** The clock of faults and delays. Default: the system's. */
   readonly clock?: Clock | undefined;
-  /** The random source; unless given, a random source with the seed of the `ChaosSpec`. */
+  /** The source of random numbers. Default: made from the seed of the `ChaosSpec`. */
   readonly random?: Random | undefined;
 }
 
@@ -22,12 +22,11 @@ export interface ChaosCounts {
 
 /** The faults that are injected at one place, such as a `fetch` or a proxy. */
 export interface Chaos {
-  /** The faults that are injected now: the last argument of `set`. */
   readonly spec: ChaosSpec;
   readonly counts: ChaosCounts;
   /**
-   * Replaces the faults. The time, the numbers of the subjects and the random numbers start again. Throws an
-   * `OptionsError` for an invalid `spec`, and then changes nothing.
+   * Replaces the faults, and starts time, counters and random numbers again. An invalid `spec` throws an `OptionsError`
+   * and changes nothing.
    */
   set(spec: ChaosSpec): void;
   /** Removes all faults. */
@@ -53,7 +52,6 @@ export class RunningChaos implements Chaos {
     this.resetCounts();
   }
 
-  /** Milliseconds since the last `set`. */
   get now(): number {
     return this.#clock.now() - this.#startedAt;
   }

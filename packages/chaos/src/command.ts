@@ -4,7 +4,7 @@ import { chaosControl } from './control.ts';
 import { type ChaosProxy, chaosProxy } from './proxy.ts';
 import type { ChaosSpec } from './spec.ts';
 
-/** The environment of the command: what it reads and where it prints. Tests replace it. */
+/** What the command reads and where it prints. Tests replace it. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
   out(line: string): void;
@@ -30,12 +30,12 @@ const flags = {
 
 type Values = Partial<Record<keyof typeof flags, string | boolean>>;
 
-/** Thrown for a flag or a value that cannot be used. The exit code is 2. */
+/** Thrown for a wrong flag or value. The exit code is 2. */
 class UsageError extends Error {}
 
 /**
- * Runs the command `holdfast-chaos` until `ended` resolves. Resolves to the exit code: 0 for a normal end, 2 for wrong
- * usage, 3 if the command could not start.
+ * Runs the command `holdfast-chaos` until `ended` resolves. Resolves with the exit code: 0 for a normal end, 2 for
+ * wrong usage, 3 if the command could not start.
  */
 export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   let closing: (() => Promise<void>)[] = [];
@@ -125,10 +125,7 @@ function readFlags(args: readonly string[]): Values {
   return values as Values;
 }
 
-/**
- * The message of an error with the flag that it is about. A field without a flag is a field of the document, so its
- * flag is `--spec`.
- */
+/** The error message with the name of the flag. A field without a flag comes from the document of `--spec`. */
 function asFlag(error: UsageError | OptionsError): string {
   if (!(error instanceof OptionsError)) return error.message;
   return ['upstream', 'listen', 'control', 'token', 'spec'].includes(error.path)

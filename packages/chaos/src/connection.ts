@@ -4,7 +4,7 @@ import type { HostAndPort } from './address.ts';
 import { Lane } from './lane.ts';
 import type { Fault } from './strike.ts';
 
-/** The number of bytes that the proxy has received from each side and has sent to each side. */
+/** The bytes that the proxy has received from each side and has sent to each side. */
 export interface ByteCounts {
   fromClient: number;
   toUpstream: number;
@@ -12,26 +12,23 @@ export interface ByteCounts {
   toClient: number;
 }
 
-/** What a connection needs from the proxy that it belongs to. */
 export interface Surround {
   readonly clock: Clock;
   readonly upstream: HostAndPort;
   readonly bytes: ByteCounts;
-  /** The fault for the exchange (a request and its answer) that begins now. */
+  /** Returns the fault for the exchange (a request and its answer) that begins now. */
   strike(isReused: boolean): Fault | undefined;
   onClose(connection: Connection): void;
 }
 
-/** The connection of one client and its connection to the server. Each direction has a lane. */
+/** The connection of one client and its connection to the server. A `Lane` handles each direction. */
 export class Connection {
   readonly #surround: Surround;
   readonly #client: Socket;
   #upstream: Socket | undefined;
   #request: Lane | undefined;
   #response: Lane | undefined;
-  /**
-   * Whether the server has answered in the current exchange. If so, the next byte of the client begins a new exchange.
-   */
+  /** True: the server has answered, so the next byte of the client begins a new exchange. */
   #isAnswered = false;
   #open = 1;
 
@@ -50,21 +47,20 @@ export class Connection {
     }
   }
 
-  /** Resets both sockets; bytes that are not sent yet are lost. */
+  /** Resets both sockets. Bytes that are not sent yet are lost. */
   cut(): void {
     this.#close();
     reset(this.#client);
     if (this.#upstream) reset(this.#upstream);
   }
 
-  /** Removes the fault of the current exchange. If bytes were dropped already, the connection is reset instead. */
+  /** Removes the fault of the current exchange. If bytes were dropped already, it resets the connection instead. */
   heal(): void {
     const isWhole = this.#request && !this.#request.hasSwallowed && !this.#response?.hasSwallowed;
     if (isWhole) this.#suffer(undefined);
     else this.cut();
   }
 
-  /** Closes both sockets without a reset. The proxy calls it when it closes. */
   destroy(): void {
     this.#close();
     this.#client.destroy();
@@ -86,7 +82,7 @@ export class Connection {
     this.#request = request;
     this.#response = response;
     this.#keep(upstream, () => {
-      // Bytes that the server sent before its connection broke are still passed to the client.
+      // Bytes that the server sent before its connection broke still reach the client.
       if (!response.isHanging) response.afterwards(() => this.cut());
     });
     upstream.on('close', () => request.close());
@@ -111,10 +107,7 @@ export class Connection {
     this.#response?.push(chunk);
   }
 
-  /**
-   * Called when the client has closed its side. In a hanging exchange the client has given up, so both sockets are
-   * closed. Otherwise the client may still wait for an answer.
-   */
+  /** The client has closed its side. If the exchange hangs, the client has given up, and both sockets are closed. */
   #onClientEnd(): void {
     const request = this.#request;
     if (!request || request.isHanging || this.#response?.isHanging) {
@@ -154,7 +147,7 @@ export class Connection {
     });
   }
 
-  /** Breaks off the answer: the client sees a normal end of the connection, the server sees a reset. */
+  /** Breaks off the answer. The client sees a normal end of the connection, the server a reset. */
   #truncate(): void {
     this.#close();
     this.#client.end();
@@ -177,11 +170,7 @@ export class Connection {
   }
 }
 
-/**
- * Resets a socket. A socket that is not connected has nothing to reset. A socket that is just sending its end cannot be
- * reset: the system refuses, and Node then loses the socket without closing it. Such sockets are destroyed without a
- * reset.
- */
+/** Resets a socket. While a socket connects or ends, a reset is impossible, so the socket is destroyed. */
 function reset(socket: Socket): void {
   if (socket.destroyed) return;
   const isEnding = socket.writableEnded && !socket.writableFinished;
@@ -189,7 +178,6 @@ function reset(socket: Socket): void {
   else socket.resetAndDestroy();
 }
 
-/** Whether nothing of the exchange reaches the server. */
 function isLostAtOnce(fault: Fault | undefined): boolean {
   const ending = fault?.ending;
   if (ending?.kind === 'refuse') return true;

@@ -9,23 +9,22 @@ import type { ChaosProxy } from './proxy.ts';
 import type { ChaosSpec } from './spec.ts';
 
 export interface ChaosControlOptions {
-  /** The address of the control API; a free port of loopback unless given. */
+  /** The address of the control API. Default: a free port of loopback. */
   readonly listen?: Address | undefined;
-  /** The token that every request must have. An address other than loopback requires one. */
+  /** The token that every request must have. It is required for addresses other than loopback. Default: none. */
   readonly token?: string | undefined;
 }
 
 const known: Readonly<Record<keyof ChaosControlOptions, true>> = { listen: true, token: true };
 
 export interface ChaosControl {
-  /** The address that it listens on: `127.0.0.1:6433`. */
+  /** The address on which it listens, such as `127.0.0.1:6433`. */
   readonly address: string;
   close(): Promise<void>;
 }
 
 const bodyMaxBytes = 256 * 1024;
 
-/** Thrown to refuse a request with a status and one sentence. */
 class Refusal extends Error {
   readonly status: number;
   readonly headers: Record<string, string>;
@@ -70,7 +69,7 @@ export async function chaosControl(
       } else answer(response, 500, { error: `The request failed: ${(error as Error).message}.` });
     }
   });
-  // A slow request must end within the time of a test: Node's default is five minutes.
+  // A slow request must end within the time of a test. Node's default is five minutes.
   server.requestTimeout = 10_000;
   server.listen(port, host);
   await once(server, 'listening');
@@ -84,10 +83,7 @@ export async function chaosControl(
   };
 }
 
-/**
- * Refuses requests of web pages and requests with a wrong token. Without a token it also checks the host name, because
- * by DNS rebinding a web page can reach loopback under its own name.
- */
+/** Refuses web pages and wrong tokens. Without a token it checks the host name, because of DNS rebinding attacks. */
 function assertCaller({ headers }: IncomingMessage, token: string | undefined): void {
   if (headers.origin !== undefined) throw new Refusal(403, 'Web pages may not use this.');
   if (token === undefined) {
@@ -105,7 +101,7 @@ function assertCaller({ headers }: IncomingMessage, token: string | undefined): 
   }
 }
 
-/** Hashes a token. Hashes have the same length, so that comparing them reveals nothing about the token. */
+/** Hashes a token. All hashes have the same length, so that comparing them reveals nothing about the token. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
@@ -129,8 +125,8 @@ async function readJson(request: IncomingMessage): Promise<ChaosSpec> {
   let size = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     size += chunk.length;
-    // A document that is too large is read to its end and dropped: a client that is cut off while it sends does not see
-    // the answer.
+    // A too large document is read to its end and dropped. If the connection were cut, the client would not see the
+    // answer.
     if (size <= bodyMaxBytes) chunks.push(chunk);
   }
   if (size > bodyMaxBytes) throw new Refusal(413, `The document is larger than ${bodyMaxBytes} bytes.`);

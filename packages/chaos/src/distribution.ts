@@ -1,6 +1,7 @@
-import { type Duration, OptionsError } from 'holdfast';
+import { OptionsError } from 'holdfast';
 import { duration, either, type Field, number } from 'holdfast/fields';
-import { required, type VariantSettings, type VariantSpec, variants } from './variants.ts';
+import type { DelaySpec } from './fault-spec.ts';
+import { required, type VariantSettings, variants } from './variants.ts';
 
 const cap = duration('1h');
 
@@ -11,16 +12,11 @@ const distributions = {
   pareto: { min: required(duration()), alpha: number(1.5, 0.1), cap },
 };
 
-/** A constant time, or a distribution from which a time is drawn for each use. */
-export type DelaySpec = Duration | VariantSpec<'distribution', typeof distributions>;
 export type DelaySettings = number | VariantSettings<'distribution', typeof distributions>;
 
 const drawn = variants('distribution', distributions);
 
-/**
- * A field for a delay. Drawn times are limited to `cap`, which is an hour unless given: a longer delay would outlast
- * every test.
- */
+/** A field for a delay. Drawn times are at most `cap`, an hour by default. */
 export const delay: Field<DelaySpec, DelaySettings> = either(undefined, duration(), {
   ...drawn,
   read(value, path) {

@@ -1,6 +1,5 @@
 import { getSystemErrorMap } from 'node:util';
 
-/** The destination of a request, for error messages. */
 export interface Destination {
   readonly host: string;
   readonly port: number;
@@ -18,7 +17,7 @@ const syscalls: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'getaddrinfo',
 };
 
-/** The names and messages of the errors that undici (Node's HTTP client) itself throws. */
+/** Names and messages of the errors that undici (Node's HTTP client) throws. */
 const undici: Readonly<Record<string, readonly [name: string, message: string]>> = {
   UND_ERR_SOCKET: ['SocketError', 'other side closed'],
   UND_ERR_CONNECT_TIMEOUT: ['ConnectTimeoutError', 'Connect Timeout Error'],
@@ -31,12 +30,12 @@ export function fetchFailed(cause: Error): TypeError {
   return new TypeError('fetch failed', { cause });
 }
 
-/** The error of a body that breaks off after `fetch` has got the answer. */
+/** The error of a body that breaks off after `fetch` has returned. */
 export function terminated(cause: Error): TypeError {
   return new TypeError('terminated', { cause });
 }
 
-/** Makes an error with this code, in the shape that Node or undici gives it. */
+/** Makes an error with this code, as Node or undici would make it. */
 export function failure(
   code: string,
   message?: string,
@@ -57,7 +56,7 @@ export function failure(
   });
 }
 
-/** Makes an error with a name. Each error of undici has its own class, and loggers print the name of the class. */
+/** Makes an error with a name, because loggers print the name. */
 function named(name: string, message: string): Error {
   const error = new Error(message);
   Object.defineProperty(error, 'name', { value: name, configurable: true, writable: true });
@@ -66,7 +65,7 @@ function named(name: string, message: string): Error {
 
 function socketOf(name: string, to: Destination | undefined): object {
   if (name !== 'SocketError') return {};
-  // `bytesWritten` is not 0, because 0 would prove that nothing was sent, which is true only for a refused connection.
+  // `bytesWritten: 0` would mean that nothing was sent. That is true only for a refused connection.
   return { socket: { remoteAddress: to?.host, remotePort: to?.port, bytesWritten: 1, bytesRead: 0 } };
 }
 

@@ -8,7 +8,7 @@ import type { Fault } from './strike.ts';
 import { untilAborted } from './until-aborted.ts';
 
 export interface ChaosFetchOptions extends ChaosOptions {
-  /** The `fetch` that is called unless a fault prevents it; the global one unless given. */
+  /** The `fetch` to call. Default: the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch | undefined;
 }
 
@@ -16,7 +16,7 @@ const known: Readonly<Record<keyof ChaosFetchOptions, true>> = { fetch: true, ..
 
 export type ChaosFetch = typeof globalThis.fetch & { readonly chaos: Chaos };
 
-/** Makes a `fetch` that fails as `spec` says, with the errors that undici (Node's HTTP client) would throw. */
+/** Makes a `fetch` that fails as `spec` says, with the errors of undici (Node's HTTP client). */
 export function chaosFetch(spec: ChaosSpec, options: ChaosFetchOptions = {}): ChaosFetch {
   assertKnownFields(known, options);
   const { clock = systemClock, fetch = (...args) => globalThis.fetch(...args) } = options;
@@ -26,7 +26,7 @@ export function chaosFetch(spec: ChaosSpec, options: ChaosFetchOptions = {}): Ch
     const request = typeof input === 'object' && 'url' in input ? input : undefined;
     const url = URL.parse(request?.url ?? String(input));
     const signal = init?.signal === undefined ? request?.signal : init.signal;
-    // A call with an invalid URL or an aborted signal is not counted: the real `fetch` throws the error for it.
+    // A call with an invalid URL or an aborted signal is not counted. The real `fetch` throws the error.
     if (url === null || signal?.aborted) return fetch(input, init);
     const fault = chaos.strike({
       method: init?.method ?? request?.method ?? 'GET',
@@ -63,10 +63,7 @@ async function suffer(fault: Fault, sending: Sending, send: () => Promise<Respon
   }
 }
 
-/**
- * Applies a fault that replaces the request or the answer: throws its error or returns its answer. Returns undefined if
- * there is no such fault.
- */
+/** Applies a fault that replaces the request or the answer. Returns undefined if there is no such fault. */
 async function instead(
   direction: 'request' | 'response',
   { ending }: Fault,
@@ -89,8 +86,7 @@ async function instead(
       // If a connection breaks before anything is written, Node reports an error of `connect`.
       throw fetchFailed(failure('ECONNRESET', undefined, to, isBefore ? 'connect' : 'read'));
     case 'error':
-      // After the request is sent, the error must not look like a failed connect, which would prove that nothing was
-      // sent.
+      // The request was sent, so the error must not look like a failed `connect`.
       throw fetchFailed(failure(ending.code, ending.message, to, isBefore ? undefined : 'read'));
     case 'status':
       return answer(ending, clock, url);
@@ -105,7 +101,7 @@ function answer(fault: FaultSettings<'status'>, clock: Clock, url: URL): Respons
   return resembling(response, { url: url.href, redirected: false, type: 'basic' });
 }
 
-/** The value of the Retry-After header. It is rounded up, so that a client that waits for this time is not early. */
+/** The value of Retry-After. It is rounded up, so that a client does not come back too early. */
 function retryAfter({ retryAfter = 0, retryAfterAs }: FaultSettings<'status'>, clock: Clock): string {
   if (retryAfterAs === 'seconds') return String(Math.ceil(retryAfter / 1000));
   return new Date(Math.ceil((clock.epochMs() + retryAfter) / 1000) * 1000).toUTCString();
@@ -127,7 +123,7 @@ function withFaultyBody(response: Response, fault: Fault, { clock, signal, url }
   return resembling(new Response(body, response), response);
 }
 
-/** Sets `url`, `redirected` and `type` of a response, which the constructor of Response cannot set. */
+/** Sets `url`, `redirected` and `type`, which the constructor of Response cannot set. */
 function resembling(
   made: Response,
   { url, redirected, type }: Pick<Response, 'url' | 'redirected' | 'type'>,
@@ -141,7 +137,7 @@ function resembling(
   });
 }
 
-/** Frees the connection of a response that is not returned. Errors of the cancellation are ignored. */
+/** Frees the connection of a response that is not returned. */
 function discard(response: Response): void {
   response.body?.cancel().catch(() => {});
 }

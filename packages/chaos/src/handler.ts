@@ -7,10 +7,7 @@ import type { Fault, Subject } from './strike.ts';
 import { untilAborted } from './until-aborted.ts';
 
 export interface ChaosHandlerOptions<Args extends unknown[]> extends ChaosOptions {
-  /**
-   * Returns the method, path and target of a call, which `match` compares. Without this function a call has none of
-   * them.
-   */
+  /** Returns the method, path and target of a call, which `match` compares. Default: a call has none of them. */
   readonly subject?: ((...args: Args) => Omit<Subject, 'number'>) | undefined;
 }
 
@@ -20,10 +17,7 @@ export type ChaosHandler<Args extends unknown[], Result> = ((...args: Args) => P
   readonly chaos: Chaos;
 };
 
-/**
- * Makes a handler that fails as `spec` says. A hang ends only when the `signal` of an argument aborts; the first
- * argument that has a signal is used.
- */
+/** Makes a handler that fails as `spec` says. A hang ends when the first `signal` among the arguments aborts. */
 export function chaosHandler<Args extends unknown[], Result>(
   spec: ChaosSpec,
   handler: (...args: Args) => Result,
@@ -69,10 +63,7 @@ export function chaosHandler<Args extends unknown[], Result>(
   return Object.assign(handle, { chaos });
 }
 
-/**
- * Calls the handler once, twice in a row, or twice at the same time. In the last case it waits for both calls, and the
- * first error is thrown.
- */
+/** Calls the handler once, twice in a row, or twice at the same time. Parallel calls are both awaited. */
 async function call<Result>(
   duplicate: FaultSettings<'duplicate'> | undefined,
   handle: () => Result,
@@ -87,7 +78,7 @@ async function call<Result>(
   return (both[0] as PromiseFulfilledResult<Awaited<Result>>).value;
 }
 
-/** The order of the calls in progress. It lets a call wait until `by` later calls have ended. */
+/** The order of the running calls. It lets a call wait until `by` later calls have ended. */
 class CallOrder {
   readonly #clock: Clock;
   readonly #aside = new Set<{ readonly place: number; left: number; wake(): void }>();

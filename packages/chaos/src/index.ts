@@ -1,6 +1,26 @@
 export type { Address } from './address.ts';
 export type { Chaos, ChaosCounts, ChaosOptions } from './chaos.ts';
 export { type ChaosControl, type ChaosControlOptions, chaosControl } from './control.ts';
+export type {
+  DelaySpec,
+  DuplicateFaultSpec,
+  ErrorFaultSpec,
+  ExponentialDelaySpec,
+  FaultSpec,
+  FlapSpec,
+  HangFaultSpec,
+  LatencyFaultSpec,
+  LognormalDelaySpec,
+  MatchSpec,
+  ParetoDelaySpec,
+  RefuseFaultSpec,
+  ReorderFaultSpec,
+  ResetFaultSpec,
+  SlowFaultSpec,
+  StatusFaultSpec,
+  TruncateFaultSpec,
+  UniformDelaySpec,
+} from './fault-spec.ts';
 export { type ChaosFetch, type ChaosFetchOptions, chaosFetch } from './fetch.ts';
 export { type ChaosHandler, type ChaosHandlerOptions, chaosHandler } from './handler.ts';
 export { type ChaosProxy, type ChaosProxyOptions, type ChaosProxyState, chaosProxy } from './proxy.ts';
@@ -9,7 +29,6 @@ export {
   type ChaosSpec,
   type FaultKind,
   type FaultSettings,
-  type FaultSpec,
   type Place,
   readChaos,
 } from './spec.ts';

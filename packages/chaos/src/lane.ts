@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { Alarm, type Clock } from 'holdfast';
 
-/** The number of bytes that one direction of a connection holds back before it pauses the sender. */
+/** When one direction holds back this many bytes, it pauses the sender. */
 const heldMaxBytes = 1024 * 1024;
 /** With a speed limit, bytes are sent in slices of 20 ms. */
 const slicesPerSecond = 50;
@@ -12,21 +12,20 @@ export interface LaneFault {
   readonly bytesPerSecond: number;
   /** Whether all bytes are dropped. */
   readonly swallows: boolean;
-  /** The number of bytes that pass before the connection breaks; Infinity: it does not break. */
+  /** The connection breaks after this many bytes; with Infinity it does not break. */
   readonly bytesMax: number;
-  /** Called when the connection must break. */
   readonly onBreak: () => void;
 }
 
 interface Held {
-  /** Bytes to send, or a function to call when all bytes before it are sent. */
+  /** Bytes to send, or a function to call after all earlier bytes are sent. */
   bytes: Buffer | (() => void);
   readonly dueAt: number;
 }
 
 const nothing = Buffer.alloc(0);
 
-/** One direction of a connection: sends the bytes of one socket to the other, with the current fault. */
+/** One direction of a connection. It sends the bytes of one socket to the other, with the current fault. */
 export class Lane extends Alarm {
   readonly #clock: Clock;
   readonly #from: Socket;
@@ -36,15 +35,12 @@ export class Lane extends Alarm {
   #bytesLeft = Infinity;
   #held: Held[] = [];
   #heldBytes = 0;
-  /** The time at which the next slice may be sent; `undefined` while no slice waits. */
+  /** When the next slice may be sent; `undefined` while no slice waits. */
   #readyAt: number | undefined;
   #freeAt = 0;
   #isBlocked = false;
   #isClosed = false;
-  /**
-   * Whether bytes were dropped. If so, healing resets the connection, because the receiver could not understand later
-   * bytes.
-   */
+  /** Whether bytes were dropped. If so, `heal` resets the connection, because later bytes would make no sense. */
   hasSwallowed = false;
 
   constructor(clock: Clock, from: Socket, to: Socket, onPassed: (bytes: number) => void) {
@@ -64,12 +60,11 @@ export class Lane extends Alarm {
     return this.#isClosed;
   }
 
-  /** Whether bytes were dropped already, or incoming bytes are dropped now. */
   get isHanging(): boolean {
     return this.hasSwallowed || this.#fault?.swallows === true;
   }
 
-  /** Sets the fault for the bytes to come. Bytes that are held back already are not affected. */
+  /** Sets the fault for the bytes to come. Bytes that already wait are not affected. */
   suffer(fault: LaneFault | undefined): void {
     this.#fault = fault;
     this.#bytesLeft = fault?.bytesMax ?? Infinity;
@@ -94,18 +89,18 @@ export class Lane extends Alarm {
     this.afterwards(onBreak);
   }
 
-  /** Calls `act` when all bytes that were pushed before have been sent. */
+  /** Calls `act` when all earlier bytes are sent. */
   afterwards(act: () => void): void {
     if (!this.#isClosed) this.#hold(act);
   }
 
-  /** Drops all bytes that are held back and to come, and clears the alarm. */
+  /** Drops all waiting and later bytes, and clears the alarm. */
   close(): void {
     this.#isClosed = true;
     this.#held = [];
     this.#heldBytes = 0;
     this.#clock.clear(this);
-    // Bytes to come are still read, so that the end of the stream is noticed.
+    // Bytes are still read, so that the end of the stream is noticed.
     this.#from.resume();
   }
 
@@ -163,13 +158,13 @@ export class Lane extends Alarm {
     this.#isBlocked = !this.#to.write(bytes);
   }
 
-  /** Calls `act` when the socket has sent everything: `act` may reset the socket, which discards unsent bytes. */
+  /** Calls `act` when the socket has sent everything. `act` may reset the socket, which discards unsent bytes. */
   #afterWriting(act: () => void): void {
     if (this.#to.writableLength === 0 || this.#to.destroyed) act();
     else this.#to.write(nothing, act);
   }
 
-  /** Pauses the sender while too many bytes are held back, and resumes it when they are sent. */
+  /** Pauses the sender while too many bytes wait, and resumes it when they are sent. */
   #press(): void {
     if (this.#isClosed) return;
     const isFull = this.#isBlocked || this.#heldBytes >= heldMaxBytes;

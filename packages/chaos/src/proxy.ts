@@ -9,14 +9,17 @@ import type { ChaosSpec, FaultKind, FaultSettings } from './spec.ts';
 import { isInForce, nextChange } from './strike.ts';
 
 export interface ChaosProxyOptions {
-  /** The address to listen on; a free port of 127.0.0.1 unless given. */
+  /** The address to listen on. Default: a free port of 127.0.0.1. */
   readonly listen?: Address | undefined;
+  /** The address that connections are passed on to. Required. */
   readonly upstream: Address;
-  /** The faults to inject; none unless given. */
+  /** The faults to inject. Default: none. */
   readonly spec?: ChaosSpec | undefined;
-  /** Replaces the seed of `spec`. */
+  /** Replaces the seed of `spec`. Default: the seed of `spec`. */
   readonly seed?: number | string | undefined;
+  /** The clock of faults and delays. Default: the system's. */
   readonly clock?: Clock | undefined;
+  /** The source of random numbers. Default: made from the seed. */
   readonly random?: Random | undefined;
 }
 
@@ -38,7 +41,7 @@ export interface ChaosProxyState {
   readonly connections: { readonly accepted: number; readonly open: number };
   readonly bytes: Readonly<ByteCounts>;
   readonly exchanges: number;
-  /** The number of exchanges (a request and its answer) that a fault has hit. */
+  /** How many exchanges (a request and its answer) a fault has hit. */
   readonly struck: number;
   readonly faults: Readonly<Partial<Record<FaultKind, number>>>;
 }
@@ -48,14 +51,12 @@ export interface ChaosProxy extends AsyncDisposable {
   readonly port: number;
   state(): ChaosProxyState;
   /**
-   * Replaces the faults from the next exchange (a request and its answer) on. Resolves when the proxy listens, or
-   * refuses connections, as the new faults say. Rejects with an `OptionsError` for an invalid `spec`, and then changes
-   * nothing.
+   * Replaces the faults from the next exchange (a request and its answer) on. Resolves when the new faults are active.
+   * An invalid `spec` rejects with an `OptionsError` and changes nothing.
    */
   set(spec: ChaosSpec): Promise<void>;
   /** Removes all faults. */
   heal(): Promise<void>;
-  /** Resets every connection now. */
   cut(): void;
   resetCounters(): void;
   /** Closes every connection. Resolves when no socket is left. */
@@ -86,7 +87,7 @@ class RunningProxy extends Alarm implements ChaosProxy {
   readonly #surround: Surround;
   #accepted = 0;
   #bytes: ByteCounts = { fromClient: 0, toUpstream: 0, fromUpstream: 0, toClient: 0 };
-  /** Resolves when the current change of the listener is done. Changes are made one after the other. */
+  /** Resolves when the current start or stop of the listener is done. Only one runs at a time. */
   #changing: Promise<void> = Promise.resolve();
   #isRefusing = false;
   #isClosed = false;
@@ -118,7 +119,7 @@ class RunningProxy extends Alarm implements ChaosProxy {
     };
   }
 
-  /** Starts to listen, even if a fault refuses connections: a free port is known only after listening. */
+  /** Listens even if a fault refuses connections, because a free port is known only after listening. */
   async start({ host, port }: HostAndPort): Promise<void> {
     this.#server.listen(port, host);
     await once(this.#server, 'listening');
@@ -191,7 +192,7 @@ class RunningProxy extends Alarm implements ChaosProxy {
     void this.#reconsider();
   }
 
-  /** Starts or stops listening as the current faults say, and sets an alarm for the time of the next change. */
+  /** Starts or stops listening as the current faults say, and sets an alarm for the next change. */
   #reconsider(): Promise<void> {
     this.#changing = this.#changing.then(async () => {
       if (this.#isClosed) return;

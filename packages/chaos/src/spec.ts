@@ -13,12 +13,13 @@ import {
   word,
 } from 'holdfast/fields';
 import { delay } from './distribution.ts';
+import type { FaultSpec } from './fault-spec.ts';
 import { required, type VariantSettings, type VariantSpec, variants } from './variants.ts';
 
 /** Where faults are injected. Not every place supports every kind of fault. */
 export type Place = 'fetch' | 'handler' | 'proxy';
 
-/** The body of an answer. Unlike other texts it may be empty. */
+/** The body of an answer. It may be empty. */
 const body: Field<string, string> = {
   ...text(),
   read: (value) => (typeof value === 'string' ? value : undefined),
@@ -43,7 +44,7 @@ const headers: Field<Readonly<Record<string, string>>, Readonly<Record<string, s
   },
 };
 
-/** The fields that say when a fault is active and what it hits. All kinds of faults have them. */
+/** When a fault is active and what it hits. All kinds of faults have these fields. */
 const when = {
   rate: number(1, 0, 1),
   from: duration(0),
@@ -80,21 +81,23 @@ const kinds = {
 };
 
 export type FaultKind = keyof typeof kinds;
-export type FaultSpec = VariantSpec<'kind', typeof kinds>;
+/** What the tables read. It is the same as `FaultSpec`, without comments. */
+export type ReadFault = VariantSpec<'kind', typeof kinds>;
 /** A fault with its defaults filled in and its durations in ms. */
 export type FaultSettings<K extends FaultKind = FaultKind> = Extract<
   VariantSettings<'kind', typeof kinds>,
   { readonly kind: K }
 >;
 
-/** The faults to inject, as plain JSON. Other comments call it the document. */
+/** The faults to inject, as plain JSON. */
 export interface ChaosSpec {
-  /** The seed of the random numbers: the same seed gives the same faults. 0 unless given. */
+  /** The seed of the random numbers. The same seed gives the same faults. Default: `0`. */
   seed?: number | string | undefined;
+  /** What goes wrong, and when. Several faults may strike the same subject. Required. */
   faults: readonly FaultSpec[];
 }
 
-/** A `ChaosSpec` after checking, with defaults filled in. */
+/** A `ChaosSpec` after validation, with defaults filled in. */
 export interface ChaosPlan {
   readonly seed: number | string;
   readonly faults: readonly FaultSettings[];
@@ -115,10 +118,7 @@ const doable: Readonly<Record<Place, readonly FaultKind[]>> = {
   proxy: ['latency', 'slow', 'hang', 'refuse', 'reset', 'truncate'],
 };
 
-/**
- * Checks a `ChaosSpec`. Throws an `OptionsError` that names the field and the value. With `place`, it also refuses
- * faults that this place does not support.
- */
+/** Validates a `ChaosSpec`. With `place`, it also rejects faults that this place does not support. */
 export function readChaos(spec: ChaosSpec, place?: Place): ChaosPlan {
   if (typeof spec !== 'object' || spec === null || Array.isArray(spec)) {
     throw new OptionsError('spec', spec, 'an object with faults');
@@ -145,8 +145,7 @@ function assertTimes({ from, until, flap }: FaultSettings, path: string): void {
 }
 
 /**
- * Throws for a fault that `place` does not support. If such a fault were ignored, a test would pass for the wrong
- * reason.
+ * Throws for a fault that `place` does not support. If the fault were ignored, a test would pass for the wrong reason.
  */
 function assertPlace(fault: FaultSettings, place: Place, path: string): void {
   if (!doable[place].includes(fault.kind)) {

@@ -4,13 +4,13 @@ import type { ChaosPlan, FaultKind, FaultSettings } from './spec.ts';
 
 /** What a fault can hit: a request, an event, or an exchange (a request and its answer) on a connection. */
 export interface Subject {
-  /** The number of the subject in the order of arrival, from 1. */
+  /** The number in the order of arrival, from 1. */
   readonly number: number;
   readonly method?: string | undefined;
   readonly path?: string | undefined;
   /** The `host:port` of a server, the topic of an event, or another name that the user chooses. */
   readonly target?: string | undefined;
-  /** True for an exchange on a connection that was used before. Such an exchange can no longer be refused. */
+  /** True if the connection was used before. Such a connection can no longer be refused. */
   readonly isReused?: boolean | undefined;
 }
 
@@ -18,23 +18,23 @@ type EndingKind = 'hang' | 'refuse' | 'reset' | 'truncate' | 'error' | 'status';
 
 /** The combined effect of all faults that hit one subject. */
 export interface Fault {
-  /** The kinds of faults that have an effect, in the order of the document. */
+  /** The kinds of faults that have an effect, in the order of the `ChaosSpec`. */
   readonly kinds: readonly FaultKind[];
-  /** The total latency in ms; 0 for none. */
+  /** The total delay of the request and of the response, in ms; 0 for none. */
   readonly requestDelayMs: number;
   readonly responseDelayMs: number;
-  /** The speed limit; Infinity: no limit. */
+  /** The speed limits of the request and of the response; Infinity means no limit. */
   readonly requestBytesPerSecond: number;
   readonly responseBytesPerSecond: number;
-  /** How the subject fails; `undefined`: it does not fail. */
+  /** How the subject fails; `undefined` if it does not fail. */
   readonly ending: FaultSettings<EndingKind> | undefined;
   readonly duplicate: FaultSettings<'duplicate'> | undefined;
   readonly reorder: FaultSettings<'reorder'> | undefined;
 }
 
 /**
- * Decides which faults hit `subject`. It draws two random numbers for each fault, even if the fault does not hit, so
- * that a change to one fault does not affect the others. `now` is in ms since the document was set.
+ * Decides which faults hit `subject`. It draws two random numbers for each fault, so that a change to one fault does
+ * not affect the others. `now` is in ms since the faults were set.
  */
 export function strike(plan: ChaosPlan, random: Random, now: number, subject: Subject): Fault | undefined {
   const kinds: FaultKind[] = [];
@@ -82,13 +82,13 @@ export function strike(plan: ChaosPlan, random: Random, now: number, subject: Su
   };
 }
 
-/** Whether a fault is active at the time `now`, by its `from`, `until` and `flap`. */
+/** Whether a fault is active at the time `now`. */
 export function isInForce({ from, until = Infinity, flap }: FaultSettings, now: number): boolean {
   if (now < from || now >= until) return false;
   return flap === undefined || (now - from) % (flap.up + flap.down) >= flap.up;
 }
 
-/** The time at which the result of `isInForce` changes next; Infinity: never. */
+/** When the result of `isInForce` changes next; Infinity if it never changes. */
 export function nextChange(fault: FaultSettings, now: number): number {
   const { from, until = Infinity, flap } = fault;
   if (now < from) return from;
@@ -125,7 +125,7 @@ function resembles(pattern: string, value: string, ignoresCase: boolean): boolea
   const [head = '', ...rest] = pattern.split('*');
   if (rest.length === 0) return value === pattern;
   if (!value.startsWith(head)) return false;
-  // Each piece of the pattern is matched at the first possible place: a later place never helps the pieces after it.
+  // Each piece of the pattern is matched at the first possible place. A later place would not help later pieces.
   const tail = rest.pop() as string;
   let at = head.length;
   for (const piece of rest) {

@@ -1,4 +1,4 @@
-/** Returns a promise that never resolves. It rejects with the reason of `signal` when `signal` aborts. */
+/** Returns a promise that never resolves, and rejects when `signal` aborts. */
 export function untilAborted(signal?: AbortSignal | null): Promise<never> {
   return new Promise((_, reject) => {
     signal?.throwIfAborted();

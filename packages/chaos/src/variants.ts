@@ -15,7 +15,7 @@ export type Variants = Readonly<Record<string, Table>>;
 export type VariantSpec<Tag extends string, V extends Variants> = {
   [K in keyof V]: { [T in Tag]: K } & SpecOf<V[K]> & Said<V[K]>;
 }[keyof V];
-/** The type after checking, with defaults filled in. */
+/** The type after validation, with defaults filled in. */
 export type VariantSettings<Tag extends string, V extends Variants> = {
   [K in keyof V]: { readonly [T in Tag]: K } & SettingsOf<V[K]>;
 }[keyof V];
@@ -28,7 +28,7 @@ export function required<F extends Field>(field: F): Required<F> {
   return { ...field, required: true };
 }
 
-/** A field that is an object. The value of its `tag` selects the table for its other fields. */
+/** A field that is an object. Its `tag` selects the table for its other fields. */
 export function variants<Tag extends string, V extends Variants>(
   tag: Tag,
   tables: V,

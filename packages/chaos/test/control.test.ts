@@ -94,7 +94,7 @@ describe('refuses with one sentence', () => {
 
 test.each([
   [{ listen: '0.0.0.0:0' }, 'control: expected an address of loopback, or a token, got "0.0.0.0:0"'],
-  [{ tokn: 'secret' } as never, 'tokn: expected one of listen, token, got "secret"'],
+  [{ tokn: 'secret' } as never, 'tokn: not an option; did you mean token?'],
   [{ token: '' }, 'token: expected a text that is not empty, got ""'],
   [{ listen: 'x' }, 'control: expected an address such as "127.0.0.1:5432", got "x"'],
 ])('does not start with %j', async (options, sentence) => {

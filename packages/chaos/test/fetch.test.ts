@@ -1,8 +1,8 @@
 import { network } from 'holdfast';
 import { seededRandom, virtualClock } from 'holdfast/testing';
 import { describe, expect, expectTypeOf, test } from 'vitest';
+import type { FaultSpec } from '../src/fault-spec.ts';
 import { chaosFetch } from '../src/fetch.ts';
-import type { FaultSpec } from '../src/spec.ts';
 import { deadPort, httpServer, tcpServer } from './loopback.ts';
 
 const there = 'http://shop.example:8080/orders/1?x=1';
@@ -357,6 +357,6 @@ test('the seed decides, or the chance that was given', async () => {
 
 test('an option that is not known is refused', () => {
   expect(() => chaosFetch({ faults: [] }, { seed: 7 } as never)).toThrow(
-    'seed: expected one of fetch, clock, random, got 7',
+    'seed: not an option; there are fetch, clock, random',
   );
 });

@@ -1,7 +1,7 @@
 import { virtualClock } from 'holdfast/testing';
 import { describe, expect, expectTypeOf, test } from 'vitest';
+import type { FaultSpec } from '../src/fault-spec.ts';
 import { chaosHandler } from '../src/handler.ts';
-import type { FaultSpec } from '../src/spec.ts';
 
 interface Event {
   readonly id: number;
@@ -151,6 +151,6 @@ describe('reordering', () => {
 
 test('an option that is not known is refused', () => {
   expect(() => chaosHandler({ faults: [] }, () => {}, { seed: 7 } as never)).toThrow(
-    'seed: expected one of subject, clock, random, got 7',
+    'seed: not an option; there are subject, clock, random',
   );
 });

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { expect, onTestFinished, vi } from 'vitest';
+import type { FaultSpec } from '../src/fault-spec.ts';
 import { type ChaosProxyOptions, chaosProxy } from '../src/proxy.ts';
-import type { FaultSpec } from '../src/spec.ts';
 import { tcpServer } from './loopback.ts';
 
 export async function proxyTo(

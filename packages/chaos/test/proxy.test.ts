@@ -188,7 +188,7 @@ describe('control', () => {
   test.each([
     ['upstream', 'nowhere', 'upstream: expected an address such as "127.0.0.1:5432", got "nowhere"'],
     ['upstream', 0, 'upstream: expected an address such as "127.0.0.1:5432", got 0'],
-    ['faults', [], 'faults: expected one of listen, upstream, spec, seed, clock, random'],
+    ['faults', [], 'faults: not an option; there are listen, upstream, spec, seed, clock, random'],
     ['listen', '1.2.3.4:99999', 'listen: expected an address such as "127.0.0.1:5432", got "1.2.3.4:99999"'],
   ])('%s %j is refused', async (field, value, sentence) => {
     await expect(chaosProxy({ upstream: 1, [field]: value })).rejects.toThrow(sentence);

@@ -1,6 +1,7 @@
 import { OptionsError } from 'holdfast';
 import { describe, expect, expectTypeOf, test } from 'vitest';
-import { type ChaosSpec, type FaultSpec, type Place, readChaos } from '../src/spec.ts';
+import type { FaultSpec } from '../src/fault-spec.ts';
+import { type ChaosSpec, type Place, type ReadFault, readChaos } from '../src/spec.ts';
 
 const complaint = (spec: unknown, place?: Place): string => {
   try {
@@ -11,6 +12,11 @@ const complaint = (spec: unknown, place?: Place): string => {
   }
   return 'none';
 };
+
+test('the type of a fault accepts exactly what the tables read', () => {
+  expectTypeOf<FaultSpec>().toExtend<ReadFault>();
+  expectTypeOf<ReadFault>().toExtend<FaultSpec>();
+});
 
 test('fills in what is not said, and reads durations', () => {
   const { seed, faults } = readChaos({
@@ -55,7 +61,7 @@ test.each([
   [null, 'spec: expected an object with faults, got null'],
   [[], 'spec: expected an object with faults, got []'],
   [{}, 'faults: expected a list, each an object with kind, got undefined'],
-  [{ fault: [] }, 'fault: expected one of seed, faults, got []'],
+  [{ fault: [] }, 'fault: not an option; did you mean faults?'],
   [{ faults: [7] }, 'faults[0]: expected an object with kind, got 7'],
   [{ faults: [null] }, 'faults[0]: expected an object with kind, got null'],
   [{ seed: {}, faults: [] }, 'seed: expected a number or a text, got {}'],

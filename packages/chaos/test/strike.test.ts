@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { seededRandom } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
 import { type DelaySettings, quantile } from '../src/distribution.ts';
-import { type ChaosSpec, type FaultSpec, readChaos } from '../src/spec.ts';
+import type { FaultSpec } from '../src/fault-spec.ts';
+import { type ChaosSpec, readChaos } from '../src/spec.ts';
 import { isInForce, nextChange, type Subject, strike } from '../src/strike.ts';
 
 const always = () => 0;

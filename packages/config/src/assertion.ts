@@ -10,7 +10,7 @@ export interface Assertion {
   readonly relation: Relation;
   /** The number to compare with, in the unit of the metric: seconds, a share or a count. */
   readonly limit: number;
-  /** The share of attempts that fail by chance, if the assertion ends with `at 5% failures`; otherwise undefined. */
+  /** The share of attempts that fail by chance, from `at 5% failures`; otherwise undefined. */
   readonly failing: number | undefined;
 }
 
@@ -29,10 +29,7 @@ const shapeOf =
   /^(?<metric>[a-zA-Z0-9]+)(?<parts>(?:\s+(?:of|at|from|until|in)\s+\S+)*)\s*(?<relation><=|>=|==|[<>=≤≥])\s*(?<value>[\d.]+)\s*(?<unit>[a-z%]*)(?:\s+at\s+(?<failing>[\d.]+)\s*%\s+failures)?$/;
 const form = 'such as "recovery < 30s", "success of web at api from 60s >= 99.5%"';
 
-/**
- * Parses an assertion such as `recovery < 30s`, `multiplication at db from 60s <= 1.25` or `success >= 99.5% at 5%
- * failures`. Throws an `OptionsError` that names the part that cannot be read.
- */
+/** Parses an assertion, such as `recovery < 30s` or `success >= 99.5% at 5% failures`. */
 export function parseAssertion(text: string, path = 'assertion'): Assertion {
   const found = shapeOf.exec(text.trim())?.groups;
   if (!found) throw new OptionsError(path, text, `a metric, a relation and a number, ${form}`);
@@ -54,10 +51,7 @@ export function parseAssertion(text: string, path = 'assertion'): Assertion {
   };
 }
 
-/**
- * Whether a figure meets an assertion. Infinity (the measured thing never happened) and NaN (unknown) meet only lower
- * bounds.
- */
+/** Whether a figure meets an assertion. Infinity and NaN meet only lower bounds. */
 export function holds({ relation, limit }: Assertion, figure: number): boolean {
   return isTrue[relation](Number.isNaN(figure) ? Infinity : figure, limit);
 }

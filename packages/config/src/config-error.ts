@@ -1,21 +1,25 @@
 import { HoldfastError } from 'holdfast';
 
-/** One mistake in a document and its place. Lines and columns count from 1. */
+/** One mistake in a document. The first line and the first column have the number 1. */
 export interface Problem {
   readonly line: number;
   readonly column: number;
-  /** The field: `policies.payments.backoff.base`; empty for the document as a whole. */
+  /** The field, such as `policies.payments.backoff.base`; empty for the whole document. */
   readonly path: string;
-  /** One sentence with what was expected and what was found. */
+  /** One sentence: what was expected and what was found. */
   readonly message: string;
 }
 
-/** Thrown for a document with mistakes. The error lists all mistakes. */
+/** A `ConfigError` lists at most this many mistakes. */
+export const problemsMax = 100;
+
+/** Thrown for a document with mistakes. It lists the first hundred mistakes, in the order of the text. */
 export class ConfigError extends HoldfastError {
   declare readonly file: string;
   declare readonly problems: readonly Problem[];
 
-  constructor(file: string, problems: readonly Problem[]) {
+  constructor(file: string, all: readonly Problem[]) {
+    const problems = all.toSorted((a, b) => a.line - b.line || a.column - b.column).slice(0, problemsMax);
     const lines = problems.map(({ line, column, path, message }) => {
       const place = `${file}:${line}:${column}: `;
       return path === '' || message.startsWith(path) ? place + message : `${place}${path}: ${message}`;

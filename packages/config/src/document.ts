@@ -8,14 +8,11 @@ import {
   type ParsedNode,
   parseAllDocuments,
 } from 'yaml';
-import { ConfigError, type Problem } from './config-error.ts';
+import { ConfigError, type Problem, problemsMax } from './config-error.ts';
 
-/** A document with more bytes is refused. */
 const bytesMax = 1024 * 1024;
 const depthMax = 64;
-/** The most mistakes that are reported. */
-const problemsMax = 100;
-/** Keys with a special meaning in JavaScript or, for `<<`, in other YAML parsers. */
+/** These keys have a special meaning in JavaScript or, for `<<`, in other YAML parsers. */
 const forbiddenKeys = new Set(['__proto__', 'constructor', 'prototype', '<<']);
 
 /** The data of a parsed document, with the line and column of each field. */
@@ -27,14 +24,15 @@ export interface SourceDocument {
 }
 
 interface Place {
-  /** The offset of the value in the text. `key` is the offset of its key. */
+  /** The offset of the value in the text. */
   readonly value: number;
+  /** The offset of the value's key in the text. */
   readonly key: number;
 }
 
 /**
- * Parses YAML or JSON as plain data. Tags, anchors, merge keys, a second document and keys such as `__proto__` are
- * errors. Throws a `ConfigError` with all mistakes.
+ * Parses YAML or JSON as plain data. Tags, anchors, merge keys and a second document are errors. Throws a `ConfigError`
+ * with all mistakes.
  */
 export function readDocument(text: string, file = 'document'): SourceDocument {
   if (text.length > bytesMax || new TextEncoder().encode(text).length > bytesMax) {
@@ -47,8 +45,7 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
     lineCounter,
     schema: 'core',
     version: '1.2',
-    // Duplicate keys are checked below: the parser compares each key with all before it, which takes minutes for a long
-    // map.
+    // Duplicate keys are checked below, because the parser's own check takes minutes for a long map.
     uniqueKeys: false,
     merge: false,
     customTags: [],
@@ -63,7 +60,7 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
   };
   const [document, second] = Array.isArray(documents) ? documents : [];
   const mistakes = [...(document?.errors ?? []), ...(document?.warnings ?? [])];
-  // If the parser ran out of stack, its other errors are only consequences of that.
+  // If the parser ran out of stack, its other errors are only consequences.
   const tooDeep = mistakes.find(({ message }) => message.includes('call stack'));
   if (tooDeep) complain(tooDeep.pos[0], '', `nested deeper than ${depthMax}`);
   else for (const { pos, message } of mistakes) complain(pos[0], '', sentence(message));
@@ -124,19 +121,16 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
       // A missing field has no place, so the place of its parent is used.
       while (known !== '' && !places.has(known)) known = known.replace(/(^|\.)[^.[]*$|\[\d+\]$/, '');
       const place = places.get(known);
-      // If the message expects one of several words, the key may be the mistake. So the problem gets the place of the
-      // key.
-      const offset = message.includes('expected one of') ? place?.key : place?.value;
+      // If one of several words was expected, the key may be the mistake. So the problem points to the key.
+      const isOfKey = /not an option|expected one of|did you mean/.test(message);
+      const offset = isOfKey ? place?.key : place?.value;
       const { line, col } = lineCounter.linePos(offset ?? 0);
       return { line: Math.max(1, line), column: Math.max(1, col), path, message };
     },
   };
 }
 
-/**
- * The error message for a tag, an anchor or an alias. Such nodes are refused, because they are more than plain data:
- * their meaning depends on the parser or on another part of the document.
- */
+/** The error message for a tag, an anchor or an alias. These are refused, because they are more than plain data. */
 function beyondData(node: Node): string | undefined {
   if (isAlias(node)) return 'aliases are not followed';
   if (node.anchor !== undefined) return 'anchors have no use here';

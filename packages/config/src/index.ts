@@ -1,6 +1,7 @@
 export { type Assertion, holds, parseAssertion, type Relation } from './assertion.ts';
 export { ConfigError, type Problem } from './config-error.ts';
 export { readDocument, type SourceDocument } from './document.ts';
+export { mistakesIn } from './mistakes.ts';
 export { parsePolicies, policiesSchema } from './policies.ts';
 export {
   type Bound,

@@ -1,57 +1,118 @@
 import { OptionsError, type PolicySpec, policy } from 'holdfast';
+import { atPath, isDocument, type Table, text, unknownField } from 'holdfast/fields';
 import { jsonSchema } from 'holdfast/schema';
 import { ConfigError, type Problem } from './config-error.ts';
-import { readDocument } from './document.ts';
-import { mapAt, problemOf } from './table.ts';
+import { readDocument, type SourceDocument } from './document.ts';
+import { mistakeOf, mistakesIn } from './mistakes.ts';
+import { mapAt, problemsOf } from './table.ts';
 import type { Schema } from './table-schema.ts';
 
 const single = 'default';
 
+/** All fields of a policy document. */
+export const policyTable: Table = {
+  name: text(),
+  ...Object.assign({}, ...policy().parts.map(({ fields }) => fields)),
+};
+
 /**
- * Reads the policies of a document by name, and checks each with `policy`. A document with `policies:` contains many
- * policies. Any other document is one policy, and its name is the field `name`, or `default` without this field. Throws
- * a `ConfigError` with a problem for each invalid policy.
+ * Reads and validates the policies of a document, by name. A document without `policies:` is one policy. Its name is
+ * the field `name`, or `default`. Each policy under `policies:` has its key as its name, so that it can be seen and
+ * steered in a fleet.
  */
 export function parsePolicies(text: string, file?: string): ReadonlyMap<string, PolicySpec> {
   const source = readDocument(text, file);
   const document = mapAt(source);
-  const problems: Problem[] = [];
-  const found = new Map<string, PolicySpec>();
-  const take = (name: string, spec: unknown, path: string) => {
-    try {
-      found.set(name, readPolicySpec(spec, path || 'policy'));
-    } catch (error) {
-      problems.push(
-        problemOf(source, error, error instanceof OptionsError && error.path === path ? '' : path),
-      );
-    }
-  };
-  if (!Object.hasOwn(document, 'policies')) {
-    const { name } = document;
-    take(typeof name === 'string' && name !== '' ? name : single, document, '');
-  } else {
-    const { policies } = document;
-    for (const key of Object.keys(document)) {
-      if (key !== 'policies')
-        problems.push(source.problemAt(key, 'stands beside policies: put it inside one'));
-    }
-    if (typeof policies !== 'object' || policies === null || Array.isArray(policies)) {
-      problems.push(source.problemAt('policies', 'expected a map of names to policies'));
-    } else for (const [name, spec] of Object.entries(policies)) take(name, spec, `policies.${name}`);
-  }
+  const specs = specsIn(document);
+  const problems = [
+    ...problemsOf(source, mistakesOfPolicies(specs, document)),
+    ...misplaced(source, document),
+  ];
   if (problems.length > 0) throw new ConfigError(source.file, problems);
-  return found;
+  return new Map(
+    specs.map(({ name, path, spec }) => [name, { ...(path !== '' && { name }), ...(spec as PolicySpec) }]),
+  );
 }
 
-/** Checks the options of one policy. A missing value means the default policy. Throws an `OptionsError`. */
+interface NamedSpec {
+  readonly name: string;
+  /** The path of the policy in the document; empty if the policy is the whole document. */
+  readonly path: string;
+  readonly spec: unknown;
+}
+
+function specsIn(document: Readonly<Record<string, unknown>>): NamedSpec[] {
+  const { policies, name } = document;
+  if (isDocument(policies)) {
+    return Object.entries(policies).map(([key, spec]) => ({ name: key, path: `policies.${key}`, spec }));
+  }
+  if (Object.hasOwn(document, 'policies')) return [];
+  return [{ name: typeof name === 'string' && name !== '' ? name : single, path: '', spec: document }];
+}
+
+function* mistakesOfPolicies(specs: readonly NamedSpec[], document: object): Generator<OptionsError> {
+  for (const { path, spec } of specs) {
+    // If only the line `policies:` is missing, `misplaced` reports that. Other messages would be confusing.
+    const mistakes = path === '' && wantsPolicies(document) ? [] : mistakesOfPolicy(spec, path);
+    yield* mistakes;
+  }
+}
+
+/** Checks each field first. Conflicts between fields are checked only if every field is valid. */
+function* mistakesOfPolicy(spec: unknown, path: string): Generator<OptionsError> {
+  const input = spec ?? {};
+  if (!isDocument(input)) {
+    yield new OptionsError(path, input, 'a policy');
+    return;
+  }
+  let areInside = false;
+  for (const mistake of mistakesIn(policyTable, input, path && `${path}.`)) {
+    areInside = true;
+    yield mistake;
+  }
+  const whole = areInside ? undefined : mistakeOf(() => readPolicySpec(input, path));
+  if (whole) yield whole;
+}
+
+/** Returns problems at the top of a document: `policies:` is missing or is no map, or other fields stand beside it. */
+function misplaced(source: SourceDocument, document: Readonly<Record<string, unknown>>): Problem[] {
+  const { policies } = document;
+  if (!Object.hasOwn(document, 'policies')) {
+    const instead = wantsPolicies(document);
+    if (instead === undefined) return [];
+    const [path, message] = instead;
+    return [source.problemAt(path, message)];
+  }
+  const beside = Object.keys(document)
+    .filter((key) => key !== 'policies')
+    .map((key) => source.problemAt(key, 'stands beside policies: put it inside one'));
+  if (isDocument(policies)) return beside;
+  return [...beside, source.problemAt('policies', 'expected a map of names to policies')];
+}
+
+/**
+ * Checks whether a document without `policies:` should have it. If so, returns the path of the evidence and a message.
+ */
+function wantsPolicies(document: object): readonly [path: string, message: string] | undefined {
+  for (const [key, value] of Object.entries(document)) {
+    if (Object.hasOwn(policyTable, key) || !isDocument(value)) continue;
+    const { meant } = unknownField({ policies: true }, key, value);
+    if (meant !== undefined || /^polic(y|ies)$/i.test(key)) return [key, 'did you mean `policies:`?'];
+    const known = Object.keys(value).filter((name) => Object.hasOwn(policyTable, name));
+    if (known.length > 0)
+      return [key, `did you mean \`policies:\` with ${key} below it? ${known[0]} is a field of a policy`];
+  }
+  return undefined;
+}
+
+/** Validates the options of one policy. A missing value means the default policy. */
 export function readPolicySpec(spec: unknown, path: string): PolicySpec {
   const input = spec ?? {};
-  if (typeof input !== 'object' || Array.isArray(input)) throw new OptionsError(path, input, 'a policy');
-  const { name, ...fields } = input as PolicySpec;
-  if (name !== undefined && (typeof name !== 'string' || name === ''))
-    throw new OptionsError('name', name, 'a text');
-  // The name is left out, because a policy with a name would be registered in the process.
-  policy(fields);
+  if (!isDocument(input)) throw new OptionsError(path, input, 'a policy');
+  // A policy with a name would be registered in the process, so the name is left out.
+  const { name: _, ...fields } = input as PolicySpec;
+  if (path === '') policy(fields);
+  else atPath(path, () => policy(fields));
   return input as PolicySpec;
 }
 

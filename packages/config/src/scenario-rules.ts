@@ -1,15 +1,13 @@
 import type { Bound, FaultSettings, Scenario } from './scenario.ts';
 
-/** A conflict between fields of a scenario. `path` is the path of one of these fields. */
+/** A conflict between fields of a scenario. `path` is one of these fields. */
 export interface BrokenRule {
   readonly path: string;
-  /** One sentence with what was expected and what was found. */
+  /** One sentence: what was expected and what was found. */
   readonly message: string;
 }
 
-/**
- * All conflicts between fields of a scenario. The field tables check each field alone, so they cannot find conflicts.
- */
+/** All conflicts between fields of a scenario. Each single field was validated before. */
 export function brokenRules(scenario: Scenario): BrokenRule[] {
   return [
     ...fewRules(scenario),
@@ -20,10 +18,7 @@ export function brokenRules(scenario: Scenario): BrokenRule[] {
   ];
 }
 
-/**
- * An error message if a bound names clients, a service or an instance that the scenario does not have; otherwise
- * undefined.
- */
+/** An error message if a bound names clients, a service or an instance that does not exist; otherwise undefined. */
 export function missingPartIn(
   { clients, services }: Pick<Scenario, 'clients' | 'services'>,
   { clients: whose, service, instance = 0 }: Pick<Bound, 'clients' | 'service' | 'instance'>,
@@ -120,7 +115,7 @@ function* forward(path: string, { from, until }: { from: number; until: number }
     yield { path: `${path}.until`, message: `expected at least its from of ${from} ms, got ${until} ms` };
 }
 
-/** A service by its name. It reads own properties only, so that a name such as toString finds nothing. */
+/** Reads own properties only, so that a name such as toString finds nothing. */
 function serviceOf(services: Scenario['services'], name: string): Scenario['services'][string] | undefined {
   return Object.hasOwn(services, name) ? services[name] : undefined;
 }
@@ -135,7 +130,7 @@ function tooFar(services: Scenario['services'], name: string, instance: number):
   return `there is no instance ${instance} of ${name}: they are counted from 0, and there ${instances === 1 ? 'is 1' : `are ${instances}`}`;
 }
 
-/** The names of tiers, which are services or routes that call another service: `api → db`, `api.search → db`. */
+/** The names of tiers (services or routes that call another service), such as `api → db` or `api.search → db`. */
 function tiersOf(services: Scenario['services']): string[] {
   return Object.entries(services).flatMap(([name, { calls, routes }]) => [
     ...calls.map(({ to }) => `${name} → ${to}`),

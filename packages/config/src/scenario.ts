@@ -9,7 +9,6 @@ import {
   number,
   type OutputOf,
   rate,
-  readTable,
   type SettingsOf,
   shape,
   text,
@@ -18,9 +17,9 @@ import {
 import { jsonSchema } from 'holdfast/schema';
 import { ConfigError } from './config-error.ts';
 import { readDocument } from './document.ts';
-import { readPolicySpec } from './policies.ts';
+import { policyTable, readPolicySpec } from './policies.ts';
 import { brokenRules } from './scenario-rules.ts';
-import { checked, mapAt, mapOf, needed } from './table.ts';
+import { mapOf, needed, readSource } from './table.ts';
 import { type Schema, schemaOf } from './table-schema.ts';
 
 const unlimited = { unlimited: Infinity };
@@ -28,20 +27,12 @@ const unlimited = { unlimited: Infinity };
 /** The name that a scenario uses for the policy that is being compared. */
 export const underTest = 'under-test';
 
+/** A policy inside a scenario. Error paths begin at the top of the scenario. */
 const policyField: Field<PolicySpec, PolicySpec> = {
   kind: 'a policy',
-  read: (value, path) => nested(value, path),
+  fields: policyTable,
+  read: (value, path) => readPolicySpec(value, path),
 };
-
-/** Reads a policy inside a scenario. The paths in its errors begin at the top of the scenario. */
-function nested(value: unknown, path: string): PolicySpec {
-  try {
-    return readPolicySpec(value, path);
-  } catch (error) {
-    if (!(error instanceof OptionsError) || error.path === path) throw error;
-    throw new OptionsError(`${path}.${error.path}`, error.value, error.expected);
-  }
-}
 
 const amounts = {
   constant: duration(),
@@ -56,13 +47,13 @@ const amounts = {
     alpha: needed(number(undefined, 0.001)),
     /** Longer times are replaced by this time. */
     cap: duration('unlimited', unlimited),
-    /** The distribution is truncated here: longer times are never drawn. */
+    /** Times above this are never drawn. */
     until: duration('unlimited', unlimited),
   }),
   uniform: shape({ from: duration('0ms'), to: needed(duration()) }),
   /** The absolute value of a normally distributed time. */
   normal: shape({ mean: needed(duration()), sd: needed(duration()) }),
-  /** A list of measured times. Each is drawn with the same chance. */
+  /** Measured times. Each is drawn with the same chance. */
   recorded: filled(list(duration())),
   /** A constant that is added to each drawn time. */
   plus: duration(),
@@ -70,7 +61,7 @@ const amounts = {
 
 const kinds = Object.keys(amounts).filter((each) => each !== 'plus');
 
-/** How long something takes: one kind of distribution, or a mix of several with shares. */
+/** How long something takes: one kind of distribution, or a mix of several. */
 const time = ofOneKind(
   either(
     undefined,
@@ -83,7 +74,7 @@ const time = ofOneKind(
   [...kinds, 'mix'],
 );
 
-/** Requires exactly one kind of distribution: two would be ambiguous, and without one the time would be 0. */
+/** Requires exactly one kind of distribution. */
 function ofOneKind<In, Out>(field: Field<In, Out>, names: readonly string[]): Field<In, Out> {
   return {
     ...field,
@@ -106,7 +97,7 @@ function ofOneKind<In, Out>(field: Field<In, Out>, names: readonly string[]): Fi
   };
 }
 
-/** Refuses an empty list, because values are drawn from the list. */
+/** Refuses an empty list, because values are drawn from it. */
 function filled<In, Out>(field: Field<In, Out>): Field<In, Out> {
   return {
     ...field,
@@ -117,7 +108,7 @@ function filled<In, Out>(field: Field<In, Out>): Field<In, Out> {
   };
 }
 
-/** Requires a mix whose shares add up to 1, except for rounding. */
+/** Requires that the shares of a mix add up to 1. */
 function wholeMix<In, Out extends readonly { readonly share: number }[]>(
   field: Field<In, Out>,
 ): Field<In, Out> {
@@ -135,15 +126,13 @@ function wholeMix<In, Out extends readonly { readonly share: number }[]>(
 
 const call = shape({
   to: needed(text()),
-  /** The name of the policy for the call. `under-test` is the policy that is being compared. */
+  /** The policy for the call. `under-test` is the policy that is being compared. */
   policy: text(underTest),
   attemptTimeout: duration(),
   /**
-   * What the call tells the called service: the time that the incoming call has left (patience), and that a caller
-   * further up the chain already retries (ownership).
+   * What the called service learns: the remaining time (`patience`), and that a caller already retries (`ownership`).
    */
   tells: list(word(undefined, 'patience', 'ownership'), []),
-  /** How often the call is made. */
   times: count(1, 1),
 });
 
@@ -154,65 +143,60 @@ const service = shape({
   /** The number of calls that each instance serves at the same time. */
   workers: count('unlimited', 1, unlimited),
   time,
-  /** The extra time of a call for each other call that the instance is serving. */
+  /** The extra time of a call for each other call in the same instance. */
   slowdown: duration('0ms'),
   queue: shape({
     max: count('unlimited', 0, unlimited),
-    /** With `codel` (controlled delay), a queue that stays long serves the newest call first and drops the oldest. */
+    /** `codel` (controlled delay): a queue that stays long serves the newest call first and drops the oldest. */
     order: word('fifo', 'fifo', 'lifo', 'codel'),
     target: duration('20ms'),
     interval: duration('100ms'),
-    /** A call whose caller has given up is dropped when its turn comes. */
+    /** Whether a call is dropped at its turn if its caller has given up. */
     dropExpired: flag(false),
   }),
-  /**
-   * Limits the calls in flight of an instance, and adapts the limit to the latency. Calls above the limit are refused.
-   */
+  /** Limits the calls in flight of an instance, and adapts the limit to the latency. Calls above it are refused. */
   limit: shape({ initial: count(20, 1), floor: count(1, 1), ceiling: count(1000, 1) }),
   rateLimit: shape({
     calls: needed(count(undefined, 1)),
     per: duration('1s', undefined, 1),
     /**
-     * With `window`, each window of length `per` allows `calls` calls. With `gcra`, calls are allowed at an even rate,
-     * with a burst of up to `calls`.
+     * `window` allows `calls` calls in each period `per`. `gcra` allows an even rate, with a burst of up to `calls`.
      */
     kind: word('window', 'window', 'gcra'),
     tellsWhen: flag(true),
   }),
-  /** The Retry-After header of the answer to a call that is refused because the queue is full. */
+  /** The Retry-After header if the queue is full. */
   retryAfter: duration(),
-  /** The network delay in one direction. A call has this delay twice: on the way to the service and on the way back. */
+  /** The network delay in one direction. */
   network: time,
-  /** Whether a call is removed from the queue when its caller cancels it. */
+  /** Whether a cancelled call is removed from the queue. */
   cancels: flag(false),
   /** The working time that a refusal costs. The next call takes longer by this time. */
   refusalCost: duration('0ms'),
-  /** Calls to other services, made one after the other when the service's own work is done. */
+  /** Calls to other services, made one after the other after the service's own work. */
   calls: list(call, []),
-  /** Whether the calls to other services are made at the same time. The answer waits for all of these calls. */
+  /** Whether the calls to other services are made at the same time. The answer waits for all of them. */
   together: flag(false),
   /** Whether a worker stays busy during the calls to other services. */
   holdsWorker: flag(true),
   routes: mapOf(route, {}),
   /** Changes of capacity: from `at` on, work is done `factor` times as fast. */
   capacity: list(shape({ at: needed(duration()), factor: needed(number(undefined, 0.001)) }), []),
-  /**
-   * How the instance for an attempt is chosen: by the policy, by chance, or the less busy one of two random instances.
-   */
+  /** How the instance is chosen: by the policy, by chance, or the less busy one of two random instances. */
   balance: word('policy', 'policy', 'random', 'leastOutstanding'),
   cache: shape({
     keys: needed(count(undefined, 1)),
     zipf: number(0.9, 0),
     warm: count(0, 0),
-    /** Whether misses of the same key at the same time share one call. */
+    /** Whether simultaneous misses of the same key share one call. */
     coalesces: flag(false),
   }),
   /**
-   * Makes the service a database row: an attempt reads it, then writes it, and fails if another attempt has written in
+   * Makes the service a database row. An attempt reads and then writes it, and fails if another attempt wrote in
    * between.
    */
   conditionalWrite: flag(false),
-  /** Recorded answers of a real service. An attempt gets the answer that is nearest to its time. */
+  /** Recorded answers of a real service. An attempt gets the answer that is nearest in time. */
   recording: filled(
     list(
       shape({
@@ -227,7 +211,7 @@ const service = shape({
 const clients = shape({
   to: needed(text()),
   route: text(),
-  /** The number of clients. Each has its own policy state if `state` is `each`. */
+  /** The number of clients. With `state: each`, every client has its own policy state. */
   count: count(1, 1),
   state: word('shared', 'shared', 'each'),
   arrivals: needed(
@@ -245,23 +229,22 @@ const clients = shape({
       until: duration(),
     }),
   ),
-  /** The number of calls that each client makes. */
   calls: count('unlimited', 1, unlimited),
-  /** Whether a client makes no more calls after a failed one, like a script that throws. */
+  /** Whether a client stops after a failed call, like a script that throws. */
   quits: flag(false),
-  /** After a failed call the same client repeats the call after this time, until it succeeds. */
+  /** A client repeats a failed call after this time, until the call succeeds. */
   repeat: time,
   /** The most repetitions of one call. */
   repeatMax: count('unlimited', 0, unlimited),
   policy: text(underTest),
   /** The attempt timeout for policies that have none. */
   attemptTimeout: duration(),
-  /** The total timeout of a call, which the policy knows in advance. */
+  /** The total timeout of a call. The policy knows this time. */
   patience: duration(),
-  /** The client cancels the call after this time. The policy does not know this time in advance. */
+  /** The client cancels the call after this time. The policy does not know this time. */
   leavesAfter: duration(),
   priority: word('default', 'critical', 'default', 'sheddable'),
-  /** The share of poison calls: those that fail at every attempt. Such an attempt takes `poisonTime`. */
+  /** The share of poison calls, which fail at every attempt. Such an attempt takes `poisonTime`. */
   poison: number(0, 0, 1),
   poisonTime: duration(),
   /** The share of attempts that fail by chance. */
@@ -284,11 +267,11 @@ const fault = shape({
     ),
   ),
   service: needed(text()),
-  /** The number of the instance, from 0; all instances unless given. */
+  /** The number of the instance, from 0; by default all instances. */
   instance: count(),
   from: needed(duration()),
   until: duration('unlimited', unlimited),
-  /** For `errorRate` and `loss` (in each direction) the share of attempts; for `capacityFactor` the factor. */
+  /** For `errorRate` and `loss`: the share of attempts. For `capacityFactor`: the factor. */
   value: number(1, 0),
   /** For `errorRate`: the status of the error, or a connection reset. */
   gives: word('500', '500', '503', '429', 'reset'),
@@ -296,12 +279,11 @@ const fault = shape({
   retryAfter: duration(),
   /** For `extraLatency`: the extra time. */
   extra: duration('0ms'),
-  /** For `flap`: the service first refuses all calls for `down`, then works for `up`, and so on. */
+  /** For `flap`: the service refuses all calls for `down`, then works for `up`, and so on. */
   up: duration('5s'),
   down: duration('5s'),
 });
 
-/** The metrics that can be measured and bounded. */
 export const metrics = [
   'goodput',
   'success',
@@ -336,20 +318,19 @@ export const boundFields = {
   until: duration('unlimited', unlimited),
   /** Only calls of these clients are measured. */
   clients: text(),
-  /** The figure is measured at this service and not at the clients. */
+  /** The figure is measured at this service, not at the clients. */
   service: text(),
   instance: count(),
-  /** For `peak`: the length of the intervals in which attempts are counted. */
+  /** For `peak`: attempts are counted in intervals of this length. */
   step: duration('1s', undefined, 100),
   atLeast: number(),
   atMost: number(),
-  /** The bound is only for these policies. In `damage`, these are the policies that must cause the damage. */
+  /** The bound applies only to these policies. Under `damage`, these policies must cause the damage. */
   policies: list(text()),
 };
 
 const bound = shape(boundFields);
 
-/** All fields of a scenario. */
 export const scenarioFields = {
   id: needed(text()),
   title: text('a scenario'),
@@ -362,8 +343,8 @@ export const scenarioFields = {
   clients: needed(mapOf(clients)),
   faults: list(fault, []),
   /**
-   * Goodput between `from` and `troubleFrom` counts as normal. `troubleFrom` and `troubleUntil` are the start and the
-   * end of the faults unless given.
+   * The goodput between `from` and `troubleFrom` is the normal goodput. By default the trouble begins with the first
+   * fault and ends with the last fault.
    */
   measure: shape({ from: duration('0ms'), troubleFrom: duration(), troubleUntil: duration() }),
   policies: mapOf(policyField, {}),
@@ -374,7 +355,7 @@ export const scenarioFields = {
   notes: list(text(), []),
 };
 
-/** A scenario after checking: durations are in ms, rates are per ms. */
+/** A scenario after validation: durations are in ms, rates are per ms. */
 export type Scenario = SettingsOf<typeof scenarioFields>;
 export type ServiceSettings = OutputOf<typeof service>;
 export type ClientsSettings = OutputOf<typeof clients>;
@@ -384,10 +365,10 @@ export type TimeSettings = OutputOf<typeof time>;
 export type Bound = OutputOf<typeof bound>;
 export type Metric = (typeof metrics)[number];
 
-/** Parses and checks a scenario of the simulator. Throws a `ConfigError`. */
+/** Parses and validates a scenario of the simulator. Throws a `ConfigError`. */
 export function parseScenario(text: string, file?: string): Scenario {
   const source = readDocument(text, file);
-  const scenario = checked(source, () => readTable(scenarioFields, mapAt(source)));
+  const scenario = readSource(scenarioFields, source);
   const problems = brokenRules(scenario).map(({ path, message }) => source.problemAt(path, message));
   if (problems.length > 0) throw new ConfigError(source.file, problems);
   return scenario;

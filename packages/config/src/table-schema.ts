@@ -3,10 +3,7 @@ import { isNeeded } from './table.ts';
 
 export type Schema = Readonly<Record<string, unknown>>;
 
-/**
- * The JSON Schema of the documents that `parseTable` reads with this table. `special` may return another schema for a
- * field.
- */
+/** The JSON Schema of documents for `parseTable`. `special` may return another schema for a field. */
 export function schemaOf(
   table: Table,
   title: string,

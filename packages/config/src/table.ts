@@ -7,10 +7,11 @@ import {
   type SettingsOf,
   type Table,
 } from 'holdfast/fields';
-import { ConfigError, type Problem } from './config-error.ts';
+import { ConfigError, type Problem, problemsMax } from './config-error.ts';
 import { readDocument, type SourceDocument } from './document.ts';
+import { mistakesIn } from './mistakes.ts';
 
-/** A field that is a map. The author of the document chooses the keys; all values are of the same kind. */
+/** A field that is a map with free keys. All values are of the same kind. */
 export function mapOf<F extends Field>(
   item: F,
   defaultValue?: Readonly<Record<string, InputOf<F>>>,
@@ -31,7 +32,6 @@ export function mapOf<F extends Field>(
   };
 }
 
-/** Makes a field required. */
 export function needed<In, Out>(field: Field<In, Out>): Field<In, Out> {
   return {
     ...field,
@@ -40,7 +40,7 @@ export function needed<In, Out>(field: Field<In, Out>): Field<In, Out> {
   };
 }
 
-/** Marks a required field that is missing. It is an object, because any text could be a real value. */
+/** Marks a missing required field. It is an object, because any text could be a real value. */
 const missing: unknown = { toJSON: () => 'nothing' };
 
 export function isNeeded(field: Field): boolean {
@@ -49,8 +49,15 @@ export function isNeeded(field: Field): boolean {
 
 /** Parses a document with a table of fields. Defaults are filled in; durations become ms. Throws a `ConfigError`. */
 export function parseTable<T extends Table>(table: T, text: string, file?: string): SettingsOf<T> {
-  const source = readDocument(text, file);
-  return checked(source, () => readTable(table, mapAt(source)));
+  return readSource(table, readDocument(text, file));
+}
+
+/** Reads a parsed document with a table of fields. Throws a `ConfigError` with all mistakes. */
+export function readSource<T extends Table>(table: T, source: SourceDocument): SettingsOf<T> {
+  const input = mapAt(source);
+  const problems = problemsOf(source, mistakesIn(table, input));
+  if (problems.length > 0) throw new ConfigError(source.file, problems);
+  return readTable(table, input);
 }
 
 /** The data of a document, which must be a map. Throws a `ConfigError` otherwise. */
@@ -60,21 +67,12 @@ export function mapAt({ data, file, problemAt }: SourceDocument): Record<string,
   throw new ConfigError(file, [problemAt('', 'a document is a map of fields')]);
 }
 
-/** Calls `read`. If it throws an `OptionsError`, throws a `ConfigError` with line and column instead. */
-export function checked<R>(source: SourceDocument, read: () => R): R {
-  try {
-    return read();
-  } catch (error) {
-    throw new ConfigError(source.file, [problemOf(source, error)]);
+/** Converts mistakes to problems with line and column, at most as many as a `ConfigError` lists. */
+export function problemsOf(source: SourceDocument, mistakes: Iterable<OptionsError>): Problem[] {
+  const problems: Problem[] = [];
+  for (const { path, message } of mistakes) {
+    problems.push(source.problemAt(path, message));
+    if (problems.length === problemsMax) break;
   }
-}
-
-/**
- * Turns an `OptionsError` into a problem with line and column; throws any other error again. `prefix` is put before the
- * path.
- */
-export function problemOf(source: SourceDocument, error: unknown, prefix = ''): Problem {
-  if (!(error instanceof OptionsError)) throw error;
-  const path = prefix === '' ? error.path : `${prefix}.${error.path}`;
-  return source.problemAt(path, path + error.message.slice(error.path.length));
+  return problems;
 }

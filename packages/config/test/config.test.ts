@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { policies as listed, policy } from 'holdfast';
+import { policies as listed, policy, policyOf } from 'holdfast';
 import { count, duration } from 'holdfast/fields';
 import { describe, expect, test } from 'vitest';
 import {
@@ -100,9 +100,17 @@ describe('policies', () => {
   test('are found by name', () => {
     const found = parsePolicies('policies:\n  a: { attempts: 2 }\n  b:\n');
     expect([...found]).toEqual([
-      ['a', { attempts: 2 }],
-      ['b', {}],
+      ['a', { name: 'a', attempts: 2 }],
+      ['b', { name: 'b' }],
     ]);
+  });
+
+  test('have their key as their name, so that an update keeps them in the registry', () => {
+    const documents = parsePolicies('policies:\n  payments: { attempts: 2 }\n  mail: { name: post }\n');
+    const made = policy(documents.get('payments'));
+    expect([made.name, documents.get('mail')!.name]).toEqual(['payments', 'post']);
+    made.update(documents.get('payments')!);
+    expect(policyOf('payments')).toBe(made);
   });
 
   test('a document without policies: is one, under its name or as default', () => {
@@ -115,23 +123,55 @@ describe('policies', () => {
     expect(listed().some(({ name }) => name === 'only-checked')).toBe(false);
   });
 
-  test('every mistake is told with its line and column, one for each policy', () => {
+  test('every mistake of every policy is told with its line and column, in the order of the text', () => {
     const text = [
       'policies:',
       '  a:',
-      '    backoff: { base: 8 seconds }',
+      '    backoff: { base: 8 seconds, cap: -1, strategi: linear }',
+      '    breaker: { slow: { over: 1s, ratio: 7 }, probes: 0 }',
       '  b:',
       '    attempts: 2',
       '    atempts: 3',
+      '    retryOn: [http, 5]',
       '  c: 1',
       'd: 1',
     ];
     expect(problemsOf(() => parsePolicies(text.join('\n'), 'p.yaml'))).toEqual([
-      'p.yaml:8:4: d: stands beside policies: put it inside one',
       'p.yaml:3:22: policies.a.backoff.base: expected a duration such as "200ms", got "8 seconds"',
-      expect.stringMatching(/^p\.yaml:6:5: policies\.b\.atempts: expected one of patience, /),
-      'p.yaml:7:6: policies.c: expected a policy, got 1',
+      'p.yaml:3:38: policies.a.backoff.cap: expected a duration such as "200ms", got -1',
+      'p.yaml:3:42: policies.a.backoff.strategi: not an option; did you mean strategy?',
+      'p.yaml:4:41: policies.a.breaker.slow.ratio: expected a number up to 1, got 7',
+      'p.yaml:4:54: policies.a.breaker.probes: expected a whole number of at least 1, got 0',
+      expect.stringMatching(/^p\.yaml:7:5: policies\.b\.atempts: not an option; did you mean attempts\?$/),
+      'p.yaml:9:6: policies.c: expected a policy, got 1',
+      'p.yaml:10:4: d: stands beside policies: put it inside one',
     ]);
+  });
+
+  test('what concerns several fields is told when each of them is right', () => {
+    const text = ['policies:', '  a: { retryOn: [htpp] }', '  b: { backoff: { base: 9s, cap: 1s } }'];
+    expect(problemsOf(() => parsePolicies(text.join('\n'), 'p.yaml'))).toEqual([
+      expect.stringMatching(/^p\.yaml:2:18: policies\.a\.retryOn\[0\]: expected network, http, /),
+      'p.yaml:3:25: policies.b.backoff.base: expected at most the cap of 1000 ms, got 9000',
+    ]);
+  });
+
+  test('of a thousand mistakes the first hundred are told', () => {
+    const text = Array.from({ length: 1000 }, (_, n) => `unknown${n}: 1`).join('\n');
+    const problems = problemsOf(() => parsePolicies(text, 'p.yaml'));
+    expect(problems).toHaveLength(100);
+    expect(problems.at(-1)).toMatch(/^p\.yaml:100:\d+: unknown99: /);
+  });
+
+  test.each([
+    ['polices:\n  a: { attempts: 2 }', 'p.yaml:1:1: polices: did you mean `policies:`?'],
+    ['policy:\n  a: { attempts: 2 }', 'p.yaml:1:1: policy: did you mean `policies:`?'],
+    [
+      '# names at the top\npayments: { attempts: 2 }\nsearch: { patience: 1s }',
+      'p.yaml:2:1: payments: did you mean `policies:` with payments below it? attempts is a field of a policy',
+    ],
+  ])('%j was meant to have policies:', (text, sentence) => {
+    expect(problemsOf(() => parsePolicies(text, 'p.yaml'))).toEqual([sentence]);
   });
 
   test('a mistake in a list is told where the item stands', () => {
@@ -195,7 +235,7 @@ describe('scenarios', () => {
     ['  web: { arrivals: { poisson: 100/s } }', /^s:6:8: clients\.web\.to: expected a text, got "nothing"/],
     [
       '  web: { to: api, rout: x, arrivals: { poisson: 1/s } }',
-      /^s:6:19: clients\.web\.rout: expected one of/,
+      /^s:6:19: clients\.web\.rout: not an option; did you mean/,
     ],
   ])('%s is refused', (line, problem) => {
     expect(problemsOf(() => parseScenario([...minimal.slice(0, 5), line].join('\n'), 's'))[0]).toMatch(
@@ -253,6 +293,30 @@ describe('scenarios', () => {
   ])('%s is refused', (line, sentence) => {
     const problems = problemsOf(() => parseScenario([...minimal, line].join('\n'), 's'));
     expect(problems.map((each) => each.replace(/^s:7:\d+: /, ''))).toEqual([sentence]);
+  });
+
+  test('every mistake is told, in services, lists and policies alike', () => {
+    const text = [
+      'id: 5',
+      'duration: soon',
+      'services:',
+      '  api: { workers: none, queue: { max: -1 }, calls: [{ to: b }, { too: b }] }',
+      'clients:',
+      '  web: { to: api, arrivals: { poisson: fast } }',
+      'policies:',
+      '  a: { attempts: none, budget: { ratio: 2 } }',
+    ].join('\n');
+    expect(problemsOf(() => parseScenario(text, 's')).map((line) => line.split(' ', 2).join(' '))).toEqual([
+      's:1:5: id:',
+      's:2:11: duration:',
+      's:4:19: services.api.workers:',
+      's:4:39: services.api.queue.max:',
+      's:4:64: services.api.calls[1].to:',
+      's:4:66: services.api.calls[1].too:',
+      's:6:40: clients.web.arrivals.poisson:',
+      's:8:18: policies.a.attempts:',
+      's:8:41: policies.a.budget.ratio:',
+    ]);
   });
 
   test('spikes are of a rate, and end after they begin', () => {

@@ -8,32 +8,29 @@ import { drainMax, drainMs, ReadAhead, readAheadMax } from './read-ahead.ts';
 type Handler = Required<Dispatcher.DispatchHandler>;
 type Headers = Parameters<Handler['onResponseStart']>[2];
 
-/** The response has not come yet. */
 const WAITING = 0;
-/** The response has come and is held. The caller gets it only if no further attempt is sent. */
+/** The response has come. The caller gets it only if no further attempt is sent. */
 const HELD = 1;
-/** The response is passed on to the caller. */
 const PASSED = 2;
-/** The response is discarded. */
 const DROPPED = 3;
 
-/** Receives undici's callbacks for one attempt, and passes the response on, holds it or discards it. */
+/** Receives undici's callbacks for one attempt. It passes the response on, holds it or discards it. */
 export class AttemptHandler implements Dispatcher.DispatchHandler {
   declare readonly attempt: GuardedAttempt;
   declare private readonly request: InterceptedRequest;
   declare controller: Dispatcher.DispatchController | undefined;
-  /** The URLs of the redirects that were followed. undici's redirect interceptor appends to this list. */
+  /** The URLs of the followed redirects. undici's redirect interceptor appends to this list. */
   declare private history: readonly unknown[] | undefined;
   declare head: ResponseHead | undefined;
   declare isInFlight: boolean;
   declare private state: 0 | 1 | 2 | 3;
   declare private message: string | undefined;
-  /** Counts the bytes of a response that is held or discarded. */
+  /** Counts the bytes of a held or discarded response. */
   declare private ahead: ReadAhead | undefined;
   declare private kept: Buffer[] | undefined;
   declare private trailers: Headers | undefined;
   declare private error: Error | undefined;
-  /** Aborts a discarded response whose rest takes too long to read. */
+  /** Aborts a discarded response if reading the rest takes too long. */
   declare private drainTimer: Timer | undefined;
 
   constructor(request: InterceptedRequest, attempt: GuardedAttempt) {
@@ -150,7 +147,7 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
     this.request.handler.onRequestSent?.();
   }
 
-  /** Passes the held response on to the caller. Called when no further attempt will be sent. */
+  /** Passes the held response to the caller. Called when no further attempt will be sent. */
   release(): void {
     const { status, headers } = this.head as ResponseHead & { headers: Headers };
     const { handler } = this.request;
@@ -164,8 +161,8 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
       if (isOpen) controller.resume();
       else if (!this.error) this.onResponseEnd(controller, this.trailers as Headers);
     } catch (error) {
-      // undici aborts a request when its handler throws inside a callback. This code runs outside of a callback, so it
-      // aborts the request itself.
+      // undici aborts a request if its handler throws inside a callback. This code runs outside of a callback, so it
+      // must abort.
       if (isOpen) controller.abort(error as Error);
       else this.error ??= error as Error;
     }
@@ -173,8 +170,8 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * Discards the response, because the caller does not get it. The rest of a short response is read, so that its
-   * connection can be used again; a longer response is aborted.
+   * Discards the response. A short response is read to its end, so that its connection can be reused; a longer one is
+   * aborted.
    */
   discard(): void {
     if (this.state === PASSED || this.state === DROPPED) return;
@@ -193,7 +190,7 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** Aborts the attempt. Called when the attempt has timed out, or when a parallel attempt (a hedge) was faster. */
+  /** Aborts the attempt after a timeout, or because a parallel attempt (a hedge) was faster. */
   abort(): void {
     if (!this.isInFlight || this.state === DROPPED) return;
     this.state = DROPPED;

@@ -1,25 +1,18 @@
 import { OptionsError } from 'holdfast';
 import { type AbortListener, offAbort, onAbort } from 'holdfast/machines';
 
-/**
- * The classes of bodies that can be sent more than once. All other objects are streams or iterators, which can be read
- * only once.
- */
+/** Bodies that can be sent more than once. All other objects are streams or iterators. */
 const lasting = /^\[object (Blob|File|FormData|URLSearchParams|ArrayBuffer|SharedArrayBuffer)\]$/;
 
-/** Whether `body` can be sent more than once. */
 export function isReplayable(body: unknown): boolean {
   if (body === undefined || body === null || typeof body === 'string') return true;
   return ArrayBuffer.isView(body) || lasting.test(Object.prototype.toString.call(body));
 }
 
-/** Streams and iterators that functions of the user have returned as a body. Each can be sent only once. */
+/** Streams and iterators that a user's function returned as a body. Each can be sent only once. */
 const made = new WeakSet<object>();
 
-/**
- * Calls `make`, which returns the body of one attempt. Throws if `make` returns a stream that an earlier attempt has
- * already got.
- */
+/** Calls `make`, which returns the body of one attempt. Throws if `make` returns the same stream twice. */
 export function madeBy<T>(make: () => T): T {
   const body = make();
   const { getReader, pipe, next } = Object(body) as Record<'getReader' | 'pipe' | 'next', unknown>;
@@ -35,10 +28,7 @@ export function madeBy<T>(make: () => T): T {
   return body;
 }
 
-/**
- * Reads the first bytes of a stream. Returns `whole`, all bytes, if the stream has at most `bytesMax`. For a longer
- * stream it returns `rest`, a stream of all bytes from the start, which can be read once. Rejects when `signal` aborts.
- */
+/** Reads a stream. Returns `whole` if it has at most `bytesMax` bytes; otherwise `rest`, a stream of all bytes. */
 export async function firstBytes(
   stream: ReadableStream<Uint8Array>,
   bytesMax: number,
@@ -58,7 +48,7 @@ export async function firstBytes(
     while (length <= bytesMax) {
       signal?.throwIfAborted();
       const { done, value } = await reader.read();
-      // Reading a cancelled stream returns `done`, as if the stream had ended, so the signal is checked again.
+      // Reading a cancelled stream returns `done`, as if it had ended. So the signal is checked again.
       signal?.throwIfAborted();
       if (done) return { whole: joined(chunks, length) };
       chunks.push(value);

@@ -11,7 +11,7 @@ import {
 import { type Field, number } from 'holdfast/fields';
 import type { HeaderSource } from 'holdfast/wire';
 
-/** The part of a response that is classified. A `Response` object has these fields, too. */
+/** The part of a response that is classified. A `Response` object also fits. */
 export interface ResponseHead {
   readonly status: number;
   readonly headers: HeaderSource;
@@ -19,39 +19,33 @@ export interface ResponseHead {
 
 export const statusField: Field<number, number> = number(undefined, 100, 599);
 
-/** How a client classifies responses. These rules are applied before the rules of the client's policy. */
+/** How a client classifies responses. These rules come before the rules of the policy. */
 export interface ClassifyOptions<R extends ResponseHead> {
-  /** The statuses that are retried. They replace the list of the policy. */
+  /**
+   * The statuses to retry. They replace the list of the policy. Default: 408, 425, 429 and 5xx, except 501 and 505–519.
+   */
   readonly statuses?: readonly number[] | undefined;
-  /** Called before all other rules. If it returns `undefined`, the other rules decide. */
+  /** Called before all other rules. If it returns `undefined`, the other rules decide. Default: none. */
   readonly classify?: ((response: R) => Judgement | OutcomeClass | undefined) | undefined;
 }
 
-/** Errors of attempts that failed before a byte was sent. The server has certainly not processed these requests. */
+/** Errors of attempts that failed before a byte was sent. The server has not processed these requests. */
 const unsent = new WeakSet<object>();
 
-/**
- * Errors of attempts that failed after a byte was sent. Even "connection refused" does not prove that the server did
- * nothing, because the target of a redirect may have refused the connection, after the first server had processed the
- * request.
- */
+/** Errors of attempts that failed after a byte was sent. The server may have processed these requests. */
 const sent = new WeakSet<object>();
 
-/**
- * Remembers, for the attempt that failed with `error`, whether the server may have processed it. `hasStarted`: a byte
- * may have been sent.
- */
+/** Remembers whether the server may have processed the attempt that failed with `error`. */
 export function noteFailed(error: unknown, hasStarted: boolean, wasRedirected: boolean): void {
   if (typeof error !== 'object' || error === null) return;
   if (!hasStarted) unsent.add(error);
-  // Only HTTP/2 has an error which says that the server did not process a request that was sent.
+  // Only HTTP/2 has an error which says that the server did not process a sent request.
   else if (wasRedirected || !isRefusedStream(error)) sent.add(error);
 }
 
 /**
- * Returns a classifier that is called before the classifier of the policy, because it uses what only the sender of a
- * request knows. `isKeyed`: the request has an Idempotency-Key, so a 409 with a `Retry-After` means that an earlier
- * attempt is still running.
+ * Returns a classifier that runs before the classifier of the policy. `isKeyed`: the request has an Idempotency-Key, so
+ * a 409 with `Retry-After` means that an earlier attempt is still running.
  */
 export function responseClassifier<R extends ResponseHead>(
   { statuses, classify }: ClassifyOptions<R>,
@@ -82,14 +76,13 @@ export function responseClassifier<R extends ResponseHead>(
   }
 
   const classifierFor = (plan: Plan): Classifier => {
-    // If no function and no status list of the user judges responses, a status below 400 is always a success.
+    // If the user has set no rules, a status below 400 is always a success.
     const trustsStatus = !classify && !listed && plan.judgesValues < 2;
     return (outcome, epochMs) => {
       if (outcome.ok) {
         if (trustsStatus && (outcome.value as R).status < 400) return 'ok';
         const judged = classifyHead(outcome, epochMs);
-        // After a redirect, "not processed" is true only for the redirected request. The server may have processed the
-        // first request.
+        // After a redirect, the first server may have processed the request, even if the second server did not.
         return wasRedirected(outcome.value) ? processed(judged ?? plan.classify(outcome, epochMs)) : judged;
       }
       const { error } = outcome;
@@ -104,7 +97,7 @@ export function responseClassifier<R extends ResponseHead>(
 
   let classifiedPlan: Plan | undefined;
   let classifier: Classifier;
-  // A policy can be updated and then has a new plan, so the classifier is made again.
+  // An updated policy has a new plan, so the classifier is made again.
   return (plan) => {
     if (classifiedPlan !== plan) {
       classifiedPlan = plan;
@@ -118,49 +111,41 @@ function wasRedirected(head: unknown): boolean {
   return (head as { redirected?: boolean }).redirected === true;
 }
 
-/** Returns the same judgement, but marks the request as one that the server may have processed. */
+/** Returns the judgement with `unprocessed: false`: the server may have processed the request. */
 function processed(judged: Judgement | OutcomeClass | undefined): Judgement {
   return { ...asJudgement(judged ?? 'fatal'), unprocessed: false };
 }
 
-/** Returns code and message of an error and of its causes. It stops at an error whose getters throw. */
 function detailsOf(error: unknown): { code: unknown; message: string }[] {
   const details: { code: unknown; message: string }[] = [];
   try {
     for (const { code, message } of causesOf(error)) details.push({ code, message: String(message) });
   } catch {
-    // A getter threw. The details that were read before it are enough.
+    // A getter of the error threw. The details before it are enough.
   }
   return details;
 }
 
-/** Whether the server refused the HTTP/2 stream before it processed the request. */
 function isRefusedStream(error: unknown): boolean {
   return detailsOf(error).some(({ code, message }) =>
     /^ERR_HTTP2_GOAWAY|REFUSED_STREAM/.test(`${String(code)} ${message}`),
   );
 }
 
-/**
- * Whether the server closed the HTTP/2 stream without an error code. undici reports this as an error with the code
- * `UND_ERR_INFO`.
- */
+/** Whether the server closed the HTTP/2 stream without an error code. undici reports this as `UND_ERR_INFO`. */
 function isClosedStream(error: unknown): boolean {
   const found = detailsOf(error).find(({ code }) => code === 'UND_ERR_INFO');
   return found?.message.startsWith('HTTP/2: stream') ?? false;
 }
 
-/**
- * Classifies the status with which a proxy refused to open a tunnel. undici reports this status only in the message of
- * an abort error.
- */
+/** A proxy refused to open a tunnel. undici reports the status only in the message of an abort error. */
 function noTunnel(error: unknown, epochMs: () => number): Judgement | OutcomeClass | undefined {
   const found = detailsOf(error).find(({ code }) => code === 'UND_ERR_ABORTED');
   const status = Number(/^Proxy response \(([45]\d\d)\)/.exec(found?.message ?? '')?.[1]);
   return status ? http.classify({ ok: true, value: { status, headers: {} } }, epochMs) : undefined;
 }
 
-/** Copies `Holdfast: retry=never` of the response into the judgement. It forbids a retry, whatever the status means. */
+/** Copies `Holdfast: retry=never` of the response into the judgement. It forbids a retry for every status. */
 function withRetryNever(judged: Judgement, outcome: Outcome, epochMs: () => number): Judgement {
   const { retryNever } = asJudgement(http.classify(outcome, epochMs) ?? 'ok');
   return { ...judged, retryNever };

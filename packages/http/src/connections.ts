@@ -11,11 +11,11 @@ import { signalSender } from './signal-sender.ts';
 import { isUndici7Handler, overHttp1, wrapHandler } from './undici7-handler.ts';
 
 export interface ConnectionOptions {
-  /** The timeout for DNS, TCP and TLS together; 3 s by default. */
+  /** The timeout for DNS, TCP and TLS together. Default: `3s`. */
   readonly connectTimeout?: Duration | undefined;
-  /** The longest time between two chunks of a response's body; 60 s by default. */
+  /** The longest time between two chunks of a response body. Default: `60s`. */
   readonly idleTimeout?: Duration | undefined;
-  /** A dispatcher of undici, for example for a proxy or for certificates. It uses its own timeouts. */
+  /** A dispatcher of undici, for example for a proxy. It uses its own timeouts. Default: a new `Agent`. */
   readonly dispatcher?: Dispatcher | undefined;
 }
 
@@ -29,10 +29,7 @@ export const connectionFields = {
   } satisfies Field<Dispatcher, Dispatcher>,
 };
 
-/**
- * Makes the sender of attempts. Node's global `fetch` and undici's `fetch` send through connections that this module
- * opens; any other `fetch` opens its own connections.
- */
+/** Makes the sender of attempts. Connection options apply only to the `fetch` of Node and of undici. */
 export function senderOf(given: Fetch | undefined, options: ConnectionOptions): Sender {
   const isForeign = given !== undefined && given !== (undiciFetch as unknown) && given !== globalThis.fetch;
   const { dispatcher } = options;
@@ -49,7 +46,7 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
   const settings: Agent.Options = {
     connect: { timeout: durationMs(options.connectTimeout ?? '3s', 'connectTimeout') },
     bodyTimeout: durationMs(options.idleTimeout ?? '60s', 'idleTimeout'),
-    // There is no timeout for headers here, because each attempt has a timeout of its own.
+    // Each attempt has its own timeout, so undici needs no timeout for headers.
     headersTimeout: 0,
   };
   const agent = dispatcher ?? new Agent(settings);
@@ -71,7 +68,7 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
       if (isForeignContext) followed?.follow(context.signal, caller);
       const over = () => {
         followed?.unfollow();
-        // The connection stays open until the response's body has been read: `close` waits for that.
+        // `close` waits until the body of the response was read.
         if (fresh) void fresh.close();
       };
       return send(input, sent).then(
@@ -94,15 +91,13 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
 }
 
 /**
- * The undici dispatcher of one attempt. It aborts the request when the attempt times out, and knows whether a byte was
- * sent. This costs less than an AbortSignal that `fetch` listens to.
+ * The undici dispatcher of one attempt. It aborts the request after a timeout, which costs less than an AbortSignal.
  */
 class AttemptDispatcher {
   declare readonly agent: Dispatcher;
-  /** The value of the `Holdfast` header. */
   declare readonly holdfastHeader: string | undefined;
   declare origin: string | URL | undefined;
-  /** The handler of the request in flight. After a redirect it is the handler of the redirected request. */
+  /** The handler of the request in flight. A redirect replaces it. */
   declare handler: AbortableHandler | undefined;
   declare wasRedirected: boolean;
   declare reason: Error | undefined;
@@ -117,7 +112,6 @@ class AttemptDispatcher {
     if (isOurs(context)) context.abortThrough(this);
   }
 
-  /** Whether a byte may have been sent. */
   get hasStarted(): boolean {
     return this.wasRedirected || (this.handler !== undefined && this.handler.abort !== null);
   }
@@ -139,8 +133,8 @@ class AttemptDispatcher {
   }
 
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    // The header is added here, to a plain object of this request, because adding it through `fetch` costs ten times as
-    // much. A redirect to another origin is sent without it.
+    // Adding the header here is ten times cheaper than through `fetch`. A redirect to another origin does not get the
+    // header.
     this.origin ??= options.origin;
     if (this.holdfastHeader !== undefined && options.origin === this.origin)
       (options.headers as Record<string, string>).holdfast = this.holdfastHeader;
@@ -153,12 +147,8 @@ class AttemptDispatcher {
 }
 
 /**
- * Makes the signal that `fetch` gets instead of the caller's signal. In each call, the `fetch` of Node 24 adds a
- * listener to its signal, and removes the listener only when garbage is collected, so a signal that is used for many
- * calls would accumulate listeners.
- *
- * Before the response's headers arrive, an attempt is aborted through its `AttemptDispatcher`. So this class listens to
- * the caller's signal only after the headers have arrived, while the body is read.
+ * Makes the signal that `fetch` gets instead of the caller's signal. In Node 24, each `fetch` call adds a listener to
+ * its signal and removes it late. So a signal for many calls would collect listeners.
  */
 class FollowingController extends AbortController implements AbortListener {
   #signals: readonly AbortSignal[] = [];
@@ -175,7 +165,7 @@ class FollowingController extends AbortController implements AbortListener {
     for (const each of this.#signals) offAbort(each, this);
   }
 
-  /** Listens to `caller` until the body has been read to its end, was cancelled or failed. */
+  /** Listens to `caller` until the body was read, was cancelled or failed. */
   followUntilRead(caller: AbortSignal, { body }: Response): void {
     if (!body) return;
     this.follow(caller);
@@ -192,20 +182,14 @@ interface AbortableHandler extends Dispatcher.DispatchHandler {
   abort: ((reason: Error) => void) | null;
 }
 
-/**
- * Whether the handler can abort its request. The handler of `fetch` can do it, so it needs no wrapper; a wrapper would
- * cost an extra function call for each chunk.
- */
+/** Whether the handler can abort its request. Then it needs no wrapper, which would slow down each chunk. */
 function isAbortable(handler: Dispatcher.DispatchHandler): handler is AbortableHandler {
   return (
     typeof handler.onRequestStart === 'function' && (handler as Partial<AbortableHandler>).abort === null
   );
 }
 
-/**
- * Whether the context is an `Attempt` of the package `holdfast`. Such an attempt can abort its call through the
- * connection, without an AbortController.
- */
+/** Whether the context is an `Attempt` of the package `holdfast`. It can abort its call without an AbortController. */
 function isOurs(context: Context): context is Context & Pick<Attempt, 'abortThrough'> {
   return 'abortThrough' in context;
 }

@@ -2,17 +2,16 @@ import { OptionsError } from 'holdfast';
 
 /** Base URLs of servers that can all handle the same requests. */
 export interface Endpoints {
-  /** The base URLs, without a slash at the end. */
   readonly targets: readonly string[];
-  /** Returns the URL of `path` below `target`, with or without a slash at the start of `path`. */
+  /** Returns the URL of `path` below `target`. A slash at the start of `path` is optional. */
   resolve(target: string, path: string): string;
-  /** Throws if `path` leads out of one of the base URLs, for example with `..`. */
+  /** Throws if `path` leads out of a base URL, for example with `..`. */
   assertBelow(path: string): void;
 }
 
 /**
- * A path can lead upwards only with one of these; other paths are not checked further. A URL parser removes tabs and
- * line breaks, so `.\t.` leads upwards, too.
+ * Only a path with one of these can lead upwards. URL parsers remove tabs and line breaks, so `.\t.` leads upwards,
+ * too.
  */
 const climbing = /\.\.|%2e|[\t\n\r]/i;
 

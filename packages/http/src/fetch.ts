@@ -17,6 +17,7 @@ import {
 } from 'holdfast';
 import {
   anything,
+  atPath,
   callback,
   duration,
   flag,
@@ -43,44 +44,73 @@ import { requestTraits } from './request-traits.ts';
 import type { Fetch, FetchInput, Sender } from './sender.ts';
 import { UnreadResponse } from './unread-response.ts';
 
-/** The members of a policy that this package uses, so that policies of every type fit. */
+/** The members of a policy that this package uses. Policies of every type have them. */
 export type Runner = Pick<Policy, 'name' | 'plan' | 'counters' | 'run' | 'try' | 'kill'>;
 
-export interface FetchOptions {
-  /** A policy, or the options for a new one. Each origin has its own breaker, retry budget and latency statistics. */
+/** Options for any kind of `fetch`. */
+export interface AnyFetchOptions {
+  /**
+   * A policy, or the options for a new one. Each origin has its own breaker, retry budget and latency statistics.
+   * Default: `policy()`.
+   */
   readonly policy?: Runner | PolicySpec | undefined;
   /**
-   * Base URLs of servers that can all handle the same requests. A relative URL goes to one of them, and a retry prefers
-   * a different one.
+   * Base URLs of servers that can all handle the same requests. A call with a relative URL goes to one of these
+   * servers, and a retry preferably to another. Default: none.
    */
   readonly endpoints?: readonly string[] | undefined;
-  /** How requests that are not safe to repeat, such as POST, get an `Idempotency-Key`; `off` by default. */
+  /**
+   * How methods such as POST get an `Idempotency-Key`, so that they can be retried. `derive`: from the key of the
+   * request or event that is being handled. `auto`: derived if possible, otherwise random. Default: `off`.
+   */
   readonly idempotency?: Idempotency | undefined;
-  /** The statuses that are retried. They replace the list of the policy. */
+  /**
+   * The statuses to retry. They replace the list of the policy. Default: 408, 425, 429 and 5xx, except 501 and 505–519.
+   */
   readonly statuses?: readonly number[] | undefined;
-  /** Called for each response before all other rules. If it returns `undefined`, the other rules decide. */
+  /**
+   * Called for each response before all other rules. If it returns `undefined`, the other rules decide. Default: none.
+   */
   readonly classify?: ((response: Response) => Judgement | OutcomeClass | undefined) | undefined;
-  /** Which origins get the `Holdfast` request header: all, none, or a list. */
+  /**
+   * Which origins get the `Holdfast` request header, which tells how long the caller waits: all, none, or a list.
+   * Default: all; in a browser none.
+   */
   readonly announce?: Announce | undefined;
-  /** How many bytes of a `Request`'s body are kept for a retry. The default is 0: such a request is sent only once. */
+  /** How many bytes of a `Request`'s body are kept for a retry. With 0 the body can be sent only once. Default: `0`. */
   readonly bodyBufferMax?: number | undefined;
-  /** Called before each wait for a retry. */
+  /** Called before each wait for a retry. Default: none. */
   readonly onWait?: ((wait: Wait) => void) | undefined;
-  /** The `fetch` that sends the attempts; the global `fetch` by default. */
+}
+
+export interface FetchOptions extends AnyFetchOptions {
+  /** The `fetch` that sends the attempts. Default: the global `fetch`. */
   readonly fetch?: Fetch | undefined;
 }
 
 /** Options of one call, in addition to those of `fetch`. */
 export interface CallOptions {
+  /** The time limit of this call, waits and retries included. Default: the `patience` of the policy. */
   readonly patience?: Duration | undefined;
+  /**
+   * Under load, calls with the lowest priority are refused first. Default: the priority of the request or event that is
+   * being handled, or `default`.
+   */
   readonly priority?: Priority | undefined;
+  /**
+   * The `Idempotency-Key` of this call, the same for all its attempts. Default: what the option `idempotency` makes.
+   */
   readonly idempotencyKey?: string | undefined;
-  /** Whether a retry is safe. It overrides what the method and the `Idempotency-Key` say. */
+  /**
+   * Whether a retry is safe. It overrides the method and the `Idempotency-Key`. Default: true for GET, HEAD, OPTIONS,
+   * TRACE, PUT and DELETE, and with a key.
+   */
   readonly idempotent?: boolean | undefined;
+  /** Called before each wait for a retry of this call. Default: `onWait` of `createFetch`. */
   readonly onWait?: ((wait: Wait) => void) | undefined;
 }
 
-/** The `init` argument of `fetch`. Its body may also be a function that returns a new body for each attempt. */
+/** The `init` argument of `fetch`. The body may be a function that returns a new body for each attempt. */
 export interface HoldfastRequestInit extends Omit<RequestInit, 'body'> {
   body?: RequestInit['body'] | (() => RequestInit['body']);
   holdfast?: CallOptions | undefined;
@@ -113,7 +143,6 @@ export interface HoldfastFetch {
   close(): Promise<void>;
 }
 
-/** The arguments of one call of `fetch`, after validation. */
 interface CallInput {
   readonly input: FetchInput;
   readonly init: HoldfastRequestInit | undefined;
@@ -123,12 +152,11 @@ interface CallInput {
   readonly headers: OutgoingHeaders;
   readonly body: Body | typeof ONCE;
   readonly options: SettingsOf<typeof callFields> | undefined;
-  /** Undefined if the call goes to `endpoints`, or if its URL cannot be sent. */
+  /** Undefined if the call goes to `endpoints`, or if its URL is invalid. */
   readonly origin: string | undefined;
   readonly endpoints: Endpoints | undefined;
 }
 
-/** The state of one call of `fetch`. All its attempts share it. */
 interface Call {
   readonly input: FetchInput;
   readonly init: HoldfastRequestInit | undefined;
@@ -137,21 +165,18 @@ interface Call {
   readonly key: string | undefined;
   readonly header: HoldfastHeader | undefined;
   readonly caller: AbortSignal | undefined;
-  /** Undefined if the URL of `input` is absolute. */
   readonly endpoints: Endpoints | undefined;
   readonly body: Body;
-  /** How many attempts were sent. */
   sent: number;
-  /** Whether the latest attempt has got a response. If not, the next attempt uses a new connection. */
+  /** Whether the latest attempt got a response. If not, the next attempt uses a new connection. */
   gotResponse: boolean;
-  /** Whether the caller has got a response or an error. */
   isOver: boolean;
   /** The response of the latest attempt, until the next attempt begins. */
   last: Response | undefined;
   unread: UnreadResponse | undefined;
 }
 
-/** Makes a `fetch` that sends through `sender`. `ownOrigin` is the origin of the web page if this runs in a browser. */
+/** Makes a `fetch` that sends through `sender`. `ownOrigin` is the origin of the web page in a browser. */
 export function fetchOver(
   options: FetchOptions,
   sender: Sender,
@@ -173,7 +198,7 @@ export function fetchOver(
   function fetch(input: FetchInput, init?: HoldfastRequestInit): Promise<Response> {
     try {
       const request = isRequest(input) ? input : undefined;
-      // In `fetch`, a body of null counts as no body, so the body of the Request is sent.
+      // For `fetch`, a body of null means no body in `init`, so the body of the Request is sent.
       if (!request?.body || (init?.body ?? null) !== null) return start(input, init, init?.body);
       if (bodyBufferMax > 0 && !request.bodyUsed) return fetchBuffered(request, init);
       return start(input, init, ONCE);
@@ -185,8 +210,7 @@ export function fetchOver(
 
   function start(input: FetchInput, init: HoldfastRequestInit | undefined, body: CallInput['body']) {
     const read = readCall(input, init, body);
-    // This call is sent without a policy: the plain `fetch` throws the best error for an invalid URL, and can resolve a
-    // relative URL.
+    // The plain `fetch` throws the best error for an invalid URL, and can resolve a relative URL. So no policy is used.
     if (!read.origin && !read.endpoints)
       return sender.send(input, read.init as RequestInit, noContext, undefined, undefined, false, unchanged);
     const { plan } = policy;
@@ -194,7 +218,6 @@ export function fetchOver(
     return run(call, plan, runOptions);
   }
 
-  /** Reads the arguments of `fetch`. Throws if an option is wrong, or if a path leads out of the endpoints. */
   function readCall(
     input: FetchInput,
     given: HoldfastRequestInit | undefined,
@@ -222,7 +245,7 @@ export function fetchOver(
     };
   }
 
-  /** Decides which Idempotency-Key the call has, whether it may be retried, and which `Holdfast` header it sends. */
+  /** Decides which Idempotency-Key and `Holdfast` header the call sends, and whether it may be retried. */
   function describe(read: CallInput, plan: Plan): { call: Call; runOptions: RunOptions } {
     const { input, init, request, method, url, headers, body, options: callOptions, origin } = read;
     const ambient = ambientContext();
@@ -308,7 +331,7 @@ export function fetchOver(
       : call.input;
     return sender.send(to, sent, context, caller, holdfastHeader, isFresh, (response) => {
       call.gotResponse = true;
-      // If two attempts ran in parallel (a hedge), the earlier response is no longer needed.
+      // Two attempts ran in parallel (a hedge). The earlier response is no longer needed.
       discardLast(call, plan);
       call.last = response;
       if (call.isOver) discardLast(call, plan);
@@ -326,7 +349,6 @@ const ONCE = Symbol('once');
 
 const unchanged = (response: Response) => response;
 
-/** The context of a call that is sent without a policy. */
 const noContext: Context = {
   attempt: 1,
   target: undefined,
@@ -337,9 +359,18 @@ const noContext: Context = {
 };
 
 export function runnerOf(given: Runner | PolicySpec = {}): Runner {
-  return typeof (given as Partial<Runner> | null)?.run === 'function'
-    ? (given as Runner)
-    : makePolicy(given as PolicySpec);
+  if (typeof (given as Partial<Runner> | null)?.run === 'function') return given as Runner;
+  assertFallback(given as PolicySpec);
+  return atPath('policy', () => makePolicy(given as PolicySpec));
+}
+
+/** Throws for a fallback that is no function: a `fetch` must give a response, and the body of one can be read once. */
+function assertFallback(spec: PolicySpec | null): void {
+  const { to } = Object(spec?.fallback) as { to?: unknown };
+  if (to === undefined) return;
+  for (const each of [to].flat())
+    if (typeof each !== 'function')
+      throw new OptionsError('policy.fallback.to', each, 'a function that returns a Response, as fetch does');
 }
 
 function vetoAfterFirst({ sent }: Call): StopReason | undefined {
@@ -369,15 +400,15 @@ function discardLast(call: Call, plan: Plan): void {
 }
 
 /**
- * Returns a signal that aborts when the caller's signal aborts, or when the signal of the ambient context (the request
- * or event that is being handled) aborts.
+ * Returns a signal that aborts with the caller's signal. While a request or event is being handled, it also aborts with
+ * the signal of that request or event.
  */
 function callerSignalOf(
   init: HoldfastRequestInit | undefined,
   request: Request | undefined,
   ambient: AmbientContext | undefined,
 ): AbortSignal | undefined {
-  // In `fetch`, a signal of null means no signal, even if the Request has one.
+  // For `fetch`, a signal of null means no signal, even if the Request has one.
   const own = init?.signal === undefined ? request?.signal : (init.signal ?? undefined);
   const inherited = ambient?.signal;
   return own && inherited ? AbortSignal.any([own, inherited]) : (own ?? inherited);

@@ -6,10 +6,7 @@ const host = globalThis as unknown as Record<symbol, { dispatch?: unknown } | un
 
 if (savedDispatcher !== undefined) host[legacy] = savedDispatcher as object;
 
-/**
- * Whether the global `fetch` uses undici's default dispatcher. If so, a dispatcher of this package may replace it; if
- * not, the user has set a proxy or the like, which must stay.
- */
+/** Whether the global `fetch` uses undici's default dispatcher. Any other dispatcher, such as a proxy, must stay. */
 export function hasPlainGlobalDispatcher(): boolean {
   const old = host[legacy];
   if (old?.constructor.name !== 'Dispatcher1Wrapper') return isPlain(old);
@@ -18,7 +15,7 @@ export function hasPlainGlobalDispatcher(): boolean {
 
 function isPlain(dispatcher: { dispatch?: unknown } | undefined): boolean {
   if (dispatcher === undefined) return true;
-  // An agent with interceptors (made by `compose`) has the same constructor, but its own `dispatch`.
+  // An agent with interceptors has the same constructor, but its own `dispatch`.
   return (
     dispatcher.constructor.name === 'Agent' &&
     dispatcher.dispatch === Object.getPrototypeOf(dispatcher).dispatch

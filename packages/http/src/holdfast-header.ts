@@ -4,15 +4,14 @@ import { writeRequest } from 'holdfast/wire';
 /** Which servers get the `Holdfast` request header: all, none, or a list of origins. */
 export type Announce = boolean | readonly string[];
 
-/** The fields of the `Holdfast` header that are the same for all attempts of one request. */
 export interface HoldfastHeader {
   readonly owner: true | undefined;
   readonly priority: Priority | undefined;
 }
 
 /**
- * Makes the header's fields. `owner` is set if this client, or a client upstream of this service, retries the request:
- * the services that receive the header must then not retry.
+ * Makes the fields of the header. `owner` means that this client or its own caller retries, so the server must not
+ * retry.
  */
 export function holdfastHeaderOf(
   plan: Plan,
@@ -20,7 +19,8 @@ export function holdfastHeaderOf(
   ambient: AmbientContext | undefined,
   priority: Priority | undefined,
 ): HoldfastHeader {
-  const owns = ambient?.ownedUpstream || (mayRepeat && plan.attempts > 1 && !plan.killSwitch.isOn);
+  const retries = mayRepeat && plan.attempts > 1 && !plan.killSwitch.isOn && !ambient?.packaging;
+  const owns = ambient?.ownedUpstream || retries;
   return { owner: owns ? true : undefined, priority: priority ?? ambient?.priority };
 }
 

@@ -10,19 +10,17 @@ export function isRepeatable(method: string): boolean {
 
 export interface KeyedRequest {
   readonly method: string;
-  /** The URL. With several endpoints it is the part that is the same for all of them. */
+  /** The URL. With several endpoints it is the part that all endpoints share. */
   readonly url: string;
 }
 
 /**
- * Where the Idempotency-Key of a request comes from, if its method is not idempotent. `off`: it gets no key. `auto`:
- * each call gets a derived key or, without an ambient context that has a key, a random one. `derive`: the key is
- * derived from the key of the ambient context (the event or request that is being handled). A function returns the key.
- * A key in the caller's own headers is always used instead.
+ * How a non-idempotent request gets its Idempotency-Key. `derive`: from the key of the event or request that is being
+ * handled. `auto`: derived if possible, otherwise random. A key in the caller's headers is always used instead.
  */
 export type Idempotency = 'off' | 'auto' | 'derive' | ((request: KeyedRequest) => string | undefined);
 
-/** Makes the key of one call. If it returns undefined, the call has no key. */
+/** Makes the key of one call; undefined means no key. */
 export type KeyMaker = (
   request: KeyedRequest,
   ambient: AmbientContext | undefined,
@@ -37,7 +35,7 @@ export function keyMaker(source: Idempotency = 'off'): KeyMaker | undefined {
   throw new OptionsError('idempotency', source, 'off, auto, derive or a function');
 }
 
-/** Accepts only a non-empty string. A promise, for example, would be converted to the same string in every request. */
+/** Accepts only a non-empty string. A promise would become the same string in every request. */
 export const keyField: Field<string, string> = { ...text(), kind: 'a text that is not empty' };
 
 function assertKey(key: string | undefined): string | undefined {
@@ -45,15 +43,12 @@ function assertKey(key: string | undefined): string | undefined {
   throw new OptionsError('idempotency', key, keyField.kind);
 }
 
-/**
- * For each ambient context (an event or request that is being handled): how often each method and URL was called in it.
- */
+/** How often each method and URL was called while one event or request was being handled. */
 const calls = new WeakMap<AmbientContext, Map<string, number>>();
 
 /**
- * Derives a key from the key of the event or request that is being handled, the method, the URL, and the number of
- * calls with this method and URL so far. When the event or request is handled again, its n-th call gets the same key as
- * before. Two different calls never get the same key.
+ * Derives a key from the handled event's key, the method, the URL and a counter. When the event is handled again, its
+ * n-th call gets the same key.
  */
 function derive({ method, url }: KeyedRequest, ambient: AmbientContext | undefined): string | undefined {
   if (ambient?.idempotencyKey === undefined) return undefined;
@@ -69,18 +64,15 @@ function derive({ method, url }: KeyedRequest, ambient: AmbientContext | undefin
 }
 
 /**
- * Returns a key that fits into a header. The key of an event can be any text; a header's key has at most 255 visible
- * characters, without a comma.
+ * Returns a key that fits into a header. An event's key can be any text, but a header allows only 255 visible
+ * characters.
  */
 function headerSafe(key: string): string {
   if (/^[!#-+\--[\]-~]{1,220}$/.test(key)) return key;
   return fingerprint(`1 ${key}`) + fingerprint(`2 ${key}`);
 }
 
-/**
- * Hashes with FNV-1a and a second 32-bit hash. This is enough to distinguish the calls that are made while one event or
- * request is handled.
- */
+/** Two 32-bit hashes are enough to distinguish the calls that one event or request makes. */
 function fingerprint(text: string): string {
   let second = 0x1b873593;
   for (let index = 0; index < text.length; index++) {
@@ -89,7 +81,6 @@ function fingerprint(text: string): string {
   return hex(fnv1a(text)) + hex(second);
 }
 
-/** Makes a UUID of version 4 from the given source of random numbers. */
 function uuid(random: Random): string {
   const digits = [0, 0, 0, 0].map(() => hex(random() * 2 ** 32)).join('');
   const variant = '89ab'[Math.floor(random() * 4)] as string;

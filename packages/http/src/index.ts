@@ -1,7 +1,13 @@
 import { readTable } from 'holdfast/fields';
 import type { fetch as undiciFetch } from 'undici';
 import { type ConnectionOptions, connectionFields, senderOf } from './connections.ts';
-import { type FetchOptions as AnyFetchOptions, fetchFields, fetchOver, type HoldfastFetch } from './fetch.ts';
+import {
+  type AnyFetchOptions,
+  fetchFields,
+  fetchOver,
+  type HoldfastFetch,
+  type FetchOptions as PlainFetchOptions,
+} from './fetch.ts';
 
 export type { ClassifyOptions, ResponseHead } from './classify-response.ts';
 export type { CallOptions, HoldfastFetch, HoldfastRequestInit, Runner } from './fetch.ts';
@@ -10,10 +16,11 @@ export type { Idempotency, KeyedRequest } from './idempotency-key.ts';
 export { type InterceptorOptions, retryInterceptor } from './interceptor.ts';
 export type { Fetch, FetchInput } from './sender.ts';
 
-export interface FetchOptions extends AnyFetchOptions, ConnectionOptions {}
+export interface FetchOptions extends PlainFetchOptions, ConnectionOptions {}
 
-/** Options with the `fetch` of undici, whose types differ from those of the global `fetch`. */
-export interface UndiciFetchOptions extends Omit<FetchOptions, 'fetch'> {
+/** Options with the `fetch` of undici. Its types differ from the types of the global `fetch`. */
+export interface UndiciFetchOptions extends AnyFetchOptions, ConnectionOptions {
+  /** The `fetch` of undici, which sends the attempts. Required. */
   readonly fetch: typeof undiciFetch;
 }
 

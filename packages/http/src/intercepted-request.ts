@@ -2,6 +2,7 @@ import {
   Alarm,
   type AmbientContext,
   type Classifier,
+  isRetriedElsewhere,
   type Judgement,
   type Outcome,
   type Plan,
@@ -40,18 +41,16 @@ export interface InterceptorSettings {
   readonly makeKey: KeyMaker | undefined;
   /** Whether a request to `origin` gets the `Holdfast` header. */
   readonly announces: (origin: string, ambient: AmbientContext | undefined) => boolean;
-  /** Whether a status below 400 is always a success, because the options have no rule about responses. */
+  /** True if the options have no rule about responses. A status below 400 is then always a success. */
   readonly trustsStatus: boolean;
-  /**
-   * The first classifier is for requests without an Idempotency-Key, the second for requests with an Idempotency-Key.
-   */
+  /** The first classifier is for requests without an Idempotency-Key, the second for requests with one. */
   readonly classifiers: readonly [(plan: Plan) => Classifier, (plan: Plan) => Classifier];
   readonly onWait: ((wait: Wait) => void) | undefined;
 }
 
 /**
- * One request and all its attempts. The policy's state machine (`Work`) decides each next step, and undici's callbacks
- * perform it, without promises. undici's caller uses this object as the controller of the request.
+ * One request and all its attempts. The policy's state machine (`Work`) runs inside undici's callbacks, without
+ * promises.
  */
 export class InterceptedRequest extends Alarm implements Driver, Dispatcher.DispatchController {
   declare readonly handler: Dispatcher.DispatchHandler;
@@ -61,23 +60,26 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   declare readonly plan: Plan;
   declare private readonly ambient: AmbientContext | undefined;
   declare private readonly origin: string;
-  /** The policy's state machine. It is created only if the first attempt fails or cannot start without it. */
+  /** The policy's state machine. Most requests need no state machine, so it is created later. */
   declare private machine: Work | undefined;
   /** The first attempt, if it was started without the state machine. */
   declare private first: GuardedAttempt | undefined;
   declare private header: HoldfastHeader | undefined;
   declare private key: string | undefined;
   declare private latest: AttemptHandler | undefined;
-  /** The attempt before `latest`. Both run in parallel if `latest` is a hedge. */
+  /**
+   * The attempt before `latest`. Both run in parallel if `latest` is a hedge (a second attempt that does not wait for
+   * the first).
+   */
   declare private hedgeTwin: AttemptHandler | undefined;
-  /** The attempt whose response the caller gets. Once it is set, the request is not retried any more. */
+  /** The attempt whose response the caller gets. Once it is set, there is no retry. */
   declare private committed: AttemptHandler | undefined;
   declare private hasStarted: boolean;
   declare private abortListener: AbortListener | undefined;
   declare private isListening: boolean;
   declare private isOver: boolean;
   declare private cancelReason: Error | null;
-  /** The caller has called `pause` before a response has come. */
+  /** True: the caller has called `pause` before a response came. */
   declare private isPaused: boolean;
 
   constructor(
@@ -127,7 +129,10 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     }
   }
 
-  /** Starts the first attempt without the state machine. Returns false if it cannot, as when the breaker is open. */
+  /**
+   * Starts the first attempt without the state machine. Returns false if it cannot, for example because the breaker is
+   * open.
+   */
   private beginFast(): boolean {
     const { plan } = this;
     const target = plan.fastPath && plan.targetOf?.({ target: this.origin }, 0);
@@ -176,7 +181,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     const patienceEndsAt = Math.min(now + plan.patienceMs, ambient?.patienceEndsAt ?? Infinity);
     const work = plan.work(options, now, patienceEndsAt);
     if (first) work.guards!.adopt(first, first.targetState.budget);
-    if (ambient?.ownedUpstream) work.retryVeto = 'not_owner';
+    if (isRetriedElsewhere(ambient)) work.retryVeto = 'not_owner';
     work.driver = this;
     return work;
   }
@@ -200,14 +205,17 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     this.perform(step);
   }
 
-  /** Called when an attempt has got a connection. Notifies the caller's handler, but only for the first attempt. */
+  /** Called when an attempt has got a connection. Only the first attempt notifies the caller's handler. */
   started(context: unknown): void {
     if (this.hasStarted) return;
     this.hasStarted = true;
     this.handler.onRequestStart?.(this, context);
   }
 
-  /** Accepts a good response to the first attempt without the state machine. Returns true if the caller gets it. */
+  /**
+   * Passes a good response to the first attempt on without the state machine. Returns false if the state machine is
+   * needed.
+   */
   tryAcceptFast(attemptHandler: AttemptHandler, status: number): boolean {
     const { plan, first } = this;
     if (!first || this.machine || status >= 400 || plan.judgesValues >= 2 || !this.settings.trustsStatus)
@@ -244,7 +252,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     this.cancel(reason);
   }
 
-  /** Cancels the request. This code is not inside `abort`, because other interceptors replace the method `abort`. */
+  /** Cancels the request. This code is not inside `abort`, because other interceptors replace that method. */
   private cancel(reason: Error): void {
     if (this.cancelReason) return;
     this.cancelReason = reason ?? new DOMException('The request was aborted.', 'AbortError');
@@ -305,9 +313,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     }
   }
 
-  /**
-   * Returns the next step after an attempt has ended; undefined if the state machine no longer waits for this attempt.
-   */
+  /** Returns the next step after an attempt ended; undefined if the state machine no longer waits for this attempt. */
   private settled(attemptHandler: AttemptHandler, outcome: Outcome): Step | undefined {
     attemptHandler.isInFlight = false;
     const step = stepAfter(this.work, this, attemptHandler.attempt, outcome);
@@ -315,7 +321,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     return step;
   }
 
-  /** Aborts attempts that the state machine gave up, after a timeout for example. */
+  /** Aborts attempts that the state machine gave up, for example after a timeout. */
   private abortAbandoned(): void {
     if (this.latest?.attempt.abandoned) this.latest.abort();
     if (this.hedgeTwin?.attempt.abandoned) this.hedgeTwin.abort();
@@ -330,7 +336,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     if (machine?.stop) recordEnding(machine.result, { story: machine.story, serial: machine.serial });
   }
 
-  /** Passes the held response or an error on to the caller. Called when no further attempt will be sent. */
+  /** Passes the held response or an error to the caller. Called when no further attempt will be sent. */
   private end(): void {
     const work = this.work;
     this.finish();
@@ -354,13 +360,13 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     if (this.isListening) this.unlisten();
   }
 
-  /** Stops listening to the ambient context's signal. Called when the caller has got the whole response or an error. */
+  /** Called when the caller has got the whole response or an error. */
   bodyEnded(): void {
     const signal = this.ambient?.signal;
     if (signal && this.abortListener) offAbort(signal, this.abortListener);
   }
 
-  /** Called when the body failed after the caller had got status and headers: a retry is no longer possible. */
+  /** The body failed after the caller had got status and headers, so a retry is impossible. */
   private bodyFailed(error: Error): void {
     this.bodyEnded();
     const { plan, startedAt, story, serial } = this.work;

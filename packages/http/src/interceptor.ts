@@ -15,14 +15,17 @@ import { withReusableHeaders } from './outgoing-request.ts';
 import { isUndici7Handler, overHttp1, wrapHandler } from './undici7-handler.ts';
 
 export interface InterceptorOptions extends ClassifyOptions<ResponseHead> {
-  /** How requests that are not safe to repeat, such as POST, get an `Idempotency-Key`; `off` by default. */
+  /**
+   * How methods such as POST get an `Idempotency-Key`, so that they can be retried. `derive`: from the key of the
+   * request or event that is being handled. `auto`: derived if possible, otherwise random. Default: `off`.
+   */
   readonly idempotency?: Idempotency | undefined;
   /**
-   * Which origins get the `Holdfast` request header. The default is all origins, but only for requests that are sent
-   * while an event or a request is being handled (inside an ambient context).
+   * Which origins get the `Holdfast` request header. Default: all, but only while an event or a request is being
+   * handled.
    */
   readonly announce?: Announce | undefined;
-  /** Called before each wait for a retry. */
+  /** Called before each wait for a retry. Default: none. */
   readonly onWait?: ((wait: Wait) => void) | undefined;
 }
 
@@ -35,8 +38,8 @@ const fields = {
 };
 
 /**
- * Makes an interceptor that retries the requests of a dispatcher: `agent.compose(retryInterceptor(policy))`. The
- * policy's state machine runs inside undici's callbacks, so a success needs no promise, no AbortSignal and no copy.
+ * Makes an interceptor that retries requests: `agent.compose(retryInterceptor(policy))`. It runs inside undici's
+ * callbacks, so a success needs no promise.
  */
 export function retryInterceptor(
   given: Runner | PolicySpec = {},
@@ -57,7 +60,7 @@ export function retryInterceptor(
   return (dispatch) =>
     function retrying(request, handler) {
       if (isUndici7Handler(handler)) return retrying(overHttp1(request), wrapHandler(handler));
-      // A tunnel or an upgraded connection has no response that could be retried.
+      // The response of a tunnel or an upgraded connection cannot be retried.
       if (request.upgrade || request.method === 'CONNECT') return dispatch(request, handler);
       new InterceptedRequest(
         settings,
@@ -71,19 +74,15 @@ export function retryInterceptor(
 }
 
 /**
- * Decides which requests get the `Holdfast` header. By default only requests that are sent while an event or a request
- * is being handled get the header, which passes on the deadline and the priority of that event or request. Other
- * requests have nothing to pass on.
+ * Decides which requests get the `Holdfast` header. By default it is sent only while an event or a request is being
+ * handled, because it passes on the deadline of that event or request.
  */
 function announceRule(announce: Announce | undefined): InterceptorSettings['announces'] {
   if (announce === undefined) return (_origin, ambient) => ambient !== undefined;
   return announceFilter(announce, undefined);
 }
 
-/**
- * Throws for policies that an interceptor cannot run. It cannot return the value of a fallback or a cache as a
- * response, and with `mode: observe` the policy does not control the request.
- */
+/** Throws for policies with a fallback, a cache or `mode: observe`, which an interceptor cannot run. */
 function assertNoLayers({ plan }: Runner): void {
   if (plan.layers.length === 0) return;
   throw new OptionsError(

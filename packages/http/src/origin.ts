@@ -1,7 +1,7 @@
-/** A cache of origins. The key is the start of the URL, up to its path, so that each start is parsed once. */
+/** A cache of origins. The key is the start of the URL, up to its path. */
 const origins = new Map<string, string>();
 const originsMax = 1000;
-/** The latest lookup. Most callers use one origin, and comparing strings is cheaper than hashing a new string. */
+/** The latest lookup. Most callers use one origin, and comparing strings is cheaper than a Map. */
 let lastUrl = '\0';
 let lastStart = '\0';
 let lastOrigin = '';
@@ -21,7 +21,7 @@ export function originOf(url: string): string | undefined {
   }
   if (!/^https?:/i.test(url) || !URL.canParse(url)) return undefined;
   const { origin } = new URL(url);
-  // The start is cached only if it is scheme, host and port: then all URLs with this start have the same origin.
+  // Only a plain start (scheme, host and port) is cached. All URLs with this start have the same origin.
   if (/^https?:\/\/[\w.:-]+$/i.test(start)) {
     if (origins.size >= originsMax) origins.clear();
     origins.set(start, origin);

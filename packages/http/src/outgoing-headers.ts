@@ -6,17 +6,14 @@ export type OutgoingHeaders =
   | null
   | undefined;
 
-/**
- * Reads an iterator, which can be read only once, into a list of pairs. Returns undefined for all other forms of
- * headers.
- */
+/** An iterator can be read only once, so it is copied into a list of pairs. Returns undefined for other forms. */
 export function pairsOf(headers: OutgoingHeaders): [string, string][] | undefined {
   if (typeof (headers as Partial<Iterator<unknown>> | null | undefined)?.next !== 'function')
     return undefined;
   return [...(headers as Iterable<[string, string]>)];
 }
 
-/** Returns the value of a header. `name` is in lower case; the headers' names may be in any case. */
+/** Returns the value of a header. `name` must be in lower case. */
 export function headerIn(headers: OutgoingHeaders, name: string): string | undefined {
   if (!headers) return undefined;
   if (isFlat(headers)) {
@@ -40,7 +37,7 @@ export function headerIn(headers: OutgoingHeaders, name: string): string | undef
   return undefined;
 }
 
-/** Returns a copy of `headers` to which `more` is added, in a form that `fetch` or undici accepts. */
+/** Returns a copy of `headers` with `more`, in a form that `fetch` and undici accept. */
 export function withHeaders(
   headers: OutgoingHeaders,
   more: Readonly<Record<string, string>>,
@@ -57,10 +54,7 @@ export function isPairs(headers: ReturnType<typeof withHeaders>): headers is [st
   return Array.isArray(headers) && Array.isArray(headers[0]);
 }
 
-/**
- * Whether the headers are one flat list, `[name, value, name, value]`, which undici accepts. `fetch` accepts a list of
- * pairs.
- */
+/** Whether the headers are one flat list, `[name, value, name, value]`. Only undici accepts this form. */
 function isFlat(headers: NonNullable<OutgoingHeaders>): headers is readonly string[] {
   return Array.isArray(headers) && !Array.isArray(headers[0]);
 }

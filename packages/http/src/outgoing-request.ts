@@ -9,26 +9,22 @@ import { type RequestTraits, requestTraits } from './request-traits.ts';
 
 type Request = Dispatcher.DispatchOptions;
 
-/** Returns the request with headers that every attempt can read. An iterator of headers could be read only once. */
+/** Returns the request with headers that every attempt can read. An iterator could be read only once. */
 export function withReusableHeaders(request: Request): Request {
   const pairs = pairsOf(request.headers as OutgoingHeaders);
   return pairs ? { ...request, headers: pairs.flat() } : request;
 }
 
-/** Returns the Idempotency-Key that the caller has set in the headers. */
 export function callerKeyOf({ headers }: Request): string | undefined {
   return headerIn(headers as OutgoingHeaders, 'idempotency-key');
 }
 
-/**
- * Returns the properties that decide whether the request may be sent again. `key` is the Idempotency-Key that this
- * client made; a key in the caller's headers is used instead of it.
- */
+/** Returns the properties that decide about a retry. A key in the caller's headers replaces `key`. */
 export function traitsOf(request: Request, key: string | undefined): RequestTraits {
   return requestTraits(request.method, request.body, callerKeyOf(request) ?? key);
 }
 
-/** Returns the `Holdfast` header to send; undefined if the caller has already set one. */
+/** Returns the `Holdfast` header to send; undefined if the caller has set one. */
 export function headerFor(
   request: Request,
   plan: Plan,
@@ -40,7 +36,7 @@ export function headerFor(
   return holdfastHeaderOf(plan, isIdempotent && isReplayable, ambient, undefined);
 }
 
-/** Returns the request of one attempt. It is the caller's own object if there is nothing to add. */
+/** Returns the request of one attempt. It is the caller's own object if nothing is added. */
 export function attemptRequest(
   request: Request,
   key: string | undefined,
@@ -53,7 +49,7 @@ export function attemptRequest(
   if (key !== undefined) more['idempotency-key'] = key;
   if (header) more.holdfast = writeHoldfastHeader(header, attempt, patienceEndsAt - startedAt);
   const headers = withHeaders(request.headers as OutgoingHeaders, more);
-  // undici does not accept pairs of name and value, only a flat list.
+  // undici accepts only a flat list, not pairs of name and value.
   const made = { ...request, headers: isPairs(headers) ? headers.flat() : headers };
   if (hasBodyFactory) made.body = madeBy(request.body as unknown as () => Request['body']) ?? null;
   return made as Request;

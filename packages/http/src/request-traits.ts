@@ -3,7 +3,6 @@ import { isRepeatable } from './idempotency-key.ts';
 
 /** The properties that decide whether a request may be sent more than once. */
 export interface RequestTraits {
-  /** The request has an Idempotency-Key, from the caller or from this client. */
   readonly isKeyed: boolean;
   /** Processing the request twice is harmless, because of its method or its Idempotency-Key. */
   readonly isIdempotent: boolean;

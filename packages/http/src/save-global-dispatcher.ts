@@ -1,7 +1,6 @@
 /**
- * Saves the dispatcher of the global `fetch`, which may be a proxy. undici replaces it when undici is loaded for the
- * first time, so this module is imported before undici. `global-dispatcher.ts` is imported after undici and restores
- * the saved dispatcher.
+ * Saves the global dispatcher of `fetch`, which may be a proxy. Loading undici replaces this dispatcher, so this module
+ * must be imported before undici. `global-dispatcher.ts` restores the dispatcher.
  */
 const legacy: unique symbol = Symbol.for('undici.globalDispatcher.1') as never;
 

@@ -3,12 +3,10 @@ import type { Context } from 'holdfast';
 export type FetchInput = Parameters<typeof globalThis.fetch>[0];
 export type Fetch = (input: FetchInput, init?: RequestInit) => Promise<Response>;
 
-/** Sends single attempts, over connections that `close` closes. */
 export interface Sender {
   /**
-   * Sends one attempt. When status and headers of the response have come, it calls `arrived`, and resolves with the
-   * result of `arrived`. If the signal `caller` aborts later, the body is aborted, too; the attempt's own signal must
-   * not abort the body. `isFresh`: use a new connection.
+   * Sends one attempt. When status and headers have come, it calls `arrived` and resolves with the result. Later only
+   * `caller` may abort the body. `isFresh`: use a new connection.
    */
   send(
     input: FetchInput,

@@ -1,17 +1,17 @@
 import './save-global-dispatcher.ts';
 import { type Dispatcher, Dispatcher1Wrapper } from 'undici';
 
-/** Whether the handler has the old interface, of undici 7 and earlier. The built-in `fetch` of Node uses it. */
+/** Whether the handler has the interface of undici 7 or earlier. Node's built-in `fetch` uses it. */
 export function isUndici7Handler(handler: Dispatcher.DispatchHandler): boolean {
   return typeof handler.onRequestStart !== 'function';
 }
 
-/** Adapts a handler to the interface of undici 8. A handler that already has this interface is returned unchanged. */
+/** Adapts a handler to the interface of undici 8. Newer handlers are returned unchanged. */
 export const { wrapHandler } = Dispatcher1Wrapper as unknown as {
   wrapHandler(handler: object): Dispatcher.DispatchHandler;
 };
 
-/** Returns the request without HTTP/2, which handlers of undici 7 do not support. */
+/** Disables HTTP/2, which handlers of undici 7 do not support. */
 export function overHttp1(request: Dispatcher.DispatchOptions): Dispatcher.DispatchOptions {
   return { ...request, allowH2: false } as Dispatcher.DispatchOptions;
 }

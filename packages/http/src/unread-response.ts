@@ -2,10 +2,8 @@ import { type Clock, Timer } from 'holdfast';
 import { drainMax, drainMs, ReadAhead, readAheadMax } from './read-ahead.ts';
 
 /**
- * The failed response of an attempt that will be retried. Until the next attempt begins, the caller may still get this
- * response (a breaker may open during the wait), so up to 256 KiB of it are read and kept. When the next attempt
- * begins, the rest of a response of at most 64 KiB is read and discarded; the connection of a longer response is
- * closed.
+ * The failed response of an attempt that will be retried. Up to 256 KiB are read and kept. The caller may still get
+ * this response, for example if a breaker opens during the wait.
  */
 export class UnreadResponse {
   readonly #response: Response;
@@ -21,7 +19,7 @@ export class UnreadResponse {
   }
 
   /**
-   * Reads a copy of the response, unless its content-length is above `bytesMax`. Reading it to its end frees its
+   * Reads a copy of the response, unless its content-length is above `bytesMax`. Reading to the end frees the
    * connection.
    */
   readAhead(bytesMax = readAheadMax): void {
@@ -32,12 +30,11 @@ export class UnreadResponse {
     void this.#drain().finally(() => this.#drainTimer.clear());
   }
 
-  /** Call it when the caller gets this response. */
   release(): void {
     this.#ahead.release();
   }
 
-  /** Call it when the next attempt has begun, so that the caller will not get this response. */
+  /** Call it when the next attempt has begun. The caller then never gets this response. */
   discard(): void {
     this.readAhead(drainMax);
     this.#ahead.release();
@@ -59,18 +56,17 @@ export class UnreadResponse {
         this.#ahead.add(value?.byteLength ?? 0);
       }
     } catch {
-      // Reading failed, so the connection is closed and does not have to be freed.
+      // Reading failed, so the connection is closed.
       this.#isDrained = true;
     }
     this.#isReading = false;
     if (this.#isDrained) return;
-    // The response is too long to read. A discarded response is cancelled. Otherwise only the copy is cancelled, and
-    // the caller can still read the response.
+    // The response is too long to read. A discarded response is cancelled; otherwise only the copy is cancelled.
     if (this.#drainTimer.isSet) this.#cancel();
     else this.#copy?.cancel().catch(ignore);
   }
 
-  /** Cancels both the response and its copy. If only one were cancelled, the other would keep the connection open. */
+  /** Cancels the response and its copy. If one of them stayed open, the connection would stay open. */
   #cancel(): void {
     this.#copy?.cancel().catch(ignore);
     this.#response.body?.cancel().catch(ignore);

@@ -421,18 +421,18 @@ describe('ambientContext', () => {
     expect(asked).toMatchObject({ attempt: 1, owner: true });
   });
 
-  test('an owner upstream retries instead', async () => {
-    const server = await serve(503, 200);
-    const {
-      get,
-      policy: { counters },
-    } = setup();
-    await expect(withAmbient({ ownedUpstream: true }, () => get(server.url))).resolves.toEqual([
-      503,
-      'hello',
-    ]);
-    expect(counters.stops.not_owner).toBe(1);
-  });
+  test.each([{ ownedUpstream: true }, { packaging: true }])(
+    'another layer retries instead: %j',
+    async (around) => {
+      const server = await serve(503, 200);
+      const {
+        get,
+        policy: { counters },
+      } = setup();
+      await expect(withAmbient(around, () => get(server.url))).resolves.toEqual([503, 'hello']);
+      expect(counters.stops.not_owner).toBe(1);
+    },
+  );
 
   test('an abort of the inherited signal ends it', async () => {
     const server = await serve(() => {});

@@ -225,6 +225,15 @@ describe('inside other work', () => {
     expect(saidTo(server)[0]?.owner).toBe(true);
   });
 
+  test('packaging makes one attempt, and lets those below retry', async () => {
+    const server = await serve(503, 200);
+    const response = await withAmbient({ packaging: true }, () => setup()(server.url));
+    expect(response.status).toBe(503);
+    expect(storyOf(response)?.stop).toBe('not_owner');
+    expect(server.seen).toHaveLength(1);
+    expect(saidTo(server)[0]?.owner).toBeUndefined();
+  });
+
   test.each<[name: string, call: (url: string) => Parameters<ReturnType<typeof setup>>]>([
     ['a Request', (url) => [new Request(url)]],
     ['a signal of its own', (url) => [url, { signal: new AbortController().signal }]],

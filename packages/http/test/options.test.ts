@@ -2,7 +2,11 @@ import { expect, test } from 'vitest';
 import { createFetch, retryInterceptor } from '../src/index.ts';
 
 test.each<[said: string, options: object]>([
-  ['attempts: expected one of policy, endpoints', { attempts: 3 }],
+  ['attempts: not an option; there are policy, endpoints', { attempts: 3 }],
+  [
+    'policy.fallback.to: expected a function that returns a Response',
+    { policy: { fallback: { to: { price: 1 } } } },
+  ],
   ['statuses[0]: expected a number of at least 100 up to 599, got "503"', { statuses: '503' }],
   ['statuses[1]: expected a number', { statuses: [503, 'x'] }],
   ['classify: expected a function', { classify: 'transient' }],
@@ -14,12 +18,20 @@ test.each<[said: string, options: object]>([
   ['announce: expected true, false, or origins', { announce: 'https://a.example/orders' }],
   ['idempotency: expected off, auto, derive or a function', { idempotency: 'always' }],
   ['connectTimeout: expected a duration', { connectTimeout: 'soon' }],
+  ['policy.patiance: not an option; did you mean patience?', { policy: { patiance: '1s' } }],
+  ['policy.patiance: not an option; did you mean patience?', { policy: { patiance: '1s' } }],
+  [
+    'policy.backoff.base: expected a duration such as "200ms", got "soon"',
+    { policy: { backoff: { base: 'soon' } } },
+  ],
+  ['policy: expected an object, got []', { policy: [] }],
+  ['polcy: not an option; did you mean policy?', { polcy: {} }],
 ])('%s', (said, options) => {
   expect(() => createFetch(options)).toThrow(said);
 });
 
 test.each<[said: string, said: object]>([
-  ['holdfast.timeout: expected one of patience, priority', { timeout: '1s' }],
+  ['holdfast.timeout: not an option; did you mean patience?', { timeout: '1s' }],
   ['holdfast.patience: expected a duration', { patience: 'long' }],
   ['holdfast.priority: expected one of critical, default, sheddable, got "urgent"', { priority: 'urgent' }],
   ['holdfast.idempotent: expected true or false', { idempotent: 'yes' }],
@@ -30,7 +42,7 @@ test.each<[said: string, said: object]>([
 });
 
 test.each<[said: string, options: object]>([
-  ['idleTimeout: expected one of idempotency, statuses', { idleTimeout: '1s' }],
+  ['idleTimeout: not an option; there are idempotency, statuses', { idleTimeout: '1s' }],
   ['statuses[0]: expected a number', { statuses: 'many' }],
   ['classify: expected a function', { classify: {} }],
 ])('of an interceptor, %s', (said, options) => {

@@ -2,10 +2,7 @@ import { BlockList, isIP } from 'node:net';
 import { OptionsError } from 'holdfast';
 import type { Exchange } from './exchange.ts';
 
-/**
- * A list of trusted addresses. Used for proxies whose `X-Forwarded-For` is believed, and for callers that may set a
- * priority.
- */
+/** A list of trusted addresses, for example of proxies. */
 export interface Peers {
   has(address: string): boolean;
 }
@@ -26,7 +23,7 @@ export function peers(...ranges: readonly string[]): Peers {
     if (bits === undefined) list.addAddress(address, family);
     else list.addSubnet(address, bits, family);
   }
-  // Searching the networks costs as much as the rest of a rate limit check, and the same few proxies call all the time.
+  // Searching the list is slow, and the same few proxies send most requests. So results are cached.
   const cache = new Map<string, boolean>();
   return {
     has(address) {
@@ -43,9 +40,8 @@ export function peers(...ranges: readonly string[]): Peers {
 }
 
 /**
- * Returns the client's address. It is the socket's address, unless that is a trusted proxy: then `X-Forwarded-For` is
- * read from right to left, up to the first address that is not a trusted proxy. Addresses further to the left may be
- * forged, and are ignored.
+ * Returns the client's address. `X-Forwarded-For` is used only if a trusted proxy sent the request. It is read from
+ * right to left, because a client can forge the addresses on the left.
  */
 export function clientAddress(exchange: Exchange, proxies: Peers | undefined): string {
   const { peer } = exchange;
@@ -63,7 +59,7 @@ export function clientAddress(exchange: Exchange, proxies: Peers | undefined): s
 
 /**
  * Returns the key under which a client's requests are counted. For IPv6 it is the /64 network, because one client
- * usually has all 2⁶⁴ addresses of its network.
+ * usually owns a whole /64 network.
  */
 export function addressKey(given: string): string {
   const address = unmapped(given);
@@ -81,7 +77,7 @@ export function addressKey(given: string): string {
     .join(':')}::/64`;
 }
 
-/** Converts an IPv4 address that a dual-stack socket writes as IPv6 (`::ffff:10.1.2.3`) back to IPv4. */
+/** Converts an IPv4 address in IPv6 form (`::ffff:10.1.2.3`) to plain IPv4. */
 function unmapped(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
 }

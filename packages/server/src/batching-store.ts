@@ -1,32 +1,24 @@
 import { type Clock, later, Timer } from 'holdfast';
 
 export interface BatchingSettings {
-  /** The longest time that an item waits for the store. */
+  /** The longest time that an item waits for its result. */
   readonly timeoutMs: number;
-  /**
-   * The most concurrent calls to the store. Items that are submitted while all of them are pending are sent with the
-   * next call.
-   */
+  /** The most concurrent calls to the store. While all of them are pending, new items wait for the next call. */
   readonly callsMax: number;
   readonly batchMax: number;
 }
 
 export const defaultBatching: Omit<BatchingSettings, 'timeoutMs'> = { callsMax: 4, batchMax: 256 };
 
-/** After a failed call, the store counts as unavailable for this long. */
+/** After a failed call, the store is treated as unavailable for this long. */
 const pauseMs = 100;
 
-/** A call that has had no result for this long is ignored from then on, and a new call may be made. */
+/** A call without a result after this time is no longer treated as pending. */
 const abandonedMs = 1000;
 
 /**
- * Sends items to a store in batches, and never waits long for a store that hangs or is down. Items that are submitted
- * while calls are pending are sent together in the next call, so a busy server makes few calls. An item waits at most
- * `timeoutMs`; if it times out before it was sent, it is not sent.
- *
- * While a call takes longer than `timeoutMs`, or shortly after a call has failed, the store counts as unavailable:
- * `submit` resolves with `undefined` immediately. The store counts as available again when the slow call ends, or when
- * a new call succeeds.
+ * Sends items to a store in batches. If the store is slow or has just failed, `submit` resolves with `undefined`
+ * immediately.
  */
 export class BatchingStore<Item, Result> {
   /** How many items got no result from the store in time. */
@@ -37,16 +29,15 @@ export class BatchingStore<Item, Result> {
   readonly #settings: BatchingSettings;
   readonly #clock: Clock;
   readonly #onLate: (result: Result, item: Item) => void;
-  /** Calls to the store that have no result yet, oldest first. */
   readonly #calls: Set<{ readonly since: number }> = new Set();
-  /** Items that have no result yet, oldest first. All have the same timeout, so one timer is enough. */
+  /** Items without a result, oldest first. All have the same timeout, so one timer is enough. */
   readonly #pending: PendingItem<Item, Result>[] = [];
   #pendingFrom = 0;
   readonly #timer: Timer;
   #unsent: PendingItem<Item, Result>[] = [];
   #unavailableUntil = -Infinity;
 
-  /** `onLate` is called with the result of an item that has already timed out. */
+  /** `onLate` gets the results of items that have already timed out. */
   constructor(
     send: (items: readonly Item[]) => Promise<readonly Result[]>,
     settings: BatchingSettings,
@@ -60,7 +51,7 @@ export class BatchingStore<Item, Result> {
     this.#timer = new Timer(clock, (now) => this.#expire(now));
   }
 
-  /** Sends `item` with the next call, and resolves with its result; with `undefined` if the store is unavailable. */
+  /** Resolves with the result of `item`, or with `undefined` if the store gives no result in time. */
   submit(item: Item): Promise<Result | undefined> {
     const now = this.#clock.now();
     if (this.#isUnavailable(now)) {
@@ -86,16 +77,12 @@ export class BatchingStore<Item, Result> {
     const [oldest] = this.#calls;
     if (now - oldest!.since < this.#settings.timeoutMs) return false;
     if (now - oldest!.since < abandonedMs) return true;
-    // The oldest call may never end, so it is forgotten and this item may cause a new call. The next item is judged by
-    // the oldest call that remains.
+    // The oldest call may never end, so it is forgotten. This item may start a new call.
     this.#calls.delete(oldest!);
     return false;
   }
 
-  /**
-   * Called once in each turn of the event loop, so that all items of one turn are sent in one call and get their
-   * results together.
-   */
+  /** Runs once in each turn of the event loop, so that all items of one turn are sent in one call. */
   readonly #flushAll = (): void => this.#flush(this.#clock.now());
 
   #flush(now: number): void {
@@ -141,7 +128,6 @@ export class BatchingStore<Item, Result> {
     this.#settle(pending, undefined);
   }
 
-  /** Removes the settled items from the start of the list. */
   #forgetSettled(): void {
     const { length } = this.#pending;
     while (this.#pendingFrom < length && this.#pending[this.#pendingFrom]!.isSettled) this.#pendingFrom++;

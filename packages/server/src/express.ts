@@ -1,19 +1,17 @@
 import type { Request, RequestHandler } from 'express';
-import { type Clock, systemClock } from 'holdfast';
+import { systemClock } from 'holdfast';
 import { readTable } from 'holdfast/fields';
 import { attachedExchange } from './exchange.ts';
 import { NodeExchange } from './node/node-exchange.ts';
 import { clockField } from './option-fields.ts';
 import { orderParts, type Part, runParts } from './part.ts';
+import type { PartEnvironment } from './part-environment.ts';
 
 export { contextOf } from './exchange.ts';
 export { sendResponse } from './node/held-response.ts';
 
 /** Makes middleware for Express 5, for an application, a router or one route. */
-export function guard(
-  parts: readonly Part[],
-  environment: { readonly clock?: Clock | undefined } = {},
-): RequestHandler {
+export function guard(parts: readonly Part[], environment: PartEnvironment = {}): RequestHandler {
   const ordered = orderParts(parts);
   const { clock = systemClock } = readTable({ clock: clockField }, environment, 'guard.');
   return (request, response, next) => {
@@ -24,16 +22,13 @@ export function guard(
 }
 
 class ExpressExchange extends NodeExchange {
-  /**
-   * Express knows the route only in middleware of that route. In middleware that runs before the route, `route` is
-   * undefined, and all routes count as one.
-   */
+  /** Express knows the route only in middleware of that route. In earlier middleware `route` is undefined. */
   override get route(): string | undefined {
     const { route, baseUrl } = this.native as Request;
     return typeof route?.path === 'string' ? baseUrl + route.path : undefined;
   }
 
-  /** `url` would lack the prefix of the router; `originalUrl` has it. */
+  /** Inside a router, `url` has no router prefix; `originalUrl` has it. */
   override get url(): string {
     return (this.native as Request).originalUrl;
   }

@@ -11,12 +11,14 @@ import type { PlainResponse, ResponseHeaders } from './response.ts';
 export { contextOf } from './exchange.ts';
 
 export interface FastifyGuardOptions {
+  /** What runs before the handlers, such as `rateLimit()`. Required. */
   readonly parts: readonly Part[];
   /**
-   * The hook in which the parts are entered, except those that read the body. Use `preHandler` for parts that must run
-   * after authentication.
+   * The hook in which the parts (checks such as `rateLimit()`) run. Use `preHandler` for parts that must run after
+   * authentication. Default: `onRequest`.
    */
   readonly at?: 'onRequest' | 'preHandler' | undefined;
+  /** The clock of deadlines and waits. Default: the system's. */
   readonly clock?: Clock | undefined;
 }
 
@@ -26,10 +28,7 @@ const fields = {
   clock: clockField,
 };
 
-/**
- * A plugin for Fastify 5. The parts (checks such as `rateLimit()`) run before all routes of the scope in which it is
- * registered.
- */
+/** A plugin for Fastify 5. The parts (such as `rateLimit()`) run before all routes of its scope. */
 export function guard(
   app: FastifyInstance,
   options: FastifyGuardOptions,
@@ -46,7 +45,7 @@ export function guard(
 }
 
 function addHooks(app: FastifyInstance, options: FastifyGuardOptions): void {
-  // Fastify adds these options of its own to those of the plugin.
+  // Fastify adds these three options to the options of every plugin.
   const { prefix, logLevel, logSerializers, ...ours } = options as FastifyGuardOptions & RegisterOptions;
   const { at, clock = systemClock } = readTable(fields, ours, 'guard.');
   const ordered = orderParts(options.parts);
@@ -96,25 +95,19 @@ function addHooks(app: FastifyInstance, options: FastifyGuardOptions): void {
   }
 }
 
-// Without this symbol Fastify would give the plugin a scope of its own, and the hooks would not apply to the routes
-// beside it. The package `fastify-plugin` sets the same symbol.
+// Without this symbol the hooks would not apply to routes outside of the plugin. The package `fastify-plugin` sets it,
+// too.
 (guard as unknown as Record<symbol, unknown>)[Symbol.for('skip-override')] = true;
 (guard as unknown as Record<symbol, unknown>)[Symbol.for('fastify.display-name')] = '@holdfast/server';
 
-/**
- * The property in which a request that passed without an exchange (see `tryFastPath`) keeps its reply. Request and
- * reply are enough to make the exchange later, if a handler needs it.
- */
+/** The property that stores the reply in a request. Request and reply are enough to create the Exchange later. */
 const fastPathReply: unique symbol = Symbol('holdfast.fastPathReply');
 
 type Carrier = FastifyRequest & { [fastPathReply]?: FastifyReply | null };
 type Next = (error?: Error) => void;
 type Send = (error: Error | null, payload?: unknown) => void;
 
-/**
- * One object that is reused for all requests. A part may read it only during the call of `tryFastPath`, and must not
- * keep it.
- */
+/** One object for all requests, which saves an allocation. A part must not keep it after `tryFastPath` returns. */
 class FastifyRequestView implements FastPathRequest {
   declare request: FastifyRequest;
 
@@ -155,7 +148,7 @@ class FastifyExchange extends NodeExchange {
     this.reply.header(name, value);
   }
 
-  /** Copies at most `bytesMax` of the body while Fastify's parser reads it, so that it is not read twice. */
+  /** Copies the body while Fastify's parser reads it, so that it is not read twice. */
   recordBody(payload: Readable, bytesMax: number): void {
     const chunks: Uint8Array[] = [];
     this.chunks = chunks;
@@ -167,14 +160,13 @@ class FastifyExchange extends NodeExchange {
       else chunks.length = 0;
     };
     payload.on('data', this.recordChunk);
-    // Adding a listener has started the stream. It is paused until the parser adds its own listener.
+    // The listener has started the stream. The stream pauses until Fastify's parser adds its own listener.
     payload.pause();
   }
 
   override readBody(bytesMax: number): RequestBody | Promise<RequestBody> {
     const { payload, recordChunk, request } = this;
-    // No parser of Fastify reads this content type. The handler will read the stream itself, as for uploads, so the
-    // body is buffered now.
+    // Fastify has no parser for this content type. The handler will read the stream, so the body is buffered now.
     if (payload === request && recordChunk && this.length === 0 && !request.readableEnded) {
       request.off('data', recordChunk);
       return super.readBody(bytesMax);
@@ -190,8 +182,8 @@ class FastifyExchange extends NodeExchange {
   }
 
   /**
-   * Calls the reviewers (see `addReviewer`) if the handler wrote to Node's raw response. All other responses are
-   * reviewed in the `onSend` hook.
+   * Calls the reviewers (functions that may replace the response) if the handler wrote to Node's raw response. Other
+   * responses are reviewed in the `onSend` hook.
    */
   override prepare(): void {
     if (!this.hasReviewers) return;
@@ -218,22 +210,19 @@ class FastifyExchange extends NodeExchange {
   }
 
   protected override answerInstead(response: PlainResponse): void {
-    // `sent` is still false for a stream that has begun, so `headersSent` is checked, too.
+    // `sent` is still false while a stream is being sent, so `headersSent` is checked, too.
     if (!this.reply.sent && !this.response.headersSent) this.send(response);
   }
 }
 
-/** The symbol under which Fastify keeps the route of a request. It is looked up in the first request. */
+/** Fastify stores the route of a request under this symbol. The symbol is looked up in the first request. */
 let routeSymbol: symbol | undefined;
 
 interface Routed {
   readonly [context: symbol]: { readonly config?: { readonly url?: string } } | undefined;
 }
 
-/**
- * Returns the template of the route. It avoids `routeOptions`, which makes an object of twelve fields at each read and
- * costs more than a whole rate limit check.
- */
+/** Returns the template of the route. Fastify's `routeOptions` is too slow: it creates a new object at each read. */
 function routeOf(request: FastifyRequest): string | undefined {
   routeSymbol ??= Object.getOwnPropertySymbols(request).find(
     ({ description }) => description === 'fastify.context',
@@ -243,8 +232,8 @@ function routeOf(request: FastifyRequest): string | undefined {
 }
 
 /**
- * Returns status and headers of a response. Fastify reads those of a `Response` object only after its hooks, so they
- * are read here.
+ * Returns status and headers of a response. Fastify reads a `Response` object only after its hooks, so this function
+ * reads it.
  */
 function headOf(payload: unknown, reply: FastifyReply): { status: number; headers: ResponseHeaders } {
   const headers = reply.getHeaders() as ResponseHeaders;

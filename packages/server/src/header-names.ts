@@ -1,7 +1,7 @@
-/** A set of header names that is searched for in every request. The names are in lower case. */
+/** A set of header names in lower case, optimized for lookups in every request. */
 export class HeaderNames {
   readonly #names: ReadonlySet<string>;
-  /** For each length, whether a name has it. Most headers of a request are excluded by their length alone. */
+  /** `#hasLength[n]` is true if a name has n characters. This excludes most headers without a hash lookup. */
   readonly #hasLength: readonly boolean[];
 
   constructor(...names: readonly string[]) {
@@ -12,7 +12,6 @@ export class HeaderNames {
     );
   }
 
-  /** `name` may be in any case. */
   has(name: string): boolean {
     return this.#hasLength[name.length] === true && this.#names.has(name.toLowerCase());
   }

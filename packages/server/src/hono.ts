@@ -8,19 +8,17 @@ import { linesOf } from './node/node-exchange.ts';
 import { isClosed, onResponseEnd } from './node/response-end.ts';
 import { clockField } from './option-fields.ts';
 import { enterAll, orderParts, type Part } from './part.ts';
+import type { PartEnvironment } from './part-environment.ts';
 import { toResponse } from './response.ts';
 import { WebExchange } from './web.ts';
 
 export { contextOf } from './exchange.ts';
 
 /**
- * Makes middleware for Hono 4. On `@hono/node-server` it also knows the client's address, and notices when the client
- * disconnects.
+ * Makes middleware for Hono 4. The client's address is known, and a disconnect is noticed, only with
+ * `@hono/node-server`.
  */
-export function guard(
-  parts: readonly Part[],
-  environment: { readonly clock?: Clock | undefined } = {},
-): MiddlewareHandler {
+export function guard(parts: readonly Part[], environment: PartEnvironment = {}): MiddlewareHandler {
   const ordered = orderParts(parts);
   const { clock = systemClock } = readTable({ clock: clockField }, environment, 'guard.');
   return (context, next) => {
@@ -70,16 +68,12 @@ class HonoExchange extends WebExchange {
     if (cached !== undefined) return readAlready(await cached);
     const { raw } = req;
     const body = await this.readUpTo(bytesMax);
-    // Some code reads the body from the raw request instead of Hono's cache, so the raw request is replaced by a
-    // readable copy.
+    // Some code reads the body from the raw request instead of Hono's cache, so the raw request must stay readable.
     if (raw.body !== null && body !== tooLarge) req.raw = new Request(raw, { body });
     return body;
   }
 
-  /**
-   * Calls the next middleware. Resolves with a response only if the client's deadline passed first and a response was
-   * sent instead.
-   */
+  /** Calls the next middleware. Resolves with a response only if the deadline passed and another response was sent. */
   async callNext(next: () => Promise<void>): Promise<Response | undefined> {
     const called = this.hasReviewers ? this.#callReviewed(next) : this.runInContext(next);
     const mayExpire = this.patienceEndsAt < Infinity && !this.idempotent;
@@ -99,8 +93,7 @@ class HonoExchange extends WebExchange {
   }
 
   /**
-   * Sets the headers that the parts want, after the handler: Hono loses headers that were set before a handler made its
-   * own `Response`.
+   * Sets the headers after the handler, because Hono loses earlier headers if the handler returns its own `Response`.
    */
   #finishNext(): undefined {
     const context = this.#context;
@@ -109,7 +102,7 @@ class HonoExchange extends WebExchange {
     if (finished !== res) context.res = finished;
   }
 
-  /** On Node the exchange ends when the socket's response ends, see `watchEnd`. */
+  /** On Node, the exchange ends when the socket has sent the response. So this method does nothing there. */
   protected override finished(): void {
     if (!this.#outgoing) super.finished();
   }
@@ -138,7 +131,7 @@ async function readAlready(body: unknown): Promise<RequestBody> {
   return body instanceof Uint8Array ? body : JSON.stringify(body);
 }
 
-/** Returns a text that is the same for the same fields and files, whatever multipart boundary they were sent with. */
+/** Returns the same text for the same fields and files, whatever multipart boundary they were sent with. */
 async function readForm(form: FormData): Promise<string> {
   const entries = [...form].map(async ([name, value]) => {
     if (typeof value === 'string') return [name, value];

@@ -1,4 +1,4 @@
-export { type Peers, peers } from './address.ts';
+export { addressKey, type Peers, peers } from './address.ts';
 export {
   ClientGoneError,
   contextOf,
@@ -32,13 +32,22 @@ export {
 export type { RecordEncryption } from './idempotency/record-encryption.ts';
 export { type HardenOptions, harden, hardenedServer } from './node/harden.ts';
 export { type BulkheadOptions, type BulkheadPart, bulkhead } from './overload/bulkhead.ts';
-export { type DeadlineOptions, deadline } from './overload/deadline.ts';
+export {
+  type DeadlineCounts,
+  type DeadlineOptions,
+  type DeadlinePart,
+  deadline,
+} from './overload/deadline.ts';
 export { type DegradeOptions, type DegradePart, degrade } from './overload/degrade.ts';
 export type { Readings } from './overload/pressure.ts';
 export { type ShedEnvironment, type ShedOptions, type ShedPart, shed } from './overload/shed.ts';
+export { type PackagingOptions, packaging } from './packaging.ts';
 export type { FastPathRequest, Part, PartName } from './part.ts';
+export type { PartEnvironment } from './part-environment.ts';
 export { type ProblemName, problem, retryAfterHeader } from './problem.ts';
 export {
+  type LeaseSpec,
+  type LimitSpec,
   type RateEnvironment,
   type RateLimitCounts,
   type RateLimitOptions,

@@ -13,20 +13,18 @@ export { sendResponse } from './node/held-response.ts';
 export type NodeHandler = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 export interface NodeGuardOptions {
+  /** The clock of deadlines and waits. Default: the system's. */
   readonly clock?: Clock | undefined;
   /**
-   * Called with the error that a function of the user threw inside a part. The client gets a 500. Without `onError`, a
-   * process warning is emitted.
+   * Called when the handler, or a function of the user inside a part, throws or rejects; the client gets a 500. Default:
+   * emits a process warning.
    */
   readonly onError?: ((error: unknown, request: IncomingMessage) => void) | undefined;
 }
 
 const fields = { clock: clockField, onError: callback<NonNullable<NodeGuardOptions['onError']>>() };
 
-/**
- * Makes a handler for `http.createServer`. It enters the parts (checks such as `rateLimit()`) first, and then calls
- * `handler`.
- */
+/** Makes a handler for `http.createServer`. It runs the parts (such as `rateLimit()`) first, and then `handler`. */
 export function guard(
   parts: readonly Part[],
   handler: NodeHandler,
@@ -37,16 +35,29 @@ export function guard(
   return (request, response) => {
     const made = attachedExchange(request) as NodeExchange | undefined;
     const exchange = made ?? new NodeExchange(request, response, clock);
-    runParts(
-      ordered,
-      exchange,
-      () => handler(request, response),
-      (error) => {
-        sendResponse(response, { status: 500, headers: {}, body: null });
-        onError(error, request);
-      },
-    );
+    const failed = (error: unknown) => {
+      // A client that has part of a response must not take it for all of it.
+      if (response.headersSent) response.destroy();
+      else sendResponse(response, { status: 500, headers: {}, body: null });
+      onError(error, request);
+    };
+    runParts(ordered, exchange, () => call(handler, request, response, failed), failed);
   };
+}
+
+/** Calls the handler. Without this, an error of the handler would end the process. */
+function call(
+  handler: NodeHandler,
+  request: IncomingMessage,
+  response: ServerResponse,
+  failed: (error: unknown) => void,
+): void {
+  try {
+    const result = handler(request, response);
+    if (result instanceof Promise) result.catch(failed);
+  } catch (error) {
+    failed(error);
+  }
 }
 
 function warn(error: unknown): void {

@@ -2,16 +2,13 @@ import type { Clock } from 'holdfast';
 import type { Field } from 'holdfast/fields';
 import type { Peers } from './address.ts';
 
-/**
- * Accepts a method in upper or lower case. It is converted to upper case, as in requests. Otherwise `'post'` would
- * match no request, and POST requests would be unprotected.
- */
+/** Converts a method to upper case. Otherwise `'post'` would match no request. */
 export const methodField: Field<string, string> = {
   kind: 'a method such as "POST"',
   read: (value) => (typeof value === 'string' && /^[\w-]+$/.test(value) ? value.toUpperCase() : undefined),
 };
 
-/** Accepts only what `peers()` returns, not a plain list of networks. */
+/** Accepts only a result of `peers()`, not a plain list of networks. */
 export const peersField: Field<Peers, Peers> = objectWith('what peers("10.0.0.0/8") gives', 'has');
 
 export const clockField: Field<Clock, Clock> = objectWith('a Clock', 'now');

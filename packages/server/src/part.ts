@@ -3,41 +3,37 @@ import { ClientGoneError, type Exchange } from './exchange.ts';
 import type { NodeExchange } from './node/node-exchange.ts';
 import type { PlainResponse } from './response.ts';
 
-/**
- * The order in which the parts are entered. A different order would change their meaning, so the order of the user's
- * list is ignored.
- */
-const order = ['health', 'deadline', 'rateLimit', 'degrade', 'shed', 'bulkhead', 'idempotency'] as const;
+/** The order in which the parts run. The order of the user's list is ignored, because another order would be wrong. */
+const order = [
+  'health',
+  'deadline',
+  'rateLimit',
+  'degrade',
+  'shed',
+  'bulkhead',
+  'packaging',
+  'idempotency',
+] as const;
 
 export type PartName = (typeof order)[number];
 
-/**
- * One check that runs before a handler, such as `rateLimit()`. It may respond instead of the handler, or watch how the
- * request ends.
- */
+/** One check that runs before a handler, such as `rateLimit()`. It may respond instead of the handler. */
 export interface Part {
   readonly name: PartName;
-  /** Set if the part reads the request's body: the most bytes that it reads. */
+  /** The most bytes of the body that the part reads; undefined if it does not read the body. */
   readonly bodyMax?: number | undefined;
-  /**
-   * Decides about a request. `undefined` lets the request pass; a response is sent instead of calling the handler. It
-   * returns a promise only if it has to wait.
-   */
+  /** Decides about a request. `undefined` lets it pass; a response is sent instead of calling the handler. */
   enter(exchange: Exchange): PlainResponse | undefined | Promise<PlainResponse | undefined>;
-  /**
-   * Makes the same decision as `enter`, but cheaper, without an Exchange object. True: the request passes, and the part
-   * does not need to know how it ends. False: nothing was counted, and `enter` must be called.
-   */
+  /** A cheaper `enter`, without an Exchange object. True lets the request pass; on false, `enter` must be called. */
   readonly tryFastPath?: ((request: FastPathRequest) => boolean) | undefined;
 }
 
-/** What is known about a request before an Exchange object is made for it. */
+/** What is known about a request without an Exchange object. */
 export type FastPathRequest = Pick<Exchange, 'peer' | 'route'>;
 
 /**
- * Validates the parts and sorts them into the order in which they are entered. Each is copied into an object without
- * getters, because V8 (the JavaScript engine of Node) stores an object literal with getters in a hash table, where
- * every lookup is slow.
+ * Validates and sorts the parts. It copies them without getters, because V8 (Node's JavaScript engine) reads objects
+ * with getters slowly.
  */
 export function orderParts(parts: readonly Part[]): readonly Part[] {
   if (!Array.isArray(parts)) throw new OptionsError('parts', parts, 'a list of parts');
@@ -54,8 +50,8 @@ export function orderParts(parts: readonly Part[]): readonly Part[] {
 }
 
 /**
- * Enters the parts in order, starting at index `from`. It is synchronous unless a part returns a promise. Returns the
- * first response of a part; `undefined` if all parts let the request pass.
+ * Runs the parts from index `from`, and returns the first response of a part. It is synchronous unless a part returns a
+ * promise.
  */
 export function enterAll(
   parts: readonly Part[],
@@ -75,10 +71,7 @@ export function enterAll(
   return undefined;
 }
 
-/**
- * Enters the parts. Then calls `next`, or sends the response of the part that refused. `failed` is called with an error
- * that a part threw.
- */
+/** Runs the parts. Then calls `next`, or sends the response of the part that refused. */
 export function runParts(
   ordered: readonly Part[],
   exchange: NodeExchange,
@@ -97,8 +90,7 @@ export function runParts(
     entered.then(
       (response) => handOver(exchange, response, next, failed),
       (error: unknown) => {
-        // The client disconnected while its body was read. No response can be sent, and this is not an error of the
-        // server.
+        // The client disconnected while its body was read. This is not an error of the server.
         if (!(error instanceof ClientGoneError)) failed(error);
       },
     );

@@ -5,7 +5,6 @@ import type { PlainResponse, ResponseHeaders } from './response.ts';
 const registered = 'https://iana.org/assignments/http-problem-types#';
 const own = 'urn:holdfast:problem:';
 
-/** All refusals, each with its status, whether the request may be retried, and its title. */
 const problems = {
   'quota-exceeded': [429, 'safe', 'The quota is used up.'],
   'temporary-reduced-capacity': [503, 'safe', 'The server has no capacity for this request now.'],
@@ -31,9 +30,7 @@ export type ProblemName = keyof typeof problems;
 
 const registeredNames: readonly string[] = ['quota-exceeded', 'temporary-reduced-capacity'];
 
-/**
- * Makes an error response in the format of RFC 9457 (problem details). It reveals no internals: no stack, host or key.
- */
+/** Makes an error response in the format of RFC 9457 (problem details). It contains no stack, host or key. */
 export function problem(
   name: ProblemName,
   headers: ResponseHeaders = {},
@@ -54,26 +51,23 @@ export function problem(
 }
 
 /**
- * Returns the value of `Retry-After` in whole seconds. It is at least `waitMs` (or `capMs`, if `capMs` is less), plus a
- * random part of up to 50 %, so that clients do not all come back at the same time.
+ * Returns `Retry-After` in seconds: `waitMs`, at most `capMs`, plus a random part of up to 50 %. So clients do not all
+ * retry at the same time.
  */
 export function retryAfterHeader(waitMs: number, random: Random, capMs = 3_600_000): string {
   const seconds = Math.max(1, Math.min(waitMs, capMs) / 1000);
   return String(Math.ceil(seconds * (1 + random() / 2)));
 }
 
-/** These responses are made once, because a refusal must cost less than the work that it saves. */
+/** These responses are created only once, because a refusal must be cheap. */
 const capacityProblems: readonly PlainResponse[] = ['1', '2', '3'].map((seconds) =>
   problem('temporary-reduced-capacity', { 'retry-after': seconds }),
 );
 
-/** Returns a 503 with a random `Retry-After` of 1, 2 or 3 seconds. The request was not processed. */
+/** Returns a 503 with a random `Retry-After` of 1 to 3 seconds. */
 export function noCapacity(random: Random): PlainResponse {
   return capacityProblems[Math.floor(random() * capacityProblems.length)]!;
 }
 
-/**
- * Stands for a response to a client that has disconnected. It is never sent. 499 is the status that nginx logs in this
- * case.
- */
+/** Stands for the response to a disconnected client, and is never sent. nginx logs 499 in this case. */
 export const clientClosedRequest: PlainResponse = { status: 499, headers: {}, body: null };

@@ -1,18 +1,17 @@
-/** Headers of a response. Their names are in lower case. */
-export type ResponseHeaders = Readonly<Record<string, string | readonly string[]>>;
+/** Headers by their lower-case names. They fit into `reply.headers()` of Fastify and `writeHead` of Node. */
+export type ResponseHeaders = Readonly<Record<string, string | string[]>>;
 
-/** A whole response, independent of any framework. */
 export interface PlainResponse {
   readonly status: number;
   readonly headers: ResponseHeaders;
   readonly body: string | Uint8Array | null;
 }
 
-/** The response of a handler, before any byte of it was sent. */
+/** The response of a handler, before a byte of it was sent. */
 export interface HandlerResponse {
   readonly status: number;
   readonly headers: ResponseHeaders;
-  /** `undefined` if the body is a stream, or longer than the `bodyMax` of the function that reviews it. */
+  /** `undefined` if the body is a stream or too long for the reviewer. */
   readonly body: string | Uint8Array | undefined;
 }
 
@@ -28,7 +27,7 @@ export function toResponse({ status, headers, body }: PlainResponse): Response {
   for (const [name, value] of Object.entries(headers)) {
     for (const each of typeof value === 'string' ? [value] : value) all.append(name, each);
   }
-  // Responses with these statuses have no body: the constructor of `Response` throws if it gets one.
+  // The constructor of `Response` throws if a response with such a status has a body.
   const bodiless = status === 204 || status === 205 || status === 304;
   return new Response(bodiless ? null : (body as BodyInit | null), { status, headers: all });
 }

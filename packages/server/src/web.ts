@@ -3,33 +3,34 @@ import { readTable } from 'holdfast/fields';
 import { Exchange, type RequestBody, type RequestContext, tooLarge } from './exchange.ts';
 import { clockField } from './option-fields.ts';
 import { enterAll, orderParts, type Part } from './part.ts';
+import type { PartEnvironment } from './part-environment.ts';
 import { clientClosedRequest } from './problem.ts';
 import { type PlainResponse, toResponse } from './response.ts';
 
-/** What the server knows about a request, and a `Request` object does not contain. */
+/** What the server knows about a request beyond its `Request` object. */
 export interface WebRequestInfo {
   /** The remote address of the socket. */
   readonly peer?: string | undefined;
   /** The template of the route, such as `/users/:id`. */
   readonly route?: string | undefined;
-  /** What functions of the user get as `exchange.native`; the request itself by default. */
+  /** Available to the user's functions as `exchange.native`; the request by default. */
   readonly native?: unknown;
 }
 
-/** A handler. It can read the body of `request`, even if a part has read it before. */
+/** A handler. It can read the body of `request`, even if a part has read the body before. */
 export type WebHandler<Tx = unknown> = (
   request: Request,
   context: RequestContext<Tx>,
 ) => Response | Promise<Response>;
 
 /**
- * Makes a handler that enters the parts (checks such as `rateLimit()`) first and then calls `handler`. It works with
- * any server that uses `Request` and `Response`.
+ * Makes a handler that runs the parts (such as `rateLimit()`) first, and then `handler`. It works with any server that
+ * uses `Request` and `Response`.
  */
 export function guardWeb<Tx = unknown>(
   parts: readonly Part[],
   handler: WebHandler<Tx>,
-  environment: { readonly clock?: Clock | undefined } = {},
+  environment: PartEnvironment = {},
 ): (request: Request, info?: WebRequestInfo) => Promise<Response> {
   const ordered = orderParts(parts);
   const { clock = systemClock } = readTable({ clock: clockField }, environment, 'guardWeb.');
@@ -41,9 +42,6 @@ export function guardWeb<Tx = unknown>(
   };
 }
 
-/**
- * Enters the parts, calls `next`, and calls the reviewers (functions that may replace a response) with its response.
- */
 async function serveWeb(
   ordered: readonly Part[],
   exchange: WebExchange,
@@ -57,14 +55,13 @@ async function serveWeb(
   return exchange.idempotent ? handled : Promise.race([handled, exchange.insteadOfHandler]);
 }
 
-/** The exchange of a server that uses `Request` and `Response`. */
 export class WebExchange extends Exchange {
   request: Request;
   readonly native: unknown;
   readonly peer: string;
   readonly route: string | undefined;
   status = 0;
-  /** Resolves with the response that is sent instead of the handler's, when the client's deadline has passed. */
+  /** Resolves with the response that is sent when the deadline passes before the handler responds. */
   readonly insteadOfHandler: Promise<Response>;
   #answerInstead!: (response: Response) => void;
   #added: [name: string, value: string][] | undefined;
@@ -110,8 +107,7 @@ export class WebExchange extends Exchange {
   }
 
   headerLines(name: string): readonly string[] {
-    // `Headers` joins several lines of one name with a comma. An idempotency key has no comma, so a comma shows that
-    // two keys were sent.
+    // `Headers` joins several lines with a comma. An idempotency key contains no comma, so two keys are still detected.
     const value = this.request.headers.get(name);
     return value === null ? [] : [value];
   }
@@ -141,7 +137,7 @@ export class WebExchange extends Exchange {
     return Buffer.concat(chunks, length);
   }
 
-  /** Calls the handler, and then the reviewers (functions that may replace a response) with its response. */
+  /** Calls the handler, and then the reviewers, which may replace its response. */
   async callHandler(next: () => Response | Promise<Response>): Promise<Response> {
     let response: Response;
     try {
@@ -160,7 +156,7 @@ export class WebExchange extends Exchange {
     const { status } = response;
     const headers = Object.fromEntries(response.headers);
     const captured = capture(response, this.reviewedBodyMax).catch(async (error) => {
-      // Reading the body failed: the handler has run, but its response cannot be sent.
+      // The handler has run, but the body of its response cannot be read or sent.
       await this.callReviewers({ status, headers, body: undefined });
       throw error;
     });
@@ -169,10 +165,7 @@ export class WebExchange extends Exchange {
     return instead ? toResponse(instead) : rest;
   }
 
-  /**
-   * Adds the headers that the parts have set, and ends the exchange. It does not wait for a body that is still being
-   * streamed.
-   */
+  /** Adds the headers of the parts, and ends the exchange. It does not wait for a streamed body. */
   finish(response: Response): Response {
     const finished = this.#added ? withHeaders(response, this.#added) : response;
     this.status = response.status;
@@ -181,10 +174,7 @@ export class WebExchange extends Exchange {
     return finished;
   }
 
-  /**
-   * Returns the response of a request whose handler must not be started. If the deadline has passed, it is the response
-   * that was sent then. Otherwise the client has disconnected, and nobody receives the 499 that is returned.
-   */
+  /** Called when the handler is not started. After the deadline it returns the response that was already sent. */
   withoutHandler(): Response | Promise<Response> {
     if (this.isAnswered) return this.insteadOfHandler;
     this.ended(false);
@@ -211,7 +201,7 @@ function withHeaders(response: Response, added: readonly [name: string, value: s
     for (const [name, value] of added) response.headers.set(name, value);
     return response;
   } catch {
-    // The headers of a response made by `Response.redirect` or `fetch` are immutable, so a copy is made.
+    // The headers of `Response.redirect` or `fetch` are immutable, so the response is copied.
     const copy = new Response(response.body, response);
     for (const [name, value] of added) copy.headers.set(name, value);
     return copy;
@@ -219,8 +209,8 @@ function withHeaders(response: Response, added: readonly [name: string, value: s
 }
 
 /**
- * Reads the body of a response. `body` is undefined if it is longer than `bytesMax` or a stream of events. `rest` is a
- * response that still has the whole body.
+ * Reads the body of a response; undefined if it is a stream of events or longer than `bytesMax`. `rest` still has the
+ * whole body.
  */
 async function capture(
   response: Response,

@@ -18,6 +18,7 @@ import {
   bulkhead,
   contextOf,
   degrade,
+  gracefulShutdown,
   type IdempotencyOptions,
   idempotency,
   type Part,
@@ -163,6 +164,34 @@ describe.each(frameworks)('over HTTP/2, with $name', ({ serve }) => {
     }
     expect((await client.post('a, b', 'two keys')).status).toBe(400);
     expect(calls).toBe(3);
+  });
+
+  test('a server ends gracefully: requests that run are answered, and the session of a client is closed', async () => {
+    const running = Promise.withResolvers<void>();
+    const finish = Promise.withResolvers<void>();
+    const server = await serve([], async ({ path }) => {
+      if (path === '/slow') {
+        running.resolve();
+        await finish.promise;
+      }
+      return [200, path];
+    });
+    using client = clientOf(server);
+    const drained = Promise.withResolvers<void>();
+    const { shutdown, signal } = gracefulShutdown(server, {
+      before: () => drained.promise,
+      drainDelay: '1ms',
+      signals: [],
+    });
+    const slow = client.ask({ ':path': '/slow' });
+    await running.promise;
+    const ending = shutdown();
+    // While the server drains, it still answers.
+    expect([signal.aborted, (await client.ask({ ':path': '/late' })).status]).toEqual([true, 200]);
+    drained.resolve();
+    await expect.poll(() => server.listening).toBe(false);
+    finish.resolve();
+    expect([(await slow).body, await ending]).toEqual(['/slow', 0]);
   });
 
   test('what one host answered is not for another', async () => {

@@ -193,6 +193,46 @@ describe('a handler whose response is held', () => {
   });
 });
 
+describe('a handler of node:http that fails', () => {
+  test.each([
+    [
+      'throws',
+      () => {
+        throw new Error('a bug');
+      },
+    ],
+    [
+      'rejects',
+      async () => {
+        throw new Error('a bug');
+      },
+    ],
+  ])('and %s gets its client a 500, is told to onError, and the process lives', async (_, handler) => {
+    const told: unknown[] = [];
+    const parts = [rateLimit(), keyed()];
+    await using server = await serve(guard(parts, handler, { onError: (error) => told.push(error) }));
+    for (const key of ['one', 'two']) {
+      expect((await post(server.origin, 'x', { 'idempotency-key': key })).status).toBe(500);
+    }
+    expect(told.map(String)).toEqual(['Error: a bug', 'Error: a bug']);
+  });
+
+  test('after it has begun to respond has its connection closed', async () => {
+    await using server = await serve(
+      guard(
+        [rateLimit()],
+        async (_request, response) => {
+          response.writeHead(200);
+          response.write('half');
+          throw new Error('too early');
+        },
+        { onError: () => {} },
+      ),
+    );
+    await expect(fetch(server.origin).then((answer) => answer.text())).rejects.toThrow();
+  });
+});
+
 test('a stream of Fastify that has begun may outlast the patience of the client', async () => {
   const app = fastify();
   app.register(guardFastify, { parts: [deadline({ timeout: '20ms' })] });

@@ -1,6 +1,6 @@
 import { parseList } from 'structured-headers';
 import { describe, expect, test } from 'vitest';
-import { rateLimit } from '../src/index.ts';
+import { type LimitSpec, rateLimit } from '../src/index.ts';
 import { frameworks, plain, reply } from './frameworks.ts';
 
 const hello = () => reply(200, 'hello');
@@ -63,6 +63,20 @@ describe.each(frameworks)('a limit on $name', ({ serve }) => {
     await expect(answer).rejects.toThrow();
     expect(await gone.promise).toMatchObject({ code: 'HOLDFAST_CLIENT_GONE' });
   });
+});
+
+test.each<[limit: LimitSpec, told: string]>([
+  [{ rate: '100/s', burst: 10 }, 'q=100;w=1'],
+  [{ rate: '100/m', burst: 10 }, 'q=10;w=6'],
+  [{ rate: '100/m' }, 'q=100;w=60'],
+  [{ rate: '3/s', burst: 10 }, 'q=12;w=4'],
+  [{ rate: '50/s', burst: 200 }, 'q=200;w=4'],
+  [{ rate: '0.5/s', burst: 1 }, 'q=1;w=2'],
+  [{ rate: '1000/h', burst: 7 }, 'q=7;w=26'],
+])('of %j the policy field is %s: the quota and the window make the rate', async (limits, told) => {
+  await using server = await plain.serve([rateLimit({ limits, fields: 'always' })], hello);
+  const { headers } = await fetch(server.origin);
+  expect(headers.get('ratelimit-policy')).toBe(`"default";${told}`);
 });
 
 test('the fields are what the draft says they are', async () => {

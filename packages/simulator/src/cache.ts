@@ -6,9 +6,7 @@ import type { World } from './world.ts';
 type CacheSettings = NonNullable<ServiceSettings['cache']>;
 
 /**
- * A cache in front of a service: a hit needs no call. Popular keys are drawn more often (by Zipf's law), and the most
- * popular ones are in the cache at the start. A result that comes after its caller has given up does not fill the
- * cache.
+ * A cache in front of a service. Popular keys are drawn more often (by Zipf's law) and are in the cache at the start.
  */
 export class Cache {
   hits = 0;
@@ -28,7 +26,7 @@ export class Cache {
     this.#filled.fill(0);
   }
 
-  /** Reads a key: from the cache, by a call, or by joining a pending call. */
+  /** Reads a key from the cache, by a call, or by waiting for a pending call. */
   call(caller: Caller, origin: Origin, client: number, poison: boolean): void {
     const key = this.#draw();
     if (this.#filled[key]) {

@@ -21,9 +21,9 @@ import type { CallerTally } from './tally.ts';
 import { ANSWERED, ARRIVED, DONE_WELL, FAILED, GAVE_UP, SENT } from './trace.ts';
 import type { World } from './world.ts';
 
-/** The part of the simulation that made a call: `ended` tells it the result. */
+/** The part of the simulation that made a call. `ended` receives the result. */
 export interface Origin {
-  /** The time, in ms, at which the origin's own caller gives up. Only a service that calls another service has one. */
+  /** The time, in ms, at which the caller of this service gives up. Clients have no such time. */
   readonly expiresAt?: number | undefined;
   ended(call: Call, ok: boolean): void;
 }
@@ -33,7 +33,6 @@ export interface CallerSettings {
   readonly policy: Policy;
   readonly service: Service;
   readonly tally: CallerTally;
-  /** The cache in front of the service: a hit needs no call. */
   readonly cache?: Cache | undefined;
   readonly route?: string | undefined;
   readonly patienceMs?: number | undefined;
@@ -42,26 +41,25 @@ export interface CallerSettings {
   /** The share of attempts that fail by chance. */
   readonly failing?: number | undefined;
   readonly poisonMs?: number | undefined;
-  /** False: a caller further up the chain of calls retries, so this caller does not. */
+  /** False: another caller in the chain of calls already retries, so this caller does not. */
   readonly isOwner?: boolean | undefined;
-  /** True: the total timeout is limited to the time that the incoming call has left. */
+  /** True: the timeout of a call is limited to the time that the incoming call has left. */
   readonly knowsPatience?: boolean | undefined;
 }
 
 const ranks: Record<Priority, number> = { critical: 0, default: 1, sheddable: 2 };
 
-/** Calls one service with one policy, which has its own state. */
 export class Caller {
   readonly world: World;
   readonly settings: CallerSettings;
   readonly tally: CallerTally;
   readonly service: Service;
   readonly rank: number;
-  /** The options of every run; undefined if there are none, so that the policy can take its faster path. */
+  /** Undefined if there are no options, so that the policy can take its faster path. */
   readonly options: RunOptions | undefined;
   readonly failing: number;
   readonly poisonUs: number | undefined;
-  /** True if a first attempt that succeeds needs no state machine. `policy.run` has the same shortcut. */
+  /** True if a successful first attempt needs no state machine. `policy.run` has the same shortcut. */
   readonly canSkipMachine: boolean;
   readonly #isPromised: boolean;
   #serial = 0;
@@ -78,7 +76,7 @@ export class Caller {
     this.poisonUs = settings.poisonMs === undefined ? undefined : Math.round(settings.poisonMs * 1000);
     const isSpecial = this.options || settings.knowsPatience || settings.leavesAfterMs !== undefined;
     this.canSkipMachine = !isSpecial && policy.plan.canSkipMachine;
-    // Cache, fallback and mode are async functions around the call, so they need promises.
+    // The policy parts cache, fallback and mode are async functions, so they need promises.
     this.#isPromised = world.isPromised;
     if (policy.plan.runLayers && !this.#isPromised) {
       throw new TypeError(
@@ -87,17 +85,13 @@ export class Caller {
     }
   }
 
-  /** Asks for a result: from the cache if there is one, otherwise with a call. */
   ask(origin: Origin, client = 0, poison = false): void {
     const { cache } = this.settings;
     if (cache) cache.call(this, origin, client, poison);
     else this.call(origin, client, poison);
   }
 
-  /**
-   * Begins a call. `client`: a number that the origin chooses, mostly the number of the client. `poison`: every attempt
-   * will fail.
-   */
+  /** Begins a call. `client` is a number that the origin chooses; `poison` makes every attempt fail. */
   call(origin: Origin, client = 0, poison = false): Call {
     const { world, tally } = this;
     const { nowUs } = world.timeline;
@@ -112,7 +106,7 @@ export class Caller {
     return call;
   }
 
-  /** Begins a call that sends nothing itself: it gets its result from the cache or from the call of another client. */
+  /** Begins a call that sends nothing. It gets its result from the cache or from a pending call. */
   join(origin: Origin, client: number): Joined {
     const { nowUs } = this.world.timeline;
     this.tally.begun.add(nowUs);
@@ -131,13 +125,15 @@ export class Caller {
     return job;
   }
 
-  over(call: Call, ok: boolean, stop: StopReason | undefined): void {
+  /** A fallback is an answer for the caller, but the work was not done: it counts as failed. */
+  over(call: Call, ok: boolean, stop: StopReason | undefined, isFallback = false): void {
     const { world, tally } = this;
     const { nowUs } = world.timeline;
     const { startedUs } = call;
     tally.open--;
     world.trace.note(nowUs, call.serial, ok ? DONE_WELL : GAVE_UP);
-    if (ok) {
+    if (isFallback) tally.fallbacks.add(nowUs);
+    if (ok && !isFallback) {
       tally.succeeded.add(nowUs);
       tally.won.add(startedUs);
       tally.latency.add(nowUs, nowUs - startedUs);
@@ -168,10 +164,7 @@ function notOwner(): StopReason {
   return 'not_owner';
 }
 
-/**
- * The total timeout of a call in ms: the patience of its settings, or the time that the incoming call has left, if that
- * is shorter.
- */
+/** The timeout of a call in ms: `patienceMs`, or the time that the incoming call has left, if that is shorter. */
 function patienceOf({ caller, origin }: Call, now: number): number | undefined {
   const { patienceMs, knowsPatience, policy } = caller.settings;
   if (!knowsPatience || origin.expiresAt === undefined) return patienceMs;
@@ -179,7 +172,6 @@ function patienceOf({ caller, origin }: Call, now: number): number | undefined {
   return left < (patienceMs ?? policy.plan.patienceMs) ? left : patienceMs;
 }
 
-/** One call, with all of its attempts. */
 export interface Call {
   readonly caller: Caller;
   readonly origin: Origin;
@@ -192,9 +184,7 @@ export interface Call {
   /** How often a server has finished the work of this call. */
   timesDone: number;
   begin(): void;
-  /** Called when the answer to an attempt arrives. */
   answered(job: Job): void;
-  /** Called when the client gives up and cancels the call. */
   leave(): void;
 }
 
@@ -244,15 +234,12 @@ class Leaving extends Alarm {
 const left = 'the customer has left';
 
 /**
- * Replaces the AbortController of attempts whose service ignores cancellation. Creating a real one takes ten times as
- * long as a simulated attempt.
+ * Replaces the AbortController if the service ignores cancellation. A real one would take ten times the time of an
+ * attempt.
  */
 const nothingToAbort = { signal: undefined, abort() {} } as unknown as AbortHandle;
 
-/**
- * Runs a call without promises: it drives the state machine of the policy step by step, as `policy.run` does
- * internally.
- */
+/** Runs a call without promises. It drives the state machine of the policy, as `policy.run` does internally. */
 class DirectCall extends Alarm implements Call, Driver {
   declare readonly caller: Caller;
   declare readonly origin: Origin;
@@ -263,7 +250,7 @@ class DirectCall extends Alarm implements Call, Driver {
   declare isOver: boolean;
   declare attempts: number;
   declare timesDone: number;
-  /** The state machine of the call; undefined as long as the first attempt runs without a state machine. */
+  /** Undefined while the first attempt runs without the state machine. */
   declare work: Work | undefined;
   declare leaving: Leaving | undefined;
 
@@ -406,10 +393,19 @@ class PromisedCall implements Call {
       const job = caller.send(this, attempt as Attempt);
       return new Promise((resolve, reject) => {
         job.promise = { resolve, reject };
-        // The service may have refused immediately, before the promise existed.
+        // The service may have refused before the promise was created.
         if (job.isDelivered) this.answered(job);
       });
     };
+    if ('fallback' in policy.spec) {
+      // Only `try` tells a fallback from a result.
+      policy
+        .try(operation, options)
+        .then(({ ok, story, ...ending }) =>
+          this.#over(ok, story.stop, 'from' in ending && ending.from === 'fallback'),
+        );
+      return;
+    }
     (options ? policy.run(operation, options) : policy.run(operation)).then(
       () => this.#over(true, undefined),
       (error: unknown) => this.#over(false, storyOf(error)?.stop),
@@ -425,14 +421,13 @@ class PromisedCall implements Call {
   }
 
   leave(): void {
-    // The error is a new one for each call, because `storyOf` finds the record of a run by the error object that the
-    // run threw.
+    // Each call needs its own error object, because `storyOf` finds the record of a run by its error.
     this.#controller?.abort(new Error(left));
   }
 
-  #over(ok: boolean, stop: StopReason | undefined): void {
+  #over(ok: boolean, stop: StopReason | undefined, isFallback = false): void {
     this.isOver = true;
     if (this.#leaving) this.caller.world.timeline.clear(this.#leaving);
-    this.caller.over(this, ok, stop);
+    this.caller.over(this, ok, stop, isFallback);
   }
 }

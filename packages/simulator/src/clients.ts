@@ -7,7 +7,7 @@ import type { CallerTally } from './tally.ts';
 import { SharedAlarm } from './timeline.ts';
 import type { World } from './world.ts';
 
-/** Simulates one class of clients: when they call, and what they do after an answer. */
+/** One class of clients: when they call, and what they do after an answer. */
 export interface Clients {
   start(): void;
 }
@@ -16,9 +16,9 @@ export interface ClientsParts {
   readonly name: string;
   readonly settings: ClientsSettings;
   readonly tally: CallerTally;
-  /** The caller of one client. Clients with shared policy state have the same caller. */
+  /** Returns the caller of one client. Clients that share policy state have the same caller. */
   callerOf(client: number): Caller;
-  /** The time, in µs, from which on no new calls begin. */
+  /** No new calls begin after this time, in µs. */
   readonly untilUs: number;
 }
 
@@ -27,7 +27,7 @@ export function makeClients(world: World, parts: ClientsParts): Clients {
   return think !== undefined || burst !== undefined ? new Loops(world, parts) : new Stream(world, parts);
 }
 
-/** Clients that call at given times or at a given rate, whether or not earlier calls have been answered. */
+/** Clients that call at given times or at a given rate. They do not wait for earlier answers. */
 class Stream extends Alarm implements Clients, Origin {
   readonly #world: World;
   readonly #parts: ClientsParts;
@@ -62,7 +62,7 @@ class Stream extends Alarm implements Clients, Origin {
     this.#next(nowUs);
   }
 
-  /** Repeats a failed call. In this class the field `client` of a call has the number of repetitions so far. */
+  /** Repeats a failed call. In this class, `client` is the number of repetitions so far. */
   ended({ caller, client: reloads }: Call, ok: boolean): void {
     const { tally, settings } = this.#parts;
     if (ok || !this.#repeat || reloads >= settings.repeatMax) return;
@@ -76,12 +76,12 @@ class Stream extends Alarm implements Clients, Origin {
   }
 
   #isChange = false;
-  /** How many arrivals of the list `at` have happened so far. */
+  /** How many entries of the list `at` have arrived so far. */
   #arrived = 0;
 
   /**
-   * Sets the alarm for the next arrival or the next change of the rate, whichever is earlier. After a change of the
-   * rate the time until the next arrival is drawn again: a Poisson process has no memory.
+   * Sets the alarm for the next arrival or the next change of the rate. After a change, the next arrival is drawn
+   * again, because a Poisson process has no memory.
    */
   #next(fromUs: number): void {
     const { arrivals } = this.#parts.settings;
@@ -97,8 +97,7 @@ class Stream extends Alarm implements Clients, Origin {
     const changes = arrivals.spikes.flatMap((each) => [each.from * 1000, each.until * 1000]);
     const changeUs = Math.min(...changes.filter((each) => each > fromUs), Infinity);
     this.#isChange = fromUs + gapUs >= changeUs;
-    // A change between two microseconds is rounded up. If it were rounded down, the same change would be found again
-    // forever.
+    // The time of a change is rounded up. Rounded down, the same change would be found again forever.
     const atUs = this.#isChange ? Math.ceil(changeUs) : Math.round(fromUs + gapUs);
     if (atUs < this.#untilUs) this.#world.timeline.setUs(this, atUs);
   }
@@ -114,8 +113,8 @@ class Stream extends Alarm implements Clients, Origin {
 }
 
 /**
- * Clients that wait for the answer before they call again. Their state is in a few arrays, so that a million of them
- * fit in memory.
+ * Clients that wait for an answer before they call again. Their state is in arrays, so that a million clients fit in
+ * memory.
  */
 class Loops extends SharedAlarm implements Clients, Origin {
   readonly #parts: ClientsParts;
@@ -125,9 +124,9 @@ class Loops extends SharedAlarm implements Clients, Origin {
   readonly #repeat: Sampler | undefined;
   readonly #poison: Random;
   readonly #untilUs: number;
-  /** The number of calls that each client still makes; `undefined`: no limit. */
+  /** For each client, the number of calls that it still makes; `undefined` means no limit. */
   readonly #left: Float64Array | undefined;
-  /** How often each client has repeated its current call; `undefined`: no limit. */
+  /** For each client, the number of repetitions of its current call; `undefined` means no limit. */
   readonly #reloads: Int32Array | undefined;
 
   constructor(world: World, parts: ClientsParts) {
@@ -177,7 +176,7 @@ class Loops extends SharedAlarm implements Clients, Origin {
       waitUs = this.#think();
       if (this.#reloads) this.#reloads[client] = 0;
     }
-    // The next call begins at least 1 µs after the start of the last call: otherwise virtual time might not advance.
+    // The next call begins at least 1 µs after the last one, so that virtual time always advances.
     this.#timeline.setFor(this, client, Math.max(this.#timeline.nowUs + waitUs, startedUs + 1));
   }
 

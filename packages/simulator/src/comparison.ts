@@ -6,7 +6,7 @@ import type { RunAnswer, RunRequest } from './run.ts';
 import type { RunPool } from './run-pool.ts';
 import { boundsOf, type Trial, trialOf } from './trial.ts';
 
-/** The results of several policies in one scenario. It is plain JSON, and the input of all reports. */
+/** The results of several policies in one scenario, as plain JSON. All reports are made from it. */
 export interface Comparison {
   readonly scenario: {
     readonly id: string;
@@ -21,19 +21,18 @@ export interface Comparison {
 }
 
 export interface FaultWindow {
-  /** The kind of the fault and the service: `stall of db`. */
+  /** The kind of the fault and the service, such as `stall of db`. */
   readonly what: string;
-  /** The start and the end of the fault, in seconds. */
   readonly from: number;
   readonly until: number;
 }
 
 export interface ComparedPolicy {
   readonly policy: string;
-  /** The options of the policy; null if they are not known. */
+  /** The options of the policy; null if they are unknown. */
   readonly document: PolicySpec | null;
   readonly trial: Trial;
-  /** For each bound of `measure` in `ComparisonOptions`: the figure of each seed. */
+  /** For each bound in `measure`, the figures of all seeds. */
   readonly measured: readonly (readonly number[])[];
   /**
    * The first group is all clients. Then come each class of clients, each tier (a service that calls another) and each
@@ -52,14 +51,17 @@ export interface Group {
 }
 
 export interface ComparisonOptions {
+  /** Policies by name, in addition to the policies of the scenario. Default: none. */
   readonly policies?: ReadonlyMap<string, PolicySpec> | undefined;
+  /** The seeds of the runs: one run of each policy for each seed. Default: the seeds of the scenario. */
   readonly seeds?: readonly number[] | undefined;
-  /** Further figures to measure in the same runs. */
+  /** Further figures to measure in the same runs. Default: none. */
   readonly measure?: readonly Bound[] | undefined;
+  /** Called after each run. Default: none. */
   readonly onProgress?: ((done: number, of: number) => void) | undefined;
 }
 
-/** Runs a scenario with several policies and seeds, with the threads of `pool`. */
+/** Runs a scenario with several policies and seeds, in the threads of `pool`. */
 export async function comparePolicies(
   scenario: Scenario,
   names: readonly string[],
@@ -177,11 +179,25 @@ function group<F extends { readonly series: object }>(
   numbers: readonly Exclude<keyof F & string, 'series'>[],
 ): Group {
   const figures = numbers.map((key) => [key, spread(runs.map((run) => run[key] as number | null))]);
+  const peak = spread(
+    runs.map((run) => attemptsOf(run.series).reduce<number>((most, each) => Math.max(most, each ?? 0), 0)),
+  );
   const series = Object.keys(runs[0]!.series).map((key) => [
     key,
     band(runs.map((run) => run.series[key as never] as (number | null)[])),
   ]);
-  return { kind, name, figures: Object.fromEntries(figures), series: Object.fromEntries(series) };
+  return {
+    kind,
+    name,
+    figures: { ...Object.fromEntries(figures), peak },
+    series: Object.fromEntries(series),
+  };
+}
+
+/** The attempts in each second: sent by callers, or received by a service. */
+function attemptsOf(series: object): readonly (number | null)[] {
+  const { attempts, received } = series as Record<string, readonly (number | null)[] | undefined>;
+  return attempts ?? received ?? [];
 }
 
 function describe({ id, title, variant, notes, duration, faults }: Scenario): Comparison['scenario'] {

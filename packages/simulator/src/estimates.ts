@@ -1,6 +1,5 @@
 /**
- * A figure over several seeds. null: the measured thing, such as a recovery, never happened, or there was nothing to
- * measure.
+ * A figure over several seeds. A field is null if there was nothing to measure, such as a recovery that never happened.
  */
 export interface Spread {
   readonly median: number | null;
@@ -15,16 +14,13 @@ export interface Band {
   readonly high: readonly (number | null)[];
 }
 
-/**
- * Student's t for a two-sided 95 % interval with 1 to 15 degrees of freedom. For more, the normal distribution is close
- * enough.
- */
+/** Student's t for a two-sided 95 % interval with 1 to 15 degrees of freedom. */
 const t95 = [
   12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131,
 ];
 const NORMAL = 1.96;
 
-/** The median. NaN counts as Infinity, which means that the measured thing never happened. */
+/** The median. NaN is replaced by Infinity, which means that an event never happened. */
 export function median(figures: readonly number[]): number {
   const sorted = figures.map((each) => (Number.isNaN(each) ? Infinity : each)).sort((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -58,7 +54,7 @@ function estimate(values: readonly (number | null)[]): Record<'mean' | 'low' | '
   if (known.length === 1) return { mean, low: mean, high: mean };
   const variance = known.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (known.length - 1);
   const error = (t95[known.length - 2] ?? NORMAL) * Math.sqrt(variance / known.length);
-  // No figure can be below 0, so the interval is cut there.
+  // No figure can be below 0, so the interval ends there.
   return { mean, low: Math.max(0, mean - error), high: mean + error };
 }
 

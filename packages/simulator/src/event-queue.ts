@@ -1,40 +1,27 @@
-/**
- * The queue has two timing wheels, near and far. This is the width of a bucket of the near wheel, in µs. With a
- * thousand clients a bucket has a few events, with a million clients some hundreds.
- */
+/** The width of a bucket in the near timing wheel, in µs. */
 const BUCKET_US = 256;
-/**
- * The number of buckets of each wheel. The near wheel covers about a second, which is one bucket of the far wheel. The
- * far wheel covers about an hour.
- */
+/** The number of buckets of each wheel. The near wheel covers about a second, the far wheel about an hour. */
 const BUCKETS = 4096;
 const TURN_US = BUCKET_US * BUCKETS;
 const FAR_TURN_US = TURN_US * BUCKETS;
-/** Means that there is no such slot or bucket. */
 const NOWHERE = -1;
-/** The number of the list for events that are too late for the far wheel. */
+/** The list of events that are too late for the far wheel. */
 const BEYOND = 2 * BUCKETS;
 
 /**
- * A priority queue of events, sorted by time and then by the order of adding. Events of the next 256 µs are in a heap,
- * which is small enough for the processor's cache. All other events are in two timing wheels, whose buckets are
- * unsorted lists: adding and removing cost the same however many events there are. Each event has a slot (an array
- * index), by which the event can be removed.
+ * A priority queue of events, sorted by time and then by insertion. The next events are in a small heap, all others in
+ * two timing wheels. So adding and removing have a constant cost.
  */
 export class EventQueue {
   size = 0;
   /** The heap of slots. Each node has four children. */
   #near = new Int32Array(256);
   #nearSize = 0;
-  /** Events before this time are in the heap. */
   #nearUntil = 0;
-  /** The times at which the current turn of the near wheel and of the far wheel began. */
+  /** When the current turns of the near and the far wheel began. */
   #turnFrom = 0;
   #farTurnFrom = 0;
-  /**
-   * The first slot of each list: the buckets of the near wheel, then the buckets of the far wheel, then the list
-   * `BEYOND`.
-   */
+  /** The first slot of each list: the buckets of the near wheel, of the far wheel, and the list `BEYOND`. */
   readonly #firsts = new Int32Array(2 * BUCKETS + 1).fill(NOWHERE);
   /** One bit for each bucket: 1 if the bucket is not empty. */
   readonly #occupied = new Int32Array((2 * BUCKETS) / 32);
@@ -45,19 +32,19 @@ export class EventQueue {
   /** This array and the next four have one element for each slot. */
   #times = new Float64Array(1024);
   #orders = new Float64Array(1024);
-  /** The next slot in the list of the bucket. For a free slot: the next free slot. */
+  /** The next slot in the same bucket. For a free slot: the next free slot. */
   #nexts = new Int32Array(1024);
   #previous = new Int32Array(1024);
   /** The index of the event in the heap. For an event in a bucket: −2 − bucket. */
   #places = new Int32Array(1024);
 
-  /** The time of the first event; Infinity when there is none. */
+  /** The time of the first event; Infinity if the queue is empty. */
   get firstAt(): number {
     if (this.#nearSize === 0 && !this.#approach()) return Infinity;
     return this.#times[this.#near[0]!]!;
   }
 
-  /** Adds an event and returns its slot. `at` must not be earlier than the event that was taken last. */
+  /** Adds an event and returns its slot. `at` must not be earlier than the last event that was taken. */
   add(at: number): number {
     let slot = this.#free;
     if (slot >= 0) this.#free = this.#nexts[slot]!;
@@ -72,7 +59,7 @@ export class EventQueue {
     return slot;
   }
 
-  /** Removes the earliest event and returns its slot, which may be reused from then on. The queue must not be empty. */
+  /** Removes the earliest event and returns its slot, which may then be reused. The queue must not be empty. */
   takeFirst(): number {
     if (this.#nearSize === 0) this.#approach();
     const slot = this.#near[0]!;
@@ -134,7 +121,7 @@ export class EventQueue {
     }
   }
 
-  /** Moves the events of the next bucket that is not empty into the heap. Returns false if the queue is empty. */
+  /** Moves the events of the next non-empty bucket into the heap. Returns false if the queue is empty. */
   #approach(): boolean {
     if (this.size === 0) return false;
     for (;;) {
@@ -169,7 +156,7 @@ export class EventQueue {
     return true;
   }
 
-  /** Empties a bucket: moves each event to the heap or to the bucket that fits its time now. */
+  /** Moves each event of a bucket to the heap or to the bucket that fits its time now. */
   #empty(bucket: number): void {
     let slot = this.#firsts[bucket]!;
     this.#firsts[bucket] = NOWHERE;

@@ -1,6 +1,6 @@
 /**
- * The error of a simulated server. It has the shape of the errors of real clients, so that policies classify it as
- * usual. Each error is a new object, because a policy remembers the errors of failed runs by identity.
+ * The error of a simulated server. It looks like the error of a real client, so that policies classify it. Each error
+ * is a new object, because policies remember errors by identity.
  */
 export interface Failure {
   readonly code?: string;

@@ -5,7 +5,6 @@ import { broken, connectionReset, type Failure, overloaded, tooMany } from './fa
 import type { InjectedError, Instance, Service } from './service.ts';
 import type { World } from './world.ts';
 
-/** Schedules the start and the end of a fault. */
 export function plantFault(
   world: World,
   fault: FaultSettings,
@@ -54,9 +53,7 @@ function end(fault: FaultSettings, service: Service): void {
   renew(service);
 }
 
-/**
- * Applies all current faults to a service and its instances. Faults may overlap, so every setting is computed again.
- */
+/** Applies all current faults to a service. Faults may overlap, so every setting is computed again. */
 function renew(service: Service): void {
   const faults = [...service.faults];
   const worst = (kind: FaultSettings['kind'], its: readonly FaultSettings[]) =>
@@ -76,10 +73,7 @@ function renew(service: Service): void {
   });
 }
 
-/**
- * The errors that an instance injects. If several faults inject the same error, the fault with the largest share is
- * used.
- */
+/** The errors that an instance injects. If several faults inject the same error, the largest share is used. */
 function errorsOf(faults: readonly FaultSettings[]): InjectedError[] {
   const worst = new Map<string, FaultSettings>();
   for (const fault of faults.filter(({ kind }) => kind === 'errorRate')) {
@@ -102,7 +96,6 @@ function set(all: readonly Instance[], change: (each: Instance) => void): void {
   for (const each of all) change(each);
 }
 
-/** Schedules the changes of a service's capacity. */
 export function plantCapacity(world: World, service: Service): void {
   for (const { at, factor } of service.settings.capacity) {
     const change = () => {

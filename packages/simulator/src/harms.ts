@@ -96,7 +96,7 @@ const trials: readonly HarmTrial[] = [
   },
 ];
 
-/** The harms that each policy causes in the scenarios of `trials`; an empty list for a harmless policy. */
+/** For each policy, the harms that it causes; an empty list for a harmless policy. */
 export async function harmsOf(policies: readonly PolicySpec[], pool: RunPool): Promise<string[][]> {
   const requests = policies.flatMap((spec) =>
     trials.map(({ scenario, bound }): RunRequest => {

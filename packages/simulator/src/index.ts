@@ -20,6 +20,7 @@ export type { RunAnswer, RunRequest } from './run.ts';
 export { RunPool } from './run-pool.ts';
 export { type SimulationOptions, simulate, simulateAsync } from './simulate.ts';
 export { readStorm, stormNames, stormPolicies, stormText } from './storm-files.ts';
+export { type StormRow, type StormRunner, stormRunner } from './storm-runner.ts';
 export {
   parseAxis,
   type Sweep,

@@ -1,4 +1,4 @@
-/** An element of a queue. The element itself stores the links to its neighbours. */
+/** An element of a queue. It stores the links to its neighbours itself. */
 export interface Queued {
   /** The priority: 0 critical, 1 default, 2 sheddable. */
   readonly rank: number;
@@ -6,7 +6,7 @@ export interface Queued {
   behind: Queued | undefined;
 }
 
-/** A queue with a circular list for each priority, so that any job can be removed in constant time. */
+/** A queue with a circular list for each priority. Any job can be removed in constant time. */
 export class JobQueue<T extends Queued> {
   length = 0;
   readonly #ends: readonly Queued[] = [ring(), ring(), ring()];
@@ -34,7 +34,6 @@ export class JobQueue<T extends Queued> {
     return undefined;
   }
 
-  /** The oldest job of each priority. */
   oldest(): (T | undefined)[] {
     return this.#ends.map((end) => (end.behind === end ? undefined : (end.behind as T)));
   }

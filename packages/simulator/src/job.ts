@@ -21,13 +21,11 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
   declare phase: number;
   declare arrivedUs: number;
   declare startedUs: number;
-  /** The total stall time of the instance at the time when this job was started or last postponed. */
+  /** The value of the instance's `stoodUs` (total stall time) when this job was started or last postponed. */
   declare stoodUs: number;
-  /** The number of calls to other services that were made for this job so far. */
   declare callsMade: number;
-  /** The number of parallel calls that have not ended. */
   declare callsOpen: number;
-  /** The error that the job will end with, if it is known before the end. */
+  /** The error that the job will end with, if it is already known. */
   declare fate: object | undefined;
   declare ok: boolean;
   declare given: unknown;
@@ -63,13 +61,12 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
     return this.phase === DELIVERED;
   }
 
-  /** The time, in ms, at which its caller gives up: when the attempt timeout or the total timeout (patience) ends. */
+  /** The time, in ms, at which the caller gives up. */
   get expiresAt(): number {
     const { attempt } = this;
     return 'endsAt' in attempt ? attempt.endsAt : attempt.patienceEndsAt;
   }
 
-  /** Whether its caller has given up. */
   get isOrphan(): boolean {
     return this.call.isOver || (this.attempt as GuardedAttempt).abandoned === true;
   }
@@ -84,7 +81,6 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
     this.world.timeline.setUs(this, this.world.timeline.nowUs + timeUs);
   }
 
-  /** Sends the answer, which arrives after `delayUs`. */
   reply(ok: boolean, given: unknown, delayUs: number): void {
     this.ok = ok;
     this.given = given;
@@ -105,7 +101,7 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
     this.call.answered(this);
   }
 
-  /** Called when a call to another service, made for this job, has ended. */
+  /** Called when a call of this job to another service has ended. */
   ended(_call: Call, ok: boolean): void {
     this.instance.calledOthers(this, ok);
   }

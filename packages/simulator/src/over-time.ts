@@ -7,11 +7,11 @@ export interface CallerSeries {
   readonly goodput: readonly number[];
   readonly failed: readonly number[];
   readonly attempts: readonly number[];
-  /** Attempts divided by the calls that began in that second; null if none began. */
+  /** Attempts divided by calls that began in that second; null if none began. */
   readonly multiplication: readonly (number | null)[];
   /** Of the calls that began in that second, the share that succeeded; null if none began. */
   readonly success: readonly (number | null)[];
-  /** Percentiles of the duration, in seconds, of successful calls that ended in that second; null if none did. */
+  /** Percentiles of the duration of successful calls that ended in that second, in seconds; null if none ended. */
   readonly p50: readonly (number | null)[];
   readonly p99: readonly (number | null)[];
   /** The share of breakers that are not closed. */
@@ -33,7 +33,7 @@ export function callerSeries(tallies: readonly CallerTally[], durationMs: number
   const offered = added((each) => each.begun);
   const attempts = added((each) => each.attempts);
   const latency = tallies.map((each) => each.latency.bySecond([0.5, 0.99], durationMs));
-  // With several classes of clients the slowest one counts, because an average of percentiles is not a percentile.
+  // An average of percentiles is not a percentile, so the figure of the slowest class of clients is used.
   const slowest = (share: number) =>
     offered.map((_, second) => most(latency.map((each) => each[share]![second]!)));
   return {

@@ -11,7 +11,7 @@ export class Recording {
     this.#entries = [...entries].sort((a, b) => a.at - b.at);
   }
 
-  /** The entry nearest to a time; of two equally near, the earlier. */
+  /** The entry nearest to a time. If two are equally near, it is the earlier one. */
   at(ms: number): Entry {
     const entries = this.#entries;
     let low = 0;

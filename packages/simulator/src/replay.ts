@@ -1,13 +1,9 @@
 import { parseScenario, type Scenario } from '@holdfast/config';
 import { type Notice, OptionsError } from 'holdfast';
 
-/**
- * A recording of production as a scenario: calls arrive at the recorded times, and the service answers as it did in
- * production.
- */
+/** A recording of production as a scenario. Calls arrive at the recorded times, and the service answers as recorded. */
 export interface Incident {
   readonly scenario: Scenario;
-  /** The results in production, with the policy that was in use. */
   readonly recorded: RecordedFigures;
 }
 
@@ -28,7 +24,7 @@ export interface IncidentFilter {
   readonly target?: string | undefined;
 }
 
-/** The fields of a notice (an event that a policy reports) that are read. */
+/** The fields of a recorded notice (an event that a policy reports) that are read here. */
 type Heard = Pick<Notice, 'type' | 'at' | 'policy' | 'target'> & {
   readonly work?: number;
   readonly class?: string;
@@ -38,9 +34,8 @@ type Heard = Pick<Notice, 'type' | 'at' | 'policy' | 'target'> & {
 const gave = new Set(['ok', 'transient', 'throttled', 'fatal']);
 
 /**
- * Makes a scenario from the notices of `subscribe`, one JSON object a line. The replayed service does not react to a
- * different load. The real end of an abandoned attempt is not known, so such an attempt is replayed as one that fails
- * at the time at which it was abandoned.
+ * Makes a scenario from recorded policy events, one JSON object per line. The replayed service does not react to a
+ * different load. An abandoned attempt is replayed as a failure, because its real end is unknown.
  */
 export function readIncident(
   lines: Iterable<string>,

@@ -16,7 +16,7 @@ interface RunRecord {
   readonly services: ReadonlyMap<string, Service>;
 }
 
-/** The time, clients and service that a figure is measured for. */
+/** The interval, clients and service that a figure is measured for. */
 export type Part = Partial<Pick<Bound, 'from' | 'until' | 'clients' | 'service' | 'instance' | 'step'>>;
 
 /** Figures of all clients, one class of clients, or one tier (a service that calls another). Times are in seconds. */
@@ -29,6 +29,8 @@ export interface Figures {
   readonly attempts: number;
   readonly multiplication: number;
   readonly refusedHere: number;
+  /** Failed calls that a fallback has answered. */
+  readonly fallbacks: number;
   readonly p50: number | null;
   readonly p99: number | null;
   readonly p999: number | null;
@@ -44,7 +46,7 @@ export interface RunReport {
   readonly hash: string;
   readonly events: number;
   readonly all: Figures;
-  /** Seconds from the end of the faults until goodput (successes per second) was normal again; null if it never was. */
+  /** Seconds from the end of the faults until goodput (successes per second) was normal; null if it never was. */
   readonly recovery: number | null;
   readonly metastable: boolean;
   readonly clients: Readonly<Record<string, Figures>>;
@@ -57,7 +59,7 @@ export interface ServiceFigures {
   readonly completed: number;
   readonly refused: number;
   readonly zombies: number;
-  /** The share of the service's working time that was spent on calls whose caller had given up. */
+  /** The share of working time that was spent on calls whose caller had given up. */
   readonly wasted: number;
   readonly workedMs: number;
   readonly wastedMs: number;
@@ -66,15 +68,12 @@ export interface ServiceFigures {
   readonly series: ServiceSeries;
 }
 
-/**
- * Goodput has recovered when its average over `RECOVERED_MS` is at least this share of the average before the faults.
- */
+/** Goodput has recovered when its average over `RECOVERED_MS` reaches this share of its average before the faults. */
 const RECOVERED = 0.95;
 const RECOVERED_MS = 5000;
-/** A system is metastable if it stays below this share of its normal goodput although the faults are over. */
+/** A system is metastable if its goodput stays below this share of normal after the faults. */
 const STUCK = 0.5;
 
-/** The results of a run, as figures for any interval of the run. */
 export class Results {
   readonly record: RunRecord;
 
@@ -87,8 +86,8 @@ export class Results {
   }
 
   /**
-   * Computes a figure. Times are in seconds. Infinity: the measured thing, such as a recovery, never happened. NaN:
-   * there was nothing to measure.
+   * Computes a figure; times are in seconds. Infinity means that an event, such as a recovery, never happened. NaN
+   * means that there was nothing to measure.
    */
   figure(metric: Metric, part: Part = {}): number {
     const { durationMs, services } = this.record;
@@ -111,7 +110,7 @@ export class Results {
       case 'offered':
         return begun() / seconds;
       case 'success':
-        // Calls that have not ended count as begun and not as succeeded.
+        // Calls that have not ended are included in `begun()`, but not in the successes.
         return sum((each) => each.won) / begun();
       case 'successes':
         return sum((each) => each.won, part.until ?? Infinity);
@@ -167,7 +166,7 @@ export class Results {
     }
   }
 
-  /** Whether a bound is met. A figure of Infinity or NaN meets no upper bound. */
+  /** Whether a bound is met. Infinity and NaN meet no upper bound. */
   meets(bound: Bound): boolean {
     const figure = this.figure(bound.metric, bound);
     return figure >= (bound.atLeast ?? -Infinity) && figure <= (bound.atMost ?? Infinity);
@@ -223,6 +222,7 @@ export class Results {
       attempts,
       multiplication: attempts / Math.max(1, begun),
       refusedHere: total((each) => each.refused),
+      fallbacks: total((each) => each.fallbacks),
       p50: finite(this.#quantile(tallies, 0.5, 0, Infinity)),
       p99: finite(this.#quantile(tallies, 0.99, 0, Infinity)),
       p999: finite(this.#quantile(tallies, 0.999, 0, Infinity)),
@@ -276,7 +276,7 @@ export class Results {
   #quantile(tallies: readonly CallerTally[], share: number, from: number, until: number): number {
     const [only] = tallies;
     if (tallies.length === 1) return seconds(only!.latency, share, from, until);
-    // With several classes of clients the slowest one counts, because an average of percentiles is not a percentile.
+    // An average of percentiles is not a percentile, so the figure of the slowest class of clients is used.
     const known = tallies.map(({ latency }) => seconds(latency, share, from, until)).filter(isNumber);
     return known.length === 0 ? Number.NaN : Math.max(...known);
   }
@@ -287,9 +287,9 @@ export class Results {
     const rate = (start: number, end: number) =>
       tallies.reduce((sum, { succeeded }) => sum + succeeded.sum(start, end), 0) / (end - start);
     const normal = rate(from, troubleFrom);
-    // Without successes before the faults there is no normal goodput to compare with.
+    // There were no successes before the faults, so there is no normal goodput to compare with.
     if (!(normal > 0)) return Infinity;
-    // If goodput is low again at the end, an earlier short recovery does not count.
+    // If goodput is low again at the end, an earlier recovery is ignored.
     const lastFrom = Math.max(troubleUntil, durationMs - RECOVERED_MS);
     if (this.#isStuck(tallies) && rate(lastFrom, durationMs) < STUCK * normal) return Infinity;
     for (let at = troubleUntil; at + RECOVERED_MS <= durationMs; at += 1000) {

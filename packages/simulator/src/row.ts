@@ -5,7 +5,7 @@ import type { Sampler } from './sampling.ts';
 import type { ServiceTally } from './tally.ts';
 import type { World } from './world.ts';
 
-/** A database row with a version. A write succeeds only if the version is still the one that the attempt has read. */
+/** A database row with a version. A write succeeds only if the version has not changed since the read. */
 export class Row {
   version = 0;
   readonly world: World;

@@ -9,14 +9,14 @@ interface Job {
   settle(reply: Reply): void;
 }
 
-/** A pool of worker threads that make runs. A thread starts when it is needed; `close` ends all threads. */
+/** A pool of worker threads for simulation runs. A thread starts when it is needed; `close` ends all threads. */
 export class RunPool {
   readonly #size: number;
   readonly #signal: AbortSignal | undefined;
   readonly #waiting: Job[] = [];
   readonly #all = new Set<Worker>();
   readonly #idle: Worker[] = [];
-  /** One function for each current run: it makes the run fail. */
+  /** For each current run, a function that makes the run fail. */
   readonly #fails = new Set<(error: Error) => void>();
 
   /** When `signal` aborts, the threads end and their runs fail. */
@@ -26,9 +26,7 @@ export class RunPool {
     signal?.addEventListener('abort', () => this.#abandon(signal.reason), { once: true });
   }
 
-  /**
-   * Makes all runs. Resolves to the results in the order of the requests; `onAnswer` gets the number of results so far.
-   */
+  /** Resolves with the results in the order of the requests. `onAnswer` gets the number of results so far. */
   async run(requests: readonly RunRequest[], onAnswer?: (done: number) => void): Promise<RunAnswer[]> {
     this.#signal?.throwIfAborted();
     let done = 0;
@@ -80,8 +78,7 @@ export class RunPool {
   }
 
   #abandon(reason: Error): void {
-    // The threads are ended first: failing a run removes its thread from the pool, and then `close` would miss the
-    // thread.
+    // `close` must come first. Failing a run removes its thread from the pool, and `close` would then miss the thread.
     void this.close();
     for (const { settle } of this.#waiting.splice(0)) settle({ error: reason.message });
     for (const fail of this.#fails) fail(reason);

@@ -3,10 +3,9 @@ import { type PolicySpec, policy } from 'holdfast';
 import type { RunReport } from './results.ts';
 import { simulate, simulateAsync } from './simulate.ts';
 
-/** The arguments of one simulation run. They are plain data, so that they can be sent to a worker thread. */
+/** The arguments of one simulation run. They are plain data, so that a worker thread can receive them. */
 export interface RunRequest {
   readonly scenario: Scenario;
-  /** The name of the policy under test. */
   readonly policy: string;
   readonly policies?: ReadonlyMap<string, PolicySpec> | undefined;
   readonly seed: number;
@@ -20,14 +19,14 @@ export interface RunAnswer {
   readonly seed: number;
   readonly hash: string;
   /**
-   * One measured figure for each of `bounds`. Infinity: the measured thing, such as a recovery, never happened. NaN:
+   * One figure for each of `bounds`. Infinity means that an event, such as a recovery, never happened. NaN means that
    * there was nothing to measure.
    */
   readonly figures: readonly number[];
   readonly report: RunReport | undefined;
 }
 
-/** Performs one run. It uses promises only if a policy needs them, because a run without promises is faster. */
+/** Performs one run. It uses promises only if a policy needs them, because promises are slower. */
 export async function perform(request: RunRequest): Promise<RunAnswer> {
   const { scenario, bounds = [], report, ...options } = request;
   const results = needsPromises(request)
@@ -42,10 +41,7 @@ export async function perform(request: RunRequest): Promise<RunAnswer> {
   };
 }
 
-/**
- * Whether a policy of the run needs promises. The policy parts cache, fallback and mode need promises: they are async
- * functions around the call.
- */
+/** Whether a policy of the run has a cache, a fallback or a mode. These are async functions and need promises. */
 function needsPromises({ scenario, policy: tested, policies }: RunRequest): boolean {
   const { clients, services } = scenario;
   const calls = Object.values(services).flatMap(({ calls: its, routes }) => [

@@ -1,7 +1,6 @@
 import type { TimeSettings } from '@holdfast/config';
 import type { Random } from 'holdfast';
 
-/** Draws a time in whole microseconds. */
 export type Sampler = () => number;
 
 export const none: Sampler = () => 0;
@@ -68,10 +67,7 @@ function gauss(random: Random): number {
   return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 }
 
-/**
- * Returns a function that draws a key from 0 to `keys` − 1. Its chance is proportional to (key + 1) to the power of
- * −`exponent`.
- */
+/** Returns a function that draws a key from 0 to `keys` − 1. Low keys are more likely (Zipf's law). */
 export function zipf(keys: number, exponent: number, random: Random): () => number {
   const sums = new Float64Array(keys);
   let sum = 0;

@@ -1,15 +1,11 @@
-/** Events are counted in steps of 100 ms, so no shorter interval can be queried. */
+/** Events are counted in steps of 100 ms. No shorter interval can be queried. */
 const stepUs = 100_000;
 
-/** Counts events over time. */
 export class Series {
   total = 0;
   #counts = new Float64Array(1024);
   #length = 0;
-  /**
-   * The step of the latest event. Most events are in the same step as the event before them, and comparing two times is
-   * faster than dividing.
-   */
+  /** The step of the latest event. Most events are in the same step as the event before, which saves a division. */
   #step = 0;
   #fromUs = -stepUs;
 
@@ -35,7 +31,7 @@ export class Series {
     return sum;
   }
 
-  /** The highest count in an interval of `stretchMs`. The intervals follow each other from `fromMs` on. */
+  /** The highest count in an interval of `stretchMs`. The intervals follow each other, starting at `fromMs`. */
   most(fromMs: number, untilMs: number, stretchMs: number): number {
     const end = Math.min(untilMs, (this.#length * stepUs) / 1000);
     let most = 0;
@@ -43,7 +39,6 @@ export class Series {
     return most;
   }
 
-  /** The number of events in each second. */
   seconds(untilMs: number): number[] {
     return Array.from({ length: Math.ceil(untilMs / 1000) }, (_, second) =>
       this.sum(1000 * second, 1000 * (second + 1)),
@@ -66,7 +61,6 @@ export class Samples {
     this.#values[this.length++] = valueUs;
   }
 
-  /** The time at which the last sample ended, in µs. */
   get lastEndUs(): number {
     return this.length > 0 ? this.#ends[this.length - 1]! : Number.NaN;
   }
@@ -85,7 +79,7 @@ export class Samples {
     );
   }
 
-  /** For each of `shares`: the quantile, in seconds, of the samples that ended in each second; null if none did. */
+  /** For each share and each second: the quantile, in seconds, of the samples that ended in that second. */
   bySecond(shares: readonly number[], untilMs: number): (number | null)[][] {
     const seconds = Math.ceil(untilMs / 1000);
     const found: (number | null)[][] = shares.map(() => new Array(seconds).fill(null));
@@ -103,7 +97,7 @@ export class Samples {
     return found;
   }
 
-  /** Of the samples that ended in [fromMs, untilMs), the share whose value is above `valueUs`. */
+  /** Of the samples that ended in [fromMs, untilMs), the share above `valueUs`. */
   shareAbove(valueUs: number, fromMs = 0, untilMs = Infinity): number {
     let above = 0;
     let count = 0;

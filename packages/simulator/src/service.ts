@@ -17,23 +17,20 @@ export interface Route {
   readonly calls: Caller[];
 }
 
-/** A simulated service: its instances, and the network between them and the callers. */
 export class Service {
   readonly name: string;
   readonly world: World;
   readonly settings: ServiceSettings;
   readonly tally: ServiceTally;
   readonly instances: readonly Instance[];
-  /** The names of the instances if the policy chooses the instance; otherwise undefined. */
+  /** The names of the instances, if the policy chooses the instance; otherwise undefined. */
   readonly targets: readonly string[] | undefined;
   readonly route: Route;
   readonly routes = new Map<string, Route>();
   readonly network: Sampler;
   readonly recording: Recording | undefined;
   readonly #row: Row | undefined;
-  /** The current faults, except stalls. */
   readonly faults = new Set<FaultSettings>();
-  /** The share of lost messages, in each direction. */
   loss = 0;
   readonly #chance: Random;
   readonly #byName = new Map<string, Instance>();
@@ -80,7 +77,6 @@ export class Service {
     return this.loss > 0 && this.#chance() < this.loss;
   }
 
-  /** True with a probability of `share`. */
   happens(share: number): boolean {
     return share > 0 && (share >= 1 || this.#chance() < share);
   }
@@ -102,33 +98,29 @@ export class Service {
   }
 }
 
-/** Makes a share of attempts fail with one kind of error. */
 export interface InjectedError {
   readonly share: number;
   make(): Failure;
 }
 
-/** One instance of a service: its workers, its queue and its current faults. */
 export class Instance {
   readonly name: string;
   readonly index: number;
   readonly service: Service;
-  /** The number of busy workers. */
   busy = 0;
   /** The number of calls that wait in the queue or are being served. */
   present = 0;
-  /** The fields from here to `speed` are the effects of faults. */
+  /** Faults change the fields from here to `speed`. */
   stalledUntilUs = 0;
   /** The total time of all stalls so far, including the rest of the current stall. */
   stoodUs = 0;
   isRefusing = false;
   isHanging = false;
-  /** Errors that attempts get by chance. */
   errors: readonly InjectedError[] = [];
   extraUs = 0;
-  /** The speed of work without faults; 1 is normal. */
+  /** The speed without faults; 1 is normal. */
   capacity = 1;
-  /** The current speed of work, with faults. */
+  /** The current speed, with faults. */
   speed = 1;
   readonly #timeline: World['timeline'];
   readonly #queue = new JobQueue<Job>();
@@ -137,7 +129,7 @@ export class Instance {
   readonly #gcra: Gcra | undefined;
   #windowEndsUs = 0;
   #inWindow = 0;
-  /** The working time that refusals have cost. The next call that starts takes longer by this time. */
+  /** The working time that refusals have cost. The next call takes longer by this time. */
   #debtUs = 0;
   #changedUs = 0;
 
@@ -162,7 +154,7 @@ export class Instance {
     return this.#queue.length;
   }
 
-  /** This getter is not private, because V8 (the JavaScript engine) is slow at reading a private getter. */
+  /** This getter is not private, because V8 (the JavaScript engine) reads private getters slowly. */
   get nowUs(): number {
     return this.#timeline.nowUs;
   }
@@ -216,7 +208,7 @@ export class Instance {
     return `${this.name} has ${this.queued.toLocaleString('en')} calls in its queue after ${seconds} s, and more coming: give the queue a max, or the run a shorter duration.`;
   }
 
-  /** Refuses a waiting call of lower priority, if there is one, and returns whether it did. */
+  /** Refuses a waiting call of lower priority, if there is one. Returns whether it did. */
   #makeRoom(rank: number): boolean {
     const displaced = this.#queue.lessImportant(rank);
     if (!displaced) return false;
@@ -227,7 +219,6 @@ export class Instance {
     return true;
   }
 
-  /** Removes a call from the queue after its caller has cancelled it. */
   cancel(job: Job): void {
     if (!job.ahead) return;
     this.#queue.remove(job);
@@ -239,7 +230,7 @@ export class Instance {
   served(job: Job): void {
     const stoodUs = this.stoodUs - job.stoodUs;
     if (stoodUs > 0) {
-      // The instance was stalled meanwhile, so the work takes longer by the time of the stall.
+      // The instance was stalled during the work, so the work takes longer.
       job.stoodUs = this.stoodUs;
       job.serve(stoodUs);
       return;
@@ -247,7 +238,7 @@ export class Instance {
     const { service } = this;
     const { poison, caller } = job.call;
     this.#account(job);
-    // A poison call, which fails at every attempt, fails in the last service and not in the services that pass it on.
+    // A poison call fails in the last service of the chain, not in the services that pass it on.
     const isLast = service.routeOf(job).calls.length === 0;
     if (job.fate) this.#finish(job, false, job.fate);
     else if (isLast && (poison || service.happens(caller.failing))) this.#finish(job, false, broken());
@@ -262,7 +253,6 @@ export class Instance {
     else this.#finish(job, false, broken());
   }
 
-  /** Starts waiting calls after a fault has ended. */
   wake(): void {
     this.#startNext();
   }
@@ -344,7 +334,7 @@ export class Instance {
     this.busy++;
     job.startedUs = nowUs;
     job.stoodUs = this.stoodUs;
-    // With unlimited workers there is no queue: storing a wait of 0 for every call would double the memory.
+    // Without a limit of workers no call waits. Storing a wait of 0 for every call would double the memory.
     if (settings.workers < Infinity) tally.waits.add(nowUs, nowUs - job.arrivedUs);
     job.serve(Math.round(timeUs));
   }

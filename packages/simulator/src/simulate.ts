@@ -10,22 +10,23 @@ import { CallerTally } from './tally.ts';
 import { Watch } from './watch.ts';
 import { World } from './world.ts';
 
-export interface SimulationOptions {
-  /** The name of the policy under test, which the scenario or `policies` defines. */
-  readonly policy: string;
-  /** Further policies that the scenario may name. */
+/** The options that a single run and a trial of several runs share. */
+export interface AnyRunOptions {
+  /** Policies by name, in addition to the policies of the scenario. Default: none. */
   readonly policies?: ReadonlyMap<string, PolicySpec> | undefined;
-  /** The seed of all random numbers; the first seed of the scenario unless given. */
-  readonly seed?: number | undefined;
-  /** Replaces the duration of the scenario, in ms. */
+  /** Replaces the duration of the scenario, in ms. Default: the duration of the scenario. */
   readonly durationMs?: number | undefined;
-  /**
-   * The run ends with an error when more calls than this wait in one queue; two million unless given. A waiting call
-   * takes about a kilobyte.
-   */
-  readonly waitingMax?: number | undefined;
-  /** Makes a policy from its options; `policy` of the package holdfast unless given. */
+  /** Makes a policy from its options. Default: `policy` of the package `holdfast`. */
   readonly make?: ((spec: PolicySpec, environment: Environment) => Policy) | undefined;
+}
+
+export interface SimulationOptions extends AnyRunOptions {
+  /** The name of the policy under test, which the scenario or `policies` defines. Required. */
+  readonly policy: string;
+  /** The seed of all random numbers. Default: the first seed of the scenario. */
+  readonly seed?: number | undefined;
+  /** The run fails when more calls than this wait in one queue. A waiting call takes about 1 KB. Default: `2000000`. */
+  readonly waitingMax?: number | undefined;
 }
 
 /** After the load has stopped, calls in flight have this time to end. */
@@ -33,10 +34,7 @@ const drainMaxMs = 60_000;
 
 const defaultWaitingMax = 2_000_000;
 
-/**
- * Runs a scenario without promises: it calls the state machines inside the policies directly. The same arguments give
- * the same results.
- */
+/** Runs a scenario without promises, which is fast. The same arguments give the same results. */
 export function simulate(scenario: Scenario, options: SimulationOptions): Results {
   const stage = new Stage(scenario, options, false);
   return withoutStacks(() => {
@@ -47,7 +45,7 @@ export function simulate(scenario: Scenario, options: SimulationOptions): Result
   });
 }
 
-/** Like `simulate`, but it calls `policy.run` with promises, as programs do. It is slower and gives the same trace. */
+/** Like `simulate`, but with `policy.run` and promises, as in real programs. It is slower and gives the same trace. */
 export async function simulateAsync(scenario: Scenario, options: SimulationOptions): Promise<Results> {
   const stage = new Stage(scenario, options, true);
   stage.start();
@@ -56,10 +54,7 @@ export async function simulateAsync(scenario: Scenario, options: SimulationOptio
   return stage.results();
 }
 
-/**
- * Runs a function without stack traces. Each timed-out attempt creates an error, whose stack costs time and is of no
- * use here.
- */
+/** Runs a function without stack traces. Each timed-out attempt creates an error, and a stack trace costs time. */
 function withoutStacks<R>(run: () => R): R {
   const before = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;
@@ -70,7 +65,6 @@ function withoutStacks<R>(run: () => R): R {
   }
 }
 
-/** One run of a scenario: its services, caches, clients and faults. */
 class Stage {
   readonly world: World;
   readonly endUs: number;
@@ -82,8 +76,7 @@ class Stage {
   readonly #tiers = new Map<string, CallerTally>();
   readonly #watch: Watch;
   /**
-   * For each policy document the first policy that was made from it. Further policies of the same document are copies
-   * with their own state.
+   * For each `PolicySpec`, the first policy that was made from it. Further policies are copies with their own state.
    */
   readonly #firstOf = new Map<PolicySpec, Policy>();
   #callers = 0;
@@ -165,10 +158,7 @@ class Stage {
     });
   }
 
-  /**
-   * The callers for the `times` calls to a service. It is the same caller each time, so that the calls share one
-   * policy.
-   */
+  /** One caller for all `times` calls to a service, so that these calls share one policy. */
   #callersOf(from: string, call: CallSettings): Caller[] {
     return new Array<Caller>(call.times).fill(this.#tier(from, call));
   }
@@ -199,14 +189,14 @@ class Stage {
   }
 
   #read(spec: PolicySpec, environment: Environment): Policy {
-    // The name is left out, because a policy with a name is registered in the process.
+    // A policy with a name would be registered in the process, so the name is left out.
     const { name: _, ...fields } = spec;
     return (this.#options.make ?? policy)(fields, environment);
   }
 
   /**
-   * The options of a policy. A policy without an attempt timeout gets the attempt timeout of its caller, if this
-   * timeout is shorter than the total timeout (patience) of the policy.
+   * The options of a policy. A policy without an attempt timeout gets `attemptTimeout`, if this is below the total
+   * timeout of the policy.
    */
   #specOf(name: string, attemptTimeout: number | undefined): PolicySpec {
     const { policies, policy: tested } = this.#options;

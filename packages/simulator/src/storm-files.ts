@@ -6,13 +6,13 @@ import type { PolicySpec } from 'holdfast';
 const folder = new URL('../storms/', import.meta.url);
 
 /**
- * The policies that the shipped scenarios compare: the default of Holdfast, naive ones, and those of other libraries.
+ * The policies that the shipped scenarios compare: Holdfast's default, naive policies, and those of other libraries.
  */
 export function stormPolicies(): ReadonlyMap<string, PolicySpec> {
   return parsePolicies(readFileSync(new URL('policies.yaml', folder), 'utf8'), 'policies.yaml');
 }
 
-/** The names of the shipped scenarios: `s03`, `s12-codel`. */
+/** The names of the shipped scenarios, such as `s03` or `s12-codel`. */
 export function stormNames(): string[] {
   return readdirSync(folder)
     .filter((file) => /^s\d.*\.yaml$/.test(file))
@@ -20,7 +20,6 @@ export function stormNames(): string[] {
     .sort();
 }
 
-/** The text of a shipped scenario, to read, copy and change. */
 export function stormText(name: string): string {
   return readFileSync(new URL(`${name}.yaml`, folder), 'utf8');
 }

@@ -1,8 +1,8 @@
 import type { Random } from 'holdfast';
 
 /**
- * Random generators for many clients, with their state in one array: the state of ten thousand generators fits into a
- * processor's cache, but ten thousand closures would not. The algorithm is the same as in `seededRandom`.
+ * Random generators for many clients. All state is in one array, which fits into the processor's cache. The algorithm
+ * is the same as in `seededRandom`.
  */
 export class StreamBank {
   /** The client whose numbers `draw` returns. */

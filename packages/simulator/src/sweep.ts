@@ -5,27 +5,23 @@ import type { RunRequest } from './run.ts';
 import type { RunPool } from './run-pool.ts';
 import { words } from './trial.ts';
 
-/** A parameter and the values it is tried with. */
+/** A parameter and the values to try. */
 export interface SweepAxis {
-  /**
-   * The path of a field: of the policy under test (`policy.backoff.base`) or of the scenario
-   * (`clients.web.arrivals.poisson`).
-   */
+  /** The path of a field of the policy (`policy.backoff.base`) or of the scenario (`clients.web.arrivals.poisson`). */
   readonly path: string;
   readonly values: readonly (string | number | boolean)[];
 }
 
 export interface SweepCell {
-  /** One value of each axis. */
+  /** One value for each axis. */
   readonly values: readonly (string | number | boolean)[];
   readonly figure: Spread;
 }
 
-/** A figure that was measured for every combination of one or two parameters. It is plain JSON. */
+/** A figure for every combination of one or two parameters, as plain JSON. */
 export interface Sweep {
   readonly scenario: string;
   readonly policy: string;
-  /** The name of the figure, in words. */
   readonly what: string;
   readonly seeds: number;
   readonly axes: readonly SweepAxis[];
@@ -33,7 +29,7 @@ export interface Sweep {
 }
 
 export interface SweepQuestion {
-  /** The scenario as parsed YAML or JSON, before it is checked. */
+  /** The scenario as parsed YAML or JSON, before validation. */
   readonly document: Readonly<Record<string, unknown>>;
   readonly file: string;
   readonly policy: string;
@@ -46,7 +42,7 @@ export interface SweepQuestion {
 const VALUES_MAX = 200;
 
 /**
- * Parses an axis: `policy.attempts=1..6`, `policy.backoff.base=50ms,200ms,1s` or
+ * Parses an axis such as `policy.attempts=1..6`, `policy.backoff.base=50ms,200ms,1s` or
  * `clients.web.arrivals.poisson=100/s..500/s+100`.
  */
 export function parseAxis(text: string, path = 'axis'): SweepAxis {
@@ -60,7 +56,7 @@ export function parseAxis(text: string, path = 'axis'): SweepAxis {
   return { path: name, values };
 }
 
-/** Measures a figure for every combination of values, with the threads of `pool`. */
+/** Measures a figure for every combination of values, in the threads of `pool`. */
 export async function sweep(
   { document, file, policy, policies, axes, bound, seeds }: SweepQuestion,
   pool: RunPool,
@@ -89,7 +85,7 @@ export async function sweep(
   };
 }
 
-/** The first `count` seeds of a scenario. If the scenario has fewer, the missing ones are multiples of 7919. */
+/** The first `count` seeds of a scenario. Missing seeds are multiples of 7919. */
 export function seedsOf({ seeds }: Scenario, count = seeds.length): number[] {
   return Array.from({ length: count }, (_, index) => seeds[index] ?? 7919 * (index + 1));
 }
@@ -148,8 +144,7 @@ function rangeOf(
   if ((unit !== unitToo && unit !== '') || !(stride > 0) || !(Number(until) >= Number(from))) {
     throw new OptionsError(path, text, 'a range such as "1..6" or "100ms..500ms+100"');
   }
-  // With a step that is larger than the range, only the first value would be tried. That is a mistake of the user, such
-  // as 0.1..0.5 with the default step of 1.
+  // With a step larger than the range, only the first value would be tried. This is a mistake of the user.
   if (Number(until) > Number(from) && Number(from) + stride > Number(until) + stride / 1e6)
     throw new OptionsError(
       path,

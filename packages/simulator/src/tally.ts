@@ -1,33 +1,32 @@
 import type { StopReason } from 'holdfast';
 import { Samples, Series } from './series.ts';
 
-/** Counts of one group of callers: a class of clients, or a service (tier) that calls another. */
+/** Counts of one group of callers: a class of clients, or a tier (a service that calls another). */
 export class CallerTally {
   readonly begun = new Series();
-  /** `succeeded` and `failed` count each call at the time at which the call ended. */
+  /** `succeeded` and `failed` record a call at the time when it ended. */
   readonly succeeded = new Series();
   readonly failed = new Series();
-  /** `won` and `lost` count the same calls, but at the time at which each call began. */
+  /** `won` and `lost` record the same calls at the time when each call began. */
   readonly won = new Series();
   readonly lost = new Series();
   readonly attempts = new Series();
+  /** Failed calls that a fallback has answered. */
+  readonly fallbacks = new Series();
   /** Calls that failed without a single attempt. */
   readonly refused = new Series();
   /** The duration of successful calls, including retries and waits. */
   readonly latency = new Samples();
   readonly stops: Partial<Record<StopReason, number>> = {};
-  /**
-   * The number of clients that have made all their calls, the last one with success. `clients` is the number of all
-   * clients.
-   */
+  /** The number of clients that have made all their calls and ended with a success. */
   finished = 0;
   clients = 1;
-  /** The number of failed calls, not counting poison calls (those that fail at every attempt). */
+  /** The number of failed calls, without poison calls (which fail at every attempt). */
   lostGood = 0;
   open = 0;
-  /** The number of failed calls that the client has repeated, like a user who reloads a page. */
+  /** Failed calls that the client has repeated, like a user who reloads a page. */
   readonly reloads = new Series();
-  /** For each second the share of breakers that are open or half-open. */
+  /** For each second, the share of breakers that are open or half-open. */
   readonly breakersOpen: number[] = [];
 }
 
@@ -37,22 +36,19 @@ export class ServiceTally {
   readonly refused = new Series();
   /** Attempts that were finished after their caller had given up. */
   readonly zombies = new Series();
-  /** The same as `received` for each instance; undefined if there is only one instance. */
+  /** Like `received`, for each instance; undefined if there is only one instance. */
   readonly byInstance: readonly Series[] | undefined;
   readonly waits = new Samples();
   workedUs = 0;
   /** The part of `workedUs` for attempts whose caller had given up. */
   wastedUs = 0;
-  /** The number of attempts that repeated work which was already done. */
+  /** Attempts that repeated work which was already done. */
   duplicates = 0;
-  /**
-   * For a check of Little's law: the number of present calls summed over time, and the time of each call in the service
-   * summed over calls.
-   */
+  /** The number of present calls, summed over time. Tests compare it with `stayedUs` to check Little's law. */
   presentUs = 0;
+  /** The time that each call spent in the service, summed over all calls. */
   stayedUs = 0;
   queueMost = 0;
-  /** The queue length at each second. */
   readonly queued: number[] = [];
 
   constructor(instances: number) {

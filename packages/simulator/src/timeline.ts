@@ -1,13 +1,13 @@
 import { Alarm, type Clock } from 'holdfast';
 import { EventQueue } from './event-queue.ts';
 
-/** The wall-clock time at which every run starts, in epoch ms: 2026-01-01 at midnight UTC. */
+/** The epoch time at which every run starts: 2026-01-01 at midnight UTC. */
 const epochMs = 1_767_225_600_000;
 
 /** V8 (the JavaScript engine) stores integers below this limit without allocating memory. */
 const SMALL_MAX = 2 ** 31;
 
-/** A result, such as the answer to an attempt, that its receiver gets after the current event. */
+/** A result, such as the answer to an attempt. It is delivered after the current event. */
 export interface Delivery {
   deliver(): void;
 }
@@ -20,28 +20,27 @@ export abstract class SharedAlarm extends Alarm {
 }
 
 /**
- * The clock of a simulation: virtual time in whole microseconds. An event is an alarm that rings at its time. Alarms
- * with the same time ring in the order in which they were set.
+ * The clock of a simulation: virtual time in whole microseconds. Alarms with the same time ring in the order in which
+ * they were set.
  */
 export class Timeline implements Clock {
   nowUs = 0;
   events = 0;
   readonly #queue = new EventQueue();
-  /** The alarm of each slot of the queue. */
   readonly #alarms: (Alarm | undefined)[] = [];
   /** For a slot with a shared alarm: the entity to ring for. */
   #entities = new Int32Array(1024);
   /**
-   * The results to deliver after the current event. The array is reused: entries from index `#deliveriesLeft` on belong
-   * to earlier events.
+   * The results to deliver after the current event. The array is reused, so entries from index `#deliveriesLeft` on are
+   * old.
    */
   readonly #deliveries: Delivery[] = [];
   #deliveriesLeft = 0;
   readonly #isPromised: boolean;
 
   /**
-   * `isPromised`: deliveries settle promises. If so, `deliver` is called immediately, because the handlers of a promise
-   * run after the current event anyway.
+   * `isPromised`: each delivery settles a promise. Then `deliver` runs immediately, because promise handlers run after
+   * the event anyway.
    */
   constructor(isPromised: boolean) {
     this.#isPromised = isPromised;
@@ -59,7 +58,7 @@ export class Timeline implements Clock {
     return Math.floor(epochMs + this.nowUs / 1000);
   }
 
-  /** Sets an alarm for the time `at` in ms, rounded up to a whole microsecond: a clock must not ring early. */
+  /** Sets an alarm for the time `at` in ms. It is rounded up to a microsecond, because an alarm must not ring early. */
   set(alarm: Alarm, at: number): void {
     let us = Math.ceil(at * 1000);
     if (us / 1000 < at) us++;
@@ -68,8 +67,7 @@ export class Timeline implements Clock {
   }
 
   /**
-   * Sets an alarm for the time `us` in µs. The time is not stored in the alarm, because storing a fraction in an object
-   * costs an allocation. So only alarms that do not read their time may use this function.
+   * Sets an alarm for the time `us` in µs. The time is not stored in the alarm, so the alarm must not read its time.
    */
   setUs(alarm: Alarm, us: number): void {
     if (alarm.index >= 0) this.clear(alarm);
@@ -114,10 +112,7 @@ export class Timeline implements Clock {
     }
   }
 
-  /**
-   * Rings all alarms up to and including `untilUs`, while `goesOn` returns true. It is for deliveries that settle
-   * promises: all promises of an event have settled before the next event.
-   */
+  /** Like `run`, for deliveries that settle promises. All promises of an event settle before the next event. */
   runPromised(untilUs: number, goesOn: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       const step = () => {
@@ -132,8 +127,7 @@ export class Timeline implements Clock {
           reject(error);
           return;
         }
-        // Node runs `nextTick` callbacks only when no microtask is left, so a tick that a microtask requests runs after
-        // all microtasks.
+        // `nextStep` requests a tick. Node runs the tick after all microtasks, so all promises have settled by then.
         queueMicrotask(nextStep);
       };
       const nextStep = () => process.nextTick(step);
@@ -142,7 +136,7 @@ export class Timeline implements Clock {
   }
 
   #ringFirst(us: number): void {
-    // Stored as a small integer if possible: many objects copy this time, and V8 allocates memory for any other number.
+    // V8 (the JavaScript engine) needs no allocation for small integers. Many objects copy this time.
     this.nowUs = us < SMALL_MAX ? us | 0 : us;
     this.events++;
     const slot = this.#queue.takeFirst();
@@ -155,7 +149,7 @@ export class Timeline implements Clock {
   }
 
   #carryOver(): void {
-    // A delivery may append further deliveries to the list during this loop.
+    // A delivery may add further deliveries during this loop.
     for (let index = 0; index < this.#deliveriesLeft; index++) this.#deliveries[index]!.deliver();
     this.#deliveriesLeft = 0;
   }

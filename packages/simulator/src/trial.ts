@@ -2,39 +2,31 @@ import type { Bound, Metric, Scenario } from '@holdfast/config';
 import type { PolicySpec } from 'holdfast';
 import { median } from './estimates.ts';
 import type { RunAnswer } from './run.ts';
-import { type SimulationOptions, simulate } from './simulate.ts';
+import { type AnyRunOptions, simulate } from './simulate.ts';
 
-/** A bound and the figure that was measured for it. */
 export interface Finding {
   readonly metric: Metric;
   /** The bounded figure in words: `goodput of web at api from 30 s`. */
   readonly what: string;
   readonly atLeast: number | null;
   readonly atMost: number | null;
-  /**
-   * The median over all seeds. It is null if the measured thing, such as a recovery, never happened, or if there was
-   * nothing to measure.
-   */
+  /** The median over all seeds. It is null if there was nothing to measure, such as a recovery that never happened. */
   readonly figure: number | null;
   readonly met: boolean;
 }
 
-/** The result of one policy in a scenario. */
 export interface Trial {
   readonly policy: string;
-  /** Whether every bound was met; true if there are no bounds. */
   readonly pass: boolean;
   readonly findings: readonly Finding[];
-  /**
-   * Bounds on the damage that a bad policy must cause. If the policy does not cause this damage, the simulation is
-   * wrong.
-   */
+  /** Bounds on the damage that a bad policy must cause. If it causes less damage, the simulation is wrong. */
   readonly damage: readonly Finding[];
   /** The hash of the run with each seed. */
   readonly hashes: readonly string[];
 }
 
-export interface TrialOptions extends Pick<SimulationOptions, 'policies' | 'durationMs' | 'make'> {
+export interface TrialOptions extends AnyRunOptions {
+  /** The seeds of the runs. Default: the seeds of the scenario. */
   readonly seeds?: readonly number[] | undefined;
 }
 
@@ -54,7 +46,7 @@ export function boundsOf(scenario: Scenario, policy: string): readonly Bound[] {
   return [...scenario.expect, ...scenario.damage].filter(({ policies }) => concerns(policies, policy));
 }
 
-/** Makes a trial from finished runs, which have one figure for each bound of `boundsOf`. */
+/** Makes a trial from finished runs. Each run has one figure for each bound of `boundsOf`. */
 export function trialOf(
   scenario: Scenario,
   policy: string,
@@ -74,7 +66,7 @@ export function trialOf(
   };
 }
 
-/** The policies that a scenario compares: those in its list `compare`, or all of its own if the list is empty. */
+/** The policies to compare: the list `compare` of the scenario, or all its policies if the list is empty. */
 export function comparedIn(scenario: Scenario): readonly string[] {
   return scenario.compare.length > 0 ? scenario.compare : Object.keys(scenario.policies);
 }
@@ -97,7 +89,6 @@ function finding(bound: Bound, figure: number): Finding {
   };
 }
 
-/** Describes the figure of a bound in words. */
 export function words({ metric, clients, service, instance, from, until, step }: Bound): string {
   const parts: string[] = [metric];
   if (step !== 1000) parts.push(`in ${step} ms`);

@@ -4,10 +4,10 @@ import type { CallerTally } from './tally.ts';
 import type { World } from './world.ts';
 
 const STEP_US = 1_000_000;
-/** The breakers of at most this many clients of a class are sampled. */
+/** For each class of clients, the breakers of at most this many clients are sampled. */
 const ASKED_MAX = 100;
 
-/** Records the queue lengths and the share of open breakers once a second. It does not change the simulation. */
+/** Records queue lengths and the share of open breakers once a second. It does not change the simulation. */
 export class Watch extends Alarm {
   readonly #world: World;
   readonly #services: ReadonlyMap<string, Service>;

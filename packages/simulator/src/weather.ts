@@ -2,15 +2,11 @@ import { type Metric, parseScenario, type Scenario } from '@holdfast/config';
 import { median } from './estimates.ts';
 import type { RunAnswer, RunRequest } from './run.ts';
 
-/**
- * A test case for an everyday situation. In each case the default policy must do at least as well as a bare call
- * without retries. All policies of a case have the same patience (total timeout).
- */
+/** A test case for an everyday situation. The default policy must do at least as well as a call without retries. */
 export interface WeatherCase {
   readonly id: string;
   readonly title: string;
   readonly scenario: Scenario;
-  /** The bounds that the default policy must meet. */
   readonly bounds: readonly WeatherBound[];
   readonly policies: readonly string[];
 }
@@ -22,7 +18,7 @@ export interface WeatherBound {
   readonly until?: number;
   readonly atLeast?: number;
   readonly atMost?: number;
-  /** The lower bound is the figure of the bare call with the same seeds, instead of a number. */
+  /** The lower bound is the figure of the policy `bare` with the same seeds. */
   readonly likeBare?: true;
 }
 
@@ -45,14 +41,12 @@ export interface WeatherFinding {
   readonly figures: Readonly<Record<string, number | null>>;
 }
 
-/** The runs that a case needs: each policy with each seed. */
 export function weatherRuns({ scenario, policies }: WeatherCase, seeds: readonly number[]): RunRequest[] {
   return policies.flatMap((policy) =>
     seeds.map((seed): RunRequest => ({ scenario, policy, seed, bounds: scenario.expect })),
   );
 }
 
-/** Checks the results of `weatherRuns` against the bounds. */
 export function weatherVerdict(
   { id, title, bounds, policies }: WeatherCase,
   answers: readonly Pick<RunAnswer, 'policy' | 'figures'>[],
@@ -76,10 +70,7 @@ export function weatherVerdict(
   return { id, title, pass: findings.every(({ met }) => met), findings };
 }
 
-/**
- * Combines the figures of all seeds. Shares are averaged, because a median would hide a failure with one seed of five.
- * For other metrics the median counts.
- */
+/** Combines the figures of all seeds. Shares are averaged, because a median would hide one failed seed of five. */
 function combined(metric: Metric, figures: readonly number[]): number {
   if (metric !== 'success' && metric !== 'finished') return median(figures);
   return figures.reduce((sum, each) => sum + each, 0) / figures.length;
@@ -155,8 +146,8 @@ function constantLatency(share: number): WeatherCase[] {
   ];
   return [500, 2200, 3000, 5000, 8000].flatMap((ms) =>
     rates.map(([rate, gapMs]) => {
-      // The first call begins after one gap. It may fail at a service slower than 70 % of the total timeout, because
-      // the policy does not know the latency yet. So only later calls are measured for such a service.
+      // The policy does not know the latency before the first call. So the first call to a very slow service may fail,
+      // and only later calls are measured.
       const second = 100 * Math.ceil((gapMs + 1) / 100);
       const from = ms > 7000 ? second : 0;
       return weather({
@@ -176,7 +167,7 @@ function constantLatency(share: number): WeatherCase[] {
 }
 
 function oddLatency(share: number): WeatherCase[] {
-  // A lognormal distribution with a median of 4 s and a p99 of 30 s: 2.3263 is the p99 of the standard normal
+  // A lognormal distribution with a median of 4 s and a p99 of 30 s. 2.3263 is the p99 of the standard normal
   // distribution.
   const model = { lognormal: { median: 4 * S, sigma: Math.log(30 / 4) / 2.3263 } };
   return [
@@ -203,7 +194,7 @@ function oddLatency(share: number): WeatherCase[] {
     weather({
       id: 'flaky server',
       title: '10 % resets, 10 % 429 with Retry-After, 10 % answers of 3 s; 200 calls at 50/s',
-      // At 50/s the first call begins after 20 ms and the 200th at exactly 4 s. The extra 10 ms include the 200th call.
+      // At 50/s the 200th call begins at exactly 4 s. The extra 10 ms include the 200th call.
       duration: 4 * S + 10,
       service: {
         time: {
@@ -247,8 +238,8 @@ function independentFailures(share: number): WeatherCase[] {
 }
 
 /**
- * Faults that make a share of attempts fail, about half with a connection reset and half with a 500. Each fault has the
- * share `value`; both together fail 1 − (1 − `value`)² of the attempts.
+ * About half of the failing attempts get a connection reset, the others a 500. Both faults together fail 1 − (1 −
+ * `value`)² of the attempts.
  */
 function halves(failing: number): object[] {
   const value = 1 - Math.sqrt(1 - failing);
@@ -290,7 +281,7 @@ function smallCallers(share: number): WeatherCase[] {
   ];
 }
 
-/** Services that never answer some or all of the calls, from the first call on. */
+/** Services that never answer some or all of the calls. */
 function lossesAndHangs(share: number): WeatherCase[] {
   const rates: [string, number][] = [
     ['1/s', 2000 * S],
@@ -387,20 +378,20 @@ function changes(share: number): WeatherCase[] {
 }
 
 /**
- * A total outage after two ordinary hours, for 10,000 calls a second from different numbers of clients. Clients do not
- * affect each other, so only a sample of them is simulated.
+ * A total outage after a normal period, with 10,000 calls a second. Only a sample of the clients is simulated, because
+ * clients do not affect each other.
  */
 function outages(share: number): WeatherCase[] {
   const fleets: [clients: number, sample: number, atMost5s: number, atMost60s: number][] = [
     [10, 1, 1.25, 1.05],
     [1000, 10, 1.25, 1.05],
     [10_000, 100, 1.25, 1.05],
-    // Here a client makes only 0.1 calls a second. The limits of 4 are loose: these figures are only to be printed.
+    // These figures are only printed, so the limits of 4 are loose.
     [100_000, 1000, 4, 4],
   ];
   return [0.001, 0.01].flatMap((failing) =>
     fleets.map(([clients, sample, atMost5s, atMost60s]) => {
-      // A client with a thousand calls a second has enough history after ten minutes, so its run is shorter.
+      // A client with a thousand calls a second has enough history after ten minutes.
       const outageAt = share * (clients === 10 ? 10 * M : 2 * H);
       return weather({
         id: `outage after ${failing * 100} % for ${clients} clients`,
@@ -419,7 +410,7 @@ function outages(share: number): WeatherCase[] {
   );
 }
 
-/** A service with less capacity than calls. It answers the calls above its capacity with a 503 without Retry-After. */
+/** A service with less capacity than calls. It refuses the excess calls with a 503 without Retry-After. */
 function overCapacity(share: number): WeatherCase[] {
   return [0.95, 0.9, 0.8, 0.5].map((capacity) =>
     weather({

@@ -161,6 +161,63 @@ describe('a report', () => {
     expect(new Set(styles!.map((each) => each.replace(/\.p\d+/, ''))).size).toBe(12);
   });
 
+  test('says its verdict in a sentence at the top, with units', () => {
+    const [, top] = reportText(comparison).split('\n');
+    expect(top).toBe('naive meets the bound. careful meets the bound.');
+    expect(html).toContain(`<p class="verdict">${top}</p>`);
+    const [first] = comparison.policies;
+    const finding = { ...first!.trial.findings[0]!, atLeast: 0.999, figure: 0.42, met: false };
+    const missed = { ...first!, trial: { ...first!.trial, pass: false, findings: [finding] } };
+    const failed = reportText({ ...comparison, policies: [missed] });
+    expect(failed).toContain('naive misses 1 of 1 bounds: success is 42 %, expected ≥ 99.9 %.');
+    const free = { ...first!, trial: { ...first!.trial, findings: [] } };
+    expect(reportText({ ...comparison, policies: [free] })).toMatch(
+      /naive gets [\d.]+ % of the work done with [\d.]+× the load/,
+    );
+  });
+
+  test('does not praise a policy that only observes or only falls back', async () => {
+    const storm = parseScenario(`
+id: outage
+duration: 10s
+services: { api: { time: 5ms } }
+clients: { web: { to: api, arrivals: { poisson: 40/s } } }
+faults: [{ kind: refuse, service: api, from: 2s, until: 8s }]
+policies:
+  watching: { mode: observe }
+  tenth: { mode: { enforce: 0.1 } }
+  soothing: { fallback: { to: nothing } }
+  careful: {}
+`);
+    const names = ['watching', 'tenth', 'soothing', 'careful'];
+    const compared = await comparePolicies(storm, names, pool, { seeds: [1] });
+    const [, top] = reportText(compared).split('\n');
+    expect(top).toContain('watching only observes: nothing is protected, and each call is sent once.');
+    expect(top).toContain('tenth enforces 10 % of the work, and protects nothing of the rest.');
+    expect(top).toMatch(/\d+(\.\d+)? % of the answers of soothing are a fallback; that work was not done\./);
+    expect(top).not.toMatch(/careful (only|enforces)|answers of careful/);
+    const of = (name: string) => compared.policies.find(({ policy }) => policy === name)!.groups[0]!.figures;
+    expect(of('soothing').success!.median).toBeCloseTo(of('careful').success!.median!, 1);
+    expect(of('soothing').success!.median).toBeLessThan(0.6);
+    const bounded = await comparePolicies(
+      { ...storm, expect: scenario.expect.map((bound) => ({ ...bound, atLeast: 0.1 })) },
+      ['watching', 'soothing'],
+      pool,
+      { seeds: [1] },
+    );
+    const [, second] = reportText(bounded).split('\n');
+    expect(second).toMatch(/^watching meets the bound\. watching only observes: nothing is protected/);
+    expect(second).toMatch(/soothing meets the bound\. \d+(\.\d+)? % of the answers/);
+  });
+
+  test('has a column for the peak', () => {
+    expect(reportText(comparison)).toMatch(/multiplication +peak +p50/);
+    const { figures, series } = comparison.policies[0]!.groups[0]!;
+    expect(figures.peak!.most).toBeGreaterThanOrEqual(
+      Math.max(...series.attempts!.mean.map((each) => each ?? 0)),
+    );
+  });
+
   test('in a terminal fits a line for each policy', () => {
     const text = reportText(comparison);
     expect(text).toContain('goodput over time');
@@ -203,6 +260,24 @@ describe.skipIf(isMissing)(`a report in a browser${why}`, () => {
   afterAll(async () => {
     await browser?.close();
     rmSync(folder, { recursive: true });
+  });
+
+  test('is readable at 420 px, without scrolling sideways', async () => {
+    const narrow = await browser.newPage({ viewport: { width: 420, height: 900 } });
+    await narrow.goto(`file://${file}`);
+    const sizes = await narrow.evaluate(() => {
+      const table = document.querySelector('.stacked')!;
+      const cell = table.querySelector('td')!;
+      return {
+        page: document.documentElement.scrollWidth,
+        table: table.scrollWidth,
+        title: getComputedStyle(cell, '::before').content,
+      };
+    });
+    expect(sizes.page).toBeLessThanOrEqual(420);
+    expect(sizes.table).toBeLessThanOrEqual(420);
+    expect(sizes.title).toBe('"success"');
+    await narrow.close();
   });
 
   test('opens without a complaint and asks for nothing else', () => {

@@ -80,6 +80,22 @@ policies: { p: { backoff: false, patience: unlimited, attemptTimeout: none, budg
     expect(heatHtml(found).match(/<td style="background:rgb/g)).toHaveLength(4);
   });
 
+  test('a heat map gives no colour to differences within the spread of the seeds', () => {
+    const cell = (value: number, median: number, spread: number) => ({
+      values: [value],
+      figure: { median, least: median - spread, most: median + spread },
+    });
+    const sweep = (spread: number) => ({
+      ...{ scenario: 's', policy: 'p', what: 'success', seeds: 3 },
+      axes: [{ path: 'policy.attempts', values: [1, 2, 3] }],
+      cells: [cell(1, 0.97, spread), cell(2, 0.98, spread), cell(3, 0.99, spread)],
+    });
+    const colours = (spread: number) =>
+      new Set(heatHtml(sweep(spread)).match(/background:rgb\([^)]*\)/g)).size;
+    expect(colours(0.001)).toBe(3);
+    expect(colours(0.02)).toBe(1);
+  });
+
   test('names the field that a value does not suit', async () => {
     const axes = [parseAxis('policy.attempts=many')];
     await expect(sweep({ ...question, axes }, pool)).rejects.toThrow(

@@ -3,7 +3,7 @@ import { assertKnownFields } from 'holdfast/fields';
 import type { Labels, Metric } from './metrics.ts';
 import type { Family, Observation, Sample } from './observe.ts';
 
-/** The members of a consumer of `@holdfast/events` that this module reads. */
+/** The members of a consumer of `@holdfast/events` that are read here. */
 export interface ConsumerLike {
   readonly name: string;
   readonly topic: string;
@@ -25,9 +25,10 @@ export interface ConsumerLike {
 interface LagLike {
   readonly oldestReadyMs: number;
   readonly nextDueInMs: number | undefined;
+  readonly asOf?: number;
 }
 
-/** All metrics of consumers. The Prometheus output, the documentation and its test read this table. */
+/** All metrics of consumers. The documentation is tested against this table. */
 export const eventMetrics = {
   handled: {
     name: 'holdfast_events_handled_total',
@@ -87,23 +88,25 @@ export const eventMetrics = {
 
 type Key = keyof typeof eventMetrics;
 
-/**
- * The timeout for reading the lag from a store. A scrape has only a few seconds, and a store that hangs must not spoil
- * the other metrics.
- */
+/** The timeout for reading the lag from a store. A hanging store must not delay the other metrics. */
 const lagMs = 1000;
 
+export interface ConsumerObservationOptions {
+  /** The clock of the readings. Default: the system's. */
+  readonly clock?: Clock | undefined;
+}
+
 /**
- * Provides metrics of consumers, read when they are requested: counters from the consumers, waiting events from their
- * stores. A store that does not answer within a second is reported as unreachable.
+ * Provides metrics of consumers and of the events that wait in their stores. A store that does not answer within a
+ * second is reported as unreachable.
  */
 export function observeConsumers(
   consumers: readonly ConsumerLike[],
-  options: { readonly clock?: Clock | undefined } = {},
+  options: ConsumerObservationOptions = {},
 ): Observation {
   assertKnownFields({ clock: true }, options);
   const { clock = systemClock } = options;
-  /** The lag of each topic, read once for all consumers of the topic. `undefined`: the store did not answer. */
+  /** The lag of each topic; `undefined` if the store did not answer. */
   const lags = new Map<string, LagLike | undefined>();
   let watched: readonly ConsumerLike[] = consumers;
 
@@ -112,7 +115,7 @@ export function observeConsumers(
       const byTopic = new Map(watched.map((each) => [each.topic, each]));
       await Promise.all(
         [...byTopic].map(async ([topic, consumer]) => {
-          // A store that fails is reported as unreachable; other metrics are not affected.
+          // A store that fails is reported as unreachable. Other metrics are not affected.
           const asked = (async () => consumer.lag())();
           lags.set(topic, await within(clock, lagMs, asked).catch(() => undefined));
         }),
@@ -123,8 +126,7 @@ export function observeConsumers(
       const put = (key: Key, labels: Labels, value: number) => {
         const kept = samples.get(key) ?? new Map<string, Sample>();
         const identity = JSON.stringify(labels);
-        // Values of consumers with the same name are combined: counts are added up, and of several rates the highest is
-        // used.
+        // Consumers with the same name are combined: counts are added, and the highest rate is used.
         const before = kept.get(identity)?.value ?? 0;
         kept.set(identity, { labels, value: key === 'dlqRate' ? Math.max(before, value) : before + value });
         samples.set(key, kept);
@@ -168,7 +170,7 @@ function joined(families: readonly Family[]): Family[] {
   return [...byName.values()].map(({ family, samples }) => ({ ...family, samples: [...samples.values()] }));
 }
 
-/** Resolves to the value of `promise`, or to `undefined` after `ms`. */
+/** Resolves with the value of `promise`, or with `undefined` after `ms`. */
 function within<T>(clock: Clock, ms: number, promise: Promise<T>): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const timeout = new Timer(clock, () => resolve(undefined));
@@ -199,7 +201,7 @@ function readState(consumer: ConsumerLike, put: Put): void {
 function readLag(topic: string, lag: LagLike | undefined, put: Put): void {
   put('storeAway', { topic }, Number(lag === undefined));
   if (lag === undefined) return;
-  const { oldestReadyMs, nextDueInMs, ...states } = lag;
+  const { oldestReadyMs, nextDueInMs, asOf: _, ...states } = lag;
   put('oldestAge', { topic }, oldestReadyMs / 1000);
   if (nextDueInMs !== undefined) put('nextDue', { topic }, nextDueInMs / 1000);
   for (const [state, events] of Object.entries(states)) put('waiting', { topic, state }, events as number);

@@ -1,12 +1,12 @@
 import { causesOf, type UnknownObject } from 'holdfast';
 import { OTHER } from './metrics.ts';
 
-/** Matches codes and names of errors. Sentences, addresses and tokens of users hardly ever match. */
+/** Matches codes and names of errors. Sentences and addresses hardly ever match. */
 const nameLike = /^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,63}$/;
 
 /**
- * A short name for a failed outcome: its status or code, else the status or code of a cause, else the name of the
- * error. It is never a message, because messages may contain what users sent.
+ * A short name for a failed outcome: a status, a code or the name of the error. It is never a message, because messages
+ * may contain user data.
  */
 export function errorType(outcome: unknown): string {
   try {
@@ -17,7 +17,7 @@ export function errorType(outcome: unknown): string {
 }
 
 function nameOf(outcome: UnknownObject): string {
-  // The causes count, too: the error `fetch failed` says less than its cause.
+  // The causes are read, too: the error `fetch failed` says less than its cause.
   for (const each of causesOf(outcome)) {
     const found = statusOf(each) ?? codeOf(each);
     if (found !== undefined) return found;
@@ -34,8 +34,8 @@ function statusOf(thing: UnknownObject): string | undefined {
 }
 
 /**
- * The code of an error: a text such as ECONNRESET or 40001, or a number as in gRPC. The legacy numbers of DOMException
- * are ignored.
+ * The code of an error: a text such as ECONNRESET, or a number as in gRPC. The legacy numbers of DOMException are
+ * ignored.
  */
 function codeOf(thing: UnknownObject): string | undefined {
   const { code } = thing;

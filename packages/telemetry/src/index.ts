@@ -9,5 +9,11 @@ export {
   type NodeResponse,
 } from './metrics-handler.ts';
 export { type Family, type Observation, type ObserveOptions, observe, type Sample } from './observe.ts';
-export { contentTypes, type ExpositionFormat, prometheus } from './prometheus.ts';
+export { contentTypes, type ExpositionFormat, type PrometheusOptions, prometheus } from './prometheus.ts';
 export type { Policies } from './selection.ts';
+export {
+  observeServer,
+  type ServerObservationOptions,
+  type ServerPartLike,
+  serverMetrics,
+} from './server-parts.ts';

@@ -1,23 +1,22 @@
 import { type Label, type Labels, type Metric, OTHER } from './metrics.ts';
 
-/** The labels whose values are chosen by users or servers. The number of such values has no limit. */
+/** Users or servers choose the values of these labels, so the number of values has no limit. */
 const open = new Set<Label>(['policy', 'target', 'error_type']);
 
-/** Longer label values are cut: users may choose them, and each is repeated in the line of every bucket and state. */
+/** Longer label values are cut, because users may choose them and each is written many times. */
 const nameMax = 128;
 
 /** A combination of label values, and what is stored for it. */
 export interface LabelSet<T> {
   readonly labels: Labels;
-  /** True if this entry counts several label sets together, under the value `other`. */
+  /** True: several label sets share this entry, under the value `other`. */
   readonly overflowed: boolean;
   readonly kept: T;
 }
 
 /**
- * The label sets of one metric, with a limit on their number. From `labelSetsMax` sets on, new targets and error types
- * are counted as `other`. From twice as many sets on, new policies are counted as `other`, too. Labels with a fixed
- * list of values can add a few sets more.
+ * The label sets of one metric, with a limit on their number. Above `labelSetsMax`, new targets and error types are
+ * counted as `other`. Above twice that number, new policies are counted as `other`, too.
  */
 export class LabelSets<T> {
   readonly #names: readonly Label[];
@@ -33,10 +32,7 @@ export class LabelSets<T> {
     this.#make = make;
   }
 
-  /**
-   * Finds or adds a label set. If there are too many label sets, returns a shared set, in which some labels have the
-   * value `other`.
-   */
+  /** Finds or adds a label set. If there are too many, returns a shared set with the value `other`. */
   place(given: Labels): LabelSet<T> {
     const known = this.#find(given);
     if (known) return known;
@@ -52,7 +48,6 @@ export class LabelSets<T> {
     return this.#find(coarsest) ?? this.#add(coarsest, true);
   }
 
-  /** All label sets, sorted by their labels. */
   inOrder(): LabelSet<T>[] {
     return [...leaves(this.#root, this.#names.length)];
   }
@@ -76,7 +71,7 @@ export class LabelSets<T> {
     return set;
   }
 
-  /** Replaces the values of the labels in `open` by what `by` returns. */
+  /** Replaces the values of the labels in `open`. */
   #replace(labels: Labels, by: (label: Label, name: string | undefined) => string | undefined): Labels {
     return Object.fromEntries(
       this.#names.map((label) => [label, open.has(label) ? by(label, labels[label]) : labels[label]]),
@@ -84,10 +79,7 @@ export class LabelSets<T> {
   }
 }
 
-/**
- * Cuts a label value and replaces lone surrogates, which UTF-8 cannot encode: two values that differ only in them would
- * be written as the same label.
- */
+/** Cuts a label value and replaces lone surrogates, which UTF-8 cannot encode. */
 function writable(name: string): string {
   return name.slice(0, nameMax).replace(/\p{Surrogate}/gu, '\ufffd');
 }

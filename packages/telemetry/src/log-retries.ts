@@ -11,22 +11,25 @@ import { assertKnownFields } from 'holdfast/fields';
 import { errorType } from './error-type.ts';
 import { type Policies, selectionOf } from './selection.ts';
 
-/** A logger with the interface of pino: each level is a method that takes an object and a message. */
+/** A logger like pino: each level is a method that takes an object and a message. */
 export type Logger<Level extends string = string> = {
   readonly [level in Level]: (line: RetryLine, message: string) => void;
 };
 
 export interface LogOptions<Level extends string = string> {
+  /** The policies to log: some, or all. Default: all. */
   readonly policies?: Policies | undefined;
-  /** The method of the logger to call; `info` unless given. */
+  /** The method of the logger to call. Default: `info`. */
   readonly level?: Level | undefined;
-  /** Whether to add `error_message`. The default is false, because messages may contain what users sent. */
+  /** Whether to add `error_message`, which may contain data of users. Default: `false`. */
   readonly messages?: boolean | undefined;
   /**
-   * The most lines for each event, policy and reason within `window`; 10 unless given. Further lines are only counted.
+   * The most lines for each event, policy and reason within `window`. Further lines are only counted. Default: `10`.
    */
   readonly linesMax?: number | undefined;
+  /** The time in which `linesMax` lines may be written. Default: `1m`. */
   readonly window?: Duration | undefined;
+  /** The clock of `window`. Default: the system's. */
   readonly clock?: Clock | undefined;
 }
 
@@ -39,25 +42,26 @@ const known: Readonly<Record<keyof LogOptions, true>> = {
   clock: true,
 };
 
-/** The fields of a log line. */
 export interface RetryLine {
   readonly event: 'retry' | 'gave_up' | 'breaker' | 'left_out';
   readonly policy?: string | undefined;
   readonly target?: string | undefined;
-  /** The number of the failed attempt. For a call that was given up: the number of its attempts. */
+  /** The number of the failed attempt. For `gave_up` it is the number of attempts. */
   readonly attempt?: number | undefined;
   readonly reason: string;
   readonly next_delay_ms?: number | undefined;
   readonly error_type?: string | undefined;
   readonly error_message?: string | undefined;
-  /** For a breaker that changes: its old and its new state. */
+  /** For a breaker: its old and its new state. */
   readonly from?: string | undefined;
   readonly to?: string | undefined;
-  /** The number of similar lines that were left out since the last line that was written. */
+  /** Set in mode `observe`: the policy would have done it, and has not. */
+  readonly observed?: true | undefined;
+  /** The number of similar lines that were left out before this line. */
   readonly left_out?: number | undefined;
 }
 
-/** The most combinations of event, policy and reason that are counted separately; further ones are counted together. */
+/** At most this many combinations of event, policy and reason are counted separately. */
 const windowsMax = 1000;
 
 const messages = {
@@ -67,9 +71,15 @@ const messages = {
   left_out: 'lines were left out',
 } satisfies Record<RetryLine['event'], string>;
 
+const observedMessages: Record<string, string> = {
+  retry: 'would retry',
+  gave_up: 'would give up',
+  breaker: 'breaker changed, and refuses nothing',
+};
+
 /**
- * Writes a log line for each retry, each call that fails for good and each state change of a breaker. Returns a
- * function that stops it.
+ * Writes a log line for each retry, each failed call and each state change of a breaker. Returns a function that stops
+ * it.
  */
 export function logRetries<Level extends string = 'info'>(
   logger: Logger<NoInfer<Level>>,
@@ -87,10 +97,10 @@ export function logRetries<Level extends string = 'info'>(
   let soonestEndsAt = Infinity;
 
   function write(line: RetryLine): void {
-    logger[level](line, messages[line.event]);
+    logger[level](line, (line.observed && observedMessages[line.event]) || messages[line.event]);
   }
 
-  /** Writes the number of left-out lines of each window that has ended, and removes the window. */
+  /** Writes the number of left-out lines of each ended window, and removes the window. */
   function close(by: number): void {
     soonestEndsAt = Infinity;
     for (const [key, each] of windows) {
@@ -119,9 +129,9 @@ export function logRetries<Level extends string = 'info'>(
     const line = selection(notice.policy) && lineOf(notice, options.messages === true);
     if (!line) return;
     const now = clock.now();
-    const key = JSON.stringify([line.event, line.policy, line.reason]);
+    const key = JSON.stringify([line.event, line.policy, line.reason, line.observed]);
     const before = windows.get(key);
-    // This line reports how many lines were left out before it, so that no timer is needed for that.
+    // This line also reports how many lines were left out before. So no timer is needed for that.
     const left_out = before && before.endsAt <= now && before.leftOut > 0 ? before.leftOut : undefined;
     if (before && before.endsAt <= now) windows.delete(key);
     if (soonestEndsAt <= now) close(now);
@@ -148,9 +158,10 @@ interface Window {
 
 function lineOf(notice: Notice, withMessage: boolean): RetryLine | undefined {
   const { policy, target, type } = notice;
+  const observed = 'observed' in notice && { observed: notice.observed };
   if (type === 'breaker') {
     const { because: reason, from, to } = notice;
-    return { event: type, policy, target, reason, from, to };
+    return { event: type, policy, target, reason, from, to, ...observed };
   }
   if (type !== 'retry' && type !== 'gave_up') return undefined;
   const { outcome, because: reason } = notice;
@@ -165,6 +176,7 @@ function lineOf(notice: Notice, withMessage: boolean): RetryLine | undefined {
     target,
     ...what,
     error_type,
+    ...observed,
     ...(withMessage && outcome instanceof Error && { error_message: outcome.message }),
   };
 }

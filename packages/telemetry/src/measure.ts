@@ -5,17 +5,23 @@ import type { Labels, MetricKey } from './metrics.ts';
 /** Receives one measurement: 1 for a counter, seconds for a histogram. */
 export type Sink = (metric: MetricKey, labels: Labels, value: number) => void;
 
-/** Stop reasons that do not count as a suppressed retry, because no limit of the policy forbade another attempt. */
-const notSuppressed: ReadonlySet<string> = new Set(['not_retryable', 'cancelled', 'committed', 'poison']);
+/** With these reasons no limit of the policy forbade another attempt, so no retry was suppressed. */
+const notSuppressed: ReadonlySet<string> = new Set([
+  'not_retryable',
+  'cancelled',
+  'committed',
+  'poison',
+  'observed',
+]);
 
 const expiries: Record<string, string> = {
   HOLDFAST_ATTEMPT_TIMEOUT: 'attempt',
   HOLDFAST_PATIENCE_SPENT: 'patience',
 };
 
-/** Turns notices, which are the events that policies report, into measurements for Prometheus and OpenTelemetry. */
+/** Converts notices (events that policies report) to measurements for Prometheus and OpenTelemetry. */
 export function measuring(sink: Sink): (notice: Notice) => void {
-  /** The number of attempts so far of each call whose start was seen. */
+  /** The number of attempts so far, for each call whose start was seen. */
   const attemptsSeen = new Map<number, number>();
 
   function ended(notice: Notice & { type: 'done' | 'gave_up' }): void {
@@ -33,7 +39,25 @@ export function measuring(sink: Sink): (notice: Notice) => void {
     if (kind !== undefined) sink('timeouts', { policy, target, kind }, 1);
   }
 
+  /** Nothing of this has happened, so it is in no other metric. */
+  function wouldHave(notice: Notice): void {
+    const { policy, target } = notice;
+    const count = (kind: string, reason: string) => sink('wouldHave', { policy, target, kind, reason }, 1);
+    if (notice.type === 'retry') count('retry', notice.because);
+    else if (notice.type === 'refused') count('refuse', notice.because);
+    else if (notice.type === 'gave_up') count('stop', notice.because);
+    else if (notice.type === 'hedge') count('hedge', 'slow');
+    else if (notice.type === 'breaker') count('change_breaker', notice.because);
+    const failure = notice.type === 'attempt' && notice.outcome;
+    const expiry = failure ? expiries[errorType(failure)] : undefined;
+    if (expiry !== undefined) count('time_out', expiry);
+  }
+
   return (notice) => {
+    if ('observed' in notice) {
+      wouldHave(notice);
+      return;
+    }
     const { policy, target } = notice;
     switch (notice.type) {
       case 'start':
@@ -63,7 +87,7 @@ export function measuring(sink: Sink): (notice: Notice) => void {
         sink('failures', { policy, target, reason }, 1);
         if (attempts > 0 && !notSuppressed.has(reason))
           sink('suppressedRetries', { policy, target, reason }, 1);
-        // If there was an attempt, the notice of that attempt has counted the timeout already.
+        // If there was an attempt, its own notice has already counted the timeout.
         if (attempts === 0) expired(notice, notice.outcome);
         return;
       }
@@ -94,7 +118,6 @@ export function measuring(sink: Sink): (notice: Notice) => void {
   };
 }
 
-/** The outcome of a call as a label value. */
 export function outcomeOf(type: 'done' | 'gave_up', attempts: number): string {
   if (type === 'done') return attempts > 1 ? 'succeeded_after_retry' : 'succeeded';
   return attempts > 1 ? 'failed_after_retry' : 'failed';

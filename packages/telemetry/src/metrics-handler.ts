@@ -1,9 +1,7 @@
 import type { Observation } from './observe.ts';
 import { contentTypes, type ExpositionFormat, prometheus } from './prometheus.ts';
 
-/**
- * Answers a request for metrics. It works as a handler of `node:http` and as a web handler with Request and Response.
- */
+/** Answers a request for metrics. It works with `node:http`, and with Request and Response. */
 export interface MetricsHandler {
   (request: Request): Response | Promise<Response>;
   (request: NodeRequest, response: NodeResponse): void;
@@ -22,8 +20,8 @@ export interface NodeResponse {
 }
 
 /**
- * Makes a handler that answers GET and HEAD with all metrics, in the format that `Accept` prefers. It checks no
- * credentials: listen on loopback, or protect it like your other endpoints.
+ * Makes a handler that answers GET and HEAD with all metrics. It checks no credentials: listen on loopback, or protect
+ * it like your other endpoints.
  */
 export function metricsHandler(observation: Pick<Observation, 'snapshot' | 'refresh'>): MetricsHandler {
   function answer(request: Request | NodeRequest, response: NodeResponse | undefined): Response | undefined {
@@ -73,7 +71,7 @@ interface Answer {
 const always = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 const plain = { 'content-type': 'text/plain; charset=utf-8' };
 
-/** Answers with an error if `answerTo` throws: in a handler of `node:http` the error would end the process. */
+/** Answers with an error if `answerTo` throws. In `node:http` the error would end the process. */
 function safely(...asked: Parameters<typeof answerTo>): Answer {
   try {
     return answerTo(...asked);
@@ -98,7 +96,7 @@ function answerTo(
   }
   const format = preferred(accept);
   const body = prometheus(observation, { format });
-  // The length is set here, because Node does not set it in an answer to HEAD.
+  // Node does not set the length in an answer to HEAD.
   const length = `${new TextEncoder().encode(body).length}`;
   const headers = {
     ...always,
@@ -109,13 +107,13 @@ function answerTo(
   return { status: 200, headers, body };
 }
 
-/** Chooses the format: OpenMetrics only if `Accept` names it with at least the weight of plain text. */
+/** Chooses OpenMetrics only if `Accept` gives it at least the weight of plain text. */
 function preferred(accept: string): ExpositionFormat {
   const openmetrics = weight(accept, 'application/openmetrics-text');
   return openmetrics > 0 && openmetrics >= weight(accept, 'text/plain') ? 'openmetrics' : 'text';
 }
 
-/** The greatest `q` of a media type in an Accept header; 0 if the header does not name the media type. */
+/** The greatest `q` of a media type in an Accept header; 0 if it is not named. */
 function weight(accept: string, mediaType: string): number {
   const weights = accept
     .split(',')

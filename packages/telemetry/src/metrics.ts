@@ -1,6 +1,4 @@
-/**
- * The description of a metric. Prometheus, OpenTelemetry, the documentation and its test read the table of all metrics.
- */
+/** The description of a metric, for Prometheus, OpenTelemetry and the documentation. */
 export interface Metric {
   readonly name: string;
   readonly type: 'counter' | 'histogram' | 'gauge';
@@ -9,8 +7,7 @@ export interface Metric {
 }
 
 /**
- * The values of `policy`, `target` and `error_type` are chosen by users and servers. The other labels have a fixed list
- * of values.
+ * Users and servers choose the values of `policy`, `target` and `error_type`. Other labels have a fixed list of values.
  */
 export type Label =
   | 'policy'
@@ -25,7 +22,12 @@ export type Label =
   | 'state'
   | 'metric'
   | 'consumer'
-  | 'topic';
+  | 'topic'
+  | 'server'
+  | 'part'
+  | 'priority'
+  | 'when'
+  | 'how';
 
 export type Labels = { readonly [label in Label]?: string | undefined };
 
@@ -110,6 +112,12 @@ export const metrics = {
     labels: ['policy', 'target'],
     help: 'Hints of servers on when to come back that could not be read.',
   },
+  wouldHave: {
+    name: 'holdfast_would_have_total',
+    type: 'counter',
+    labels: ['policy', 'target', 'kind', 'reason'],
+    help: 'What policies that only observe would have done: retry, refuse, stop, time_out, hedge, change_breaker.',
+  },
   labelOverflows: {
     name: 'holdfast_label_overflows_total',
     type: 'counter',
@@ -164,14 +172,20 @@ export const metrics = {
     labels: ['policy'],
     help: '1 while retries and hedges of the policy are switched off by hand.',
   },
+  enforcedRatio: {
+    name: 'holdfast_enforced_ratio',
+    type: 'gauge',
+    labels: ['policy'],
+    help: 'The share of the work on which the policy acts; 0 for one that only observes.',
+  },
 } as const satisfies Record<string, Metric>;
 
 export const metricKeys = Object.keys(metrics) as readonly MetricKey[];
 
-/** Bounds of the histograms in seconds: from a call in the same rack to the longest wait of a user. */
+/** Bounds of the histograms in seconds. */
 export const defaultBucketsSeconds: readonly number[] = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
 
-/** The label value that replaces further values when there are too many. */
+/** The label value that replaces new values when there are too many. */
 export const OTHER = 'other';

@@ -7,9 +7,12 @@ import { readings } from './readings.ts';
 import { type Policies, selectionOf } from './selection.ts';
 
 export interface ObserveOptions {
-  /** The upper bounds of all histogram buckets, in rising order. */
+  /** The upper bounds of all histogram buckets in seconds, in rising order. Default: from 0.005 to 60. */
   readonly bucketsSeconds?: readonly number[] | undefined;
-  /** The most label sets (combinations of label values) of each metric; further ones are counted as `other`. */
+  /**
+   * The most label sets (combinations of label values) of each metric. Further label sets are counted as `other`.
+   * Default: `500`.
+   */
   readonly labelSetsMax?: number | undefined;
 }
 
@@ -17,14 +20,11 @@ const known: Readonly<Record<keyof ObserveOptions, true>> = { bucketsSeconds: tr
 
 /** The metrics of some policies or consumers. */
 export interface Observation {
-  /** The current values of all metrics, in a stable order, as plain JSON. Gauges are read during this call. */
+  /** The current values of all metrics, in a stable order, as plain JSON. */
   snapshot(): readonly Family[];
-  /** Reads values that take time, such as those of a store. The metrics handler waits for it before each `snapshot`. */
+  /** Reads slow values, such as values of a store. The metrics handler waits for it before each `snapshot`. */
   refresh?(): Promise<void>;
-  /**
-   * Stops counting: counters keep their values, and gauges disappear. Policies create notices (the events that they
-   * report) only while somebody subscribes.
-   */
+  /** Stops counting. Counters keep their values, and gauges disappear. */
   stop(): void;
 }
 
@@ -35,18 +35,17 @@ export interface Family extends Metric {
 
 export interface Sample {
   readonly labels: Labels;
-  /** For a histogram: the sum of all measurements. */
+  /** The value. For a histogram, it is the sum of all measurements. */
   readonly value: number;
-  /**
-   * For a histogram: the number of all measurements, and for each bucket the number of measurements up to its bound.
-   */
+  /** For a histogram: the number of all measurements. */
   readonly count?: number;
+  /** For a histogram: the number of measurements up to the bound `le` of each bucket. */
   readonly buckets?: readonly { readonly le: number; readonly count: number }[];
 }
 
 export const defaultLabelSetsMax = 500;
 
-/** Counts what policies do, by subscribing to their notices (the events that they report). */
+/** Counts what policies do, from the notices (events) that they report. */
 export function observe(policies: Policies, options: ObserveOptions = {}): Observation {
   assertKnownFields(known, options);
   const selection = selectionOf(policies);
@@ -81,7 +80,6 @@ export function observe(policies: Policies, options: ObserveOptions = {}): Obser
   };
 }
 
-/** The current values of one metric. */
 class Kept {
   readonly #metric: Metric;
   readonly #sets: LabelSets<Series>;

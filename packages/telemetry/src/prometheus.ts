@@ -3,10 +3,7 @@ import { assertKnownFields } from 'holdfast/fields';
 import type { Labels } from './metrics.ts';
 import type { Family, Observation, Sample } from './observe.ts';
 
-/**
- * `text` is version 0.0.4 of the Prometheus format, which every scraper reads. `openmetrics` is version 1.0.0 of
- * OpenMetrics.
- */
+/** `text` is version 0.0.4 of the Prometheus format, which every scraper reads. `openmetrics` is OpenMetrics 1.0.0. */
 export type ExpositionFormat = 'text' | 'openmetrics';
 
 export const contentTypes: Record<ExpositionFormat, string> = {
@@ -14,10 +11,15 @@ export const contentTypes: Record<ExpositionFormat, string> = {
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 };
 
+export interface PrometheusOptions {
+  /** The version of the format. Default: `text`. */
+  readonly format?: ExpositionFormat | undefined;
+}
+
 /** Writes all metrics in the format of Prometheus. */
 export function prometheus(
   observation: Pick<Observation, 'snapshot'>,
-  options: { readonly format?: ExpositionFormat | undefined } = {},
+  options: PrometheusOptions = {},
 ): string {
   assertKnownFields({ format: true }, options);
   const { format = 'text' } = options;
@@ -28,7 +30,6 @@ export function prometheus(
   return `${[...lines, ...dialect.end].join('\n')}\n`;
 }
 
-/** The differences between the two formats. */
 interface Dialect {
   /** The name in the HELP and TYPE lines. Samples may have another name. */
   familyName(family: Family): string;

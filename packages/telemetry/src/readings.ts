@@ -2,7 +2,6 @@ import { policies } from 'holdfast';
 import type { Labels, MetricKey } from './metrics.ts';
 import type { Selection } from './selection.ts';
 
-/** The current value of a gauge. */
 export interface Reading {
   readonly metric: MetricKey;
   readonly labels: Labels;
@@ -11,14 +10,12 @@ export interface Reading {
 
 const breakerStates = ['closed', 'open', 'half-open'] as const;
 
-/**
- * Reads the gauges of the selected policies. `policies` lists only policies with a name, so other policies have no
- * gauges.
- */
+/** Reads the gauges of the selected policies. Policies without a name have no gauges. */
 export function* readings(selection: Selection): Generator<Reading> {
-  for (const { name: policy, killSwitch, targets } of policies()) {
+  for (const { name: policy, killSwitch, enforcedShare = 1, targets } of policies()) {
     if (!selection(policy)) continue;
     yield { metric: 'killSwitch', labels: { policy }, value: Number(killSwitch) };
+    yield { metric: 'enforcedRatio', labels: { policy }, value: enforcedShare };
     for (const { target: named, inFlight, queued, breaker, tokens } of targets) {
       const labels = { policy, target: named ?? undefined };
       yield { metric: 'inFlight', labels, value: inFlight };

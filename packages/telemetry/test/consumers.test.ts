@@ -169,6 +169,6 @@ test('observations of one kind together are one exposition, in which nothing is 
 
 test('an option that is not known is refused', () => {
   expect(() => observeConsumers([], { clok: virtualClock() } as never)).toThrow(
-    'clok: expected one of clock',
+    'clok: not an option; did you mean clock?',
   );
 });

@@ -4,7 +4,7 @@ import { http, policy } from 'holdfast';
 import { after, scripted, seededRandom, virtualClock } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
-import { type Metric, metrics, observe } from '../src/index.ts';
+import { eventMetrics, type Metric, metrics, observe, serverMetrics } from '../src/index.ts';
 import { down, ended } from './storm.ts';
 
 const documents = new URL('../../../docs/', import.meta.url);
@@ -14,14 +14,15 @@ const table: readonly Metric[] = Object.values(metrics);
 
 /** What samples are called, with the labels that they have. */
 const emitted = new Map(
-  table.flatMap(({ name, type, labels }): [string, readonly string[]][] =>
-    type === 'histogram'
-      ? [
-          [`${name}_bucket`, [...labels, 'le']],
-          [`${name}_sum`, labels],
-          [`${name}_count`, labels],
-        ]
-      : [[name, labels]],
+  [...table, ...Object.values<Metric>(eventMetrics), ...Object.values<Metric>(serverMetrics)].flatMap(
+    ({ name, type, labels }): [string, readonly string[]][] =>
+      type === 'histogram'
+        ? [
+            [`${name}_bucket`, [...labels, 'le']],
+            [`${name}_sum`, labels],
+            [`${name}_count`, labels],
+          ]
+        : [[name, labels]],
   ),
 );
 
@@ -108,6 +109,8 @@ describe('the table of metrics', () => {
     for (let n = 0; n < 9; n++) await ended(clock, whole.try(call(down)));
     const careful = policy({ name: 'careful', attempts: 1, fallback: { to: 'instead' } }, { clock });
     await careful.run(call(down));
+    const watching = policy({ name: 'watching', mode: 'observe', attempts: 2 }, { clock });
+    await ended(clock, watching.try(call(down)));
     const silent = observed.snapshot().filter(({ samples }) => samples.length === 0);
     expect(silent.map(({ name }) => name)).toEqual([]);
   });

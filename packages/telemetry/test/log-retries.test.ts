@@ -50,6 +50,17 @@ describe('a line', () => {
     ]);
   });
 
+  test('says of a policy that only observes what it would have done', async () => {
+    const { policy, call, clock, lines } = logging({ mode: 'observe', attempts: 2 });
+    await ended(clock, policy.try(call(down)));
+    expect(lines).toMatchObject([
+      { event: 'gave_up', reason: 'observed', attempt: 1, msg: 'gave up' },
+      { event: 'retry', observed: true, msg: 'would retry' },
+      { event: 'gave_up', observed: true, reason: 'attempts_exhausted', msg: 'would give up' },
+    ]);
+    expect(lines[0]).not.toHaveProperty('observed');
+  });
+
   test('has no message of an error unless asked', async () => {
     const quiet = logging({ attempts: 1 });
     await quiet.policy.try(quiet.call(down));

@@ -87,6 +87,31 @@ describe('counters', () => {
     expect(count('holdfast_suppressed_retries_total', { reason: 'breaker_open' })).toBe(0);
   });
 
+  test('of a policy that only observes are of the real calls, and what it would have done has a counter of its own', async () => {
+    const { policy, call, clock, count, name } = watched({
+      mode: 'observe',
+      attempts: 3,
+      attemptTimeout: '1s',
+      breaker: { consecutive: 4 },
+    });
+    for (let n = 0; n < 3; n++) await ended(clock, policy.try(call(down), { target: 'eu' }));
+    await ended(clock, policy.try(call(after('5s', 'slow')), { target: 'us' }));
+    expect(count('holdfast_attempts_total')).toBe(4);
+    expect(count('holdfast_operations_total', { outcome: 'failed' })).toBe(3);
+    expect(count('holdfast_operations_total', { outcome: 'succeeded' })).toBe(1);
+    expect(count('holdfast_failures_total', { reason: 'observed' })).toBe(3);
+    const imagined = ['retries', 'refusals', 'timeouts', 'breaker_transitions', 'suppressed_retries'];
+    expect(imagined.map((each) => count(`holdfast_${each}_total`))).toEqual([0, 0, 0, 0, 0]);
+    const would = (kind: string, reason?: string) =>
+      count('holdfast_would_have_total', reason === undefined ? { kind } : { kind, reason });
+    expect(would('retry')).toBeGreaterThan(2);
+    expect(would('refuse', 'breaker_open')).toBeGreaterThan(0);
+    expect(would('change_breaker')).toBeGreaterThan(0);
+    expect(would('time_out', 'attempt')).toBeGreaterThan(0);
+    expect(would('stop')).toBe(4);
+    expect(count('holdfast_enforced_ratio', { policy: name })).toBe(0);
+  });
+
   test('count an attempt whose caller has left as abandoned', async () => {
     const { policy, call, clock, count } = watched();
     const caller = new AbortController();

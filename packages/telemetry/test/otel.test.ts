@@ -54,6 +54,15 @@ const times = (span: ReadableSpan) => [at(span.startTime), at(span.endTime)];
 const parent = (span: ReadableSpan | undefined) => span?.parentSpanContext?.spanId;
 
 describe('spans', () => {
+  test('of a policy that only observes are those of the real call', async () => {
+    const { policy, call, clock, operations, attempts } = tracing({ mode: 'observe', attempts: 3 });
+    await ended(clock, policy.try(call(after('30ms', down))));
+    expect(operations().map(({ attributes }) => attributes)).toMatchObject([
+      { 'holdfast.attempts': 1, 'holdfast.outcome': 'failed', 'holdfast.reason': 'observed' },
+    ]);
+    expect(attempts().map(times)).toEqual([[0, 30]]);
+  });
+
   test('are one for the operation and one for each attempt under it, with the times they had', async () => {
     const { policy, call, clock, operations, attempts, name } = tracing();
     await ended(clock, policy.run(call(after('30ms', down), after('50ms', 'fine')), { target: 'eu' }));

@@ -213,7 +213,7 @@ describe('what is written', () => {
 
   test('refuses an option that it does not know', () => {
     expect(() => prometheus({ snapshot: () => [] }, { fromat: 'text' } as never)).toThrow(
-      'fromat: expected one of format',
+      'fromat: not an option; did you mean format?',
     );
   });
 });

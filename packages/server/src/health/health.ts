@@ -1,26 +1,35 @@
 import { timingSafeEqual } from 'node:crypto';
-import { type BreakerState, type Clock, OptionsError, policies, systemClock } from 'holdfast';
-import { callback, duration, type Field, flag, rate, readTable, type SpecOf, text } from 'holdfast/fields';
-import { addressKey, clientAddress } from '../address.ts';
+import { type BreakerState, type Duration, OptionsError, policies, systemClock } from 'holdfast';
+import {
+  callback,
+  duration,
+  type Field,
+  type FieldsOf,
+  flag,
+  type Rate,
+  rate,
+  readTable,
+  text,
+} from 'holdfast/fields';
+import { addressKey, clientAddress, type Peers } from '../address.ts';
 import type { Exchange } from '../exchange.ts';
 import { peersField } from '../option-fields.ts';
 import type { Part } from '../part.ts';
+import type { PartEnvironment } from '../part-environment.ts';
 import { problem } from '../problem.ts';
 import { LocalLimits } from '../rate-limit/local-limits.ts';
 import type { PlainResponse } from '../response.ts';
 import { withTimeout } from './with-timeout.ts';
 
 export interface Dependency {
-  /** Throws or returns false if the dependency does not work. */
+  /** Throws or returns false if the dependency does not work. Needed if there is no `policy`. Default: none. */
   readonly check?: ((signal: AbortSignal) => unknown) | undefined;
   /**
-   * The name of a policy for calls to the dependency. If the policy's breakers are open for all targets, the dependency
-   * counts as failed.
+   * The name of a policy for calls to the dependency. If its breakers are open for all targets, the dependency has
+   * failed. Default: none.
    */
   readonly policy?: string | undefined;
-  /**
-   * If true, which is the default, a failed dependency makes the service not ready. If false, it only causes a warning.
-   */
+  /** Whether a failed dependency makes the service not ready. False: it only causes a warning. Default: `true`. */
   readonly critical?: boolean | undefined;
 }
 
@@ -41,7 +50,7 @@ const dependencyFields = {
   critical: flag(),
 };
 
-/** Reads the dependencies. Each needs a check or a policy, because without both it would always pass. */
+/** A dependency without a check and without a policy would always pass, so it is rejected. */
 const dependenciesField: Field<Readonly<Record<string, Dependency>>, Readonly<Record<string, Dependency>>> = {
   kind: 'dependencies by name',
   read(value, path) {
@@ -57,35 +66,55 @@ const dependenciesField: Field<Readonly<Record<string, Dependency>>, Readonly<Re
   },
 };
 
-const fields = {
-  live: text(),
-  ready: text(),
-  overall: text(),
+export interface HealthOptions {
+  /** The path that says whether the process runs. Default: `/livez`. */
+  live?: string | undefined;
+  /** The path that says whether requests should be sent here. Default: `/readyz`. */
+  ready?: string | undefined;
+  /** The path that says how the service and its dependencies are. Default: `/health`. */
+  overall?: string | undefined;
+  /** The dependencies of the service, by name. Default: none. */
+  dependencies?: Readonly<Record<string, Dependency>> | undefined;
+  /** Dependencies are checked at most once in this time, which is at least a second. Default: `1s`. */
+  every?: Duration | undefined;
+  /** How long a check may take. Default: `1s`. */
+  timeout?: Duration | undefined;
+  /** False: the service is not ready until `started()` of the part is called. Default: `true`. */
+  started?: boolean | undefined;
+  /** Whether a request may see the dependencies. Default: requests with the `token`. */
+  details?: ((exchange: Exchange) => boolean) | undefined;
+  /** The bearer token of requests that see the dependencies. Default: none, and no request sees them. */
+  token?: string | undefined;
+  /** The most requests from one address to these paths. Default: `20/s`. */
+  rate?: Rate | undefined;
+  /**
+   * The proxies before this server. Only their `X-Forwarded-For` header is used to find a client's address. Default:
+   * none.
+   */
+  proxies?: Peers | undefined;
+}
+
+export const healthFields = {
+  live: text('/livez'),
+  ready: text('/readyz'),
+  overall: text('/health'),
   dependencies: dependenciesField,
   every: duration('1s', undefined, 1000),
   timeout: duration('1s'),
-  started: flag(),
+  started: flag(true),
   details: callback<(exchange: Exchange) => boolean>(),
   token: text(),
   rate: rate('20/s'),
   proxies: peersField,
-};
-
-export type HealthOptions = SpecOf<typeof fields>;
+} satisfies FieldsOf<HealthOptions>;
 
 export interface HealthPart extends Part {
-  /**
-   * Call it when the service has started: from then on only the dependencies decide `/readyz`. Needed only with the
-   * option `started: false`.
-   */
+  /** Call it when the service has started. Until then `/readyz` fails, if the option `started` is false. */
   started(): void;
-  /**
-   * Makes `/readyz` and `/health` fail from now on, so that load balancers choose other servers. All other requests are
-   * still handled.
-   */
+  /** Makes `/readyz` and `/health` fail from now on, so that load balancers choose other servers. */
   drain(): void;
   readonly isDraining: boolean;
-  /** Returns what `/health` shows. Checks the dependencies, unless they were checked within the last `every`. */
+  /** Returns what `/health` shows. Dependencies are checked at most once in `every`. */
   read(): Promise<{
     readonly status: HealthStatus;
     readonly checks: Readonly<Record<string, DependencyHealth>>;
@@ -93,23 +122,20 @@ export interface HealthPart extends Part {
 }
 
 /**
- * Makes a part that responds to `/livez`, `/readyz` and `/health`, before all other parts. The number of these requests
- * is limited for each client address.
+ * A part for `guard` that responds to `/livez`, `/readyz` and `/health`. Each client address can send only a limited
+ * number of such requests.
  */
-export function health(
-  options: HealthOptions = {},
-  environment: { readonly clock?: Clock | undefined } = {},
-): HealthPart {
-  const settings = readTable(fields, options, 'health.');
+export function health(options: HealthOptions = {}, environment: PartEnvironment = {}): HealthPart {
+  const settings = readTable(healthFields, options, 'health.');
   const { clock = systemClock } = environment;
-  const { live = '/livez', ready = '/readyz', overall = '/health', dependencies = {}, token } = settings;
+  const { live, ready, overall, dependencies = {}, token } = settings;
   for (const path of [live, ready, overall]) assertPath(path);
   const details = settings.details ?? ((exchange) => token !== undefined && hasBearerToken(exchange, token));
   const limits = new LocalLimits(
     [{ name: 'health', ratePerMs: settings.rate, burst: Math.max(1, settings.rate * 1000) }],
     10_000,
   );
-  let isStarted = settings.started ?? true;
+  let isStarted = settings.started;
   let isDraining = false;
   let checked: Promise<Readonly<Record<string, DependencyHealth>>> | undefined;
   let checkedUntil = -Infinity;
@@ -152,7 +178,7 @@ export function health(
     return `it took longer than ${settings.timeout} ms`;
   }
 
-  /** Checks all dependencies, at most once in `every`, so that health requests cannot overload them. */
+  /** Checks all dependencies, at most once in `every`, so that health requests cannot overload the dependencies. */
   function checkAll(): Promise<Readonly<Record<string, DependencyHealth>>> {
     const now = clock.now();
     if (!checked || now >= checkedUntil) {
@@ -202,7 +228,7 @@ export function health(
       if (limits.take(caller, 1, clock.now()).waitMs > 0) {
         return problem('quota-exceeded', { 'retry-after': '1' });
       }
-      // `/livez` is about this process only, so a failed dependency does not matter there.
+      // `/livez` is only about this process, so it ignores failed dependencies.
       return path === live ? healthResponse(200, { status: 'pass' }) : respond(exchange);
     },
   };

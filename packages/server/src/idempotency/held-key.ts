@@ -7,8 +7,8 @@ import { decryptRecord, encryptRecord, type RecordEncryption } from './record-en
 import { encodeResponse } from './response-record.ts';
 
 /**
- * The lease of the idempotency key was lost, so another request may be executing with the same key. The effects of this
- * request must not be kept.
+ * The lock of the idempotency key was lost, so another request may run with the same key. Roll back the effects of this
+ * request.
  */
 export class LeaseLostError extends HoldfastError {
   constructor() {
@@ -21,27 +21,25 @@ export interface IdempotentRequest<Tx = unknown> {
   /** The key as the client sent it. */
   readonly key: string;
   /**
-   * 1 for the first request with this key. Above 1, an earlier request was started with the key and its outcome was not
-   * recorded.
+   * The number of requests that were started with this key, from 1. Above 1, an earlier request has no recorded
+   * outcome.
    */
   readonly attempt: number;
   /**
-   * Runs `effect` and records the response that it returns, in one transaction of the ledger's database: either both
-   * are committed or neither. The handler must send the response with which the promise resolves. If `effect` throws,
-   * the transaction is rolled back and the error is thrown.
+   * Runs `effect` and records its response in one database transaction. The handler must send the response of the
+   * returned promise.
    */
   commit(effect: (tx: Tx) => PlainResponse | Promise<PlainResponse>): Promise<PlainResponse>;
   /**
-   * Runs a step of the handler, unless an earlier request with the same key has completed it: then the recorded result
-   * is returned. Results are recorded as JSON. Outgoing calls inside the step derive their idempotency keys from a key
-   * of the step, which is the same in each request with this idempotency key.
+   * Runs a step of the handler once. If an earlier request with this key completed the step, its recorded result (as
+   * JSON) is returned.
    */
   phase<T>(name: string, step: () => Promise<T>): Promise<T>;
-  /** Like `phase`, but the effect of the step and the record of its result are committed in one transaction. */
+  /** Like `phase`, but the effect of the step and its result are committed in one transaction. */
   phaseInTransaction<T>(name: string, step: (tx: Tx) => T | Promise<T>): Promise<T>;
   /**
-   * Call it when the handler has changed nothing. If the request then fails, its key becomes free, and the request may
-   * be sent again.
+   * Call it when the handler has changed nothing. If the request then fails, the client may send it again with the same
+   * key.
    */
   nothingDone(): void;
 }
@@ -50,24 +48,19 @@ export interface HeldKeySettings {
   readonly encryption: RecordEncryption | undefined;
   readonly leaseMs: number;
   readonly keepMs: number;
-  /** While the handler runs, its lease is extended for at most this long. */
+  /** The lock of a key is extended for at most this long while its handler runs. */
   readonly heldMaxMs: number;
   readonly mayReexecute: boolean;
   readonly alsoReplayed: readonly string[];
 }
 
-/**
- * An idempotency key that this request has locked. Its lease is extended while the handler runs, until the outcome is
- * recorded.
- */
+/** An idempotency key that this request has locked. The lock has a lease, which is extended while the handler runs. */
 export class HeldKey<Tx> implements IdempotentRequest<Tx> {
   readonly key: string;
   readonly attempt: number;
   readonly hold: Hold;
   readonly claim: Claim;
-  /** The handler has changed nothing, or its changes were rolled back, so the key may become free. */
   nothingWasDone = false;
-  /** The handler's effect and its response are committed. */
   isCommitted = false;
   isLost = false;
 
@@ -138,12 +131,11 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
     return result;
   }
 
-  /** Stops extending the lease. Called when the handler has ended. */
   end(): void {
     this.#timer.clear();
   }
 
-  /** Extends the lease. The timer calls it each time a third of the lease has passed. */
+  /** Extends the lease. The timer calls it after each third of the lease. */
   #extendLease(now: number): void {
     const { leaseMs } = this.#settings;
     if (now >= this.#extendsUntil) return;
@@ -152,8 +144,7 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
       ([kept]) => {
         if (!kept && !this.isCommitted && this.#timer.isSet) this.#lose();
       },
-      // The ledger (the store of idempotency keys) is unavailable. The next extension, or the final record, will show
-      // whether the lease is lost.
+      // The store did not answer. The next extension will show whether the lease is lost.
       () => {},
     );
   }
@@ -173,7 +164,7 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
       this.#phases = [...this.#phases, begun.hold];
       return { hold: begun.hold, key: hash('sha256', key, 'base64url') };
     }
-    // Another request runs this phase. That is possible only if this request has lost its lease of the key.
+    // Another request runs this phase, so this request has lost its lease of the key.
     throw new LeaseLostError();
   }
 
@@ -183,8 +174,7 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
     toRecord: (made: T) => Payload,
   ): Promise<void> {
     const { keepMs } = this.#settings;
-    // This function is synchronous if `effect` is synchronous, because some databases (SQLite) have only synchronous
-    // transactions.
+    // The function is synchronous if `effect` is synchronous, because SQLite has only synchronous transactions.
     const commit = (tx: Tx) => {
       const made = effect(tx);
       return made instanceof Promise ? made.then(toRecord) : toRecord(made);

@@ -1,28 +1,21 @@
-/** Visible ASCII characters; a space is not allowed. */
 const visible = /^[!-~]{1,255}$/;
-/** A quoted string of a structured field (RFC 9651). It may contain spaces; quotes and backslashes are escaped. */
+/** A quoted string of a structured field (RFC 9651), with escaped quotes and backslashes. */
 const quoted = /^"(?:[ !#-[\]-~]|\\["\\])*"$/;
-/**
- * The usual form of a key, which is tested first: with or without quotes around it, and no quote, comma or backslash
- * inside.
- */
+/** The usual form of a key, tested first: no quote, comma or backslash inside. */
 const usual = /^(?:"[!#-+\--[\]-~]{1,255}"|[!#-+\--[\]-~]{1,255})$/;
 
-/**
- * Reads the key from all lines of the header. `missing`: there is no key. `invalid`: the key is malformed, or there are
- * several.
- */
+/** Reads the key from all lines of the header. A malformed key, or more than one key, is `invalid`. */
 export function readKey(lines: readonly string[]): { readonly key: string } | 'missing' | 'invalid' {
   if (lines.length === 0) return 'missing';
   if (lines.length > 1) return 'invalid';
   const [given = ''] = lines;
   if (usual.test(given)) return { key: given.startsWith('"') ? given.slice(1, -1) : given };
   const line = given.trim();
-  // A valid line has at most 255 characters, each escaped with a backslash, two quotes and a few spaces: less than 520.
+  // A valid line is shorter than 520: 255 characters, each with a backslash, two quotes and a few spaces.
   if (line.length > 520) return 'invalid';
   const isQuoted = quoted.test(line);
   const key = isQuoted ? line.slice(1, -1).replace(/\\(.)/g, '$1') : line;
-  // A comma outside of quotes separates two keys, and a quote may stand only around a whole key.
+  // A comma outside of quotes separates two keys. A quote may stand only around a whole key.
   if (!isQuoted && /[",]/.test(line)) return 'invalid';
   return visible.test(key) ? { key } : 'invalid';
 }

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Begun, Claim, Completion, Hold, Ledger, SettlementResult } from '@holdfast/contracts';
-import { type Clock, OptionsError, type Random, sleep, systemClock, systemRandom } from 'holdfast';
-import { anything, count, duration, flag, list, readTable, type SpecOf, text, word } from 'holdfast/fields';
+import { type Duration, type Environment, OptionsError, sleep, systemClock, systemRandom } from 'holdfast';
+import { anything, count, duration, type FieldsOf, flag, list, readTable, text, word } from 'holdfast/fields';
 import { readResponse } from 'holdfast/wire';
 import { BatchingStore, defaultBatching } from '../batching-store.ts';
 import { type Exchange, tooLarge } from '../exchange.ts';
@@ -24,14 +24,58 @@ import 'holdfast/ambient';
 
 const mebibyte = 1024 * 1024;
 
-const fields = {
-  ledger: objectWith<Ledger>('a Ledger', 'begin'),
+export interface IdempotencyOptions {
+  /** The store of keys and responses, such as the store of `openPostgres`. Required. */
+  ledger: Ledger<never>;
+  /**
+   * Returns the owner of the key, for example the authenticated user; `undefined` is refused with 403. With `'public'`
+   * all callers share one set of keys. Required.
+   */
+  scope: ((exchange: Exchange) => string | undefined) | 'public';
+  /** Whether a request without a key is refused. Default: `true`. */
+  required?: boolean | undefined;
+  /** The methods that need a key. Default: `POST`, `PATCH`. */
+  methods?: string | readonly string[] | undefined;
+  /** How long a request waits while another request with the same key runs. Then it is refused. Default: `0ms`. */
+  wait?: Duration | undefined;
+  /**
+   * What to do with a request whose process died while it ran. `tell`: respond that the outcome is unknown.
+   * `reexecute`: execute the request again. Default: `tell`.
+   */
+  whenLost?: 'tell' | 'reexecute' | undefined;
+  /**
+   * True promises that handlers change data only in `commit`. So a lost request may be executed again. Default:
+   * `false`.
+   */
+  transactional?: boolean | undefined;
+  /** How long a key stays locked without an extension. The lock is extended while the handler runs. Default: `30s`. */
+  lease?: Duration | undefined;
+  /** The longest time that a handler can keep a key locked. Default: `15m`. */
+  heldMax?: Duration | undefined;
+  /** How long responses are kept. Default: `24h`. */
+  keep?: Duration | undefined;
+  /** The most keys of one scope. Default: `10000`. */
+  liveMax?: number | undefined;
+  /** The most bytes of a request. Default: `1048576` (1 MiB). */
+  bodyMax?: number | undefined;
+  /** A response with more bytes is sent, but not recorded. Default: `1048576` (1 MiB). */
+  responseMax?: number | undefined;
+  /** Further response headers to record. Default: none. */
+  replay?: string | readonly string[] | undefined;
+  /** Encrypts the records in the store. Default: none. */
+  encryption?: RecordEncryption | undefined;
+  /** How long a request waits for the store. Default: `35ms`. */
+  timeout?: Duration | undefined;
+}
+
+export const idempotencyFields = {
+  ledger: objectWith<Ledger<never>>('a Ledger', 'begin'),
   scope: anything<((exchange: Exchange) => string | undefined) | 'public'>(),
-  required: flag(),
+  required: flag(true),
   methods: list(methodField, ['POST', 'PATCH']),
   wait: duration('0ms'),
   whenLost: word('tell', 'tell', 'reexecute'),
-  transactional: flag(),
+  transactional: flag(false),
   lease: duration('30s', undefined, 100),
   heldMax: duration('15m'),
   keep: duration('24h'),
@@ -41,24 +85,12 @@ const fields = {
   replay: list(text(), []),
   encryption: anything<RecordEncryption>(),
   timeout: duration('35ms'),
-};
-
-type Fields = Omit<typeof fields, 'ledger' | 'scope'>;
-
-export interface IdempotencyOptions extends SpecOf<Fields> {
-  readonly ledger: Ledger<never>;
-  /**
-   * Returns the owner of the key, from verified data such as the authenticated user. `'public'`: all callers share one
-   * set of keys.
-   */
-  readonly scope: ((exchange: Exchange) => string | undefined) | 'public';
-}
+} satisfies FieldsOf<IdempotencyOptions>;
 
 export interface IdempotencyPart extends Part {
   readonly counts: IdempotencyCounts;
   /**
-   * Deletes all keys of a scope with their recorded responses, and resolves with their number. Keys of requests that
-   * are being executed are not deleted.
+   * Deletes all keys and recorded responses of a scope, and resolves with their number. Keys of running requests stay.
    */
   purge(scope: string): Promise<number>;
 }
@@ -66,20 +98,16 @@ export interface IdempotencyPart extends Part {
 export interface IdempotencyCounts {
   executed: number;
   replayed: number;
-  /**
-   * Requests that were refused because of their key: it was missing, invalid, reused for another request, in use, of
-   * unknown outcome, or the caller had too many keys.
-   */
+  /** Requests that were refused because of their key, for example because it was missing, invalid or in use. */
   refused: number;
-  /** Requests that were refused because the ledger (the store of idempotency keys) was unavailable. */
+  /** Requests that were refused because the store of idempotency keys was unavailable. */
   failedClosed: number;
-  /** Responses that could not be recorded. When the lease of such a key ends, the outcome of its request is unknown. */
+  /** Requests whose response could not be recorded. Later requests with the same key cannot get this response. */
   unrecorded: number;
 }
 
 /**
- * With these statuses a handler refuses a request before it changes anything. Such a response is not recorded, and the
- * key becomes free.
+ * A handler sends these statuses before it changes anything. The response is not recorded, and the key becomes free.
  */
 const effectlessStatuses = new Set([401, 403, 408, 409, 425, 429]);
 
@@ -92,15 +120,9 @@ const retrySoon = { 'retry-after': '1' };
 const storeUnavailable = problem('store-unavailable', retrySoon);
 const inProgress = problem('in-progress', retrySoon);
 
-/**
- * Makes a part of a `guard`. Of all requests with the same Idempotency-Key it executes only one, and sends its response
- * to all of them.
- */
-export function idempotency(
-  options: IdempotencyOptions,
-  environment: { readonly clock?: Clock | undefined; readonly random?: Random | undefined } = {},
-): IdempotencyPart {
-  const settings = readTable(fields, options as SpecOf<typeof fields>, 'idempotency.');
+/** A part for `guard`. Of all requests with the same Idempotency-Key it executes only one, and all get its response. */
+export function idempotency(options: IdempotencyOptions, environment: Environment = {}): IdempotencyPart {
+  const settings = readTable(idempotencyFields, options, 'idempotency.');
   const { clock = systemClock, random = systemRandom } = environment;
   const {
     scope: scopeOf,
@@ -113,7 +135,7 @@ export function idempotency(
   } = settings;
   const ledger = assertLedger(settings.ledger);
   assertScope(scopeOf);
-  const mayReexecute = settings.transactional === true || settings.whenLost === 'reexecute';
+  const mayReexecute = settings.transactional || settings.whenLost === 'reexecute';
   const alsoReplayed = settings.replay.map((name) => assertReplayable(name.toLowerCase()));
   const encryption = assertEncryption(settings.encryption);
   const heldKeySettings: HeldKeySettings = {
@@ -125,7 +147,7 @@ export function idempotency(
     alsoReplayed,
   };
   const methods = new Set(settings.methods);
-  const required = settings.required ?? true;
+  const { required } = settings;
   const counts: IdempotencyCounts = { executed: 0, replayed: 0, refused: 0, failedClosed: 0, unrecorded: 0 };
   const waiters = new Map<string, number>();
 
@@ -135,8 +157,7 @@ export function idempotency(
     batching,
     clock,
     (begun) => {
-      // The ledger's result came after the timeout, and the client has already got a 503. The handler will not run, so
-      // the key is freed.
+      // The store locked the key after the timeout. The client has already got a 503, so the key is unlocked.
       if (begun.kind === 'acquired') freeUnusedKey(begun);
     },
   );
@@ -147,10 +168,7 @@ export function idempotency(
   );
   const releases = new BatchingStore<Hold, boolean>((holds) => ledger.release(holds), batching, clock);
 
-  /**
-   * Submits `item` repeatedly until the ledger has accepted it, or the lease has ended. Without a record, the outcome
-   * of the request would be unknown.
-   */
+  /** Submits `item` again until the store accepts it or the lease ends. */
   async function settleLater<Item, Result>(store: BatchingStore<Item, Result>, item: Item): Promise<void> {
     const until = clock.now() + leaseMs;
     while ((await store.submit(item)) === undefined) {
@@ -162,12 +180,11 @@ export function idempotency(
     }
   }
 
-  /** Frees a key that was locked for a request whose handler was not started. */
+  /** Unlocks a key whose handler was not started. */
   function freeUnusedKey({ hold, attempt }: Begun & { kind: 'acquired' }): void {
     if (attempt === 1) settleLater(releases, hold);
-    // Attempt 2 or later: an earlier request may have had an effect, so the key must not be released, which would make
-    // the next request attempt 1. Instead the lease is shortened to 1 ms, and the next request continues counting. If
-    // the ledger is unavailable, the lease ends later by itself.
+    // An earlier request may have had an effect, so the key must keep its count of attempts. A lease of 1 ms unlocks
+    // the key.
     else ledger.extend([hold], 1).catch(() => {});
   }
 
@@ -192,8 +209,8 @@ export function idempotency(
     if (settled === undefined) settleLater(completions, completion);
     if (settled === undefined || settled.took) return undefined;
     counts.unrecorded++;
-    // The lease was lost. If another request may take over the key, only the response of that request counts: the
-    // client gets a 409 and can retry. Otherwise this was the only execution, and its response is sent.
+    // The lease was lost. If another request may run the handler again, the client gets a 409 and can retry. Otherwise
+    // it gets this response.
     return mayReexecute ? inProgress : undefined;
   }
 
@@ -206,8 +223,8 @@ export function idempotency(
     counts.executed++;
     const held = new HeldKey(key, claim, begun, ledger, exchange, heldKeySettings);
     exchange.idempotent = held;
-    // Outgoing calls derive their keys from the hashed key. Two tenants may send the same key, and the services that
-    // are called could not distinguish them.
+    // The hashed key includes the tenant. Two tenants may send the same plain key, and called services could not
+    // distinguish them.
     exchange.idempotencyKey = claim.key;
     exchange.isAmbient = true;
     exchange.addReviewer(responseMax, (response) => settle(held, response));
@@ -238,8 +255,8 @@ export function idempotency(
   }
 
   /**
-   * Another request with this key is being executed. Polls the ledger until that request has ended, for at most `wait`,
-   * and not beyond the client's deadline.
+   * Another request with this key is running. Polls the store until that request ends, for at most `wait` and not
+   * beyond the client's deadline.
    */
   async function waitForOther(exchange: Exchange, claim: Claim, running: Begun): Promise<Begun | undefined> {
     const waiting = waiters.get(claim.key) ?? 0;
@@ -307,7 +324,6 @@ function ledgerScope(scope: string): string {
   return scope.length <= scopeLengthMax ? scope : hash('sha256', scope, 'base64url');
 }
 
-/** Whether the handler failed without changing anything, so that the key may be used again. */
 function freesKey(held: HeldKey<unknown>, { status, headers }: HandlerResponse): boolean {
   if (status < 400) return false;
   return held.nothingWasDone || effectlessStatuses.has(status) || readResponse(headers).retry === 'safe';

@@ -2,13 +2,12 @@ import type { Payload } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
 
 /**
- * Encrypts the responses and results that are recorded in the store of idempotency keys, for instance with AES-GCM.
- * Both functions are synchronous, because a record may be written inside a synchronous transaction. `scope` is the
- * owner of the record; each scope can have its own encryption key.
+ * Encrypts recorded responses, for instance with AES-GCM. Both functions are synchronous, because a database
+ * transaction may be synchronous. `scope` is the owner of the record.
  */
 export interface RecordEncryption {
   encrypt(record: Uint8Array, scope: string): Uint8Array;
-  /** Throws if it cannot decrypt. The recorded response is then not sent, and the request is not executed again. */
+  /** Throws if it cannot decrypt. The response is then not replayed, and the request is not executed again. */
   decrypt(encrypted: Uint8Array, scope: string): Uint8Array;
 }
 

@@ -1,10 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Exchange } from '../exchange.ts';
 
-/**
- * Returns a hash of method, path, sorted query, content type and body. Requests with equal hashes count as the same
- * request.
- */
+/** Returns a hash of method, path, sorted query, content type and body. Equal hashes mean the same request. */
 export function requestFingerprint(exchange: Exchange, body: string | Uint8Array): string {
   const { method, url } = exchange;
   const query = url.indexOf('?');
@@ -21,8 +18,8 @@ function sorted(query: string): string {
 }
 
 /**
- * Returns the key under which the store keeps a request. It is a hash, so that the keys of two scopes, methods or
- * routes never collide, and nobody can read the client's key in the store.
+ * Returns the key in the store. It is a hash, so keys of different scopes or routes never collide and clients' keys
+ * stay secret.
  */
 export function storeKey(scope: string, exchange: Exchange, key: string): string {
   const route = exchange.route ?? exchange.path;

@@ -1,10 +1,7 @@
 import type { Payload } from '@holdfast/contracts';
 import type { PlainResponse, ResponseHeaders } from '../response.ts';
 
-/**
- * The headers that are recorded, and sent again to later requests with the same key. All other headers (cookies,
- * authentication, dates, limits) were meant only for the first caller.
- */
+/** Only these headers are recorded and replayed. Other headers, such as cookies, were meant for the first caller. */
 const replayed = [
   'content-type',
   'content-language',
@@ -16,7 +13,6 @@ const replayed = [
   'vary',
 ] as const;
 
-/** Headers that are never sent again, even if the option `replay` names them. */
 const forbidden =
   /^(set-cookie2?|www-authenticate|proxy-authenticate|authorization|connection|transfer-encoding|te|trailer|upgrade|keep-alive|date|server-timing|ratelimit.*|traceparent)$/;
 
@@ -36,7 +32,7 @@ export function encodeResponse(
   { status, headers, body }: PlainResponse,
   alsoReplayed: readonly string[] = [],
 ): Payload {
-  const kept: Record<string, string | readonly string[]> = {};
+  const kept: Record<string, string | string[]> = {};
   for (const name of replayed) if (headers[name] !== undefined) kept[name] = headers[name];
   for (const name of alsoReplayed) if (headers[name] !== undefined) kept[name] = headers[name];
   const head = `${JSON.stringify({ status, headers: kept } satisfies RecordHead)}\n`;

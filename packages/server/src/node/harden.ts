@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { count, duration, readTable, type SpecOf } from 'holdfast/fields';
+import type { Duration } from 'holdfast';
+import { count, duration, type FieldsOf, readTable } from 'holdfast/fields';
 import { addressKey } from '../address.ts';
 
 /** Safer options for `http.createServer`. Node's defaults give a slow client several minutes. */
@@ -8,24 +9,33 @@ export const hardenedServer: ServerOptions = {
   headersTimeout: 10_000,
   requestTimeout: 60_000,
   connectionsCheckingInterval: 2_000,
-  // Longer than load balancers usually keep idle connections. So the load balancer closes first, and never sends a
-  // request on a connection that the server has just closed.
+  // Longer than the idle timeout of usual load balancers. So the load balancer closes the connection first, and no
+  // request is lost.
   keepAliveTimeout: 65_000,
   maxHeaderSize: 16_384,
 };
 
-const fields = {
+export interface HardenOptions {
+  /** The most open connections of one address (IPv6: of a /64). Further connections are closed. Default: `256`. */
+  connectionsPerAddressMax?: number | undefined;
+  /** A connection is closed after this number of requests. 0: never. Default: `1000`. */
+  requestsPerSocketMax?: number | undefined;
+  /** The most headers of a request. Default: `100`. */
+  headersMax?: number | undefined;
+  /** A connection on which no byte moves for this time, in or out, is closed. Default: `30s`. */
+  writeIdle?: Duration | undefined;
+}
+
+export const hardenFields = {
   connectionsPerAddressMax: count(256, 1),
   requestsPerSocketMax: count(1_000, 0),
   headersMax: count(100, 1),
   writeIdle: duration('30s'),
-};
+} satisfies FieldsOf<HardenOptions>;
 
-export type HardenOptions = SpecOf<typeof fields>;
-
-/** Limits the number of connections from one address, and closes connections on which no byte is transferred. */
+/** Limits the connections from one address, and closes connections on which no byte is transferred. */
 export function harden(server: Server, options: HardenOptions = {}): void {
-  const settings = readTable(fields, options, 'harden.');
+  const settings = readTable(hardenFields, options, 'harden.');
   const connections = new Map<string, number>();
   server.maxHeadersCount = settings.headersMax;
   server.maxRequestsPerSocket = settings.requestsPerSocketMax;
@@ -45,11 +55,10 @@ export function harden(server: Server, options: HardenOptions = {}): void {
   });
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
-    // A client that stops reading keeps the response in memory, so its connection is closed. The timeout starts again
-    // with each byte that is transferred.
+    // A client that stops reading keeps the response in memory, so its connection is closed after this idle time.
     socket.setTimeout(settings.writeIdle);
-    // If the request is complete and nothing waits to be written, the handler is slow, not the client. `deadline()`
-    // limits handlers.
+    // If the whole request was read and nothing waits to be written, the handler is slow. Then the connection stays
+    // open.
     response.on('timeout', () => {
       if (!request.complete || response.writableLength > 0) socket.destroy();
     });

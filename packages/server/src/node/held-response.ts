@@ -15,25 +15,22 @@ type WriteHead = (status: number, ...rest: unknown[]) => ServerResponse;
 
 export function sendResponse(response: ServerResponse, { status, headers, body }: PlainResponse): void {
   const all: OutgoingHttpHeaders = { ...(headers as OutgoingHttpHeaders) };
-  // A 204 must not have a content-length. The response to a HEAD request may have the content-length of the GET
-  // response.
+  // A 204 has no content-length. The response to HEAD may have the content-length of the GET response.
   const hasLength = response.req.method === 'HEAD' && all['content-length'] !== undefined;
   if (body !== null && status !== 204 && !hasLength) all['content-length'] = Buffer.byteLength(body);
   response.writeHead(status, all);
   response.end(body ?? undefined);
 }
 
-/** Sends `instead`. Removes the headers that the handler has set for its own body. */
+/** Sends `instead`, without the headers that describe the handler's body. */
 export function sendReplacement(response: ServerResponse, instead: PlainResponse): void {
   for (const name of response.getHeaderNames()) if (describesBody(name)) response.removeHeader(name);
   sendResponse(response, instead);
 }
 
 /**
- * Holds a response back until `review` has seen it: `writeHead`, `write` and `end` only collect what the handler sends.
- * A response that is a stream, or longer than `bytesMax`, is reviewed without its body; after the review the rest is
- * sent directly. Returns a function that discards what was collected; once the response was sent, this function does
- * nothing.
+ * Holds a response back until `review` has seen it. A stream, or a body longer than `bytesMax`, is reviewed without the
+ * body. Returns a function that discards the held response.
  */
 export function holdResponse(
   response: ServerResponse,
@@ -56,7 +53,7 @@ export function holdResponse(
   let ended = false;
   let isReviewed = false;
   let state: 'held' | 'released' | 'replaced' = 'held';
-  /** The arguments of calls of `write` and `end` whose callbacks are called after the review. */
+  /** Arguments of `write` and `end` calls. Their callbacks are called after the review. */
   const pendingCallbacks: unknown[][] = [];
 
   const holding = {
@@ -77,8 +74,7 @@ export function holdResponse(
     },
     write(...args: unknown[]) {
       if (state === 'released') return original.write(...args);
-      // The callback is called although nothing was sent yet. A handler that waits for it before its next `write` would
-      // otherwise wait for ever.
+      // The callback is called before the bytes are sent. Otherwise a handler that waits for it would wait for ever.
       const isDiscarded = state === 'replaced' || ended;
       if (isDiscarded || !isReviewed) callCallback(args);
       else pendingCallbacks.push(args);
@@ -99,7 +95,7 @@ export function holdResponse(
       }
       return response;
     },
-    // Once `review` was called, the headers can no longer be changed, for example by an error handler.
+    // After `review` was called, the headers must not change.
     setHeader: (...args: Parameters<typeof original.setHeader>) =>
       state === 'held' && isReviewed ? response : original.setHeader(...args),
     appendHeader: (...args: Parameters<typeof original.appendHeader>) =>
@@ -108,21 +104,17 @@ export function holdResponse(
       if (state !== 'held' || !isReviewed) original.removeHeader(name);
     },
     destroy(error?: Error) {
-      // The handler aborts its response: `review` gets status and headers without a body.
+      // The handler aborts its response, so `review` gets only status and headers.
       if (state === 'held' && !isReviewed) {
         isReviewed = true;
-        // `review` may fail to record the outcome of an idempotency key. The lease of the key then ends later, as if
-        // the process had crashed.
+        // `review` may fail to record an idempotency key. The lease of the key then ends later, as after a crash.
         review({ ...handlerHead(), body: undefined }).catch(() => {});
       }
       return original.destroy(error);
     },
   };
 
-  /**
-   * Restores the original methods. Methods that later middleware has wrapped stay wrapped: the wrappers call the
-   * methods of `holding`, which now call the original ones.
-   */
+  /** Restores the original methods. If other middleware has wrapped a method since then, its wrapper stays. */
   function release(): void {
     state = 'released';
     const now = response as unknown as Record<string, unknown>;
@@ -171,7 +163,7 @@ export function holdResponse(
   function send(): void {
     release();
     if (head) original.writeHead(...head);
-    // A short response is sent in one call of `end`, so that it goes out in one piece and has a content-length.
+    // A short response is sent with one `end` call, so that it has a content-length.
     if (ended && chunks.length <= 1) original.end(chunks[0]);
     else {
       for (const chunk of chunks) original.write(chunk);
@@ -190,8 +182,7 @@ export function holdResponse(
   }
 
   Object.assign(response, holding);
-  // While a response is only partly collected, `headersSent` is true, so that an error handler does not start a second
-  // response. After `end` it is false: `setHeader`, `write` and `end` then have no effect.
+  // Between the first write and `end`, `headersSent` is true: an error handler must not start a second response.
   Object.defineProperty(response, 'headersSent', {
     configurable: true,
     get: () => !ended && (head !== undefined || chunks.length > 0),
@@ -199,7 +190,7 @@ export function holdResponse(
   return discard;
 }
 
-/** Makes the response ignore everything that the handler still writes, because the client has got another response. */
+/** Makes the response ignore all further writes of the handler, because the client has got another response. */
 export function discardWrites(response: ServerResponse): void {
   const silent = () => response;
   Object.assign(response, {
@@ -219,7 +210,6 @@ export function discardWrites(response: ServerResponse): void {
   });
 }
 
-/** Calls the callback among the arguments of `write` or `end`, if there is one. */
 function callCallback(args: readonly unknown[]): void {
   const callback = args.find((each) => typeof each === 'function') as (() => void) | undefined;
   if (callback) process.nextTick(callback);
@@ -227,7 +217,7 @@ function callCallback(args: readonly unknown[]): void {
 
 /**
  * Reads the whole body, and puts it back into the stream for the next reader. Resolves with `undefined` if the body is
- * longer than `bytesMax`.
+ * too long.
  */
 export function bufferBody(request: IncomingMessage, bytesMax: number): Promise<Uint8Array | undefined> {
   const chunks: Uint8Array[] = [];
@@ -241,8 +231,7 @@ export function bufferBody(request: IncomingMessage, bytesMax: number): Promise<
     const finish = () => {
       stop();
       const body = length > bytesMax ? undefined : Buffer.concat(chunks, length);
-      // `unshift` must be called in the same tick as the last read, because nothing can be put back after the `end`
-      // event.
+      // `unshift` must run in the same tick as the last read, because it fails after the `end` event.
       if (body && length > 0) request.unshift(body);
       resolve(body);
     };
@@ -255,8 +244,7 @@ export function bufferBody(request: IncomingMessage, bytesMax: number): Promise<
       }
       if (hasArrived(request) || length > bytesMax) finish();
     };
-    // In the next tick Node's parser has handled everything that arrived in the same packet, so a short body is already
-    // complete.
+    // In the next tick Node has parsed everything that has arrived, so a short body is complete.
     process.nextTick(() => {
       if (isEmpty(request)) resolve(new Uint8Array());
       else request.on('readable', read).on('end', end).on('error', gone).on('close', gone);
@@ -264,18 +252,12 @@ export function bufferBody(request: IncomingMessage, bytesMax: number): Promise<
   });
 }
 
-/**
- * Whether the body is empty. An empty body must not be read, because `end` would be emitted before the handler listens
- * for it.
- */
+/** Whether the body is empty. Reading an empty body would emit `end` before the handler listens for it. */
 function isEmpty(request: IncomingMessage): boolean {
   return request.readableLength === 0 && hasArrived(request);
 }
 
-/**
- * Whether the last byte of the body has arrived. An HTTP/2 request cannot be judged by `complete`, which is true even
- * if the client aborted it.
- */
+/** Whether the whole body has arrived. In HTTP/2, `complete` is also true after the client aborted. */
 function hasArrived(request: IncomingMessage): boolean {
   const { stream } = request as MaybeHttp2;
   return stream ? stream.readableEnded && !stream.closed : request.complete;

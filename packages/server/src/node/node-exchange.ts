@@ -6,21 +6,17 @@ import type { PlainResponse } from '../response.ts';
 import { bufferBody, discardWrites, holdResponse, sendReplacement, sendResponse } from './held-response.ts';
 import { isClosed, onResponseEnd } from './response-end.ts';
 
-/** A request whose body was read by other code before: `body` is parsed (as in Express), `rawBody` is not. */
+/** A request whose body was read before: `body` is parsed (as in Express), `rawBody` is not. */
 interface ParsedRequest {
   readonly body?: unknown;
   readonly rawBody?: unknown;
 }
 
-/** The exchange of a `node:http` server. */
 export class NodeExchange extends Exchange {
   declare readonly native: unknown;
   declare readonly request: IncomingMessage;
   declare readonly response: ServerResponse;
-  /**
-   * Discards the handler's response while it is held back for the reviewers. It does nothing if the response was
-   * already sent.
-   */
+  /** Discards the handler's response while it is held back. It does nothing after the response was sent. */
   declare private discardHeld: (() => void) | undefined;
 
   constructor(request: IncomingMessage, response: ServerResponse, clock: Clock, native: object = request) {
@@ -69,10 +65,7 @@ export class NodeExchange extends Exchange {
     return isClosed(this.response);
   }
 
-  /**
-   * It reads the raw headers, because Node builds `headers` only at the first read, and most requests have none of
-   * these names.
-   */
+  /** Reads the raw headers, because Node creates `headers` at the first read, which is slow. */
   override mayHaveHeader(names: HeaderNames): boolean {
     const { rawHeaders } = this.request;
     for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -86,7 +79,7 @@ export class NodeExchange extends Exchange {
   }
 
   headerLines(name: string): readonly string[] {
-    // Node joins several lines of a header with a comma, so a value without a comma was one line.
+    // Node joins several lines of a header with a comma. A value without a comma was one line.
     const value = this.request.headers[name];
     if (value === undefined) return [];
     return typeof value === 'string' && !value.includes(',') ? [value] : linesOf(this.request, name);
@@ -119,8 +112,8 @@ export class NodeExchange extends Exchange {
   }
 
   /**
-   * Called before the handler is started. If there are reviewers (functions that see the response before it is sent),
-   * it holds the handler's response back for them.
+   * Called before the handler starts. If there are reviewers (functions that may replace the response), the response is
+   * held back for them.
    */
   prepare(): void {
     if (!this.hasReviewers || this.discardHeld) return;
@@ -129,10 +122,7 @@ export class NodeExchange extends Exchange {
     );
   }
 
-  /**
-   * Sends the response of a part that refused the request; the handler is not called. The reviewers (see `addReviewer`)
-   * are called first, and may replace the response.
-   */
+  /** Sends the response of a part that refused the request. Reviewers may replace this response. */
   refuse(response: PlainResponse, failed: (error: unknown) => void): void {
     if (this.hasReviewers && !this.discardHeld) {
       const shown = { ...response, body: response.body ?? '' };
@@ -141,7 +131,7 @@ export class NodeExchange extends Exchange {
   }
 }
 
-/** Returns all lines of one header. In HTTP/2 requests they are already joined. */
+/** Returns all lines of one header. HTTP/2 requests have them already joined. */
 export function linesOf({ headers, headersDistinct }: IncomingMessage, name: string): readonly string[] {
   return headersDistinct ? (headersDistinct[name] ?? []) : [headers[name] ?? []].flat();
 }

@@ -14,10 +14,10 @@ export function onResponseEnd(response: ServerResponse, ended: (completed: boole
   const end = () => {
     if (isOver) return;
     isOver = true;
-    // `writableFinished` alone is not enough: it is also true if the client reset the HTTP/2 stream.
+    // `writableFinished` is also true if the client reset the HTTP/2 stream, so it is not enough.
     ended(response.writableEnded && response.writableFinished);
   };
-  // The response may have ended before this call, and then emits no more events.
+  // The response may have ended before this call. It then emits no more events.
   if (response.closed || stream?.destroyed) queueMicrotask(end);
   else {
     response.on('close', end);
@@ -27,23 +27,19 @@ export function onResponseEnd(response: ServerResponse, ended: (completed: boole
   }
 }
 
-/**
- * Whether the connection or the HTTP/2 stream is closed. Before the response has ended, this means that the client has
- * disconnected.
- */
+/** Whether the connection or the HTTP/2 stream is closed. */
 export function isClosed(response: ServerResponse): boolean {
   const { stream } = response as MaybeHttp2;
-  // With pipelined requests, a response has no socket until the responses before it are sent. Its request always has
-  // one.
+  // A pipelined response has no socket while it waits for earlier responses. Its request always has a socket.
   return stream ? stream.closed : response.closed || response.req.socket.destroyed;
 }
 
-/** For each connection: the callbacks of pipelined responses that still wait for the responses before them. */
+/** For each connection: callbacks of pipelined responses that wait for earlier responses. */
 const lossListeners = new WeakMap<Socket, Set<() => void>>();
 
 /**
- * Calls `lost` when the connection of a waiting pipelined response is lost. Node 22 emits `close` only for the first of
- * the pipelined responses. One listener on the socket serves all others.
+ * Calls `lost` when the connection of a pipelined response is lost. Node 22 emits `close` only for the first of these
+ * responses.
  */
 function onConnectionLost(response: ServerResponse, lost: () => void): void {
   const { socket } = response.req;

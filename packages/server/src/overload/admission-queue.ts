@@ -6,25 +6,19 @@ export interface AdmissionQueueSettings extends BulkheadSettings {
   readonly queueTimeoutMs: number;
 }
 
-/**
- * The settings of CoDel, which detects a queue that does not drain. If the longest wait stays above 5 ms for 100 ms,
- * the queue is overloaded; a shorter peak is a normal burst. The values are those of Facebook's article "Fail at
- * Scale".
- */
+/** The settings of the CoDel algorithm. A queue is overloaded if its longest wait stays above 5 ms for 100 ms. */
 const codelSettings = { targetMs: 5, intervalMs: 100 };
 
 const allRanks = Object.values(priorityRank);
 const droppableRanks = [priorityRank.default, priorityRank.sheddable];
 
 /**
- * Limits the requests in flight, and lets further requests wait in a bounded queue. While the queue is overloaded (the
- * CoDel algorithm decides this), the newest request is admitted first, and requests that have waited long are refused,
- * because their responses would come too late. Critical requests are not refused for this reason. A request whose
- * client has disconnected, or will not wait longer, leaves the queue immediately.
+ * Limits the requests in flight; further requests wait in a bounded queue. Under overload the newest request is
+ * admitted first, and requests that have waited long are refused.
  */
 export class AdmissionQueue {
   readonly bulkhead: Bulkhead;
-  /** How many requests were refused, because the queue was full or they had waited too long. */
+  /** Requests that were refused, because the queue was full or they had waited too long. */
   dropped = 0;
   readonly #clock: Clock;
   readonly #codel = new Codel(codelSettings);
@@ -42,10 +36,7 @@ export class AdmissionQueue {
     return this.bulkhead.tryEnter(priorityRank[exchange.priority]);
   }
 
-  /**
-   * Admits the request immediately, or puts it into the queue. The result is true if the request is admitted, and false
-   * if it is refused; it is a promise if the request has to wait.
-   */
+  /** Admits the request or puts it into the queue. The result is false if the request is refused. */
   enter(exchange: Exchange, now: number): true | false | Promise<boolean> {
     const priority = priorityRank[exchange.priority];
     const expiresAt = Math.min(now + this.#queueTimeoutMs, exchange.patienceEndsAt);
@@ -82,10 +73,7 @@ export class AdmissionQueue {
     this.bulkhead.resize(now, settings);
   }
 
-  /**
-   * Reports the longest wait to CoDel. While CoDel finds the queue overloaded, refuses requests that have waited too
-   * long.
-   */
+  /** Refuses requests that have waited too long, while the CoDel algorithm reports overload. */
   #shedStandingQueue(now: number): void {
     this.#codel.observe(now, this.#longestWaitMs(now));
     this.bulkhead.newestFirst = this.#codel.overloaded;

@@ -1,35 +1,43 @@
-import { type Clock, type Random, systemClock, systemRandom } from 'holdfast';
-import { count, duration, readTable, type SpecOf } from 'holdfast/fields';
+import { type Duration, type Environment, systemClock, systemRandom } from 'holdfast';
+import { count, duration, type FieldsOf, readTable } from 'holdfast/fields';
 import type { EndListener, Exchange } from '../exchange.ts';
 import type { Part } from '../part.ts';
 import { noCapacity } from '../problem.ts';
 import { AdmissionQueue } from './admission-queue.ts';
 
-const fields = {
+export interface BulkheadOptions {
+  /** The most requests that run at a time. Default: `100`. */
+  concurrent?: number | undefined;
+  /** The most requests that wait, ordered by priority. Further requests are refused. Default: `50`. */
+  queueMax?: number | undefined;
+  /** The longest time that a request waits. Default: `1s`. */
+  queueTimeout?: Duration | undefined;
+  /** Places in addition to `concurrent` for requests of priority `critical`. Default: `0`. */
+  reserved?: number | undefined;
+}
+
+export const bulkheadFields = {
   concurrent: count(100, 1),
   queueMax: count(50, 0),
   queueTimeout: duration('1s'),
   reserved: count(0, 0),
-};
-
-export type BulkheadOptions = SpecOf<typeof fields>;
+} satisfies FieldsOf<BulkheadOptions>;
 
 export interface BulkheadPart extends Part {
+  /** The most requests that run at a time. */
+  readonly limit: number;
   readonly inFlight: number;
   readonly queued: number;
-  /** How many requests were refused, immediately or after they had waited. */
+  /** Requests that were refused, immediately or after a wait. */
   readonly refused: number;
 }
 
 /**
- * Makes a part that handles at most `concurrent` requests at the same time. At most `queueMax` further requests wait in
- * a queue; all others are refused.
+ * A part for `guard` that runs at most `concurrent` requests at a time. At most `queueMax` more requests wait; all
+ * others are refused.
  */
-export function bulkhead(
-  options: BulkheadOptions = {},
-  environment: { readonly clock?: Clock | undefined; readonly random?: Random | undefined } = {},
-): BulkheadPart {
-  const { queueTimeout, ...settings } = readTable(fields, options, 'bulkhead.');
+export function bulkhead(options: BulkheadOptions = {}, environment: Environment = {}): BulkheadPart {
+  const { queueTimeout, ...settings } = readTable(bulkheadFields, options, 'bulkhead.');
   const { clock = systemClock, random = systemRandom } = environment;
   const queue = new AdmissionQueue({ ...settings, queueTimeoutMs: queueTimeout }, clock);
 
@@ -41,6 +49,7 @@ export function bulkhead(
 
   return {
     name: 'bulkhead',
+    limit: settings.concurrent,
     get inFlight() {
       return queue.bulkhead.inFlight;
     },

@@ -1,21 +1,46 @@
-import { type Clock, ExpiredError, systemClock, Timer } from 'holdfast';
-import { callback, duration, readTable, type SpecOf } from 'holdfast/fields';
+import { type Clock, type Duration, ExpiredError, type Priority, systemClock, Timer } from 'holdfast';
+import { callback, duration, type FieldsOf, readTable } from 'holdfast/fields';
 import { readRequest } from 'holdfast/wire';
+import type { Peers } from '../address.ts';
 import type { Exchange } from '../exchange.ts';
 import { HeaderNames } from '../header-names.ts';
 import { peersField } from '../option-fields.ts';
 import type { Part } from '../part.ts';
 import { problem } from '../problem.ts';
 import 'holdfast/ambient';
+import type { PartEnvironment } from '../part-environment.ts';
 
-const fields = {
+export interface DeadlineOptions {
+  /** The longest time for a request, and the time for a request that names no time. Default: `30s`. */
+  timeout?: Duration | 'unlimited' | undefined;
+  /** A request that arrives with less time than this is refused immediately. Default: `0ms`. */
+  least?: Duration | undefined;
+  /** Callers, such as `peers('10.0.0.0/8')`, whose priority in the header `Holdfast` is trusted. Default: none. */
+  inside?: Peers | undefined;
+  /**
+   * Returns the priority of a request. `undefined` means the priority of the header, or `default`. Default: the
+   * header's.
+   */
+  priority?: ((exchange: Exchange) => Priority | undefined) | undefined;
+}
+
+export const deadlineFields = {
   timeout: duration('30s', { unlimited: Infinity }),
   least: duration('0ms'),
   inside: peersField,
-  priority: callback<(exchange: Exchange) => Exchange['priority'] | undefined>(),
-};
+  priority: callback<(exchange: Exchange) => Priority | undefined>(),
+} satisfies FieldsOf<DeadlineOptions>;
 
-export type DeadlineOptions = SpecOf<typeof fields>;
+export interface DeadlineCounts {
+  /** Requests whose time was over when they arrived. The handler was not called. */
+  onArrival: number;
+  /** Requests whose time was over before the handler had responded. */
+  inHandler: number;
+}
+
+export interface DeadlinePart extends Part {
+  readonly counts: DeadlineCounts;
+}
 
 const spent = problem('patience-spent');
 const tooSlow = problem('too-slow');
@@ -27,24 +52,21 @@ const deadlineHeaders = new HeaderNames(
   'x-envoy-expected-rq-timeout-ms',
 );
 
-/** Most requests end within this time, and never need a timer of their own. */
+/** Most requests end within this time, so they never need a timer of their own. */
 const recentMs = 5;
 
 /**
- * Makes a part that ends a request when its client will not wait longer. `timeout` is the default and the maximum;
- * headers of the request can only shorten it. The handler runs inside an ambient context (in AsyncLocalStorage), from
- * which its outgoing calls, for example with `@holdfast/http`, inherit deadline, signal, and whether the caller
- * retries.
+ * A part for `guard` that ends a request at its deadline. `timeout` is the default and the maximum; request headers can
+ * only shorten it. Outgoing calls of the handler inherit the deadline.
  */
-export function deadline(
-  options: DeadlineOptions = {},
-  environment: { readonly clock?: Clock | undefined } = {},
-): Part {
-  const { timeout, least, inside, priority } = readTable(fields, options, 'deadline.');
+export function deadline(options: DeadlineOptions = {}, environment: PartEnvironment = {}): DeadlinePart {
+  const { timeout, least, inside, priority } = readTable(deadlineFields, options, 'deadline.');
   const { clock = systemClock } = environment;
-  const recent = new RecentExchanges(clock);
+  const counts: DeadlineCounts = { onArrival: 0, inHandler: 0 };
+  const recent = new RecentExchanges(clock, counts);
   return {
     name: 'deadline',
+    counts,
     enter(exchange) {
       let patienceMs = timeout;
       if (exchange.mayHaveHeader(deadlineHeaders)) {
@@ -52,19 +74,22 @@ export function deadline(
         patienceMs = Math.min(timeout, header.patienceMs ?? readTimeout(exchange) ?? Infinity);
         exchange.attempt = header.attempt;
         exchange.ownedUpstream = header.owner === true;
-        // Any client could claim to be critical, so only the priority of trusted callers is used.
+        // Any client could claim to be critical, so only trusted callers may set a priority.
         if (header.priority && inside?.has(exchange.peer)) exchange.priority = header.priority;
       }
       const given = priority?.(exchange);
       if (given) exchange.priority = given;
-      if (patienceMs <= least) return spent;
+      if (patienceMs <= least) {
+        counts.onArrival++;
+        return spent;
+      }
 
       if (patienceMs < Infinity) {
         const now = exchange.nowOf(clock);
-        // A guard that ran before may have set an earlier deadline.
+        // An outer guard may have set an earlier deadline.
         exchange.patienceEndsAt = Math.min(exchange.patienceEndsAt, now + patienceMs);
         if (patienceMs > 2 * recentMs) recent.add(exchange, now);
-        else watch(clock, exchange);
+        else watch(clock, exchange, counts);
       }
       exchange.isAmbient = true;
       return undefined;
@@ -78,28 +103,27 @@ function readTimeout(exchange: Exchange): number | undefined {
   return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
 }
 
-/** Sets a timer that ends the request at its deadline. */
-function watch(clock: Clock, exchange: Exchange): void {
+function watch(clock: Clock, exchange: Exchange, counts: DeadlineCounts): void {
   const since = exchange.clock.now();
-  const timer = new Timer(clock, (now) => {
-    const tookMs = Math.round(now - since);
-    exchange.expire(tooSlow, new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the request', tookMs, undefined));
+  const timer = new Timer(clock, () => {
+    const limitMs = exchange.patienceEndsAt - since;
+    counts.inHandler++;
+    exchange.expire(tooSlow, new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the request', limitMs, undefined));
   });
   timer.setAt(exchange.patienceEndsAt);
   exchange.onEnd(() => timer.clear());
 }
 
-/**
- * Collects the requests of the last 5 ms, with one timer for all of them. Requests that are still running when the
- * timer fires get a timer of their own.
- */
+/** One timer for all requests of the last 5 ms. When it fires, requests that still run get a timer of their own. */
 class RecentExchanges {
   readonly #clock: Clock;
+  readonly #counts: DeadlineCounts;
   readonly #timer: Timer;
   #exchanges: Exchange[] = [];
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, counts: DeadlineCounts) {
     this.#clock = clock;
+    this.#counts = counts;
     this.#timer = new Timer(clock, () => this.#watchPending());
   }
 
@@ -111,6 +135,6 @@ class RecentExchanges {
   #watchPending(): void {
     const exchanges = this.#exchanges;
     this.#exchanges = [];
-    for (const exchange of exchanges) if (!exchange.isAnswered) watch(this.#clock, exchange);
+    for (const exchange of exchanges) if (!exchange.isAnswered) watch(this.#clock, exchange, this.#counts);
   }
 }

@@ -1,10 +1,34 @@
-import { type Clock, systemClock } from 'holdfast';
-import { callback, count, duration, readTable, type SpecOf } from 'holdfast/fields';
+import { type Duration, systemClock } from 'holdfast';
+import { callback, count, duration, type FieldsOf, readTable } from 'holdfast/fields';
 import type { Exchange } from '../exchange.ts';
 import type { Part } from '../part.ts';
+import type { PartEnvironment } from '../part-environment.ts';
 import { type HandlerResponse, headerOf, type PlainResponse } from '../response.ts';
 
-const fields = {
+export interface DegradeOptions {
+  /** For this time, a good response may replace a failed response. Default: `60s`. */
+  staleFor?: Duration | undefined;
+  /** How long a failing handler is not called while there is a stale response. Default: `1s`. */
+  rest?: Duration | undefined;
+  /**
+   * Returns a response if there is no stale response. `undefined` means that the failed response is sent. Default:
+   * none.
+   */
+  fallback?: ((exchange: Exchange, failed: HandlerResponse) => PlainResponse | undefined) | undefined;
+  /**
+   * Returns the owner of a response, for example the user. Needed to keep responses to requests with Authorization or
+   * Cookie. Default: none, and such responses are not kept.
+   */
+  scope?: ((exchange: Exchange) => string | undefined) | undefined;
+  /** Whether a response is a failure. Default: statuses from 500. */
+  isFailure?: ((response: HandlerResponse) => boolean) | undefined;
+  /** The most bytes of all responses that are kept. Default: `16777216` (16 MiB). */
+  bytesMax?: number | undefined;
+  /** A response with more bytes is not kept. Default: `262144` (256 KiB). */
+  responseMax?: number | undefined;
+}
+
+export const degradeFields = {
   staleFor: duration('60s'),
   rest: duration('1s'),
   fallback: callback<(exchange: Exchange, failed: HandlerResponse) => PlainResponse | undefined>(),
@@ -12,9 +36,7 @@ const fields = {
   isFailure: callback<(response: HandlerResponse) => boolean>(),
   bytesMax: count(16 * 1024 * 1024, 0),
   responseMax: count(256 * 1024, 0),
-};
-
-export type DegradeOptions = SpecOf<typeof fields>;
+} satisfies FieldsOf<DegradeOptions>;
 
 export interface DegradePart extends Part {
   readonly counts: { stale: number; fallback: number };
@@ -24,33 +46,26 @@ export interface DegradePart extends Part {
 
 interface CachedResponse {
   readonly response: PlainResponse;
-  /** The request's values of the headers that the response's `Vary` header names. */
+  /** The values of the request headers that `Vary` names. */
   readonly varied: string;
   readonly at: number;
   readonly bytes: number;
-  /** Set when the handler has failed: until this time the handler is not called. Undefined while the handler works. */
+  /** The handler has failed and is not called until this time. Undefined while the handler works. */
   restsUntil: number | undefined;
-  /** Whether one request is calling the handler now, to find out if it works again. */
+  /** Whether one request is calling the failed handler now, to find out if it works again. */
   isProbed: boolean;
 }
 
 /**
- * Makes a part that replaces failed responses to GET and HEAD requests: by the last good response, if it is at most
- * `staleFor` old, or by a fallback. Both have the header `x-degraded`.
- *
- * If there is a good response, a handler that has failed is not called during the time `rest`. After that, one request
- * calls the handler as a probe, while the others still get the old response. Responses to requests with an
- * Authorization or Cookie header are cached only if `scope` returns their owner.
+ * A part for `guard` that replaces failed responses to GET and HEAD. The client gets the last good response or a
+ * fallback, with the header `x-degraded`. Requests with Authorization or Cookie are cached only with `scope`.
  */
-export function degrade(
-  options: DegradeOptions = {},
-  environment: { readonly clock?: Clock | undefined } = {},
-): DegradePart {
-  const settings = readTable(fields, options, 'degrade.');
+export function degrade(options: DegradeOptions = {}, environment: PartEnvironment = {}): DegradePart {
+  const settings = readTable(degradeFields, options, 'degrade.');
   const { staleFor, rest: restMs, fallback, scope: scopeOf, bytesMax, responseMax } = settings;
   const isFailure = settings.isFailure ?? (({ status }) => status >= 500);
   const { clock = systemClock } = environment;
-  // A Map keeps the order in which entries were added, so the oldest is deleted first.
+  // A Map keeps its insertion order, so the oldest entry is deleted first.
   const cache = new Map<string, CachedResponse>();
   const counts = { stale: 0, fallback: 0 };
   let bytes = 0;
@@ -104,7 +119,7 @@ export function degrade(
       const scope = scopeOf?.(exchange);
       const isPrivate =
         exchange.header('authorization') !== undefined || exchange.header('cookie') !== undefined;
-      // The host is part of the cache key, because each host may belong to another tenant.
+      // Each host may belong to another tenant, so the host is part of the cache key.
       const resource = `${method} ${exchange.host} ${exchange.url}`;
       const key = isPrivate && scope === undefined ? undefined : `${resource}\n${scope ?? ''}`;
       const found = key === undefined ? undefined : cache.get(key);
@@ -143,17 +158,13 @@ function isCacheable({ status, headers, body }: HandlerResponse): boolean {
   return !/no-store|private/.test(headerOf(headers, 'cache-control') ?? '');
 }
 
-/**
- * Returns the request's values of the headers that `Vary` names. A request with other values must not get the response.
- */
+/** Returns the values of the request headers that `Vary` names. Other requests must not get this response. */
 function variedBy({ headers }: PlainResponse, exchange: Exchange): string {
   const names = headerOf(headers, 'vary')?.toLowerCase().split(',') ?? [];
   return names.map((name) => exchange.header(name.trim()) ?? '').join('\n');
 }
 
-/**
- * Returns the response with only those headers that describe its content. All other headers were meant for one caller.
- */
+/** Keeps only the headers that describe the content. Other headers were meant for one caller. */
 function contentOf({ status, headers, body }: HandlerResponse): PlainResponse {
   const kept = Object.entries(headers).filter(([name]) =>
     /^(content-|etag|last-modified|link|vary)/.test(name),

@@ -5,22 +5,19 @@ const utilizationMax = 0.95;
 const heapMax = 0.9;
 
 export interface Readings {
-  /** The fraction of the time since the last call in which the thread was busy, from 0 to 1. */
+  /** The busy fraction of the thread since the last call, from 0 to 1. */
   utilization(): number;
-  /** The used fraction of the heap's size limit, from 0 to 1. */
+  /** The used fraction of the heap limit, from 0 to 1. */
   heap(): number;
 }
 
 /**
- * If fewer than this fraction of the requests were admitted, the thread is busy with refusing requests, and refusing
- * more would not help.
+ * If a smaller fraction of requests is admitted, the thread is busy with refusing requests. Refusing more would not
+ * help.
  */
 const admittedMin = 0.5;
 
-/**
- * Finds out whether this process itself is overloaded, and not a service that it calls. It measures inside `isHigh`, at
- * most every 250 ms, and sets no timer.
- */
+/** Detects that this process is overloaded. It measures at most every 250 ms, inside `isHigh`, without a timer. */
 export class Pressure {
   readonly #readings: Readings;
   #high = false;
@@ -32,7 +29,7 @@ export class Pressure {
     this.#readings = readings;
   }
 
-  /** Returns whether the process is overloaded. Call it once for each request, because it counts the requests. */
+  /** Returns whether the process is overloaded. Call it once for each request, because it counts requests. */
   isHigh(now: number): boolean {
     this.#seen++;
     if (now < this.#readsAt) return this.#high;
@@ -43,7 +40,7 @@ export class Pressure {
     return this.#high;
   }
 
-  /** Call it for each request that was admitted. */
+  /** Call it for each admitted request. */
   admitted(): void {
     this.#admitted++;
   }
@@ -53,7 +50,7 @@ interface Utilization {
   readonly utilization: number;
 }
 
-/** `performance` has this function in Node, but the DOM types do not know it. */
+/** Node has this function, but the DOM types of `performance` do not declare it. */
 const { eventLoopUtilization } = performance as unknown as {
   eventLoopUtilization(now?: Utilization, before?: Utilization): Utilization;
 };

@@ -1,16 +1,16 @@
 import {
-  type Clock,
+  type Duration,
+  type Environment,
   later,
   type Priority,
   priorityRank,
-  type Random,
   systemClock,
   systemRandom,
 } from 'holdfast';
-import { callback, count, duration, number, readTable, type SpecOf } from 'holdfast/fields';
+import { callback, count, duration, type FieldsOf, number, readTable } from 'holdfast/fields';
 import { AdaptiveLimit } from 'holdfast/machines';
 import { readRequest } from 'holdfast/wire';
-import { addressKey, clientAddress } from '../address.ts';
+import { addressKey, clientAddress, type Peers } from '../address.ts';
 import type { Exchange } from '../exchange.ts';
 import { peersField } from '../option-fields.ts';
 import type { Part } from '../part.ts';
@@ -20,7 +20,38 @@ import { AdmissionQueue } from './admission-queue.ts';
 import { Pressure, type Readings } from './pressure.ts';
 import { TenantLevels } from './tenant-levels.ts';
 
-const fields = {
+export interface ShedOptions {
+  /** The limit of requests in flight at the start. Default: `20`. */
+  initial?: number | undefined;
+  /** The lowest limit. Default: `4`. */
+  floor?: number | undefined;
+  /** The highest limit. Default: `1000`. */
+  ceiling?: number | undefined;
+  /** Places for requests of priority `critical`, as a share of the limit from 0 to 1. Default: `0.1`. */
+  reserve?: number | undefined;
+  /** The most requests that wait. Further requests are refused. Default: `50`. */
+  queueMax?: number | undefined;
+  /** The longest time that a request waits. Default: `100ms`. */
+  queueTimeout?: Duration | undefined;
+  /**
+   * Returns the priority of a request. `undefined` means the priority that a caller in `inside` sent, or `default`.
+   * Default: none.
+   */
+  priority?: ((exchange: Exchange) => Priority | undefined) | undefined;
+  /**
+   * Returns the tenant of a request. Under overload, all requests of some tenants are refused. Default: the address.
+   */
+  tenant?: ((exchange: Exchange) => string | undefined) | undefined;
+  /** Callers, such as `peers('10.0.0.0/8')`, whose priority in the header `Holdfast` is trusted. Default: none. */
+  inside?: Peers | undefined;
+  /**
+   * The proxies before this server. Only their `X-Forwarded-For` header is used to find a client's address. Default:
+   * none.
+   */
+  proxies?: Peers | undefined;
+}
+
+export const shedFields = {
   initial: count(20, 1),
   floor: count(4, 1),
   ceiling: count(1_000, 1),
@@ -31,19 +62,17 @@ const fields = {
   tenant: callback<(exchange: Exchange) => string | undefined>(),
   inside: peersField,
   proxies: peersField,
-};
-
-export type ShedOptions = SpecOf<typeof fields>;
+} satisfies FieldsOf<ShedOptions>;
 
 export interface ShedPart extends Part {
-  /** How many requests may be in flight now. The limit adapts to the load. */
+  /** The current limit of requests in flight. It adapts to the load. */
   readonly limit: number;
   readonly inFlight: number;
   readonly queued: number;
   readonly refused: Readonly<Record<Priority, number>>;
   /**
-   * Each request has a level from 0, the most important, to 383. While the server is full, only requests with a level
-   * below this threshold may wait in the queue. See `TenantLevels`.
+   * Requests have levels from 0 (most important) to 383. When the server is full, only levels below this threshold may
+   * wait.
    */
   readonly threshold: number;
 }
@@ -54,30 +83,24 @@ interface Arrival {
   readonly reject: (error: unknown) => void;
 }
 
-export interface ShedEnvironment {
-  readonly clock?: Clock | undefined;
-  readonly random?: Random | undefined;
-  /** Load of thread and heap; measured in this process by default. */
+export interface ShedEnvironment extends Environment {
+  /** The load of thread and heap. Default: measured in this process. */
   readonly readings?: Readings | undefined;
 }
 
 /**
- * Makes a part that refuses requests when the server is overloaded, the least important first. The limit on requests in
- * flight adapts to throughput and latency. Requests above the limit wait for a short time in a queue, by priority, or
- * are refused immediately.
- *
- * Requests that arrive in the same turn of the event loop are decided together, the most important first. This is also
- * cheaper: on a busy server a batch of similar work costs far less than the same work between other tasks.
+ * A part for `guard` that refuses requests under overload, the least important first. The limit of requests in flight
+ * adapts to throughput and latency. Requests above the limit wait for a short time or are refused.
  */
 export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {}): ShedPart {
-  const settings = readTable(fields, options, 'shed.');
+  const settings = readTable(shedFields, options, 'shed.');
   const { clock = systemClock, random = systemRandom, readings } = environment;
   const { priority: priorityOf, tenant: tenantOf, inside, proxies, queueMax } = settings;
   const adaptive = new AdaptiveLimit(settings);
   const queue = new AdmissionQueue({ ...sizes(), queueTimeoutMs: settings.queueTimeout }, clock);
   const tenantLevels = new TenantLevels(clock, random);
   const pressure = new Pressure(readings);
-  /** Requests that arrived in this turn of the event loop and are not decided yet. */
+  /** Requests of this turn of the event loop that are not decided yet. */
   let arrived: Arrival[] = [];
   const refused: Record<Priority, number> = { critical: 0, default: 0, sheddable: 0 };
 
@@ -103,10 +126,7 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
     return noCapacity(random);
   }
 
-  /**
-   * Refuses a request that was allowed to wait. It calls `noteDrop`, so that the threshold falls and fewer requests may
-   * wait.
-   */
+  /** Refuses a request that was allowed to wait. `noteDrop` lowers the threshold, so fewer requests may wait. */
   function drop(exchange: Exchange) {
     tenantLevels.noteDrop();
     return refuse(exchange);
@@ -122,8 +142,7 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
     now: number,
   ): PlainResponse | undefined | Promise<PlainResponse | undefined> {
     if (pressure.isHigh(now)) {
-      // The thread or the heap is the bottleneck, so requests are refused even below the limit. `noteDrop` lowers the
-      // threshold.
+      // The thread or the heap is the bottleneck, so requests are refused even below the limit.
       tenantLevels.noteDrop();
       if (!mayWait(exchange, now)) return refuse(exchange);
     }
@@ -155,7 +174,7 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
       try {
         resolve(decide(exchange, now));
       } catch (error) {
-        // A function of the user threw. Only this request fails, not the others of its batch.
+        // A function of the user threw. Only this request fails, not the whole batch.
         reject(error);
       }
     }

@@ -1,13 +1,10 @@
 import { type Clock, fnv1a, type Priority, priorityRank, type Random } from 'holdfast';
 
-/**
- * The tenants of one priority are distributed over this many levels. Under overload whole levels are refused, one after
- * the other.
- */
+/** The tenants of one priority are spread over this many levels. Overload refuses one level after the other. */
 const levelsPerPriority = 128;
 const levels = 3 * levelsPerPriority;
 
-/** After this time tenants get new random levels, so that not always the same tenants are refused. */
+/** After this time tenants get new random levels, so that the same tenants are not always refused. */
 const reshuffleMs = 3_600_000;
 
 const windowMs = 100;
@@ -15,12 +12,8 @@ const lowerBy = 0.05 * levels;
 const raiseBy = 0.01 * levels;
 
 /**
- * Decides which requests may wait when the server is full. The level of a request is given by its priority first, and
- * then by its tenant; requests with a level below the threshold may wait. So some tenants are refused completely,
- * instead of a part of every tenant's requests, because a page that needs ten requests needs all ten.
- *
- * The threshold moves every 100 ms: it falls by 5 % of all levels if a request was dropped in that time, and otherwise
- * rises by 1 %. It never falls into the levels of critical requests.
+ * Decides which requests may wait when the server is full. It refuses some tenants completely, instead of some requests
+ * of every tenant, because a page needs all its requests. The threshold is adjusted every 100 ms.
  */
 export class TenantLevels {
   threshold: number = levels;
@@ -36,7 +29,7 @@ export class TenantLevels {
     this.#random = random;
   }
 
-  /** Call it when a request that was allowed to wait was refused after all. */
+  /** Call it when a request that was allowed to wait is refused. */
   noteDrop(): void {
     this.#hasDropped = true;
   }
@@ -60,7 +53,7 @@ export class TenantLevels {
       this.#salt = Math.floor(this.#random() * 2 ** 32);
       this.#shuffledAt = this.#clock.now();
     }
-    // Without the random salt, a caller could choose a tenant name that has a low level.
+    // Without the random salt, callers could choose a tenant name that is rarely refused.
     let mixed = fnv1a(tenant, 0x811c9dc5 ^ this.#salt);
     mixed ^= mixed >>> 15;
     return (Math.imul(mixed, 0x2c1b3c6d) >>> 16) % levelsPerPriority;

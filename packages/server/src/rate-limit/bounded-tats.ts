@@ -1,29 +1,20 @@
 /**
- * The theoretical arrival time (TAT) of one key in the GCRA algorithm: the time at which everything that the key has
- * used is available again. 0 means that the key was never used.
+ * The theoretical arrival time (TAT) of one key in the GCRA algorithm. At this time the key has its full limit again.
  */
 export interface Tat {
   at: number;
 }
 
 /**
- * Stores a theoretical arrival time (TAT) for each key, in bounded memory. There are two generations of keys. When the
- * young generation is full, it becomes the old one; of the previous old keys, only those with a TAT in the future are
- * moved into the new young generation.
- *
- * A key whose TAT has passed has its full limit, like an unknown key, so it can be forgotten: a caller gains nothing by
- * filling the memory with other keys. If all places are taken by keys with a TAT in the future, new keys share one
- * overflow TAT.
+ * Stores a TAT (theoretical arrival time of the GCRA algorithm) for each key, in bounded memory. A key with a past TAT
+ * has its full limit, so it can be forgotten. If no place is free, new keys share one overflow TAT.
  */
 export class BoundedTats {
   readonly #generationMax: number;
   readonly #overflow: Tat = { at: 0 };
   #young = new Map<string, Tat>();
   #old = new Map<string, Tat>();
-  /**
-   * The earliest time of the next change of generations. A change visits every old key, so after a change that freed
-   * few places, the next change comes at least one second later.
-   */
+  /** The earliest time at which `#turn` may run again. It visits every old key, so it must not run too often. */
   #nextTurnAt = -Infinity;
 
   constructor(keysMax: number) {
@@ -35,15 +26,14 @@ export class BoundedTats {
   }
 
   /**
-   * Returns the TAT of `key`. The caller may change the object in place, but must not keep it. If there is no place for
-   * a new key, returns the shared overflow TAT.
+   * Returns the arrival time (TAT) of `key`. If there is no place for a new key, returns the TAT that all such keys
+   * share. The caller must not keep the object.
    */
   of(key: string, now: number): Tat {
     const young = this.#young.get(key);
     if (young !== undefined) return young;
     const old = this.#old.get(key);
     const hasPlace = this.#young.size < this.#generationMax || this.#turn(now);
-    // A known key keeps its own TAT and stays in the old generation.
     if (!hasPlace) return old ?? this.#overflow;
     const tat = old ?? { at: 0 };
     this.#young.set(key, tat);

@@ -1,10 +1,8 @@
-/** The most keys in the cache. Callers with names longer than `callerLengthMax` are not cached. */
 const keysMax = 8192;
 const callerLengthMax = 96;
 
 /**
- * A cache of the keys under which a caller's requests to a route are counted. Making a key (joining caller and route,
- * hashing if it is long) costs more than the rest of a rate limit check, and the same few pairs come again and again.
+ * A cache of limiter keys for pairs of caller and route. Making a key costs more than the rest of a rate limit check.
  */
 export class LimiterKeys {
   readonly #make: (caller: string, route: string | undefined) => string;

@@ -2,7 +2,7 @@ import { gcraTake, gcraWait } from 'holdfast/machines';
 import { BoundedTats, type Tat } from './bounded-tats.ts';
 import type { RatePolicy, Taken } from './rate-policy.ts';
 
-/** The rate limits inside one process. It keeps one number for each key and limit, in bounded memory. */
+/** The rate limits inside one process, in bounded memory. */
 export class LocalLimits {
   readonly #limits: readonly LocalLimit[];
 
@@ -10,14 +10,13 @@ export class LocalLimits {
     this.#limits = policies.map((policy) => new LocalLimit(policy, keysMax));
   }
 
-  /** How many keys are stored now, in all limits together. */
   get size(): number {
     return this.#limits.reduce((sum, { tats }) => sum + tats.size, 0);
   }
 
   /**
-   * Takes `cost` tokens if there is only one limit and more than `leaving` tokens remain after that. Otherwise it takes
-   * nothing and returns false. Nearly every request is decided here, so it allocates no memory.
+   * Takes `cost` tokens if there is only one limit and more than `leaving` tokens remain. It allocates no memory,
+   * because it runs for nearly every request.
    */
   tryTake(key: string, cost: number, now: number, leaving: number): boolean {
     if (this.#limits.length > 1 || leaving === Infinity) return false;
@@ -28,7 +27,7 @@ export class LocalLimits {
     return true;
   }
 
-  /** Takes `cost` tokens from all limits; if one of them has too few, takes nothing. */
+  /** Takes `cost` tokens from all limits. If one limit has too few tokens, takes nothing. */
   take(key: string, cost: number, now: number): Taken {
     const tats = this.#limits.map((limit) => limit.tats.of(key, now));
     const waits = this.#limits.map((limit, index) => limit.waitMs(tats[index]!, now, cost));
@@ -60,7 +59,6 @@ class LocalLimit {
     tat.at = gcraTake(this.policy, tat.at, now, cost);
   }
 
-  /** How many tokens are left after `cost` was taken, with a fraction. */
   tokensAfter(tat: Tat, now: number, cost: number): number {
     const { burst, ratePerMs } = this.policy;
     const after = cost === 0 ? tat.at : gcraTake(this.policy, tat.at, now, cost);

@@ -1,11 +1,12 @@
 import { hash } from 'node:crypto';
 import type { RateLimits } from '@holdfast/contracts';
-import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
+import { type Duration, type Environment, OptionsError, systemClock, systemRandom } from 'holdfast';
 import {
   callback,
   count,
   duration,
   type Field,
+  type FieldsOf,
   flag,
   group,
   list,
@@ -13,12 +14,11 @@ import {
   rate,
   readTable,
   type SettingsOf,
-  type SpecOf,
   shape,
   text,
   word,
 } from 'holdfast/fields';
-import { addressKey, clientAddress } from '../address.ts';
+import { addressKey, clientAddress, type Peers } from '../address.ts';
 import type { Exchange } from '../exchange.ts';
 import { objectWith, peersField } from '../option-fields.ts';
 import type { FastPathRequest, Part } from '../part.ts';
@@ -29,7 +29,7 @@ import { LocalLimits } from './local-limits.ts';
 import { legacyFields, RateFields, type RatePolicy, type Taken } from './rate-policy.ts';
 import { SharedLimits } from './shared-limits.ts';
 
-/** Reads a rate. Its number is also the default burst: with `'100/m'`, 100 requests may pass at the same moment. */
+/** Reads a rate. Its number is also the default burst: `'100/m'` lets 100 requests pass at the same moment. */
 const quota: Field<Rate, { readonly ratePerMs: number; readonly times: number }> = {
   kind: 'a rate such as "100/m"',
   default: '100/m',
@@ -40,12 +40,81 @@ const quota: Field<Rate, { readonly ratePerMs: number; readonly times: number }>
   },
 };
 
-const limitFields = { name: text(), rate: quota, burst: count(undefined, 1) };
+export interface RateLimitOptions {
+  /** One limit, or several limits. A request must pass all of them. Default: one limit of `100/m`. */
+  limits?: LimitSpec | readonly LimitSpec[] | undefined;
+  /**
+   * Returns the caller to limit, for example a verified API key. `undefined` means the address. Default: the address.
+   */
+  key?: ((exchange: Exchange) => string | undefined) | undefined;
+  /** Whether each route has a limit of its own. Default: `true`. */
+  perRoute?: boolean | undefined;
+  /** Returns how many tokens a request takes. Default: 1. */
+  cost?: ((exchange: Exchange) => number) | undefined;
+  /**
+   * The proxies before this server, such as `peers('10.0.0.0/8')`. Only their `X-Forwarded-For` header is used to find
+   * a client's address. Default: none, and the address of the socket is used.
+   */
+  proxies?: Peers | undefined;
+  /** A store that several processes share, such as the store of `openRedis`. Default: the memory of this process. */
+  rateLimits?: RateLimits | undefined;
+  /**
+   * What to do while the store is unavailable. `share`: limit in memory, with the limit divided by `nodes`. `open`: let
+   * all requests pass. `closed`: refuse all requests. Default: `share`.
+   */
+  whenUnavailable?: 'share' | 'open' | 'closed' | undefined;
+  /** The number of processes that share the store. Default: `1`. */
+  nodes?: number | undefined;
+  /** How long a request waits for the store. Default: `25ms`. */
+  timeout?: Duration | undefined;
+  /** Whether busy keys take several tokens from the store in one call, which saves calls. Default: `false`. */
+  lease?: boolean | LeaseSpec | undefined;
+  /** The most keys in the memory of this process; further keys share one limit. Default: `100000`. */
+  keysMax?: number | undefined;
+  /**
+   * When responses have `RateLimit` headers. `low`: when half of a limit is used up. `always`: in all responses.
+   * `refused`: only in refusals. Default: `low`.
+   */
+  fields?: 'low' | 'always' | 'refused' | undefined;
+  /** True: all requests pass, and refusals are only counted. Default: `false`. */
+  reportOnly?: boolean | undefined;
+  /** Whether responses also have the headers `X-RateLimit-*`. Default: `false`. */
+  legacy?: boolean | undefined;
+  /** The longest `Retry-After`. Default: `1h`. */
+  retryAfterCap?: Duration | undefined;
+}
 
-const fields = {
+/** One limit of `rateLimit()`. */
+export interface LimitSpec {
+  /**
+   * The name of this limit in the headers: letters, digits, `.`, `_` and `-`. Default: `default`; with several limits,
+   * limit1 and so on.
+   */
+  name?: string | undefined;
+  /** Requests per second, minute or hour. Default: `100/m`. */
+  rate?: Rate | undefined;
+  /** Requests that may pass together after a time without requests. Default: the number of `rate`. */
+  burst?: number | undefined;
+}
+
+/** How keys borrow tokens from a shared store. */
+export interface LeaseSpec {
+  /** The most tokens that a process takes for a key in one call. Default: `20`. */
+  tokensMax?: number | undefined;
+  /** How long a process may use these tokens. Default: `100ms`. */
+  for?: Duration | undefined;
+}
+
+const limitFields = {
+  name: text(),
+  rate: quota,
+  burst: count(undefined, 1),
+} satisfies FieldsOf<LimitSpec>;
+
+export const rateLimitFields = {
   limits: list(shape(limitFields), [{}]),
   key: callback<(exchange: Exchange) => string | undefined>(),
-  perRoute: flag(),
+  perRoute: flag(true),
   cost: callback<(exchange: Exchange) => number>(),
   proxies: peersField,
   rateLimits: objectWith<RateLimits>('RateLimits', 'take'),
@@ -55,12 +124,10 @@ const fields = {
   lease: group({ tokensMax: count(20, 1), for: duration('100ms') }, false),
   keysMax: count(100_000, 2),
   fields: word('low', 'low', 'always', 'refused'),
-  reportOnly: flag(),
-  legacy: flag(),
+  reportOnly: flag(false),
+  legacy: flag(false),
   retryAfterCap: duration('1h'),
-};
-
-export type RateLimitOptions = SpecOf<typeof fields>;
+} satisfies FieldsOf<RateLimitOptions>;
 
 export interface RateLimitCounts {
   allowed: number;
@@ -71,21 +138,20 @@ export interface RateLimitCounts {
 
 export interface RateLimitPart extends Part {
   readonly counts: RateLimitCounts;
-  /** How many requests got no result from the shared store in time. */
+  /** Requests without a result from the shared store in time. */
   readonly missed: number;
-  /** How many keys are stored in this process. */
+  /** The number of keys in the memory of this process. */
   readonly keys: number;
 }
 
-/** Longer keys are replaced by their hash, so that a limit on the number of keys also limits memory. */
+/** Longer keys are hashed, so that the number of keys limits the memory. */
 const keyLengthMax = 96;
 
-/** Makes a part that limits the requests of each caller to each route; 100 a minute by default. */
+/** A part for `guard` that limits the requests of each caller to each route; 100 a minute by default. */
 export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvironment = {}): RateLimitPart {
-  const settings = readTable(fields, options, 'rateLimit.');
+  const settings = readTable(rateLimitFields, options, 'rateLimit.');
   const { clock = systemClock, random = systemRandom } = environment;
-  const { key: keyOf, cost: costOf, proxies, rateLimits, keysMax, reportOnly, legacy } = settings;
-  const perRoute = settings.perRoute ?? true;
+  const { key: keyOf, cost: costOf, proxies, rateLimits, keysMax, reportOnly, legacy, perRoute } = settings;
   const policies = settings.limits.map(toPolicy);
   assertLimits(policies);
   const rateFields = new RateFields(policies);
@@ -104,10 +170,7 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
       },
       clock,
     );
-  /**
-   * A response needs no `RateLimit` headers if more tokens than this are left; `tryTake` then decides the request. With
-   * -0.5 no response to an admitted request gets the headers, with Infinity all responses get them.
-   */
+  /** If more tokens than this are left, the response needs no `RateLimit` headers. */
   const fieldsBelow = { low: policies[0]!.burst / 2, always: Infinity, refused: -0.5 }[settings.fields];
   const counts: RateLimitCounts = { allowed: 0, refused: 0, wouldRefuse: 0 };
 
@@ -124,10 +187,7 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
 
   const hasFastPath = ![shared, keyOf, costOf, proxies].some((each) => each !== undefined);
 
-  /**
-   * Lets a request pass without an Exchange object. It is used only if callers are identified by the address of the
-   * socket. Returns false if the caller is close to its limit.
-   */
+  /** Lets a request pass without an Exchange object. Returns false if the caller is close to its limit. */
   function tryFastPath({ peer, route }: FastPathRequest): boolean {
     const key = keysOfPeers.of(peer, perRoute ? route : undefined);
     if (!local.tryTake(key, 1, clock.now(), fieldsBelow)) return false;
@@ -194,10 +254,8 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
   };
 }
 
-export interface RateEnvironment {
-  readonly clock?: Clock | undefined;
-  readonly random?: Random | undefined;
-}
+/** The clock of the limits, and the random part of `Retry-After`. */
+export interface RateEnvironment extends Environment {}
 
 function limiterKey(caller: string, route: string | undefined): string {
   const key = route === undefined ? caller : `${caller} ${route}`;
@@ -213,7 +271,7 @@ function assertLimits(policies: readonly RatePolicy[]): void {
   });
 }
 
-/** Throws if the cost is negative or NaN. NaN would switch off the limit of this key from then on. */
+/** Throws if the cost is negative or NaN. NaN would disable the limit of this key for ever. */
 function assertCost(cost: number): number {
   if (cost >= 0) return cost;
   throw new OptionsError('rateLimit.cost', cost, 'a number of at least 0');

@@ -15,29 +15,22 @@ export interface Taken {
   readonly violated: readonly string[];
 }
 
-/** Header values are cached only if fewer tokens than this are left. */
 const textsMax = 1024;
 
 /** Writes the headers `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11). */
 export class RateFields {
-  /** The value of `RateLimit-Policy`. It is the same in all responses, as the draft requires. */
+  /** The value of `RateLimit-Policy`, which is the same in all responses. */
   readonly policy: string;
   readonly #policies: readonly RatePolicy[];
-  /** The start of each limit's part in the `RateLimit` header: `"name";r=`. */
+  /** For each limit, the start of its part in the `RateLimit` header: `"name";r=`. */
   readonly #heads: readonly string[];
-  /**
-   * A cache of `RateLimit` values, by the number of whole tokens. It is used with a single limit of at least one
-   * request a second: the next token then always comes within one second, so `t`, the number of seconds until the next
-   * token, is always 1.
-   */
+  /** A cache of `RateLimit` header values. The index is the number of tokens left. */
   readonly #texts: string[] | undefined;
 
   constructor(policies: readonly RatePolicy[]) {
     this.#policies = policies;
     this.#heads = policies.map(({ name }) => `"${name}";r=`);
-    this.policy = policies
-      .map(({ name, ratePerMs, burst }) => `"${name}";q=${Math.floor(burst)};w=${seconds(burst / ratePerMs)}`)
-      .join(', ');
+    this.policy = policies.map(policyItem).join(', ');
     this.#texts = policies.length === 1 && policies[0]!.ratePerMs >= 0.001 ? [] : undefined;
   }
 
@@ -55,14 +48,23 @@ export class RateFields {
     let text = '';
     for (let index = 0; index < tokens.length; index++) {
       const left = whole(tokens[index]!);
-      // The time until the next token comes. Until then the client can use only the tokens that are left.
       const nextMs = (left + 1 - tokens[index]!) / this.#policies[index]!.ratePerMs;
-      // An infinite `waitMs` belongs to a request that costs more than the burst. It says nothing about other requests.
+      // `waitMs` is infinite if this request costs more than the burst. Then `waitMs` says nothing about other
+      // requests.
       const window = seconds(left === 0 && waitMs < Infinity ? Math.max(nextMs, waitMs) : nextMs);
       text += `${index > 0 ? ', ' : ''}${this.#heads[index]}${left};t=${window}`;
     }
     return text;
   }
+}
+
+/**
+ * Writes one limit as `"name";q=100;w=60`: 100 requests in 60 s. The window `w` is the time in which the whole burst
+ * comes back, rounded up to whole seconds. The quota `q` is what the rate allows in this window.
+ */
+function policyItem({ name, ratePerMs, burst }: RatePolicy): string {
+  const window = seconds(burst / ratePerMs);
+  return `"${name}";q=${Math.max(1, whole(ratePerMs * 1000 * window))};w=${window}`;
 }
 
 /** Returns the `X-RateLimit-*` headers, for clients that do not know the draft. */
@@ -74,9 +76,7 @@ export function legacyFields(policy: RatePolicy, tokens: number): Readonly<Recor
   };
 }
 
-/**
- * Rounds down, but accepts an error of a thousandth, because sums of fractions are inexact. `gcraWait` does the same.
- */
+/** Rounds down, but accepts an error of a thousandth, because sums of fractions are inexact. */
 function whole(tokens: number): number {
   return Math.floor(tokens + 0.001);
 }

@@ -6,43 +6,40 @@ import { LocalLimits } from './local-limits.ts';
 import type { RatePolicy, Taken } from './rate-policy.ts';
 
 export interface SharedLimitsSettings {
-  /** The longest time that a request waits for the store. */
   readonly timeoutMs: number;
   readonly whenUnavailable: 'share' | 'open' | 'closed';
-  /** How many processes share the limit. While the store is unavailable, each process allows `1 / nodes` of it. */
+  /**
+   * How many processes share the limit. While the store is unavailable, each process allows `1 / nodes` of the limit.
+   */
   readonly nodes: number;
   readonly keysMax: number;
   readonly lease: { readonly tokensMax: number; readonly forMs: number } | null;
 }
 
-/** Tokens that one process has taken from the shared limit in advance, for one key. */
+/** Tokens of one key that this process has taken in advance from the shared limit. */
 interface TokenLease {
   tokens: number;
   endsAt: number;
   /** How many tokens were taken in advance. If all were used before `endsAt`, the next lease is twice as large. */
   size: number;
-  /** How many tokens the shared limit had left after this lease was taken. */
+  /** The tokens of the shared limit after this lease was taken. */
   sharedTokens: number;
 }
 
-/** The `waitMs` of refusals while the store is unavailable, if `whenUnavailable` is `closed`. */
+/** The `waitMs` of refusals while the store is unavailable. */
 const closedWaitMs = 1000;
 
 /**
- * Rate limits that many processes share through a RateLimits store. When the store has refused a key, this process
- * refuses the key without the store until the time that the store has given. So clients that ignore `Retry-After` cost
- * the store nothing.
- *
- * With the option `lease`, a process takes several tokens for a busy key in one call to the store. All these tokens are
- * taken from the shared limit, so the limit still holds in the long run, but up to `nodes × tokensMax` requests may use
- * their tokens up to `forMs` later.
+ * Rate limits that many processes share through a store. When the store has refused a key, this process also refuses
+ * the key until the key may pass again. With the option `lease`, a process takes several tokens of a busy key in one
+ * call.
  */
 export class SharedLimits {
   readonly store: BatchingStore<RateRequest, RateAnswer>;
   readonly #policies: readonly RatePolicy[];
   readonly #settings: SharedLimitsSettings;
   readonly #share: LocalLimits;
-  /** Stores, for each key that the store has refused, the time until which the key is refused. */
+  /** For each key that the store refused: the time until which this process refuses the key. */
   readonly #blocked: BoundedTats;
   readonly #leases: Map<string, TokenLease> = new Map();
 
@@ -89,7 +86,7 @@ export class SharedLimits {
   async #takeLease(key: string, size: number, now: number, forMs: number): Promise<Taken> {
     const result = await this.store.submit(this.#request(key, size));
     if (result && !result.allowed && size > 1) {
-      // The limit has fewer tokens than the lease needs, but it may still have the one token that this request needs.
+      // The limit has too few tokens for a lease, but it may still have one token for this request.
       this.#leases.delete(key);
       return this.#takeShared(key, 1, now);
     }
@@ -109,8 +106,8 @@ export class SharedLimits {
   }
 
   /**
-   * Makes the request to the store. The braces around the key make it a hash tag of Redis, so that all limits of one
-   * key are in the same shard.
+   * Makes the request to the store. The braces are a hash tag of Redis: they put all limits of one key into the same
+   * shard.
    */
   #request(key: string, cost: number): RateRequest {
     return this.#policies.map(({ name, ratePerMs, burst }) => ({
@@ -132,8 +129,7 @@ export class SharedLimits {
 
   #block(key: string, now: number, waitMs: number): void {
     const blocked = this.#blocked.of(key, now);
-    // `of` returns the shared overflow entry if there is no place. It must not be set, because it would block keys that
-    // were not refused.
+    // `blocked` may be the shared overflow entry. It must not be set, because it would block other keys.
     if (this.#blocked.peek(key) === blocked.at) blocked.at = now + waitMs;
   }
 
@@ -145,8 +141,7 @@ export class SharedLimits {
   }
 
   #remember(key: string, lease: TokenLease): void {
-    // Deleting leases loses tokens that were already taken from the shared limit. So a few requests less may pass,
-    // never more.
+    // The deleted leases lose their tokens. So fewer requests may pass, never more.
     if (this.#leases.size >= this.#settings.keysMax) this.#leases.clear();
     this.#leases.set(key, lease);
   }

@@ -4,7 +4,7 @@ import { escaped } from './markup.ts';
 
 export interface Line {
   readonly name: string;
-  /** The number of the colour and dash pattern of the line in the style sheet. */
+  /** The number of the line's style in the style sheet. */
   readonly style: number;
   readonly band: Band;
 }
@@ -15,12 +15,12 @@ export interface Chart {
   readonly seconds: number;
   readonly faults: readonly FaultWindow[];
   readonly lines: readonly Line[];
-  /** Formats a value for the axis and for the values that are shown under the pointer. */
+  /** Formats a value for the axis and the pointer. */
   readonly show: (value: number) => string;
   readonly scale?: 'linear' | 'log' | undefined;
   /** The axis ends at this value or above it. */
   readonly most?: number | undefined;
-  /** No value can be above this: 1 for a share. */
+  /** The largest possible value: 1 for a share. */
   readonly cap?: number | undefined;
 }
 
@@ -30,13 +30,10 @@ const LEFT = 58;
 const RIGHT = 20;
 const TOP = 10;
 const BOTTOM = 30;
-/** The most points of a line. More points would not be visible at this width, and only make the file larger. */
+/** The most points of a line. More points would not be visible, and only make the file larger. */
 const POINTS_MAX = 250;
 
-/**
- * Draws a chart over time as SVG. It works without a script; the script only shows values for the pointer and the
- * keyboard.
- */
+/** Draws a chart over time as SVG. A script is needed only to show values under the pointer. */
 export function drawChart(chart: Chart): string {
   const { title, says, seconds, faults, lines } = chart;
   const thinned = lines.map((line) => ({ ...line, band: thin(line.band) }));
@@ -85,7 +82,7 @@ function spoken({ lines, show }: Chart): string {
     .map(({ name, band }) => {
       const known = band.mean.filter((value) => value !== null);
       if (known.length === 0) return `${name}: nothing`;
-      // Not `Math.min(...known)`: a run of some days has more values than a call may have arguments.
+      // A run of some days has too many values for `Math.min(...known)`.
       const least = known.reduce((low, value) => Math.min(low, value));
       const most = known.reduce((high, value) => Math.max(high, value));
       return `${name}: from ${show(least)} to ${show(most)}, at the end ${show(known.at(-1)!)}`;
@@ -95,7 +92,6 @@ function spoken({ lines, show }: Chart): string {
 
 interface Axis {
   readonly ticks: readonly number[];
-  /** The position of a value on the axis, from 0 to 1. */
   place(value: number): number;
 }
 

@@ -1,6 +1,5 @@
 import { show, showSeconds, showShare } from './markup.ts';
 
-/** The title and the format of a figure in reports. */
 export interface ShownFigure {
   readonly key: string;
   readonly title: string;
@@ -9,7 +8,7 @@ export interface ShownFigure {
   show(figure: number | null | undefined): string;
 }
 
-/** The figures of callers, in the order in which reports list them. */
+/** The figures of callers, in the order of the reports. */
 export const callerFigures: readonly ShownFigure[] = [
   {
     key: 'success',
@@ -25,6 +24,13 @@ export const callerFigures: readonly ShownFigure[] = [
     says: 'attempts for each piece of work',
     better: 'less',
     show: (figure) => `${show(figure)}×`,
+  },
+  {
+    key: 'peak',
+    title: 'peak',
+    says: 'most attempts in one second',
+    better: 'less',
+    show: (figure) => `${show(figure)}/s`,
   },
   { key: 'p50', title: 'p50', says: 'half of the customers waited less', better: 'less', show: showSeconds },
   { key: 'p99', title: 'p99', says: 'one in a hundred waited longer', better: 'less', show: showSeconds },

@@ -1,10 +1,11 @@
+import { median, type Spread } from '../estimates.ts';
 import type { Sweep, SweepCell } from '../sweep.ts';
 import { page } from './html.ts';
 import { escaped, show } from './markup.ts';
 
 const shades = ' ░▒▓█';
 
-/** A sweep as a table for a terminal. Each figure has a block character that is darker for higher figures. */
+/** A sweep as a table for a terminal. Higher figures have a darker block character. */
 export function heatText(sweep: Sweep): string {
   const { columns, rows, cellAt, shareOf } = layout(sweep);
   const cells = rows.map((row) => columns.map((column) => cellAt(row, column)));
@@ -31,7 +32,6 @@ export function heatText(sweep: Sweep): string {
   ].join('\n');
 }
 
-/** A sweep as an HTML page. */
 export function heatHtml(sweep: Sweep): string {
   const { columns, rows, cellAt, shareOf } = layout(sweep);
   const [across, down] = sweep.axes;
@@ -51,7 +51,7 @@ export function heatHtml(sweep: Sweep): string {
   const title = `${sweep.what} with ${sweep.policy} in ${sweep.scenario}`;
   return page(
     title,
-    `<header><h1>${escaped(title)}</h1><p>Medians of ${sweep.seeds} seeds. Across: <code>${escaped(across!.path)}</code>${down ? `; down: <code>${escaped(down.path)}</code>` : ''}. Darker is more.</p></header>
+    `<header><h1>${escaped(title)}</h1><p>Medians of ${sweep.seeds} seeds. Across: <code>${escaped(across!.path)}</code>${down ? `; down: <code>${escaped(down.path)}</code>` : ''}. Darker is more; differences within the spread of the seeds have no colour.</p></header>
 <main><div class="wide"><table class="heat"><thead><tr><th></th>${columns.map((column) => `<th scope="col">${escaped(`${column}`)}</th>`).join('')}</tr></thead><tbody>${body.join('')}</tbody></table></div></main>`,
   );
 }
@@ -61,13 +61,25 @@ function layout({ axes, cells }: Sweep) {
   const known = cells.flatMap(({ figure }) => figure.median ?? []);
   const least = Math.min(...known);
   const most = Math.max(...known);
+  // Two cells get the same colour if they differ by less than the seeds of a single cell differ.
+  const widths = cells.flatMap(({ figure }) => widthOf(figure));
+  const noise = widths.length > 0 ? median(widths) : 0;
   return {
     columns: across!.values,
     rows: down?.values ?? [''],
     cellAt: (row: unknown, column: unknown) =>
       cells.find(({ values }) => values[0] === column && (!down || values[1] === row)),
-    shareOf: (figure: number) => (most > least ? (figure - least) / (most - least) : 0.5),
+    shareOf: (figure: number) =>
+      most - least > noise ? Math.max(0, figure - least - noise) / (most - least - noise) : 0,
   };
+}
+
+/**
+ * The difference between the highest and the lowest figure of a cell, as a list. The list is empty if one of them is
+ * null.
+ */
+function widthOf({ least, most }: Spread): readonly number[] {
+  return least === null || most === null ? [] : [most - least];
 }
 
 /** A colour from pale yellow (0) to blue (1). The blue is light enough for black text. */

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import type { Comparison, Group } from '../comparison.ts';
 import type { Spread } from '../estimates.ts';
-import type { Finding } from '../trial.ts';
 import { drawChart, type Line } from './chart.ts';
 import { callerFigures, type ShownFigure } from './figures.ts';
 import { escaped, show, showSeconds, showShare } from './markup.ts';
+import { limits, showMetric, verdict } from './verdict.ts';
 
 interface Plot {
   readonly key: string;
@@ -62,7 +62,7 @@ const servicePlots: readonly Plot[] = [
   { key: 'refused', title: 'Refused', says: 'by the service itself', show: perSecond },
 ];
 
-/** A comparison as one HTML file without external resources. It can be read and printed without network and script. */
+/** A comparison as one HTML file. It needs no network and no script. */
 export function reportHtml(comparison: Comparison): string {
   const { scenario, policies, seeds } = comparison;
   const heading = `${scenario.id}${scenario.variant ? ` (${scenario.variant})` : ''}: ${scenario.title}`;
@@ -75,6 +75,7 @@ export function reportHtml(comparison: Comparison): string {
   return page(
     heading,
     `<header><h1>${escaped(heading)}</h1>
+<p class="verdict">${escaped(verdict(comparison))}</p>
 <p>${policies.length} ${policies.length === 1 ? 'policy' : 'policies'}, ${show(scenario.seconds)} s of virtual time, ${escaped(runs)}.
 ${scenario.faults.map(({ what, from, until }) => `Shaded: ${escaped(what)}, ${from} s to ${until} s.`).join(' ')}</p>
 ${scenario.notes.map((note) => `<p class="note">${escaped(note)}</p>`).join('')}</header>
@@ -98,16 +99,12 @@ ${policies.map(({ policy, trial }) => `${escaped(policy)} <code>${escaped(trial.
   );
 }
 
-/**
- * The CSS of a policy beyond the tenth; the style sheet has only ten styles. The hue differs much from the hue of the
- * previous policy.
- */
+/** The style sheet has only ten styles. Further policies get a hue far from the previous hue. */
 function furtherStyle(index: number): string {
   if (index < 10) return '';
   return `.p${index}{--c:hsl(${(index * 137.5) % 360} 60% 50%);--dash:${2 + 3 * (index % 5)} ${2 + 2 * (index % 3)}}`;
 }
 
-/** An HTML page with inline style and script. */
 export function page(title: string, body: string, moreStyle = ''): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -120,7 +117,7 @@ ${body}
 `;
 }
 
-/** Reads a file of the report folder, which is beside `src` and `dist`. */
+/** Reads a file of the folder `report`, which is beside `src` and `dist`. */
 function asset(name: string): string {
   return readFileSync(new URL(`../../report/${name}`, import.meta.url), 'utf8');
 }
@@ -140,7 +137,10 @@ function figuresTable({ policies }: Comparison): string {
     .join('');
   const rows = policies.map(({ policy, trial, groups }, index) => {
     const cells = columns
-      .map((each) => `<td>${spreadCell(each, groups[0]?.figures[each.key])}</td>`)
+      .map(
+        (each) =>
+          `<td data-title="${escaped(each.title)}">${spreadCell(each, groups[0]?.figures[each.key])}</td>`,
+      )
       .join('');
     const bounded = trial.findings.length > 0;
     const verdict = bounded
@@ -150,7 +150,7 @@ function figuresTable({ policies }: Comparison): string {
       : '';
     return `<tr class="p p${index}"><th scope="row">${escaped(policy)} ${verdict}</th>${cells}</tr>`;
   });
-  return `<div class="wide"><table><caption>Medians over the seeds, and between which seeds they are</caption><thead><tr><th scope="col">policy</th>${head}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
+  return `<div class="wide"><table class="stacked"><caption>Medians over the seeds, and between which seeds they are</caption><thead><tr><th scope="col">policy</th>${head}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
 }
 
 function spreadCell({ show: one }: ShownFigure, spread: Spread | undefined): string {
@@ -169,20 +169,13 @@ function boundsTable({ policies }: Comparison): string {
     const known = found.find((each) => each !== undefined)!;
     const cells = found.map((each) =>
       each
-        ? `<td class="${each.met ? 'good' : 'bad'}">${each.met ? '✓' : '✗'} ${each.figure === null ? 'never' : escaped(show(each.figure))}</td>`
+        ? `<td class="${each.met ? 'good' : 'bad'}">${each.met ? '✓' : '✗'} ${escaped(showMetric(each.metric, each.figure))}</td>`
         : '<td></td>',
     );
     return `<tr><th scope="row">${escaped(what)} ${escaped(limits(known))}</th>${cells.join('')}</tr>`;
   });
   const head = policies.map(({ policy }) => `<th scope="col">${escaped(policy)}</th>`).join('');
   return `<div class="wide"><table><caption>What the scenario expects</caption><thead><tr><th scope="col">bound</th>${head}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
-}
-
-/** Formats the limits of a bound: `≥ 270`, `≤ 30`. */
-export function limits({ atLeast, atMost }: Pick<Finding, 'atLeast' | 'atMost'>): string {
-  return [atLeast === null ? '' : `≥ ${show(atLeast)}`, atMost === null ? '' : `≤ ${show(atMost)}`]
-    .filter(Boolean)
-    .join(', ');
 }
 
 function section(comparison: Comparison, group: Group, isOpen: boolean): string {

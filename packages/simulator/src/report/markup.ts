@@ -1,9 +1,9 @@
-/** Escapes text for HTML: it is safe between tags and inside quotes. */
+/** Escapes text for HTML. The result is safe between tags and inside quotes. */
 export function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** Formats a figure for people: about three digits, and a comma between thousands. */
+/** Formats a figure with about three digits, and a comma between thousands. */
 export function show(figure: number | null | undefined): string {
   if (figure === null || figure === undefined) return '–';
   const size = Math.abs(figure);

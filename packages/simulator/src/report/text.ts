@@ -1,7 +1,7 @@
 import type { ComparedPolicy, Comparison } from '../comparison.ts';
 import { callerFigures } from './figures.ts';
-import { limits } from './html.ts';
 import { show } from './markup.ts';
+import { limits, showMetric, verdict } from './verdict.ts';
 
 const blocks = '▁▂▃▄▅▆▇█';
 
@@ -32,14 +32,13 @@ const drawn = [
 ];
 const WIDTH = 60;
 
-/**
- * A comparison as text for a terminal: a table of figures, and for each policy a line of goodput and of attempts over
- * time.
- */
-export function reportText({ scenario, seeds, policies }: Comparison): string {
+/** A comparison as text for a terminal: a table of figures, and two lines over time for each policy. */
+export function reportText(comparison: Comparison): string {
+  const { scenario, seeds, policies } = comparison;
   const name = Math.max(7, ...policies.map(({ policy }) => policy.length));
   const lines = [
     `${scenario.id}${scenario.variant ? ` (${scenario.variant})` : ''}: ${scenario.title}`,
+    verdict(comparison),
     `${show(scenario.seconds)} s, ${seeds.length === 1 ? `seed ${seeds[0]}` : `medians of ${seeds.length} seeds`}`,
     '',
     ...table(policies, name),
@@ -59,7 +58,7 @@ export function reportText({ scenario, seeds, policies }: Comparison): string {
       .filter(({ met }) => !met)
       .map(
         (each) =>
-          `  ${policy}: ${each.what} is ${each.figure === null ? 'never' : show(each.figure)}, expected ${limits(each)}`,
+          `  ${policy}: ${each.what} is ${showMetric(each.metric, each.figure)}, expected ${limits(each)}`,
       ),
   );
   if (missed.length > 0) lines.push('', 'Bounds that were missed', ...missed);

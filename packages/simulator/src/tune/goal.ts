@@ -20,14 +20,14 @@ export function parseGoal(text: string, path = 'goal'): Goal {
   };
 }
 
-/** The assertions that apply to a scenario and name only clients and services that the scenario has. */
+/** The assertions that a scenario can measure, because it has all their clients and services. */
 export function goalsIn(goal: Goal, scenario: Scenario): readonly Assertion[] {
   return goal.assertions.filter(
     (each) => isAbout(each, scenario) && missingPartIn(scenario, each.bound) === undefined,
   );
 }
 
-/** Throws an `OptionsError` if no scenario can measure an assertion, which would otherwise count as met. */
+/** Throws if no scenario can measure an assertion. Otherwise this assertion would seem to be met. */
 export function assertGoalMeasurable({ assertions }: Goal, storms: readonly Scenario[]): void {
   for (const assertion of assertions) {
     const strangers = storms
@@ -42,15 +42,12 @@ export function assertGoalMeasurable({ assertions }: Goal, storms: readonly Scen
   }
 }
 
-/**
- * Whether an assertion applies to a scenario. An assertion with a share of failures (`failing`) applies only to the
- * `failingStorm` with this share.
- */
+/** An assertion with a share of failures (`failing`) applies only to the `failingStorm` with this share. */
 function isAbout({ failing }: Assertion, { id }: Scenario): boolean {
   return failing === undefined || id === `failing-${failing}`;
 }
 
-/** The patience (total timeout) that a goal implies, in ms: the lowest upper bound on a latency percentile. */
+/** The total timeout that a goal implies, in ms: the lowest upper bound on a latency percentile. */
 export function patienceFor({ assertions }: Goal): number | undefined {
   const limits = assertions
     .filter(({ bound, relation }) => /^p\d/.test(bound.metric) && relation.startsWith('<'))
@@ -58,23 +55,20 @@ export function patienceFor({ assertions }: Goal): number | undefined {
   return limits.length > 0 ? Math.min(...limits) : undefined;
 }
 
-/**
- * Figures that are measured in every scenario besides the goal. Of two policies that reach the goal, the one with less
- * load is better.
- */
+/** Figures that are measured in addition to the goal. They decide between two policies that reach the goal. */
 export const kindness: readonly Bound[] = ['multiplication', 'success', 'p99'].map(
   (metric) => parseAssertion(`${metric} >= 0`).bound,
 );
 
-/** The largest distance from a goal. A figure that is infinite or unknown gets this distance, too. */
+/** The largest possible distance from a goal. Infinite and unknown figures get this distance. */
 const WORST = 10;
 
-/** The search aims at 85 % of a limit: a policy that only just reaches the goal would miss it in another scenario. */
+/** The search aims at 85 % of a limit. A policy that only just reaches the limit would miss it in other scenarios. */
 const MARGIN = 0.85;
 
 /**
- * How far a figure is from its limit: 0 if it meets the limit with the margin, about 1 if it is twice the limit. If a
- * figure meets the limit but not the margin, its distance from the margin counts only a tenth.
+ * How far a figure is from its limit: 0 if it meets the limit with the margin, about 1 if it is twice the limit. A
+ * figure that misses only the margin gets a tenth of the distance.
  */
 export function missedBy(assertion: Assertion, figure: number): number {
   return distance(assertion, figure, 1) + 0.1 * distance(assertion, figure, MARGIN);
@@ -86,12 +80,12 @@ function distance(assertion: Assertion, figure: number, margin: number): number 
   const isLower = relation === '>' || relation === '>=';
   const isShare = assertion.bound.metric === 'success';
   if (!Number.isFinite(figure)) return WORST;
-  // For success rates the missing part counts: 98 % (2 % missing) is four times as bad as 99.5 % (0.5 % missing).
+  // For success rates, the failures are compared: 98 % has four times the failures of 99.5 %.
   const [wanted, got] = isShare ? [1 - limit, 1 - figure] : isLower ? [figure, limit] : [limit, figure];
   return Math.min(WORST, Math.log2(1 + Math.max(0, got / Math.max(margin * wanted, 1e-6) - 1)));
 }
 
-/** Returns a small penalty. The penalty is lower for a policy with less extra load, more successes and a lower p99. */
+/** Returns a small penalty, which is lower for less extra load, more successes and a lower p99. */
 export function unkindness([multiplication = 1, success = 0, p99 = 60]: readonly number[]): number {
   const seconds = Number.isFinite(p99) ? p99 : 60;
   return 0.1 * Math.max(0, multiplication - 1) + 0.5 * (1 - (success || 0)) + 0.01 * Math.log2(1 + seconds);

@@ -10,7 +10,7 @@ interface Gene {
 
 const each = <T>(values: readonly T[], spec: (value: T) => PolicySpec): PolicySpec[] => values.map(spec);
 
-/** All settings that a search may change. Other settings keep the value of the policy that the search starts from. */
+/** All settings that the search may change. Other settings keep the value of the starting policy. */
 const genes: readonly Gene[] = [
   {
     name: 'patience',
@@ -27,8 +27,8 @@ const genes: readonly Gene[] = [
   { name: 'cap', choices: each(['2s', '5s', '10s', '30s'] as const, (cap) => ({ backoff: { cap } })) },
   {
     name: 'jitter',
-    // There is no choice without jitter. A policy without jitter does no harm in the small scenarios of the search, but
-    // much harm with many clients.
+    // There is no choice without jitter. The scenarios of the search have too few clients to show the harm of no
+    // jitter.
     choices: each(['equal', 'full', 'decorrelated'] as const, (jitter) => ({ backoff: { jitter } })),
   },
   {
@@ -70,19 +70,16 @@ const genes: readonly Gene[] = [
   { name: 'hedge', choices: each([false, true], (hedge) => ({ hedge })) },
 ];
 
-/** For each gene the index of a choice. −1: the value of the policy that the search starts from. */
+/** For each gene the index of its choice; −1 keeps the value of the starting policy. */
 export type Genome = readonly number[];
 
-/** The policy that the search starts from. */
 export const unchanged: Genome = genes.map(() => -1);
 
 export function randomGenome(random: Random): Genome {
   return genes.map(({ choices }) => Math.floor(random() * choices.length));
 }
 
-/**
- * The starting policy with each of the attempt timeouts. The attempt timeout is the setting with the largest effect.
- */
+/** The starting policy with each attempt timeout, the setting with the largest effect. */
 export const timeoutsOf: readonly Genome[] = timeouts();
 
 function timeouts(): Genome[] {
@@ -92,7 +89,7 @@ function timeouts(): Genome[] {
   );
 }
 
-/** A similar genome: one to three genes get another choice, mostly a neighbour of the previous choice. */
+/** Changes one to three genes, mostly to a neighbouring choice. */
 export function mutated(genome: Genome, random: Random): Genome {
   const next = [...genome];
   const changes = 1 + Math.floor(random() * 3);
@@ -113,9 +110,8 @@ export function crossed(one: Genome, other: Genome, random: Random): Genome {
 }
 
 /**
- * Calls `draw` until the policy of the genome is valid. A policy whose attempt timeout is above its total timeout, for
- * example, is invalid. `isSound`: the policy must not break a rule of `dangerous` either, even if it does well in some
- * scenarios.
+ * Calls `draw` until the policy of the genome is valid. With `isSound`, the policy must not break a rule of `dangerous`
+ * either.
  */
 export function possible(base: PolicySpec, isSound: boolean, draw: () => Genome): Genome {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
@@ -127,7 +123,7 @@ export function possible(base: PolicySpec, isSound: boolean, draw: () => Genome)
 
 const TRIES_MAX = 100;
 
-/** Lint rules against harm to other callers. A search that improves the figures of one caller must not break them. */
+/** Lint rules against harm to other callers. A tuned policy must not break them. */
 const dangerous = new Set([
   'no-budget',
   'large-budget',
@@ -147,14 +143,13 @@ export function isPossible({ name: _, ...spec }: PolicySpec, isSound: boolean): 
   }
 }
 
-/** The policy that a genome describes, based on `base`. */
 export function policyOf(genome: Genome, base: PolicySpec): PolicySpec {
   const spec: Record<string, unknown> = structuredClone(base) as Record<string, unknown>;
   for (const [gene, choice] of genome.entries()) {
     if (choice < 0) continue;
     for (const [key, value] of Object.entries(genes[gene]!.choices[choice]!)) {
       const before = spec[key];
-      // A part that is switched off, such as a breaker, stays off: a choice for one of its fields is ignored.
+      // A part that is switched off, such as a breaker, stays off.
       if (isGroup(value) && before === false) continue;
       spec[key] = isGroup(value) && isGroup(before) ? { ...before, ...value } : value;
     }

@@ -26,17 +26,14 @@ import {
   unchanged,
 } from './policy-space.ts';
 
-/** The result of a policy in the storms (scenarios with faults). A lower `loss` is better. */
+/** The result of a policy in all storms (scenarios with faults). A lower `loss` is better. */
 export interface Score {
   readonly policy: PolicySpec;
   readonly loss: number;
   readonly evidence: readonly Evidence[];
 }
 
-/**
- * One assertion of the goal, and the figure that was measured in one storm (a scenario with faults). The figure is null
- * if the measured thing, such as a recovery, never happened.
- */
+/** One assertion of the goal, and the figure that was measured in one storm (a scenario with faults). */
 export interface Evidence {
   readonly storm: string;
   readonly goal: string;
@@ -45,30 +42,33 @@ export interface Evidence {
 }
 
 export interface TuneOptions {
+  /** What the policy should reach, as `parseGoal` reads it. Required. */
   readonly goal: Goal;
-  /** The policy that the search starts from. Settings that the search does not change keep its values. */
+  /** The policy that the search starts from. Settings outside of the search keep its values. Required. */
   readonly base: PolicySpec;
+  /** The scenarios in which each policy is tried. Required. */
   readonly storms: readonly Scenario[];
-  /** The number of policies to try. Each is tried in all scenarios of `storms`. */
+  /** The number of policies to try. Each is tried in all scenarios of `storms`. Default: `64`. */
   readonly trials?: number | undefined;
-  /** The number of seeds for each scenario of `storms`. */
+  /** The number of runs of a policy in each scenario. Default: `1`. */
   readonly seeds?: number | undefined;
-  /** The seed of the search itself. */
+  /** The seed of the search itself. Default: `1`. */
   readonly seed?: number | undefined;
+  /** Called after each policy that was tried. Default: none. */
   readonly onProgress?: ((done: number, of: number, best: Score) => void) | undefined;
 }
 
 const TRIALS = 64;
-/** The number of policies that are tried in parallel before the next ones are chosen. */
+/** The number of policies that are tried in parallel. */
 const BROOD = 8;
 /** The number of best policies that are tried again with more seeds. */
 const FINALISTS = 4;
-/** The number of best policies from which new ones are made. */
+/** The number of best policies from which new policies are made. */
 const PARENTS = 6;
 
 /**
- * Searches for the policy that comes nearest to a goal, by small changes of the best policies so far. The last quarter
- * of the trials repeats the best few policies with more seeds: with few seeds a policy may be the best only by luck.
+ * Searches for the policy that comes nearest to a goal, by small changes of the best policies so far. At the end, the
+ * best few are tried with more seeds, to exclude luck.
  */
 export async function tune(options: TuneOptions, pool: RunPool): Promise<Score> {
   const { trials = TRIALS, seeds = 1, onProgress } = options;
@@ -78,7 +78,7 @@ export async function tune(options: TuneOptions, pool: RunPool): Promise<Score> 
   const finalSeeds = Math.max(2, Math.floor(trials / (4 * FINALISTS)));
   const explored = Math.max(1, trials - FINALISTS * finalSeeds);
   const ranked = await search({ ...options, base, trials: explored }, pool, (genomes) => {
-    // The search starts with the given policy, so that the result is not worse than the given policy.
+    // The search starts with the given policy, so the result is never worse.
     if (genomes.length === 0)
       return [unchanged, ...timeoutsOf.filter((genome) => isPossible(policyOf(genome, base), true))];
     return children(genomes.slice(0, PARENTS), BROOD, base, random);
@@ -90,7 +90,7 @@ export async function tune(options: TuneOptions, pool: RunPool): Promise<Score> 
   return best;
 }
 
-/** Tries as many random policies as `tune` and returns the best: the baseline that `tune` must beat. */
+/** Tries as many random policies as `tune`, and returns the best. `tune` must beat this baseline. */
 export async function searchByChance(options: TuneOptions, pool: RunPool): Promise<Score> {
   const random = seededRandom('chance', options.seed ?? 1);
   const stranger = () => possible(options.base, false, () => randomGenome(random));
@@ -139,10 +139,7 @@ export async function scorePolicies(
   });
 }
 
-/**
- * Tries the policies that `choose` returns, until `trials` policies have been tried. Resolves to all scores, the best
- * first.
- */
+/** Tries the policies of `choose` until `trials` policies were tried. Resolves with all scores, the best first. */
 async function search(
   options: TuneOptions,
   pool: RunPool,

@@ -7,16 +7,20 @@ import { instruments } from './instruments.ts';
 import { spans } from './spans.ts';
 
 export interface OpenTelemetryOptions {
+  /** The policies to report: some, or all. Default: all. */
   readonly policies?: Policies | undefined;
-  /** The meter of the global provider unless given; false: no metrics. */
+  /** The meter of the metrics; false disables them. Default: the meter of the global provider. */
   readonly meter?: Meter | false | undefined;
-  /** The tracer of the global provider unless given; false: no spans. */
+  /** The tracer of the spans; false disables them. Default: the tracer of the global provider. */
   readonly tracer?: Tracer | false | undefined;
-  /** The most label sets (combinations of label values) of each metric; further ones are counted as `other`. */
+  /**
+   * The most label sets (combinations of label values) of each metric. Further label sets are counted as `other`.
+   * Default: `500`.
+   */
   readonly labelSetsMax?: number | undefined;
-  /** The most operations that have spans at the same time; further ones get no spans. */
+  /** The most calls that have spans at the same time. Further calls get no spans. Default: `10000`. */
   readonly operationsMax?: number | undefined;
-  /** The clock of the policies. It converts their times to dates. */
+  /** The clock of the policies. It converts their times to dates. Default: the system's. */
   readonly clock?: Clock | undefined;
 }
 

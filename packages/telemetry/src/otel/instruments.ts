@@ -13,13 +13,12 @@ import {
 import { readings } from '../readings.ts';
 import type { Selection } from '../selection.ts';
 
-/** Records notices of policies in the instruments of a meter. Gauges are read when the meter collects them. */
+/** Records what policies report in the instruments of a meter. Gauges are read when the meter collects them. */
 export interface Instruments {
   measure(notice: Notice): void;
   stop(): void;
 }
 
-/** Records a value with its attributes. */
 type Instrument = (value: number, attributes: Attributes) => void;
 
 export function instruments(meter: Meter, selection: Selection, labelSetsMax: number): Instruments {
@@ -44,10 +43,7 @@ export function instruments(meter: Meter, selection: Selection, labelSetsMax: nu
     if (set.overflowed) taking.get('labelOverflows')!.take(1, { metric: metrics[metric].name });
   });
 
-  /**
-   * Reads all gauges. Values with the same label set are added up, because a second observation would replace the
-   * first.
-   */
+  /** Reads all gauges. Values with the same labels are added up, because a second value would replace the first. */
   function read(result: BatchObservableResult): void {
     const places = new Map(
       [...gauges.keys()].map((key) => [key, new LabelSets(metrics[key], labelSetsMax, () => ({ sum: 0 }))]),
@@ -67,7 +63,7 @@ export function instruments(meter: Meter, selection: Selection, labelSetsMax: nu
   return { measure, stop: () => meter.removeBatchObservableCallback(read, observed) };
 }
 
-/** The name of a metric without its unit and `_total`: exporters to Prometheus add both again. */
+/** The name of a metric without its unit and `_total`, because exporters to Prometheus add both. */
 function instrumentName({ name }: Metric): string {
   return name.replace(/^holdfast_/, 'holdfast.').replace(/_(total|seconds)$/, '');
 }

@@ -12,12 +12,10 @@ import type { Around, Clock, Notice, Sent } from 'holdfast';
 import { errorType } from '../error-type.ts';
 import { outcomeOf } from '../measure.ts';
 
-/**
- * Makes spans from notices (the events that policies report): one for an operation, and one for each of its attempts.
- */
+/** Makes spans from notices (events that policies report): one for each call and one for each attempt. */
 export interface Spans {
   hear(notice: Notice): void;
-  /** Runs the call of an attempt inside the span of the attempt, so that spans of the call become its children. */
+  /** Runs the code of an attempt inside the span of the attempt. Spans that this code creates become children. */
   readonly around: Around;
   stop(): void;
 }
@@ -26,7 +24,7 @@ type OfWork = Extract<Notice, { readonly work: number }>;
 
 export function spans(tracer: Tracer, clock: Clock, operationsMax: number): Spans {
   const open = new Map<number, OperationSpan>();
-  /** The number of current operations without a span, because there were too many when they began. */
+  /** The number of running calls without a span, because there were too many. */
   let passedOver = 0;
 
   function begin(notice: OfWork, startedAt: number): OperationSpan {
@@ -37,7 +35,8 @@ export function spans(tracer: Tracer, clock: Clock, operationsMax: number): Span
 
   return {
     hear(notice) {
-      if (!('work' in notice)) return;
+      // In mode `observe` only the real call has spans. What the policy would have done took no time.
+      if (!('work' in notice) || notice.observed) return;
       if (notice.type === 'start') {
         if (open.size < operationsMax) begin(notice, notice.at);
         else passedOver++;
@@ -49,7 +48,7 @@ export function spans(tracer: Tracer, clock: Clock, operationsMax: number): Span
         if (isEnd) passedOver--;
         return;
       }
-      // There is no start notice for an operation that began before the subscription or was refused before it began.
+      // A call has no `start` notice if it began before the subscription or was refused immediately.
       const operation = known ?? ('tookMs' in notice ? begin(notice, notice.at - notice.tookMs) : undefined);
       operation?.hear(notice);
       if (isEnd) open.delete(notice.work);
@@ -65,27 +64,25 @@ export function spans(tracer: Tracer, clock: Clock, operationsMax: number): Span
   };
 }
 
-/** The span of one operation, and the state of its attempts. */
 class OperationSpan {
   readonly #tracer: Tracer;
   readonly #span: Span;
   readonly #inside: Context;
   readonly #policy: string | undefined;
   readonly #epochOffsetMs: number;
-  /** The time at which each pending attempt was sent, if a notice has reported it. */
+  /** When each pending attempt was sent, if a notice has reported it. */
   readonly #sentAt = new Map<number, number>();
   /** The open spans of attempts, by the number of the attempt. */
   readonly #begun = new Map<number, Span>();
   #attempts: number;
-  /** The attempt that ended last. Its span ends when it is known whether another attempt follows. */
+  /** The attempt that ended last. Its span stays open until it is known whether another attempt follows. */
   #held: HeldAttempt | undefined = undefined;
 
   constructor(tracer: Tracer, clock: Clock, notice: OfWork, startedAt: number) {
     const { policy, target } = notice;
     this.#tracer = tracer;
     this.#policy = policy;
-    // The offset is read once, so that all spans of an operation fit together even if the wall clock is changed
-    // meanwhile.
+    // The offset is read once, so that all spans of a call fit together even if the wall clock changes.
     this.#epochOffsetMs = clock.epochMs() - clock.now();
     const around = context.active();
     this.#span = tracer.startSpan(
@@ -129,7 +126,7 @@ class OperationSpan {
       this.#begun.set(attempt, span);
       inside = trace.setSpan(context.active(), span);
     } catch {
-      // A sampler or a processor of the SDK threw. The call is made all the same, and its span is created when it ends.
+      // OpenTelemetry itself threw. The call is made all the same, and its span is created at its end.
       return call();
     }
     return context.with(inside, call);
@@ -161,7 +158,7 @@ class OperationSpan {
 
   #ended(notice: OfWork & { type: 'done' | 'gave_up' }): void {
     const { attempts, at, target, type } = notice;
-    // Attempts that were sent and have no notice of their end: the run was cancelled, or another attempt was faster.
+    // Attempts without a notice of their end: the run was cancelled, or another attempt was faster.
     const abandoned = [...this.#sentAt].filter(([attempt]) => attempt <= attempts);
     const isCutShort = type === 'gave_up' && abandoned.length > 0;
     this.#tellHeld(!isCutShort);
@@ -178,7 +175,7 @@ class OperationSpan {
       const { because, outcome: given } = notice;
       this.#span.setAttribute('holdfast.reason', because);
       this.#span.setAttribute('error.type', given === undefined ? because : errorType(given));
-      // A cancelled run is not an error, so its span gets no error status.
+      // A cancelled run is not an error.
       if (because !== 'cancelled') this.#span.setStatus({ code: SpanStatusCode.ERROR });
     }
     this.#span.end(this.#time(at));
@@ -209,8 +206,8 @@ class OperationSpan {
   }
 
   /**
-   * Converts a time to seconds and nanoseconds. A single number would be ambiguous: OpenTelemetry reads a number from
-   * before the start of the process as a monotonic time.
+   * Converts a time to seconds and nanoseconds. OpenTelemetry could misread a single number as time since the process
+   * start.
    */
   #time(at: number): HrTime {
     const microseconds = Math.round((at + this.#epochOffsetMs) * 1000);

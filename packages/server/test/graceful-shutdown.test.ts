@@ -1,0 +1,123 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { Agent, createServer, get } from 'node:http';
+import { connect } from 'node:net';
+import path from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { gracefulShutdown } from '../src/index.ts';
+import { listen } from './frameworks.ts';
+
+const program = path.join(import.meta.dirname, 'draining-process.ts');
+
+/** Answers of requests that were sent one after the other by many clients, until the server refused connections. */
+async function shutDownUnderLoad(
+  clients: number,
+): Promise<{ answered: number; lost: string[]; code: number }> {
+  const child = spawn(process.execPath, ['--conditions=holdfast-source', '--no-warnings', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [line] = await once(child.stdout, 'data');
+  const agent = new Agent({ keepAlive: true, maxSockets: clients });
+  onTestFinished(() => agent.destroy());
+  const lost: string[] = [];
+  let answered = 0;
+  let isRefused = false;
+  const send = () =>
+    new Promise<void>((resolve) => {
+      get({ port: Number(String(line)), host: '127.0.0.1', agent }, (response) => {
+        response.resume().on('end', () => {
+          answered++;
+          resolve();
+        });
+      }).on('error', (error: NodeJS.ErrnoException) => {
+        if (error.code === 'ECONNREFUSED') isRefused = true;
+        else lost.push(error.code ?? error.message);
+        resolve();
+      });
+    });
+  const client = async () => {
+    while (!isRefused) {
+      await send();
+      if (answered === 500) child.kill('SIGTERM');
+    }
+  };
+  const exited = once(child, 'exit');
+  await Promise.all(Array.from({ length: clients }, client));
+  const [code] = await exited;
+  return { answered, lost, code };
+}
+
+describe('a process that is ended by SIGTERM under load', () => {
+  test('answers every request that was sent to it', { timeout: 60_000 }, async () => {
+    for (let run = 0; run < 4; run++) {
+      const { answered, lost, code } = await shutDownUnderLoad(40);
+      expect({ lost, code }).toEqual({ lost: [], code: 0 });
+      expect(answered).toBeGreaterThan(500);
+    }
+  });
+});
+
+/** A server whose handler waits for `release`, and one connection to it that is kept open. */
+async function setup() {
+  const release = Promise.withResolvers<void>();
+  const server = createServer(async (request, response) => {
+    if (request.url === '/slow') await release.promise;
+    response.end(`${request.url} done`);
+  });
+  const running = await listen(server);
+  onTestFinished(() => running[Symbol.asyncDispose]());
+  const ending = gracefulShutdown(server, { drainDelay: '1ms', patience: '10s', signals: [] });
+  const client = () => {
+    const socket = connect(running.port, '127.0.0.1').setEncoding('utf8');
+    let heard = '';
+    socket.on('data', (chunk) => {
+      heard += chunk;
+    });
+    socket.on('error', () => {});
+    return {
+      ask: (url: string) => void socket.write(`GET ${url} HTTP/1.1\r\nhost: a\r\n\r\n`),
+      answer: (url: string) => expect.poll(() => heard).toContain(`${url} done`),
+      closed: once(socket, 'close'),
+      heard: () => heard.toLowerCase(),
+    };
+  };
+  return { server, release, ending, client };
+}
+
+test('a request that began before the shutdown is told that its connection will be closed', async () => {
+  const { server, release, ending, client } = await setup();
+  const { ask, answer, heard, closed } = client();
+  ask('/slow');
+  await once(server, 'request');
+  const ended = ending.shutdown();
+  release.resolve();
+  await answer('/slow');
+  expect(heard()).toContain('connection: close');
+  await closed;
+  expect(await ended).toBe(0);
+});
+
+test('a request that was on its way when the server stopped listening is answered', async () => {
+  const { server, ending, client } = await setup();
+  const { ask, answer, heard, closed } = client();
+  ask('/first');
+  await answer('/first');
+  expect(heard()).not.toContain('connection: close');
+  const ended = ending.shutdown();
+  await expect.poll(() => server.listening, { interval: 1 }).toBe(false);
+  ask('/second');
+  await answer('/second');
+  expect(heard()).toContain('connection: close');
+  await closed;
+  expect(await ended).toBe(0);
+});
+
+test('a connection on which nothing is asked any more does not hold the shutdown up', async () => {
+  const { ending, client } = await setup();
+  const { ask, answer, closed } = client();
+  ask('/first');
+  await answer('/first');
+  const ended = ending.shutdown();
+  await closed;
+  expect(await ended).toBe(0);
+});
