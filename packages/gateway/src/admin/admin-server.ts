@@ -1,0 +1,254 @@
+import { timingSafeEqual } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { hardenedServer } from '@holdfast/server';
+import { contentTypes } from '@holdfast/telemetry';
+import { isDocument } from 'holdfast/fields';
+import type { AdminConfig } from '../file/gateway-config.ts';
+import type { Answers, Command } from './control.ts';
+import { gatewayMetrics } from './gateway-metrics.ts';
+import { openApi } from './openapi.ts';
+
+/** What came of a reload. */
+export interface ReloadResult {
+  readonly ok: boolean;
+  /** Epoch ms. */
+  readonly at: number;
+  readonly files: readonly string[];
+  /** Why the file was refused, with places. The configuration before stays in force. */
+  readonly error?: string;
+  readonly problems?: readonly {
+    readonly file: string;
+    readonly line: number;
+    readonly column: number;
+    readonly path: string;
+    readonly message: string;
+  }[];
+}
+
+/** The gateway as the admin API sees it: one process, or several that are told together. */
+export interface GatewayControl {
+  ask<K extends Command['kind']>(command: Extract<Command, { kind: K }>): Promise<readonly Answers[K][]>;
+  reload(): Promise<ReloadResult>;
+  /** Replaces the workers one by one. */
+  restart(): Promise<void>;
+  readonly lastReload: ReloadResult | null;
+  readonly isDraining: boolean;
+  /** The checked configuration without secrets. */
+  readonly shownConfig: unknown;
+}
+
+const bodyMax = 65_536;
+const storiesShown = 100;
+
+interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+  readonly type?: string;
+}
+
+type Handler = (control: GatewayControl, request: AdminRequest) => Promise<Answer> | Answer;
+
+interface AdminRequest {
+  /** The parts of the path that are marked in braces. */
+  readonly parameters: readonly string[];
+  readonly query: URLSearchParams;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+const notFound: Answer = { status: 404, body: { error: 'there is no such thing here' } };
+
+/** All that the admin API can do; the same paths are described in `openApi`. */
+const handlers: Readonly<Record<string, Handler>> = {
+  'GET /livez': () => ({ status: 200, body: { status: 'pass' } }),
+  'GET /readyz': ({ isDraining }) =>
+    isDraining ? { status: 503, body: { status: 'fail' } } : { status: 200, body: { status: 'pass' } },
+  'GET /openapi.json': () => ({ status: 200, body: openApi }),
+  'GET /state': async (control) => {
+    const workers = await control.ask<'state'>({ kind: 'state' });
+    return {
+      status: 200,
+      body: { isDraining: control.isDraining, lastReload: control.lastReload, workers },
+    };
+  },
+  'GET /config': ({ shownConfig }) => ({ status: 200, body: shownConfig }),
+  'GET /metrics': async (control) => ({
+    status: 200,
+    body: gatewayMetrics(await control.ask<'state'>({ kind: 'state' })),
+    type: contentTypes.text,
+  }),
+  'GET /stories': async (control, { query }) => {
+    const given = Number(query.get('count') ?? storiesShown);
+    const count = Number.isInteger(given) && given > 0 ? Math.min(given, 1000) : storiesShown;
+    const all = (await control.ask<'stories'>({ kind: 'stories', count })).flat();
+    const latest = all.sort((a, b) => b.time.localeCompare(a.time)).slice(0, count);
+    return { status: 200, body: { stories: latest } };
+  },
+  'GET /stories/{id}': async (control, { parameters }) => {
+    const found = (await control.ask<'story'>({ kind: 'story', id: parameters[0]! })).find(
+      (each) => each !== null,
+    );
+    return found ? { status: 200, body: found } : notFound;
+  },
+  'POST /breakers': async (control, { body }) => {
+    const { policy, target, state, because } = body;
+    if (typeof policy !== 'string' || (target !== undefined && typeof target !== 'string'))
+      return wrong('policy and target are texts; target may be left out');
+    if (state !== 'open' && state !== 'closed' && state !== 'auto')
+      return wrong(`state: expected open, closed or auto, got ${JSON.stringify(state)}`);
+    if (because !== undefined && typeof because !== 'string') return wrong('because is a text');
+    const counts = await control.ask<'breaker'>({ kind: 'breaker', policy, target, state, because });
+    const breakers = counts.reduce((sum, each) => sum + each, 0);
+    return breakers > 0 ? { status: 200, body: { breakers } } : notFound;
+  },
+  'POST /upstreams/{upstream}/instances/{instance}/drain': (control, request) =>
+    drain(control, request, true),
+  'POST /upstreams/{upstream}/instances/{instance}/resume': (control, request) =>
+    drain(control, request, false),
+  'POST /reload': async (control) => {
+    const result = await control.reload();
+    return { status: result.ok ? 200 : 422, body: result };
+  },
+  'POST /restart': async (control) => {
+    try {
+      await control.restart();
+      return { status: 200, body: { restarted: true } };
+    } catch (error) {
+      return { status: 409, body: { error: (error as Error).message } };
+    }
+  },
+};
+
+/** These say nothing that is worth a token. */
+const open = new Set(['GET /livez', 'GET /readyz']);
+
+async function drain(
+  control: GatewayControl,
+  { parameters }: AdminRequest,
+  isDraining: boolean,
+): Promise<Answer> {
+  const [upstream = '', instance = ''] = parameters;
+  const found = await control.ask<'drain'>({ kind: 'drain', upstream, instance, isDraining });
+  return found.some(Boolean) ? { status: 200, body: { upstream, instance, isDraining } } : notFound;
+}
+
+function wrong(error: string): Answer {
+  return { status: 400, body: { error } };
+}
+
+/** Serves the admin API on a listener of its own. */
+export class AdminServer {
+  readonly token: string;
+  readonly #control: GatewayControl;
+  readonly #server: Server;
+  readonly #config: AdminConfig;
+
+  constructor(config: AdminConfig, token: string, control: GatewayControl) {
+    this.#config = config;
+    this.token = token;
+    this.#control = control;
+    this.#server = createServer(hardenedServer, (request, response) => {
+      this.#handle(request).then(
+        ({ status, body, type = 'application/json' }) => send(response, status, body, type),
+        (error: unknown) => send(response, 500, { error: String(error) }, 'application/json'),
+      );
+    });
+  }
+
+  get address(): AddressInfo {
+    return this.#server.address() as AddressInfo;
+  }
+
+  listen(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen(this.#config.port, this.#config.host, resolve);
+    });
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#server.close(() => resolve());
+      this.#server.closeAllConnections();
+    });
+  }
+
+  async #handle(request: IncomingMessage): Promise<Answer> {
+    const { method = '', url = '/' } = request;
+    const parsed = URL.parse(url, 'http://admin');
+    const found = parsed && findHandler(method, parsed.pathname);
+    const isOpen = found && open.has(found.key);
+    if (!isOpen && !this.#isAllowed(request)) return { status: 401, body: { error: 'a token is needed' } };
+    if (!parsed || !found) return notFound;
+    const body = method === 'POST' ? await readJson(request) : {};
+    if (body === undefined) return wrong('the body is not a JSON object of at most 64 KiB');
+    return found.handler(this.#control, { parameters: found.parameters, query: parsed.searchParams, body });
+  }
+
+  #isAllowed({ headers }: IncomingMessage): boolean {
+    const given = Buffer.from(/^Bearer (.+)$/i.exec(headers.authorization ?? '')?.[1] ?? '');
+    const wanted = Buffer.from(this.token);
+    // Both are compared in full, and both have the same length, so that the time says nothing about the token.
+    return given.length === wanted.length && timingSafeEqual(given, wanted);
+  }
+}
+
+function findHandler(
+  method: string,
+  path: string,
+): { key: string; handler: Handler; parameters: string[] } | undefined {
+  const given = path.split('/');
+  for (const [key, handler] of Object.entries(handlers)) {
+    const [wantedMethod, template = ''] = key.split(' ');
+    const wanted = template.split('/');
+    if (wantedMethod !== method || wanted.length !== given.length) continue;
+    const parameters: string[] = [];
+    const fits = wanted.every((part, index) => {
+      if (!part.startsWith('{')) return part === given[index];
+      const decoded = decode(given[index]!);
+      if (decoded !== undefined) parameters.push(decoded);
+      return decoded !== undefined;
+    });
+    if (fits) return { key, handler, parameters };
+  }
+  return undefined;
+}
+
+function decode(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return undefined;
+  }
+}
+
+async function readJson(request: IncomingMessage): Promise<Record<string, unknown> | undefined> {
+  let text = '';
+  for await (const chunk of request) {
+    text += chunk;
+    if (text.length > bodyMax) return undefined;
+  }
+  if (text === '') return {};
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return isDocument(parsed) ? (parsed as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function send(response: ServerResponse, status: number, body: unknown, type: string): void {
+  const text = typeof body === 'string' ? body : `${JSON.stringify(body, shown, 2)}\n`;
+  response.writeHead(status, {
+    'content-type': type,
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    ...(status === 401 && { 'www-authenticate': 'Bearer' }),
+  });
+  response.end(text);
+}
+
+/** JSON has no Infinity. */
+function shown(_key: string, value: unknown): unknown {
+  return value === Infinity ? 'unlimited' : value;
+}

@@ -1,0 +1,65 @@
+import { breakerOf, breakersOf } from 'holdfast';
+import type { GatewayConfig } from '../file/gateway-config.ts';
+import type { GatewayProcess } from '../proxy/gateway-process.ts';
+import type { RequestStory } from './stories.ts';
+import { type WorkerState, workerState } from './worker-state.ts';
+
+/** What one process of a gateway can be told. Plain JSON, because workers are told by messages. */
+export type Command =
+  | { readonly kind: 'state' }
+  | { readonly kind: 'stories'; readonly count: number }
+  | { readonly kind: 'story'; readonly id: string }
+  /** Keeps breakers open or closed, or gives them back. Without a target: all breakers of the policy. */
+  | {
+      readonly kind: 'breaker';
+      readonly policy: string;
+      readonly target?: string | undefined;
+      readonly state: 'open' | 'closed' | 'auto';
+      readonly because?: string | undefined;
+    }
+  | {
+      readonly kind: 'drain';
+      readonly upstream: string;
+      readonly instance: string;
+      readonly isDraining: boolean;
+    }
+  | { readonly kind: 'reload'; readonly config: GatewayConfig };
+
+export interface Answers {
+  readonly state: WorkerState;
+  readonly stories: readonly RequestStory[];
+  readonly story: RequestStory | null;
+  /** How many breakers there were. */
+  readonly breaker: number;
+  readonly drain: boolean;
+  readonly reload: true;
+}
+
+/** Does what a command says, in this process. */
+export function execute<K extends Command['kind']>(
+  gateway: GatewayProcess,
+  command: Extract<Command, { kind: K }>,
+): Answers[K];
+export function execute(gateway: GatewayProcess, command: Command): Answers[Command['kind']] {
+  switch (command.kind) {
+    case 'state':
+      return workerState(gateway);
+    case 'stories':
+      return gateway.stories.latest(command.count);
+    case 'story':
+      return gateway.stories.of(command.id) ?? null;
+    case 'breaker': {
+      const { policy, target, state, because } = command;
+      const one = target === undefined ? undefined : breakerOf(policy, target);
+      const breakers = target === undefined ? breakersOf(policy) : one ? [one] : [];
+      const now = gateway.clock.now();
+      for (const breaker of breakers) breaker.force(state === 'auto' ? undefined : state, now, because);
+      return breakers.length;
+    }
+    case 'drain':
+      return gateway.upstreams.get(command.upstream)?.drain(command.instance, command.isDraining) ?? false;
+    case 'reload':
+      gateway.reload(command.config);
+      return true;
+  }
+}

@@ -1,0 +1,170 @@
+import type { BulkheadPart, Part, RateLimitPart, ShedPart } from '@holdfast/server';
+import type { BreakerState, TargetState } from 'holdfast';
+import { policies } from 'holdfast';
+import type { GatewayProcess } from '../proxy/gateway-process.ts';
+import type { RouteCounts } from '../route/route-counts.ts';
+import type { Upstream } from '../upstream/upstream.ts';
+
+/** The state of one process of a gateway. Plain JSON. */
+export interface WorkerState {
+  readonly pid: number;
+  /** Epoch ms. */
+  readonly startedAt: number;
+  readonly isDraining: boolean;
+  readonly inFlight: number;
+  readonly routes: readonly RouteState[];
+  /** Requests without a route. */
+  readonly unmatched: RouteState;
+  readonly upstreams: readonly UpstreamState[];
+  readonly protections: readonly ProtectionState[];
+  readonly accessLogDropped: number;
+}
+
+export interface RouteState {
+  readonly name: string;
+  readonly upstream: string;
+  readonly requests: number;
+  readonly inFlight: number;
+  /** By class: `2xx`. `aborted`: the client closed the connection first. */
+  readonly statuses: Readonly<Record<string, number>>;
+  readonly retries: number;
+  readonly refused: number;
+  readonly fallbacks: number;
+  readonly bytes: number;
+  readonly durationSum: number;
+  /** How many requests took at most as long as each of `durationBounds`, and longer than the one before. */
+  readonly durations: readonly number[];
+}
+
+export interface UpstreamState {
+  readonly name: string;
+  readonly insecure: boolean;
+  readonly policies: readonly PolicyStateOfUpstream[];
+  readonly instances: readonly InstanceState[];
+}
+
+export interface PolicyStateOfUpstream {
+  /** The name in core's registry. */
+  readonly name: string;
+  readonly operations: number;
+  readonly attempts: number;
+  readonly tokens: number | null;
+  readonly stops: Readonly<Record<string, number>>;
+  /** The breakers of this policy by instance, if they are its own. */
+  readonly targets: readonly TargetState[];
+}
+
+export interface InstanceState {
+  readonly name: string;
+  readonly zone: string | null;
+  readonly weight: number;
+  readonly isHealthy: boolean;
+  readonly isDraining: boolean;
+  readonly isEjected: boolean;
+  readonly inFlight: number;
+  /** Null: there is no breaker. */
+  readonly breaker: BreakerState | null;
+  readonly forced: 'open' | 'closed' | null;
+  readonly lastCheckError: string | null;
+}
+
+export interface ProtectionState {
+  /** `upstream orders bulkhead`. */
+  readonly name: string;
+  readonly kind: string;
+  readonly refused: number;
+  readonly inFlight: number | null;
+  readonly queued: number | null;
+}
+
+export function workerState(gateway: GatewayProcess): WorkerState {
+  return {
+    pid: process.pid,
+    startedAt: gateway.startedAt,
+    isDraining: gateway.isDraining,
+    inFlight: gateway.inFlight,
+    routes: gateway.routes.map(({ config, counts }) => routeState(config.name, config.upstream, counts)),
+    unmatched: routeState('', '', gateway.unmatched),
+    upstreams: [...gateway.upstreams.values()].map((upstream) =>
+      upstreamState(upstream, gateway.clock.now()),
+    ),
+    protections: [...gateway.parts].map(([name, part]) => protectionState(name, part)),
+    accessLogDropped: gateway.accessLog?.dropped ?? 0,
+  };
+}
+
+function routeState(name: string, upstream: string, counts: RouteCounts): RouteState {
+  const [aborted = 0, ...classes] = counts.statuses;
+  const statuses = Object.fromEntries(classes.map((count, index) => [`${index + 1}xx`, count]));
+  const { requests, inFlight, retries, refused, fallbacks, bytes, durationSum, durations } = counts;
+  return {
+    name,
+    upstream,
+    requests,
+    inFlight,
+    statuses: { ...statuses, aborted },
+    retries,
+    refused,
+    fallbacks,
+    bytes,
+    durationSum,
+    durations: [...durations],
+  };
+}
+
+function upstreamState(upstream: Upstream, now: number): UpstreamState {
+  const registered = policies();
+  return {
+    name: upstream.config.name,
+    insecure: upstream.config.tls.insecureSkipVerify,
+    policies: upstream.policies.map((policy) => {
+      const { operations, attempts, stops } = policy.policy.counters;
+      return {
+        name: policy.name,
+        operations,
+        attempts,
+        tokens: policy.pool.budget?.tokens(now) ?? null,
+        stops: { ...stops },
+        targets: registered.find(({ name }) => name === policy.name)?.targets ?? [],
+      };
+    }),
+    instances: upstream.instances.map((instance) => {
+      const member = upstream.base.memberOf(instance, undefined);
+      const { breaker, health } = member;
+      return {
+        name: instance.name,
+        zone: instance.zone ?? null,
+        weight: instance.weight,
+        isHealthy: instance.isHealthy,
+        isDraining: instance.isDraining,
+        isEjected: health.ejectedUntil > now,
+        inFlight: upstream.policies.reduce(
+          (sum, policy) => sum + policy.memberOf(instance, undefined).inFlight,
+          0,
+        ),
+        breaker: breaker?.state(now) ?? null,
+        forced: breaker?.forced ?? null,
+        lastCheckError: instance.lastCheckError ?? null,
+      };
+    }),
+  };
+}
+
+function protectionState(key: string, part: Part): ProtectionState {
+  const name = key.slice(0, key.search(/ [[{]/));
+  const { counts } = part as Partial<RateLimitPart>;
+  const { refused } = part as Partial<BulkheadPart>;
+  const { inFlight, queued } = part as Partial<ShedPart>;
+  const byPriority = part as Partial<ShedPart>;
+  const all =
+    part.name === 'shed'
+      ? Object.values(byPriority.refused ?? {}).reduce((sum, count) => sum + count, 0)
+      : refused;
+  return {
+    name,
+    kind: part.name,
+    refused: counts?.refused ?? (all as number | undefined) ?? 0,
+    inFlight: inFlight ?? null,
+    queued: queued ?? null,
+  };
+}

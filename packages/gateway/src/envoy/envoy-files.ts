@@ -1,0 +1,36 @@
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { type EnvoyConfiguration, fileNames } from './envoy-configuration.ts';
+import type { Resource } from './resource.ts';
+
+/** The files that Envoy reads again. */
+export type DynamicFile = 'listeners' | 'routes' | 'clusters';
+
+/** Writes all files. Keys of certificates are in them, so only the owner can read them. */
+export async function writeEnvoyFiles(
+  folder: string,
+  configuration: EnvoyConfiguration,
+  version: string,
+): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await replaceFile(folder, fileNames.bootstrap, configuration.bootstrap);
+  // Listeners come last: they name the others.
+  for (const name of ['clusters', 'routes', 'listeners'] as const)
+    await writeResources(folder, name, configuration[name], version);
+}
+
+/** Replaces a file of resources in one step, so that Envoy never reads a half of it. */
+export async function writeResources(
+  folder: string,
+  name: DynamicFile,
+  resources: readonly Resource[],
+  version: string,
+): Promise<void> {
+  await replaceFile(folder, fileNames[name], { version_info: version, resources });
+}
+
+async function replaceFile(folder: string, name: string, content: Resource): Promise<void> {
+  const draft = path.join(folder, `.${name}.new`);
+  await writeFile(draft, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
+  await rename(draft, path.join(folder, name));
+}

@@ -1,0 +1,277 @@
+import { mapOf, needed } from '@holdfast/config';
+import { hedge, type PolicySpec } from 'holdfast';
+import {
+  anything,
+  count,
+  duration,
+  either,
+  type Field,
+  flag,
+  list,
+  number,
+  type SpecOf,
+  shape,
+  text,
+  word,
+} from 'holdfast/fields';
+import {
+  address,
+  block,
+  callerField,
+  headerName,
+  headerValue,
+  hostPattern,
+  instanceUrl,
+  methodField,
+  pathField,
+  policyField,
+  size,
+} from './field-kinds.ts';
+
+const unlimited = { unlimited: Infinity };
+
+/** The protections that a route, an upstream, `defaults` or a Kubernetes-style service can have. */
+export const protectionFields = {
+  /** One breaker for each instance. `timeout` is how long it stays open. */
+  circuitBreaker: block({
+    /** This many failures in a row open the breaker; heavy traffic needs more. */
+    failureThreshold: count(10, 1),
+    timeout: duration('30s', undefined, 1),
+    /** The probes in flight while half-open, and the successes in a row that close the breaker. */
+    halfOpenRequests: count(3, 1),
+    /** The breaker also opens at this share of failures within `window`, from `minimumRequests` on. */
+    failureRatio: number(0.5, 0, 1),
+    window: duration('30s', undefined, 1),
+    minimumRequests: count(20, 1),
+  }),
+  rateLimiting: block({
+    requestsPerSecond: number(1000, 0.001),
+    burstSize: count(2000, 1),
+    /** Who has a limit of its own: all callers together, each client address, or each value of a header. */
+    key: callerField('all', 'all', 'client'),
+    /** Counts what it would refuse, and refuses nothing. */
+    reportOnly: flag(false),
+  }),
+  bulkhead: block({
+    maxConcurrentRequests: count(100, 1),
+    maxQueuedRequests: count(50, 0),
+    queueTimeout: duration('1s'),
+  }),
+  shedding: block({
+    initial: count(20, 1),
+    floor: count(4, 1),
+    ceiling: count(1000, 1),
+    reserve: number(0.1, 0, 1),
+    maxQueuedRequests: count(50, 0),
+    queueTimeout: duration('100ms'),
+  }),
+  retry: policyField,
+  hedge: hedge.fields.hedge,
+  idempotency: block({
+    /** Whose keys are whose. There is no default: with a wrong scope one caller gets the response of another. */
+    scope: needed(callerField(undefined, 'public', 'client')),
+    /** Requests without a key are refused. */
+    required: flag(false),
+    methods: list(methodField, ['POST', 'PATCH']),
+    keep: duration('24h'),
+    /** How long a repeated request waits for the first one, instead of a 409. */
+    wait: duration('0ms'),
+    lease: duration('30s', undefined, 100),
+    maxBody: size('1MiB'),
+  }),
+  timeouts: shape({
+    /** The whole request until the response begins, with all retries; 30 s, or the patience of `retry`. */
+    request: duration(undefined, unlimited, 1),
+    /** One attempt. Default: learnt if there are retries, otherwise the whole request. */
+    attempt: duration(undefined, { auto: 0, none: Infinity }, 1),
+    connect: duration('2s', undefined, 1),
+    /** No byte of a response body for this long ends it. */
+    idle: duration('5m', unlimited, 1),
+  }),
+} as const satisfies Record<string, Field>;
+
+const headerChanges = shape({
+  set: mapOf(headerValue, {}),
+  remove: list(headerName, []),
+});
+
+const matchFields = {
+  host: list(hostPattern),
+  /** Matches this path and all paths below it. */
+  path: { ...pathField, default: '/' },
+  /** Matches this path only. */
+  exact: pathField,
+  methods: list(methodField),
+};
+
+const fallbackFields = {
+  /** The last good response to a GET, if it is at most this old. */
+  stale: duration(undefined, undefined, 1),
+  /** The name of another route that gets the request. Not for requests whose body is not kept. */
+  route: text(),
+  static: shape({
+    status: count(200, 200),
+    headers: mapOf(headerValue, {}),
+    body: text(),
+  }),
+};
+
+const routeFields = {
+  name: text(),
+  match: either('/', pathField, shape(matchFields)),
+  upstream: needed(text()),
+  /** The matched path is replaced by this one. */
+  rewrite: pathField,
+  priority: word('default', 'critical', 'default', 'sheddable'),
+  headers: shape({ request: headerChanges, response: headerChanges }),
+  fallback: shape(fallbackFields),
+  websocket: flag(true),
+  maxBody: size(),
+  ...protectionFields,
+};
+
+const tlsOutFields = {
+  ca: text(),
+  cert: text(),
+  key: text(),
+  servername: text(),
+  insecureSkipVerify: flag(false),
+};
+
+const instanceField = either(
+  undefined,
+  instanceUrl,
+  shape({ url: needed(instanceUrl), weight: count(1, 1), zone: text() }),
+);
+
+const strategies = word('p2c', 'p2c', 'roundRobin', 'hash');
+
+export const upstreamFields = {
+  instances: needed(list(instanceField)),
+  loadBalancing: either(
+    'p2c',
+    strategies,
+    shape({ strategy: strategies, on: callerField('client', 'client', 'path') }),
+  ),
+  healthCheck: block({
+    path: { ...pathField, default: '/health' },
+    interval: duration('10s', undefined, 10),
+    timeout: duration('3s', undefined, 1),
+    unhealthyThreshold: count(3, 1),
+    healthyThreshold: count(2, 1),
+  }),
+  /** An instance that fails much more than the others gets no requests for a while. On unless `false`. */
+  outlierEjection: block({
+    consecutive: count(5, 1),
+    ejectFor: duration('10s', undefined, 1),
+    maxEjectFor: duration('5m', undefined, 1),
+  }),
+  /** If a smaller share of the instances is healthy, health is ignored and all get requests. */
+  panicThreshold: number(0.5, 0, 1),
+  /** A new or recovered instance gets its full share only after this time. */
+  slowStart: duration('0ms'),
+  /** The most connections to one instance. */
+  connections: count(128, 1),
+  http2: flag(false),
+  tls: shape(tlsOutFields),
+  /** How often host names are resolved again; each address is an instance. */
+  resolveEvery: duration('30s', { never: Infinity }, 100),
+  ...protectionFields,
+};
+
+const listenShape = shape({
+  host: text('127.0.0.1'),
+  port: count(8080, 0),
+  tls: shape({ cert: needed(text()), key: needed(text()), clientCa: text() }),
+  /** With TLS it is on; without TLS, clients must start with HTTP/2 (prior knowledge). */
+  http2: flag(),
+  /** Addresses and networks whose `Forwarded` and `X-Forwarded-*` are believed. */
+  trustedProxies: list(text(), []),
+  maxHeaderSize: size('16KiB'),
+  maxHeaders: count(100, 1),
+  maxConnectionsPerClient: count(1024, 1),
+  headersTimeout: duration('10s', undefined, 1),
+  bodyTimeout: duration('60s', undefined, 1),
+  writeTimeout: duration('30s', undefined, 1),
+  keepAlive: duration('65s', undefined, 1),
+});
+
+const adminShape = shape({
+  host: text('127.0.0.1'),
+  port: count(9901, 0),
+  token: text(),
+});
+
+/** A service in the form of Kubernetes. A file can hold one service alone, or several under `services`. */
+export const serviceFields = {
+  apiVersion: text(),
+  kind: needed(word(undefined, 'Service')),
+  metadata: needed(
+    shape({ name: needed(text()), namespace: text(), labels: anything(), annotations: anything() }),
+  ),
+  spec: needed(
+    shape({
+      /** Default: the host name of the service in its cluster, with the first port. */
+      instances: list(instanceField),
+      ports: list(
+        shape({ name: text(), protocol: text(), port: needed(count(undefined, 1)), targetPort: anything() }),
+      ),
+      selector: anything(),
+      type: text(),
+      clusterIP: text(),
+      /** Default: one route for all requests. */
+      routes: list(shape({ match: either('/', pathField, shape(matchFields)), rewrite: pathField })),
+      resilience: shape({
+        ...protectionFields,
+        healthCheck: upstreamFields.healthCheck,
+        outlierEjection: upstreamFields.outlierEjection,
+        loadBalancing: upstreamFields.loadBalancing,
+      }),
+    }),
+  ),
+};
+
+const policyMap = mapOf(policyField as Field<PolicySpec, PolicySpec>, {});
+
+/** The fields of a gateway file. Validation, the JSON Schema and the type `GatewayFile` come from this table. */
+export const gatewayFields = {
+  listen: either(8080, address, listenShape),
+  /** The admin API. `false`: there is none. */
+  admin: either(9901, flag(), address, adminShape),
+  /** The number of processes; `auto` is one for each core. */
+  workers: count(1, 1, { auto: 0 }),
+  /** Instances of this zone are preferred. */
+  zone: text(),
+  include: list(text(), []),
+  /** Policies by name, for `retry`. */
+  policies: policyMap,
+  /** A file with policies, the same that services read. */
+  policyFile: text(),
+  stores: shape({ ledger: text(), rateLimits: text() }),
+  /** Protections of every upstream that does not have its own. */
+  defaults: shape({ ...protectionFields, healthCheck: upstreamFields.healthCheck }),
+  upstreams: mapOf(shape(upstreamFields), {}),
+  routes: list(shape(routeFields), []),
+  services: list(shape(serviceFields), []),
+  /** Bodies up to this size are kept for a retry. */
+  keptBody: size('64KiB'),
+  /** Longer request bodies are refused with 413. */
+  maxBody: size('10MiB'),
+  /** `stdout`, or a file. One line of JSON for each request. */
+  accessLog: either(false, flag(), text()),
+  serverTiming: flag(false),
+  /** OpenTelemetry spans, through the API that the process has loaded. */
+  tracing: flag(false),
+  /** How many stories of retried and failed requests each worker keeps. */
+  stories: count(1000, 0),
+  shutdown: shape({ delay: duration('0ms'), drain: duration('30s') }),
+};
+
+export { routeFields };
+
+/** A gateway file as people write it. */
+export type GatewayFile = SpecOf<typeof gatewayFields>;
+export type RouteSpec = SpecOf<typeof routeFields>;
+export type UpstreamSpec = SpecOf<typeof upstreamFields>;
+/** A service in the form of Kubernetes. */
+export type ServiceSpec = SpecOf<typeof serviceFields>;

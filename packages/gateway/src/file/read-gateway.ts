@@ -1,0 +1,150 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import {
+  ConfigError,
+  mistakesIn,
+  type Problem,
+  parsePolicies,
+  readDocument,
+  type SourceDocument,
+} from '@holdfast/config';
+import type { PolicySpec } from 'holdfast';
+import { isDocument, readTable, type SettingsOf, type Table } from 'holdfast/fields';
+import { type Environment, expandVariables } from './environment.ts';
+import type { GatewayConfig } from './gateway-config.ts';
+import { gatewayFields, serviceFields } from './gateway-file.ts';
+import { isService, type ReadService } from './kubernetes.ts';
+import { resolveGateway } from './resolve-gateway.ts';
+
+export interface ReadOptions {
+  /** The values of `${NAME}`. Default: the environment of the process. */
+  readonly environment?: Environment | undefined;
+}
+
+export interface ParseOptions extends ReadOptions {
+  /** The name of the file, for messages, and the base of relative paths. Default: "gateway.yaml". */
+  readonly file?: string | undefined;
+  /** Reads included files, policies, certificates and keys. Default: from the disk. */
+  readonly readFile?: ((file: string) => string) | undefined;
+}
+
+/** One file of a gateway, checked by itself. */
+export interface ReadFile {
+  readonly source: SourceDocument;
+  readonly settings: Partial<SettingsOf<typeof gatewayFields>>;
+  /** The paths of the services in the document: empty for a file that is one service. */
+  readonly servicePaths: readonly string[];
+}
+
+/** The fields that an included file may have. */
+const { upstreams, routes, services, policies } = gatewayFields;
+const includedFields = { upstreams, routes, services, policies };
+
+const includesMax = 100;
+
+/** Reads and checks a gateway file. Throws a `ConfigError` with the line and column of each mistake. */
+export function readGatewayFile(file: string, options: ReadOptions = {}): GatewayConfig {
+  let content: string;
+  try {
+    content = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new ConfigError(file, [{ line: 1, column: 1, path: '', message: cannotRead(error) }]);
+  }
+  return parseGateway(content, { ...options, file });
+}
+
+/** Checks the text of a gateway file. Throws a `ConfigError` with the line and column of each mistake. */
+export function parseGateway(content: string, options: ParseOptions = {}): GatewayConfig {
+  const { file = 'gateway.yaml', environment = process.env } = options;
+  const readFile = options.readFile ?? ((name: string) => readFileSync(name, 'utf8'));
+  const folder = path.dirname(file);
+  const main = readOne(content, file, gatewayFields, environment);
+  const problems = new Problems();
+
+  function read(field: string, name: string): string | undefined {
+    try {
+      return readFile(path.resolve(folder, name));
+    } catch (error) {
+      problems.add(main.source, field, cannotRead(error));
+      return undefined;
+    }
+  }
+
+  const included: ReadFile[] = [];
+  const names = main.settings.include ?? [];
+  if (names.length > includesMax)
+    problems.add(main.source, 'include', `expected at most ${includesMax} files, got ${names.length}`);
+  else
+    names.forEach((name, index) => {
+      const text = read(`include[${index}]`, name);
+      if (text !== undefined)
+        included.push(readOne(text, path.join(folder, name), includedFields, environment));
+    });
+
+  const files = [main, ...included];
+  const named = new Map<string, PolicySpec>();
+  for (const { source, settings } of files) {
+    for (const [name, document] of Object.entries(settings.policies ?? {})) {
+      if (named.has(name))
+        problems.add(source, `policies.${name}`, 'a policy of this name is in another file');
+      named.set(name, document);
+    }
+  }
+  const { policyFile } = main.settings;
+  const policyText = policyFile === undefined ? undefined : read('policyFile', policyFile);
+  if (policyText !== undefined) {
+    // Several routes may use one policy, each with a state of its own, so its name is left out.
+    for (const [name, { name: _, ...document }] of parsePolicies(policyText, path.join(folder, policyFile!)))
+      if (!named.has(name)) named.set(name, document);
+  }
+
+  const config = resolveGateway(files, named, problems, (field, name) => read(field, name));
+  problems.throwIfAny();
+  return config;
+}
+
+/** Collects what is wrong between fields and between files. */
+export class Problems {
+  readonly #found: { readonly file: string; readonly problem: Problem }[] = [];
+
+  add(source: SourceDocument, at: string, message: string): void {
+    this.#found.push({ file: source.file, problem: source.problemAt(at, message) });
+  }
+
+  /** Throws the problems of the first file that has any: an error names one file. */
+  throwIfAny(): void {
+    const file = this.#found[0]?.file;
+    if (file === undefined) return;
+    throw new ConfigError(
+      file,
+      this.#found.filter((each) => each.file === file).map(({ problem }) => problem),
+    );
+  }
+}
+
+/** Reads one file by itself: places of variables, unknown and wrong fields. */
+function readOne(content: string, file: string, table: Table, environment: Environment): ReadFile {
+  const source = readDocument(content, file);
+  const problems = new Problems();
+  const complain = (at: string, message: string) => problems.add(source, at, message);
+  const data = expandVariables(source.data ?? {}, environment, complain);
+  problems.throwIfAny();
+  if (!isDocument(data))
+    throw new ConfigError(file, [source.problemAt('', 'a gateway file is a map of fields')]);
+  if (isService(data)) {
+    for (const { path: at, message } of mistakesIn(serviceFields, data)) complain(at, message);
+    problems.throwIfAny();
+    const service: ReadService = readTable(serviceFields, data);
+    return { source, settings: { services: [service] }, servicePaths: [''] };
+  }
+  for (const { path: at, message } of mistakesIn(table, data)) complain(at, message);
+  problems.throwIfAny();
+  const settings = readTable(table, data) as ReadFile['settings'];
+  const servicePaths = (settings.services ?? []).map((_, index) => `services[${index}]`);
+  return { source, settings, servicePaths };
+}
+
+function cannotRead(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return code === 'ENOENT' ? 'there is no such file' : `the file cannot be read: ${message}`;
+}

@@ -1,0 +1,55 @@
+import { type PlainResponse, retryAfterHeader } from '@holdfast/server';
+import { ExpiredError, HoldfastError, type Random, RefusedError } from 'holdfast';
+import { type Retry, writeResponse } from 'holdfast/wire';
+
+/** The responses that the gateway gives itself, each with its status, whether the request may be repeated, and a title. */
+const refusals = {
+  'bad-request': [400, 'never', 'The request is not well-formed.'],
+  'no-route': [404, 'never', 'No route leads from here.'],
+  'method-not-allowed': [405, 'never', 'No route takes this method here.'],
+  'expectation-failed': [417, 'never', 'Only 100-continue can be expected.'],
+  'request-timeout': [408, 'safe', 'The body did not come in time.'],
+  'content-too-large': [413, 'never', 'The body is longer than this route takes.'],
+  'not-sent': [502, 'safe', 'The upstream could not be reached.'],
+  'bad-gateway': [502, 'unknown', 'The upstream ended the connection without a whole response.'],
+  'upstream-refused': [503, 'safe', 'The upstream gets no requests now.'],
+  'upstream-too-slow': [504, 'unknown', 'The upstream did not respond in time.'],
+  'patience-spent': [504, 'safe', 'The patience of the caller is spent.'],
+  'no-upgrade': [426, 'never', 'This route does not change protocols.'],
+  internal: [500, 'unknown', 'The gateway failed.'],
+} as const satisfies Record<string, readonly [number, Retry, string]>;
+
+export type RefusalName = keyof typeof refusals;
+
+/** Made once: a refusal must cost less than the work that it refuses. */
+const made = new Map<RefusalName, PlainResponse>();
+
+/** A problem (RFC 9457) that names no upstream and no cause: those are in the log. */
+export function refusal(name: RefusalName, headers?: Readonly<Record<string, string>>): PlainResponse {
+  let response = made.get(name);
+  if (!response) {
+    const [status, retry, title] = refusals[name];
+    response = {
+      status,
+      headers: {
+        'content-type': 'application/problem+json',
+        'cache-control': 'no-store',
+        holdfast: writeResponse({ retry })!,
+      },
+      body: JSON.stringify({ type: `urn:holdfast:problem:${name}`, title, status }),
+    };
+    made.set(name, response);
+  }
+  return headers ? { ...response, headers: { ...response.headers, ...headers } } : response;
+}
+
+/** The response for work that ended without a response of an upstream. */
+export function refusalFor(error: unknown, wasSent: boolean, random: Random): PlainResponse {
+  if (error instanceof RefusedError) {
+    const { retryAfterMs } = error;
+    return refusal('upstream-refused', { 'retry-after': retryAfterHeader(retryAfterMs ?? 1000, random) });
+  }
+  if (error instanceof ExpiredError) return refusal(wasSent ? 'upstream-too-slow' : 'patience-spent');
+  if (error instanceof HoldfastError) return refusal('internal');
+  return refusal(wasSent ? 'bad-gateway' : 'not-sent');
+}

@@ -1,0 +1,213 @@
+import cluster, { type Worker } from 'node:cluster';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { HoldfastError, sleep, systemClock, Timer } from 'holdfast';
+import type { Answers, Command } from '../admin/control.ts';
+import type { GatewayConfig } from '../file/gateway-config.ts';
+import type { RunningParts } from './start-gateway.ts';
+import type { FromWorker, ToWorker } from './worker-messages.ts';
+
+/** A worker that dies sooner than this after its start is replaced only after this time. */
+const restartMs = 1000;
+/** How long a worker may take to answer a command. */
+const answerMs = 5000;
+
+interface Member {
+  readonly worker: Worker;
+  readonly startedAt: number;
+  readonly pending: Map<number, { resolve(answer: unknown): void; reject(error: Error): void }>;
+  /** It was told to end, so it is not replaced when it does. */
+  isLeaving: boolean;
+  cutOff: number;
+}
+
+/** A worker ended, or did not answer in time. Its place is taken by another one. */
+const GONE = 'HOLDFAST_WORKER_GONE';
+/** A worker could not do what it was told. */
+const REFUSED = 'HOLDFAST_WORKER_REFUSED';
+
+/** Several processes that share one port. A worker that dies is replaced; the others go on. */
+export class Fleet implements RunningParts {
+  isDraining = false;
+  address!: AddressInfo;
+  readonly #members = new Set<Member>();
+  /** Workers that do not listen yet. */
+  readonly #starting = new Set<Member>();
+  /** Forced breakers and draining instances: a new worker has to know them, too. */
+  readonly #standing = new Map<string, Command>();
+  readonly #workers: number;
+  readonly #prefix: string | undefined;
+  #config: GatewayConfig;
+  #nextId = 0;
+
+  private constructor(config: GatewayConfig, workers: number, prefix: string | undefined) {
+    this.#config = config;
+    this.#workers = workers;
+    this.#prefix = prefix;
+  }
+
+  static async start(config: GatewayConfig, workers: number, prefix: string | undefined): Promise<Fleet> {
+    const fleet = new Fleet(config, workers, prefix);
+    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+    cluster.setupPrimary({
+      exec: fileURLToPath(new URL(`./worker-process.${extension}`, import.meta.url)),
+      // A configuration has numbers such as Infinity, which JSON does not have.
+      serialization: 'advanced',
+    });
+    try {
+      await Promise.all(Array.from({ length: workers }, () => fleet.#startWorker()));
+    } catch (error) {
+      await fleet.close();
+      throw error;
+    }
+    return fleet;
+  }
+
+  /** Asks all workers. One that ends meanwhile has no answer; one that refuses makes the whole fail. */
+  async ask<K extends Command['kind']>(
+    command: Extract<Command, { kind: K }>,
+  ): Promise<readonly Answers[K][]> {
+    this.#remember(command);
+    const asked = [...this.#members].map((member) => this.#ask(member, command));
+    const settled = await Promise.allSettled(asked);
+    for (const each of settled)
+      if (each.status === 'rejected' && (each.reason as HoldfastError).code === REFUSED) throw each.reason;
+    return settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value as Answers[K]] : []));
+  }
+
+  /** If one worker refuses the configuration, all go back to the one before. */
+  async reload(config: GatewayConfig): Promise<void> {
+    const before = this.#config;
+    this.#config = config;
+    try {
+      await this.ask<'reload'>({ kind: 'reload', config });
+    } catch (error) {
+      this.#config = before;
+      await this.ask<'reload'>({ kind: 'reload', config: before });
+      throw error;
+    }
+  }
+
+  /** Replaces the workers one by one. Each new one serves before an old one drains, so no request fails. */
+  async restart(): Promise<void> {
+    for (const member of [...this.#members]) {
+      if (this.isDraining) return;
+      await this.#startWorker();
+      await this.#stop(member);
+    }
+  }
+
+  async drain(): Promise<number> {
+    this.isDraining = true;
+    const members = [...this.#members];
+    // A worker that does not listen yet has no request, and would outlive the others.
+    await Promise.all([...members.map((member) => this.#stop(member)), ...[...this.#starting].map(kill)]);
+    return members.reduce((sum, { cutOff }) => sum + cutOff, 0);
+  }
+
+  async close(): Promise<void> {
+    this.isDraining = true;
+    await Promise.all([...this.#members, ...this.#starting].map(kill));
+  }
+
+  #startWorker(): Promise<void> {
+    const worker = cluster.fork();
+    const member: Member = {
+      worker,
+      startedAt: systemClock.now(),
+      pending: new Map(),
+      isLeaving: false,
+      cutOff: 0,
+    };
+    this.#starting.add(member);
+    return new Promise((resolve, reject) => {
+      worker.on('message', (message: FromWorker) => {
+        if (message.kind === 'failed') reject(new HoldfastError(REFUSED, message.error));
+        else if (message.kind === 'drained') member.cutOff = message.cutOff;
+        else if (message.kind === 'listening') {
+          this.address = message.address;
+          this.#starting.delete(member);
+          this.#members.add(member);
+          const told = [...this.#standing.values()].map((command) => this.#ask(member, command));
+          Promise.allSettled(told).then(() => resolve());
+        } else {
+          const waiting = member.pending.get(message.id);
+          member.pending.delete(message.id);
+          if (message.kind === 'answer') waiting?.resolve(message.answer);
+          else waiting?.reject(new HoldfastError(REFUSED, message.error));
+        }
+      });
+      worker.once('exit', (code, signal) => {
+        this.#starting.delete(member);
+        this.#members.delete(member);
+        const gone = new HoldfastError(GONE, `a worker ended with ${signal ?? `code ${code}`}`);
+        for (const { reject: fail } of member.pending.values()) fail(gone);
+        reject(gone);
+        if (!this.isDraining && !member.isLeaving && this.address) void this.#replace(member);
+      });
+      tell(member, { kind: 'start', config: this.#config, workers: this.#workers, prefix: this.#prefix });
+    });
+  }
+
+  async #replace({ startedAt }: Member): Promise<void> {
+    // A worker that cannot start must not be started again and again without a pause.
+    if (systemClock.now() - startedAt < restartMs) await sleep(systemClock, restartMs);
+    // If the new worker fails, its own exit starts the next one.
+    if (!this.isDraining) await this.#startWorker().catch(() => {});
+  }
+
+  #stop(member: Member): Promise<void> {
+    const ended = exitOf(member);
+    member.isLeaving = true;
+    tell(member, { kind: 'stop' });
+    return ended;
+  }
+
+  #remember(command: Command): void {
+    if (command.kind === 'breaker') {
+      const key = JSON.stringify(['breaker', command.policy, command.target]);
+      if (command.state === 'auto') this.#standing.delete(key);
+      else this.#standing.set(key, command);
+    } else if (command.kind === 'drain') {
+      const key = JSON.stringify(['drain', command.upstream, command.instance]);
+      if (command.isDraining) this.#standing.set(key, command);
+      else this.#standing.delete(key);
+    }
+  }
+
+  #ask(member: Member, command: Command): Promise<unknown> {
+    const id = ++this.#nextId;
+    return new Promise((resolve, reject) => {
+      const timer = new Timer(systemClock, () => {
+        member.pending.delete(id);
+        reject(new HoldfastError(GONE, `a worker did not answer within ${answerMs} ms`));
+      });
+      timer.setIn(answerMs);
+      const settle =
+        <T>(end: (value: T) => void) =>
+        (value: T) => {
+          timer.clear();
+          end(value);
+        };
+      member.pending.set(id, { resolve: settle(resolve), reject: settle(reject) });
+      tell(member, { kind: 'command', id, command });
+    });
+  }
+}
+
+function kill(member: Member): Promise<void> {
+  const ended = exitOf(member);
+  member.worker.process.kill('SIGKILL');
+  return ended;
+}
+
+function exitOf({ worker }: Member): Promise<void> {
+  return new Promise((resolve) => {
+    if (worker.isDead()) resolve();
+    else worker.once('exit', () => resolve());
+  });
+}
+
+function tell({ worker }: Member, message: ToWorker): void {
+  if (worker.isConnected()) worker.send(message);
+}

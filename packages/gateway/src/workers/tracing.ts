@@ -1,0 +1,10 @@
+import type { GatewayProcess } from '../proxy/gateway-process.ts';
+
+/** Reports spans of the gateway's policies through the OpenTelemetry API that the process has. Returns how to stop. */
+export async function startTracing(gateway: GatewayProcess): Promise<() => void> {
+  const { observeWithOpenTelemetry } = await import('@holdfast/telemetry/otel');
+  const policies = [...gateway.upstreams.values()].flatMap((upstream) =>
+    upstream.policies.map(({ name }) => name),
+  );
+  return observeWithOpenTelemetry({ policies, meter: false });
+}

@@ -1,0 +1,23 @@
+import type { AddressInfo } from 'node:net';
+import type { Answers, Command } from '../admin/control.ts';
+import type { GatewayConfig } from '../file/gateway-config.ts';
+
+/** What the first process says to a worker. */
+export type ToWorker =
+  | {
+      readonly kind: 'start';
+      readonly config: GatewayConfig;
+      readonly workers: number;
+      readonly prefix: string | undefined;
+    }
+  | { readonly kind: 'command'; readonly id: number; readonly command: Command }
+  /** Drain, then end. */
+  | { readonly kind: 'stop' };
+
+/** What a worker says. */
+export type FromWorker =
+  | { readonly kind: 'listening'; readonly address: AddressInfo }
+  | { readonly kind: 'failed'; readonly error: string }
+  | { readonly kind: 'answer'; readonly id: number; readonly answer: Answers[Command['kind']] }
+  | { readonly kind: 'refused'; readonly id: number; readonly error: string }
+  | { readonly kind: 'drained'; readonly cutOff: number };

@@ -1,0 +1,44 @@
+import { type RunningParts, startSingle } from './start-gateway.ts';
+import type { FromWorker, ToWorker } from './worker-messages.ts';
+
+/** The program of one worker: it does what the first process says. */
+
+const say = (message: FromWorker) => process.send?.(message);
+let running: RunningParts | undefined;
+
+async function stop(): Promise<void> {
+  const cutOff = (await running?.drain()) ?? 0;
+  await running?.close();
+  // The channel is closed when the message is on its way; then nothing keeps the process alive.
+  process.send?.({ kind: 'drained', cutOff } satisfies FromWorker, () => process.disconnect());
+}
+
+process.on('message', (message: ToWorker) => {
+  if (message.kind === 'start') {
+    const { config, workers, prefix } = message;
+    startSingle(config, { workers, prefix }, undefined).then(
+      (parts) => {
+        running = parts;
+        say({ kind: 'listening', address: parts.address });
+      },
+      (error: Error) => {
+        say({ kind: 'failed', error: error.message });
+        process.exitCode = 1;
+        process.disconnect();
+      },
+    );
+  } else if (message.kind === 'stop') void stop();
+  else {
+    const { id, command } = message;
+    running!.ask(command).then(
+      ([answer]) => say({ kind: 'answer', id, answer: answer! }),
+      (error: Error) => say({ kind: 'refused', id, error: error.message }),
+    );
+  }
+});
+
+// The first process decides when workers end. Without it, a worker drains by itself.
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {});
+process.on('disconnect', () => {
+  void running?.drain().then(() => process.exit());
+});
