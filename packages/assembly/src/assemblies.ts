@@ -1,0 +1,523 @@
+import 'holdfast/ambient';
+import {
+  type Act,
+  type AssemblyFilter,
+  type ClaimedAssembly,
+  type Engine,
+  type Journal,
+  type NewAssembly,
+  type Page,
+  type PageRequest,
+  type QueueLimits,
+  type StartEntry,
+  type StartResult,
+  type StoredAssembly,
+  type StoredSignal,
+  type StoredStep,
+  timeOrderedId,
+} from '@holdfast/contracts';
+import {
+  type Clock,
+  type Duration,
+  durationMs,
+  OptionsError,
+  type Random,
+  systemClock,
+  systemRandom,
+  Timer,
+} from 'holdfast';
+import { assertKnownFields } from 'holdfast/fields';
+import { type Program, patienceOf } from './assembly.ts';
+import {
+  AssemblyStateError,
+  AssemblyStoppedError,
+  MismatchError,
+  UnknownAssemblyError,
+} from './assembly-errors.ts';
+import { type AssemblySettings, readSettings } from './assembly-settings.ts';
+import { type AssemblyStatus, statusOf } from './assembly-status.ts';
+import type { ExecutionEnd } from './execution.ts';
+import { allSteps, follow, type Notice } from './notices.ts';
+import { ProgramControls } from './program-controls.ts';
+import { Recorder } from './recorder.ts';
+import { type Schedule, Schedules } from './schedules.ts';
+import { SlotMap } from './slot-map.ts';
+import { fromStored, toStored } from './stored-value.ts';
+import { Watcher } from './watcher.ts';
+import { assertNotify, type Notify, noticeStarts } from './webhook.ts';
+import { type WebhookOptions, webhooks } from './webhook-program.ts';
+import { programKey, Worker } from './worker.ts';
+
+export interface AssembliesOptions<Tx = unknown> {
+  /** The store. It must have a journal, as SQLite, PostgreSQL and memory have. Required. */
+  readonly engine: Pick<Engine<Tx>, 'name' | 'journal' | 'controls' | 'sweep'>;
+  /** All programs that this process runs, each version of them. Required. */
+  // biome-ignore lint/suspicious/noExplicitAny: programs of any input and result
+  readonly programs: readonly Program<any, any, Tx>[];
+  /** The most assemblies that run in this process at the same time. Default: `100`. */
+  readonly concurrency?: number | undefined;
+  /** How long a dead worker keeps what it has. Default: `30s`. */
+  readonly lease?: Duration | undefined;
+  /** Waits up to this long pass in the process, longer ones in the store only. Default: `5s`. */
+  readonly hold?: Duration | undefined;
+  /** How long steps may still run when the worker is stopped. Default: `10s`. */
+  readonly grace?: Duration | undefined;
+  /** An assembly with which this many workers died in a row is parked. Default: `3`. */
+  readonly deathsMax?: number | undefined;
+  /** Limits of queues by name. Default: none. */
+  readonly queues?: Readonly<Record<string, QueueLimits>> | undefined;
+  /** Assemblies that are started again and again. Default: none. */
+  readonly schedules?: readonly Schedule[] | undefined;
+  /** How URLs of `notify` are called and signed. Default: without secrets. */
+  readonly webhooks?: WebhookOptions | undefined;
+  /** The clock of waits and limits. Default: the system's. */
+  readonly clock?: Clock | undefined;
+  /** The source of chance. Default: the system's. */
+  readonly random?: Random | undefined;
+  /** Called when a call of the store failed. It is tried again. Default: none. */
+  readonly onFailure?: ((what: string, error: unknown) => void) | undefined;
+}
+
+const known: Readonly<Record<keyof AssembliesOptions, true>> = {
+  engine: true,
+  programs: true,
+  concurrency: true,
+  lease: true,
+  hold: true,
+  grace: true,
+  deathsMax: true,
+  queues: true,
+  schedules: true,
+  webhooks: true,
+  clock: true,
+  random: true,
+  onFailure: true,
+};
+
+export interface StartOptions {
+  /** The tracking number. A second start with the same id gives the first assembly. Default: a new id. */
+  readonly id?: string | undefined;
+  /** How long the customer waits: a duration, or a class that the program names. Default: that of the program. */
+  readonly patience?: Duration | string | undefined;
+  /** A function that is called in this process, or a URL that is called by whichever process knows. Default: none. */
+  readonly notify?: ((notice: Notice) => void) | Notify | undefined;
+  /** The queue whose limits apply. Default: none. */
+  readonly queue?: string | undefined;
+  /** The key by which limits of the queue apply. Default: none. */
+  readonly key?: string | undefined;
+  /** The tenant of the assembly, for lists and filters. Default: none. */
+  readonly tenant?: string | undefined;
+  /** Begins this much later. Default: at once. */
+  readonly delay?: Duration | undefined;
+}
+
+/** One assembly, by its tracking number. */
+export interface AssemblyHandle<Result = unknown> {
+  readonly id: string;
+  /** True: `start` has found an assembly of this id. */
+  readonly repeated: boolean;
+  status(): Promise<AssemblyStatus>;
+  /** Waits for the end. Throws an `AssemblyStoppedError` if it was stopped, and the signal's reason if that aborts. */
+  result(options?: { readonly signal?: AbortSignal }): Promise<Result>;
+  /** Stops it, and compensates what was done; also after its end. Throws if it is committed. */
+  cancel(reason: string, who?: string): Promise<void>;
+  /** Sends a signal. With the same `id` it is sent once. False: it has ended. */
+  signal(name: string, payload?: unknown, options?: { readonly id?: string }): Promise<boolean>;
+  /** The customer agrees to wait for this long from now. */
+  extend(patience: Duration): Promise<void>;
+  /** Gives what happens until the end. */
+  follow(options?: {
+    readonly after?: number;
+    readonly signal?: AbortSignal;
+  }): AsyncGenerator<Notice, void, undefined>;
+}
+
+export interface Inspection {
+  readonly assembly: StoredAssembly;
+  readonly status: AssemblyStatus;
+  readonly steps: readonly StoredStep[];
+  readonly signals: readonly StoredSignal[];
+}
+
+/** What a person may change in an assembly that no worker has. */
+export interface AssemblyEdit {
+  readonly input?: unknown;
+  /** Results by the paths of their steps: these steps count as done. */
+  readonly results?: Readonly<Record<string, unknown>>;
+}
+
+export interface Assemblies<Tx = unknown> {
+  readonly journal: Journal<Tx>;
+  /** The name of this worker. */
+  readonly worker: string;
+  /** Takes part in the work from now on. */
+  run(): Promise<void>;
+  /** Begins nothing more, and gives back what this process has. Steps may run until the end of `grace`. */
+  stop(options?: { readonly grace?: Duration }): Promise<void>;
+
+  start<Input, Result>(
+    program: Program<Input, Result, Tx>,
+    input: Input,
+    options?: StartOptions,
+  ): Promise<AssemblyHandle<Result>>;
+  /** Starts an assembly if the caller's transaction commits. */
+  startWithin<Input, Result>(
+    tx: Tx,
+    program: Program<Input, Result, Tx>,
+    input: Input,
+    options?: StartOptions,
+  ): StartResult | Promise<StartResult>;
+  /** The handle of an assembly. Nothing is read: an id that does not exist is found by the first call. */
+  get<Result = unknown>(id: string): AssemblyHandle<Result>;
+
+  list(filter: AssemblyFilter, page?: PageRequest): Promise<Page<StoredAssembly>>;
+  inspect(id: string): Promise<Inspection>;
+  /** Changes the input or results of steps. */
+  edit(id: string, edit: AssemblyEdit, act: Act): Promise<void>;
+  /**
+   * Lets a parked assembly go on from the step that failed. With `version` it goes on under another program; with
+   * `acceptChange` recorded results are given by name, although the program has changed.
+   */
+  resume(
+    id: string,
+    act: Act,
+    options?: { readonly version?: number; readonly acceptChange?: boolean },
+  ): Promise<void>;
+  /** Starts a copy that has the results of all steps before `from`. Returns its id. */
+  fork(
+    id: string,
+    act: Act,
+    options?: {
+      readonly from?: string;
+      readonly id?: string;
+      readonly version?: number;
+      readonly input?: unknown;
+    },
+  ): Promise<string>;
+  readonly state: AssembliesState;
+}
+
+export interface AssembliesState {
+  readonly worker: string;
+  readonly isRunning: boolean;
+  /** How many assemblies this process has. */
+  readonly leased: number;
+  /** How many calls have recorded progress. */
+  readonly recordCalls: number;
+}
+
+const sweepEveryMs = 10 * 60 * 1000;
+const sweepAgainMs = 100;
+const sweptTogether = 1000;
+
+/** Runs programs of several steps on a store, and lets people follow and control them. */
+export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemblies<Tx> {
+  assertKnownFields(known, options);
+  const { engine, clock = systemClock, random = systemRandom, concurrency = 100, deathsMax = 3 } = options;
+  const journal = engine?.journal;
+  if (!journal) throw new OptionsError('engine', engine?.name, 'an engine with a journal');
+  const { lease = '30s', hold = '5s', grace = '10s', onFailure = () => {} } = options;
+  for (const [name, value] of Object.entries({ concurrency, deathsMax }))
+    if (!(Number.isSafeInteger(value) && value >= 1))
+      throw new OptionsError(name, value, 'a whole number from 1');
+  const leaseMs = durationMs(lease, 'lease');
+  const programs = programsOf([
+    ...(options.programs as readonly Program[]),
+    webhooks(options.webhooks) as Program,
+  ]);
+  const newId = timeOrderedId(clock, random);
+  const name = `worker-${newId()}`;
+  const recorder = new Recorder(journal as Journal, { clock, random }, leaseMs);
+  const local = new SlotMap<((end: ExecutionEnd) => void)[]>();
+  const controls = new ProgramControls({
+    controls: engine.controls,
+    ...{ clock, onFailure, onChange: () => worker.controlsChanged() },
+  });
+  const worker: Worker = new Worker({
+    ...{ name, recorder, clock, random, programs, controls, concurrency, leaseMs, deathsMax, onFailure },
+    journal: journal as Journal,
+    holdMs: durationMs(hold, 'hold'),
+    quietMs: 100,
+    graceMs: durationMs(grace, 'grace'),
+    onEnd(id, end) {
+      for (const listener of local.get(id) ?? []) listener(end);
+      watcher.changed(id);
+    },
+  });
+  const watcher = new Watcher(journal as Journal, (id) => worker.has(id));
+  const schedules = new Schedules({
+    ...{ clock, journal: journal as Journal, schedules: options.schedules ?? [], onFailure },
+    start: async (program, input, id, startOptions) => {
+      await start(program, input, { ...startOptions, id });
+    },
+  });
+
+  const sweepTimer = new Timer(clock, () => void sweep());
+
+  /** Removes what was kept long enough, a bounded part at a time. */
+  async function sweep(): Promise<void> {
+    const swept = await engine.sweep(sweptTogether).catch((error: unknown) => {
+      onFailure('sweep', error);
+      return 0;
+    });
+    if (worker.isRunning) sweepTimer.setIn(swept >= sweptTogether ? sweepAgainMs : sweepEveryMs);
+  }
+
+  function newAssembly(program: Program, input: unknown, given: StartOptions): NewAssembly {
+    const { queue, key, tenant, delay } = given;
+    const { ms, class: patienceClass } = patienceOf(program, given.patience);
+    const { plan, keep } = program.options;
+    const notify =
+      typeof given.notify === 'object' ? assertNotify(given.notify, options.webhooks) : undefined;
+    const settings: AssemblySettings = {
+      ...(plan && { plan }),
+      ...(patienceClass !== undefined && { class: patienceClass }),
+      ...(notify && { notify }),
+    };
+    return {
+      ...{ id: given.id ?? newId(), name: program.name, version: program.version },
+      input: toStored(input, 'input') ?? 'null',
+      ...(ms !== undefined && ms < Infinity && { patienceMs: ms }),
+      ...(queue !== undefined && { queue }),
+      ...(key !== undefined && { key }),
+      ...(tenant !== undefined && { tenant }),
+      ...(delay !== undefined && { dueInMs: durationMs(delay, 'delay') }),
+      ...(keep !== undefined && { keepMs: durationMs(keep, 'keep') }),
+      ...(Object.keys(settings).length > 0 && { settings: JSON.stringify(settings) }),
+    };
+  }
+
+  async function start(program: Program, input: unknown, given: StartOptions = {}): Promise<AssemblyHandle> {
+    const made = newAssembly(program, input, given);
+    const isHere = worker.hasRoomFor(made);
+    const entry: StartEntry = { kind: 'start', start: made, ...(isHere && { worker: { name, leaseMs } }) };
+    const { notify } = readSettings(made.settings);
+    if (notify) {
+      const source = {
+        id: made.id,
+        name: made.name,
+        type: 'accepted',
+        number: 'accepted',
+        at: clock.epochMs(),
+      } as const;
+      for (const notice of noticeStarts(notify, source))
+        void recorder.record({ kind: 'start', start: notice });
+    }
+    const result = (await recorder.record(entry)) as StartResult;
+    if (result.kind === 'mismatch') throw new MismatchError(made.id);
+    if (result.kind === 'accepted' && result.lease) {
+      const claimed = claimedOf(made, result.lease, result.at, name);
+      worker.adopt(claimed, result.at);
+    }
+    const handle = handleOf(made.id, result.kind === 'repeated');
+    if (typeof given.notify === 'function') void tell(handle, given.notify);
+    return handle;
+  }
+
+  async function tell(handle: AssemblyHandle, notify: (notice: Notice) => void): Promise<void> {
+    try {
+      for await (const notice of handle.follow()) notify(notice);
+    } catch (error) {
+      onFailure('notify', error);
+    }
+  }
+
+  async function storedOf(id: string): Promise<StoredAssembly> {
+    const [stored] = await journal!.get([id]);
+    if (!stored) throw new UnknownAssemblyError(id);
+    return stored;
+  }
+
+  async function statusNow(id: string): Promise<AssemblyStatus> {
+    const stored = await storedOf(id);
+    return statusOf(stored, await allSteps(journal as Journal, id), await journal!.now());
+  }
+
+  function resultOf(id: string, signal: AbortSignal | undefined): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const settle = (end: () => void) => {
+        unwatch?.();
+        const listeners = (local.get(id) ?? []).filter((each) => each !== ended);
+        if (listeners.length > 0) local.set(id, listeners);
+        else local.delete(id);
+        signal?.removeEventListener('abort', aborted);
+        end();
+      };
+      const aborted = () => settle(() => reject(signal?.reason));
+      const ended = (end: ExecutionEnd) => {
+        if (end.kind === 'done') settle(() => resolve(fromStored(end.result)));
+        else if (end.kind === 'stopped') settle(() => reject(new AssemblyStoppedError(id, end.stop)));
+        else watch();
+      };
+      const watch = () => {
+        unwatch ??= watcher.watch(id, (stored) => {
+          if (!stored) settle(() => reject(new UnknownAssemblyError(id)));
+          else if (stored.state === 'done') ended({ kind: 'done', result: stored.result });
+          else if (stored.state === 'stopped') ended({ kind: 'stopped', stop: stored.stop! });
+        });
+      };
+      let unwatch: (() => void) | undefined;
+      if (signal?.aborted) {
+        reject(signal.reason);
+        return;
+      }
+      signal?.addEventListener('abort', aborted);
+      local.set(id, [...(local.get(id) ?? []), ended]);
+      // What runs in this process tells its end by itself.
+      if (!worker.has(id)) watch();
+    });
+  }
+
+  function handleOf(id: string, repeated = false): AssemblyHandle {
+    return {
+      id,
+      repeated,
+      status: () => statusNow(id),
+      result: (given) => resultOf(id, given?.signal),
+      async cancel(reason, who) {
+        if (typeof reason !== 'string' || reason === '') throw new OptionsError('reason', reason, 'a reason');
+        const stop = { because: 'cancelled', message: reason, ...(who !== undefined && { who }) };
+        const [result] = await journal!.requestStop([{ id, stop }]);
+        if (result === 'unknown') throw new UnknownAssemblyError(id);
+        if (result === 'committed')
+          throw new AssemblyStateError(id, 'is committed, and can not be cancelled');
+      },
+      async signal(signalName, payload, { id: signalId = newId() } = {}) {
+        const stored = toStored(payload, 'payload');
+        const [result] = await journal!.signal([{ to: id, id: signalId, name: signalName, payload: stored }]);
+        if (result === 'unknown') throw new UnknownAssemblyError(id);
+        return result !== 'ended';
+      },
+      async extend(patience) {
+        if (!(await journal!.setPatience(id, durationMs(patience, 'patience'))))
+          throw new AssemblyStateError(id, 'does not exist, or has ended');
+      },
+      follow: (given = {}) => follow(id, { journal: journal as Journal, watcher, ...given }),
+    };
+  }
+
+  async function change(id: string, changes: Parameters<Journal['change']>[1], act: Act): Promise<void> {
+    const result = await journal!.change(id, changes, act);
+    if (result === 'unknown') throw new UnknownAssemblyError(id);
+    if (result === 'leased')
+      throw new AssemblyStateError(id, 'is running: try again when it waits or is parked');
+    if (result === 'ended') throw new AssemblyStateError(id, 'has ended: fork it instead');
+  }
+
+  return {
+    journal,
+    worker: name,
+
+    async run() {
+      for (const [queue, limits] of Object.entries(options.queues ?? {}))
+        await journal.setQueue(queue, limits);
+      await controls.start();
+      worker.start();
+      sweepTimer.setIn(sweepEveryMs);
+      await schedules.start();
+    },
+
+    async stop({ grace: given = grace } = {}) {
+      schedules.stop();
+      sweepTimer.clear();
+      controls.stop();
+      await worker.stop(durationMs(given, 'grace'));
+    },
+
+    start: (program, input, given) => start(program as Program, input, given) as Promise<never>,
+
+    startWithin(tx, program, input, given = {}) {
+      const started = journal.startWithin(tx, [newAssembly(program as Program, input, given)]);
+      return started instanceof Promise ? started.then(([first]) => first!) : started[0]!;
+    },
+
+    get: (id) => handleOf(id) as AssemblyHandle<never>,
+
+    list: (filter, page = { limit: 100 }) => journal.list(filter, page),
+
+    async inspect(id) {
+      const assembly = await storedOf(id);
+      const [steps, signals, now] = await Promise.all([
+        allSteps(journal as Journal, id),
+        journal.signals(id),
+        journal.now(),
+      ]);
+      return { assembly, status: statusOf(assembly, steps, now), steps, signals };
+    },
+
+    async edit(id, { input, results = {} }, act) {
+      const put = Object.entries(results).map(([path, result]) => ({ path, result: toStored(result, path) }));
+      const text = toStored(input, 'input');
+      await change(id, { ...(text !== undefined && { input: text }), put }, act);
+    },
+
+    async resume(id, act, { version, acceptChange = false } = {}) {
+      const { parked, state, settings } = await storedOf(id);
+      if (state !== 'parked' || !parked) throw new AssemblyStateError(id, `is ${state}, and not parked`);
+      const steps = await allSteps(journal as Journal, id);
+      // Only a failure is forgotten: a result that a person has put in its place stays.
+      const failed = steps.filter((step) => step.state === 'failed' && parked.paths.includes(step.path));
+      const lenient: AssemblySettings = { ...readSettings(settings), lenient: true };
+      await change(
+        id,
+        {
+          forget: failed.map(({ path }) => path),
+          resume: true,
+          ...(version !== undefined && { version }),
+          ...(acceptChange && { settings: JSON.stringify(lenient) }),
+        },
+        act,
+      );
+    },
+
+    async fork(id, act, { from, id: forkId = newId(), version, input } = {}) {
+      await storedOf(id);
+      const steps = (await allSteps(journal as Journal, id)).filter(({ kind }) => kind !== 'undo');
+      const at = from === undefined ? undefined : steps.find(({ path }) => path === from);
+      if (from !== undefined && !at) throw new OptionsError('from', from, `a step of ${id}`);
+      const keep = steps.filter(({ order, state }) => state === 'done' && (!at || order < at.order));
+      const text = toStored(input, 'input');
+      const result = await journal.fork(
+        id,
+        {
+          ...{ id: forkId, keep: keep.map(({ path }) => path) },
+          ...(version !== undefined && { version }),
+          ...(text !== undefined && { input: text }),
+        },
+        act,
+      );
+      if (result === 'repeated') throw new AssemblyStateError(forkId, 'exists already');
+      return forkId;
+    },
+
+    get state() {
+      return { worker: name, isRunning: worker.isRunning, leased: worker.size, recordCalls: recorder.calls };
+    },
+  };
+}
+
+function programsOf(given: readonly Program[]): Map<string, Program> {
+  const programs = new Map<string, Program>();
+  for (const program of given) {
+    const key = programKey(program.name, program.version);
+    if (programs.has(key)) throw new OptionsError('programs', key, 'each version of a program once');
+    programs.set(key, program);
+  }
+  return programs;
+}
+
+/** What a claim would give for an assembly that has just been started. */
+function claimedOf(
+  start: NewAssembly,
+  lease: ClaimedAssembly['lease'],
+  at: number,
+  worker: string,
+): ClaimedAssembly {
+  const { id, name, version, input, settings, queue, key, tenant, patienceMs } = start;
+  return {
+    ...{ id, name, version, input, settings, queue, key, tenant, lease, worker, acceptedAt: at },
+    ...{ state: 'running', result: undefined, stop: undefined, parked: undefined, committed: false },
+    ...{ endedAt: undefined, dueAt: undefined, revision: 0, deaths: 0, acts: [], steps: [], signals: [] },
+    expiresAt: patienceMs === undefined ? undefined : at + patienceMs,
+  };
+}

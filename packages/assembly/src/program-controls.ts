@@ -1,0 +1,90 @@
+import type { Controls, NewAssembly } from '@holdfast/contracts';
+import { type Clock, Timer } from 'holdfast';
+
+export interface ProgramControlsSettings {
+  readonly controls: Controls | undefined;
+  readonly clock: Clock;
+  /** A program was paused or goes on, or a quarantine has begun or ended. */
+  onChange(): void;
+  onFailure(what: string, error: unknown): void;
+}
+
+/** The name under which operators pause and quarantine a program, as if it were a topic. */
+export function programTopic(program: string): string {
+  return `assembly/${program}`;
+}
+
+/** Each process obeys a control within this time. */
+const readEveryMs = 2000;
+
+/** What operators ask of programs: paused ones begin nothing, and assemblies in quarantine wait. */
+export class ProgramControls {
+  readonly #settings: ProgramControlsSettings;
+  readonly #timer: Timer;
+  #version = -1;
+  #paused: ReadonlySet<string> = new Set();
+  /** Tenants and keys in quarantine, each as the text of `heldName`. */
+  #held: ReadonlySet<string> = new Set();
+
+  constructor(settings: ProgramControlsSettings) {
+    this.#settings = settings;
+    this.#timer = new Timer(settings.clock, () => void this.#read());
+  }
+
+  /** Resolves when the controls are known, so that a paused program begins nothing. */
+  async start(): Promise<void> {
+    if (this.#settings.controls) await this.#read();
+  }
+
+  stop(): void {
+    this.#timer.clear();
+  }
+
+  isPaused(program: string): boolean {
+    return this.#paused.size > 0 && this.#paused.has(programTopic(program));
+  }
+
+  isHeld({ name, tenant, key }: HeldBy): boolean {
+    if (this.#held.size === 0) return false;
+    const topic = programTopic(name);
+    return (
+      (tenant !== undefined && this.#held.has(heldName(topic, 'tenant', tenant))) ||
+      (key !== undefined && this.#held.has(heldName(topic, 'key', key)))
+    );
+  }
+
+  async #read(): Promise<void> {
+    const { controls, onChange, onFailure } = this.#settings;
+    // The timer is set first, so that `stop` during the call ends it.
+    this.#timer.setIn(readEveryMs);
+    try {
+      const { version, controls: active } = await controls!.active();
+      if (version === this.#version) return;
+      this.#version = version;
+      const paused = new Set<string>();
+      const held = new Set<string>();
+      for (const { control } of active) {
+        if (control.kind === 'pause' && !('only' in control && control.only)) paused.add(control.topic);
+        else if (control.kind === 'quarantine' && 'tenant' in control && control.tenant !== undefined)
+          held.add(heldName(control.topic, 'tenant', control.tenant));
+        else if (control.kind === 'quarantine' && 'key' in control && control.key !== undefined)
+          held.add(heldName(control.topic, 'key', control.key));
+      }
+      this.#paused = paused;
+      this.#held = held;
+      onChange();
+    } catch (error) {
+      onFailure('controls', error);
+    }
+  }
+}
+
+type HeldBy = {
+  readonly name: string;
+  readonly tenant?: NewAssembly['tenant'] | undefined;
+  readonly key?: NewAssembly['key'] | undefined;
+};
+
+function heldName(topic: string, by: 'tenant' | 'key', value: string): string {
+  return JSON.stringify([topic, by, value]);
+}

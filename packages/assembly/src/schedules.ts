@@ -1,0 +1,103 @@
+import type { Journal } from '@holdfast/contracts';
+import { type Clock, type Duration, OptionsError, Timer } from 'holdfast';
+import type { Program } from './assembly.ts';
+import { Cron, type Occurrence } from './cron.ts';
+
+/** Starts an assembly again and again. Each occurrence has an id of its own, so that it starts once in all processes. */
+export interface Schedule {
+  /** Part of the ids of its assemblies: `schedule/<name>/<local time>`. Required. */
+  readonly name: string;
+  /** Minute, hour, day of the month, month, weekday: `0 3 * * mon-fri`. Required. */
+  readonly cron: string;
+  /** The time zone of `cron`, such as `Europe/Berlin`. Default: UTC. */
+  readonly timeZone?: string | undefined;
+  /** The program that is started. Required. */
+  // biome-ignore lint/suspicious/noExplicitAny: a program of any input
+  readonly program: Program<any, any, any>;
+  /** The input, or a function of the time of the occurrence. Default: none. */
+  readonly input?: unknown;
+  /** How long the customer waits: a duration, or a class that the program names. Default: that of the program. */
+  readonly patience?: Duration | string | undefined;
+  /** The queue whose limits apply. Default: none. */
+  readonly queue?: string | undefined;
+  /** True: the last occurrence that was missed while no process ran is started at once. Default: `false`. */
+  readonly catchUp?: boolean | undefined;
+}
+
+export interface SchedulesSettings {
+  readonly schedules: readonly Schedule[];
+  readonly clock: Clock;
+  readonly journal: Journal;
+  start(program: Program, input: unknown, id: string, options: object): Promise<void>;
+  onFailure(what: string, error: unknown): void;
+}
+
+const againMs = 1000;
+
+/** Keeps the schedules of this process. Every process keeps all of them, by the store's clock. */
+export class Schedules {
+  readonly #settings: SchedulesSettings;
+  readonly #entries: readonly { readonly schedule: Schedule; readonly cron: Cron; readonly timer: Timer }[];
+  #next = new Map<Schedule, Occurrence>();
+  #offsetMs = 0;
+
+  constructor(settings: SchedulesSettings) {
+    this.#settings = settings;
+    const names = new Set<string>();
+    this.#entries = settings.schedules.map((schedule) => {
+      if (typeof schedule.name !== 'string' || schedule.name === '' || names.has(schedule.name))
+        throw new OptionsError('schedules.name', schedule.name, 'a name of its own');
+      names.add(schedule.name);
+      const timer = new Timer(settings.clock, () => void this.#due(schedule));
+      return { schedule, cron: new Cron(schedule.cron, schedule.timeZone), timer };
+    });
+  }
+
+  async start(): Promise<void> {
+    if (this.#entries.length === 0) return;
+    const { journal, clock } = this.#settings;
+    this.#offsetMs = (await journal.now()) - clock.now();
+    for (const { schedule, cron, timer } of this.#entries) {
+      const now = this.#now();
+      const missed = schedule.catchUp ? cron.latest(now) : undefined;
+      const next = missed ?? cron.after(now);
+      if (!next) continue;
+      this.#next.set(schedule, next);
+      timer.setIn(Math.max(0, next.at - now));
+    }
+  }
+
+  stop(): void {
+    for (const { timer } of this.#entries) timer.clear();
+    this.#next.clear();
+  }
+
+  async #due(schedule: Schedule): Promise<void> {
+    const occurrence = this.#next.get(schedule);
+    const entry = this.#entries.find((each) => each.schedule === schedule);
+    if (!occurrence || !entry) return;
+    const { name, program, input, patience, queue } = schedule;
+    try {
+      const given = typeof input === 'function' ? input(new Date(occurrence.at)) : input;
+      const options = { ...(patience !== undefined && { patience }), ...(queue !== undefined && { queue }) };
+      await this.#settings.start(program, given, `schedule/${name}/${occurrence.local}`, options);
+    } catch (error) {
+      // Another process may have started it with another input: that is the same occurrence.
+      if ((error as { code?: unknown }).code !== 'HOLDFAST_ASSEMBLY_MISMATCH') {
+        this.#settings.onFailure(`schedule ${name}`, error);
+        if (this.#next.has(schedule)) entry.timer.setIn(againMs);
+        return;
+      }
+    }
+    if (!this.#next.has(schedule)) return;
+    const now = this.#now();
+    const next = entry.cron.after(Math.max(now, occurrence.at));
+    if (!next) return;
+    this.#next.set(schedule, next);
+    entry.timer.setIn(Math.max(0, next.at - now));
+  }
+
+  #now(): number {
+    return this.#settings.clock.now() + this.#offsetMs;
+  }
+}

@@ -1,0 +1,41 @@
+/**
+ * A map from ids to objects that come and go by the thousand. A `Map` that is always half full of new entries replaces its
+ * table again and again, and each old table keeps the objects in it alive until the next full collection. Here only numbers
+ * are in the table, and the objects in an array whose places are used again.
+ */
+export class SlotMap<T extends object> {
+  readonly #slots = new Map<string, number>();
+  readonly #items: (T | undefined)[] = [];
+  readonly #free: number[] = [];
+
+  get size(): number {
+    return this.#slots.size;
+  }
+
+  has(id: string): boolean {
+    return this.#slots.has(id);
+  }
+
+  get(id: string): T | undefined {
+    const slot = this.#slots.get(id);
+    return slot === undefined ? undefined : this.#items[slot];
+  }
+
+  set(id: string, item: T): void {
+    const slot = this.#slots.get(id) ?? this.#free.pop() ?? this.#items.length;
+    this.#slots.set(id, slot);
+    this.#items[slot] = item;
+  }
+
+  delete(id: string): void {
+    const slot = this.#slots.get(id);
+    if (slot === undefined) return;
+    this.#slots.delete(id);
+    this.#items[slot] = undefined;
+    this.#free.push(slot);
+  }
+
+  entries(): [string, T][] {
+    return [...this.#slots].map(([id, slot]) => [id, this.#items[slot]!]);
+  }
+}
