@@ -1,0 +1,2 @@
+export { Assemblies } from '../screens/assemblies.tsx';
+export { Assembly } from '../screens/assembly.tsx';

@@ -1,0 +1,188 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { ApiError } from '../api.ts';
+import { grouped } from '../format.ts';
+import { isStale } from '../live.ts';
+import { mayOperate, session } from '../session.ts';
+
+export interface ActDialogProps {
+  readonly title: string;
+  /** What will happen, in a sentence. */
+  readonly children: ComponentChildren;
+  /** The verb with its number: "Discard 4,790". */
+  readonly verb: string;
+  /** The command line that does the same. */
+  readonly command?: string | undefined;
+  /** Above 10,000 the number is typed. */
+  readonly count?: number | undefined;
+  /** True: the button that leaves things as they are is the filled one. */
+  readonly isDestructive?: boolean | undefined;
+  readonly defaultWhy?: string | undefined;
+  /** False: something is missing before it can be sent. Default: true. */
+  readonly canSend?: boolean | undefined;
+  /** Rejects with the sentence that is shown; then nothing was done, and what was typed stays. */
+  act(why: string, key: string): Promise<void>;
+  close(): void;
+}
+
+const typedAbove = 10_000;
+
+/** One question before an act: what happens, why, and the same as a command. `Enter` never acts. */
+export function ActDialog(props: ActDialogProps) {
+  const { title, children, verb, command, count = 0, isDestructive, act, close } = props;
+  const dialog = useRef<HTMLDialogElement>(null);
+  const key = useRef(crypto.randomUUID());
+  const [why, setWhy] = useState(props.defaultWhy ?? '');
+  const [typed, setTyped] = useState('');
+  const [error, setError] = useState('');
+  const [isBusy, setBusy] = useState(false);
+  const mustType = count > typedAbove;
+  const blocked = blockedBecause();
+  const isReady =
+    !blocked &&
+    !isBusy &&
+    props.canSend !== false &&
+    why.trim() !== '' &&
+    (!mustType || typed.replaceAll(/\D/g, '') === String(count));
+
+  useEffect(() => {
+    const box = dialog.current;
+    box?.showModal();
+    return () => box?.close();
+  }, []);
+
+  async function send() {
+    if (!isReady) return;
+    setBusy(true);
+    try {
+      await act(why.trim(), key.current);
+      close();
+    } catch (failure) {
+      setError(
+        failure instanceof ApiError ? failure.message : `It was not sent: ${(failure as Error).message}.`,
+      );
+      setBusy(false);
+    }
+  }
+
+  return (
+    <dialog
+      ref={dialog}
+      aria-labelledby="act-title"
+      onCancel={(event) => {
+        event.preventDefault();
+        close();
+      }}
+      onKeyDown={(event) => {
+        if (event.key !== 'Enter' || event.target instanceof HTMLButtonElement) return;
+        if (event.ctrlKey || event.metaKey) void send();
+        if (!(event.target instanceof HTMLTextAreaElement)) event.preventDefault();
+      }}
+    >
+      <header>
+        <h2 id="act-title">{title}</h2>
+      </header>
+      <div class="body">
+        {children}
+        <label class="field">
+          <span>Why? It is kept in the audit log.</span>
+          <input
+            class="input"
+            value={why}
+            onInput={(event) => setWhy(event.currentTarget.value)}
+            maxLength={1000}
+          />
+        </label>
+        {mustType && (
+          <label class="field">
+            <span>Type {grouped(count)} to go on.</span>
+            <input
+              class="input"
+              inputMode="numeric"
+              value={typed}
+              onInput={(event) => setTyped(event.currentTarget.value)}
+            />
+          </label>
+        )}
+        {command !== undefined && <CommandLine command={`${command} --why ${shellWord(why || '…')}`} />}
+        {(blocked ?? error) && (
+          <p class="is-parked" role="alert">
+            {blocked ?? error}
+          </p>
+        )}
+      </div>
+      <footer>
+        <button type="button" class={isDestructive ? 'btn first' : 'btn'} onClick={close}>
+          Leave it
+        </button>
+        <button
+          type="button"
+          class={isDestructive ? 'btn' : 'btn first'}
+          disabled={!isReady}
+          onClick={() => void send()}
+        >
+          {verb} <kbd class="wide">Ctrl ↵</kbd>
+        </button>
+      </footer>
+    </dialog>
+  );
+}
+
+/** Why nobody may act now; undefined: they may. */
+export function blockedBecause(): string | undefined {
+  if (isStale.value)
+    return 'What you see is old: the store or the console does not answer. Acts are off until it is back.';
+  if (!mayOperate()) return `${session.value?.who ?? 'You'} may look. Acts need the token to operate.`;
+  return undefined;
+}
+
+/** A button for an act. It stays where it may not be used, and says why. */
+export function ActButton({
+  children,
+  onClick,
+  isFirst,
+  isTiny,
+}: {
+  readonly children: ComponentChildren;
+  readonly onClick: () => void;
+  readonly isFirst?: boolean;
+  readonly isTiny?: boolean;
+}) {
+  const blocked = blockedBecause();
+  return (
+    <button
+      type="button"
+      class={`btn${isFirst ? ' first' : ''}${isTiny ? ' tiny' : ''}`}
+      aria-disabled={blocked !== undefined}
+      title={blocked}
+      onClick={() => {
+        if (blocked === undefined) onClick();
+      }}
+    >
+      {children}
+    </button>
+  );
+}
+
+/** A command line, ready to copy. */
+export function CommandLine({ command }: { readonly command: string }) {
+  const [isCopied, setCopied] = useState(false);
+  return (
+    <div class="command">
+      <code>{command}</code>
+      <button
+        type="button"
+        class="btn tiny"
+        onClick={() => {
+          void navigator.clipboard?.writeText(command).then(() => setCopied(true));
+        }}
+      >
+        {isCopied ? 'Copied' : 'Copy'}
+      </button>
+    </div>
+  );
+}
+
+function shellWord(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

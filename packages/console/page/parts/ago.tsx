@@ -1,0 +1,21 @@
+import { span } from '../format.ts';
+import { storeNow } from '../live.ts';
+
+/** How long ago something was, by the store's clock; the exact time on hover and focus. */
+export function Ago({ at, future = false }: { readonly at: number; readonly future?: boolean }) {
+  const passed = storeNow() - at;
+  const exact = new Date(at);
+  const says =
+    future || passed < 0
+      ? passed >= -1000 && passed < 1000
+        ? 'now'
+        : `in ${span(Math.max(0, -passed))}`
+      : passed < 1000
+        ? 'now'
+        : `${span(passed)} ago`;
+  return (
+    <time dateTime={exact.toISOString()} title={exact.toLocaleString()}>
+      {says}
+    </time>
+  );
+}

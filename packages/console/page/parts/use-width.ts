@@ -1,0 +1,14 @@
+import type { RefObject } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+
+/** The width of a box, so that a chart is drawn for the width it has, and never scaled. */
+export function useWidth(least = 240): [box: RefObject<HTMLDivElement | null>, width: number] {
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(640);
+  useEffect(() => {
+    const watcher = new ResizeObserver(([entry]) => setWidth(Math.max(least, entry!.contentRect.width)));
+    watcher.observe(box.current!);
+    return () => watcher.disconnect();
+  }, [least]);
+  return [box, width];
+}

@@ -1,0 +1,2 @@
+export { Policies } from '../screens/policies.tsx';
+export { Policy } from '../screens/policy.tsx';

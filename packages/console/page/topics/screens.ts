@@ -1,0 +1,2 @@
+export { Topic } from '../screens/topic.tsx';
+export { Topics } from '../screens/topics.tsx';

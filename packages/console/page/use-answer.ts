@@ -1,0 +1,78 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { AnswerOf, Question, RouteName } from '../src/api/routes.ts';
+import { type ApiError, ask } from './api.ts';
+import { isHeld, isStale } from './live.ts';
+
+export interface Answered<Name extends RouteName> {
+  /** The last good answer; it stays while a new one is asked for, and when that fails. */
+  readonly answer: AnswerOf<Name> | undefined;
+  readonly error: ApiError | Error | undefined;
+  /** True: the answer is being asked for, and that takes longer than 300 ms. */
+  readonly isSlow: boolean;
+  again(): void;
+}
+
+const slowMs = 300;
+
+/**
+ * Asks a question, and again when it changes and every `everyMs`. Nothing moves while the page is held. `question:
+ * undefined` asks nothing.
+ */
+export function useAnswer<Name extends RouteName>(
+  name: Name,
+  ...given: [question?: Partial<Question<Name>> | undefined, everyMs?: number]
+): Answered<Name> {
+  const [question, everyMs = 0] = given.length === 0 ? [{}] : given;
+  const [answer, setAnswer] = useState<AnswerOf<Name>>();
+  const [error, setError] = useState<Error>();
+  const [isSlow, setSlow] = useState(false);
+  const [round, setRound] = useState(0);
+  const asked = question && JSON.stringify(question);
+  const last = useRef<string | undefined>(undefined);
+
+  useEffect(() => {
+    if (asked === undefined) return;
+    const controller = new AbortController();
+    if (last.current !== asked) {
+      // Another question: the old answer is not about it.
+      if (last.current !== undefined) setAnswer(undefined);
+      last.current = asked;
+    }
+    const slow = setTimeout(() => setSlow(true), slowMs);
+    const { signal } = controller;
+    ask(name, { ...(JSON.parse(asked) as Partial<Question<Name>>), signal })
+      .then((given) => {
+        setAnswer(() => given);
+        setError(undefined);
+      })
+      .catch((failure: Error) => {
+        if (!signal.aborted) setError(failure);
+      })
+      .finally(() => {
+        clearTimeout(slow);
+        if (!signal.aborted) setSlow(false);
+      });
+    return () => {
+      clearTimeout(slow);
+      controller.abort();
+    };
+  }, [name, asked, round]);
+
+  useEffect(() => {
+    if (everyMs === 0) return;
+    const timer = setInterval(() => {
+      if (!isHeld.peek() && !document.hidden) setRound((before) => before + 1);
+    }, everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+
+  // After the store was away, everything is asked again.
+  const wasStale = useRef(false);
+  const stale = isStale.value;
+  useEffect(() => {
+    if (wasStale.current && !stale) setRound((before) => before + 1);
+    wasStale.current = stale;
+  }, [stale]);
+
+  return { answer, error, isSlow, again: () => setRound((before) => before + 1) };
+}

@@ -1,0 +1,145 @@
+import { z } from 'zod';
+import { filter, parkedGroup } from './parked.ts';
+import { durationMs, listOf, pageQuery, route, why } from './route.ts';
+
+const id = z.object({ id: z.string().min(1).max(200) });
+
+export const operation = z.object({
+  id: z.string(),
+  kind: z.enum(['replay', 'discard', 'restore', 'keep', 'undo']),
+  stage: z.enum(['selecting', 'canary', 'releasing', 'tracking', 'applying', 'done', 'stopping', 'stopped']),
+  who: z.string(),
+  why: z.string(),
+  startedAt: z.number(),
+  endedAt: z.number().optional(),
+  /** Why it was stopped before its end. */
+  stopped: z.string().optional(),
+  /** Who stopped it; absent: it has stopped itself, or was not stopped. */
+  stoppedBy: z.string().optional(),
+  /** What was chosen, in words such as `topic=orders group=4f1d9ac0`. */
+  filter: z.string(),
+  /** The command line that does the same. */
+  command: z.string(),
+  counts: z.object({
+    selected: z.number(),
+    released: z.number(),
+    succeeded: z.number(),
+    failedAgain: z.number(),
+    changed: z.number(),
+  }),
+  /** How many events the person has seen in the count before the act. */
+  expected: z.number().optional(),
+  rate: z.number().optional(),
+  canary: z.number().optional(),
+  /** It stops itself when more than this share of the latest events failed again, from 0 to 1. */
+  stopAbove: z.number().optional(),
+  outstandingMax: z.number().optional(),
+  to: z.string().optional(),
+  /** The time that is left at the present rate. */
+  leftMs: z.number().optional(),
+  /** Until when it can be undone; absent: it cannot be undone. */
+  undoUntil: z.number().optional(),
+});
+
+/** A question before an act: is it a good moment? `bad` is a warning, never a refusal. */
+export const check = z.object({
+  name: z.string(),
+  state: z.enum(['good', 'bad', 'unknown']),
+  says: z.string(),
+});
+
+/** What an act on a filter would do. `asOf` goes into the act: what is parked later is not in it. */
+const preview = z.object({
+  count: z.number(),
+  asOf: z.number(),
+  checks: z.array(check),
+  topics: z.array(z.object({ topic: z.string(), count: z.number() })),
+  command: z.string(),
+  undoUntil: z.number().optional(),
+});
+
+const selection = {
+  filter,
+  /** The moment of the count that the person has seen. */
+  asOf: z.number().optional(),
+  /** How many events the person has seen. */
+  expected: z.number().int().min(0).optional(),
+};
+
+const started = z.object({ operation: operation.optional(), preview: preview.optional() });
+
+const replay = z
+  .object({
+    ...selection,
+    rate: z.number().positive().max(100_000).optional(),
+    canary: z.number().int().min(0).max(10_000).optional(),
+    canaryMs: durationMs.optional(),
+    stopAbove: z.number().min(0).max(1).optional(),
+    to: z.string().max(512).optional(),
+    why: why.optional(),
+    dry: z.boolean().default(false),
+  })
+  .strict();
+
+const changeMany = z.object({ ...selection, why: why.optional(), dry: z.boolean().default(false) }).strict();
+
+export const operationRoutes = {
+  'GET /replays': route({
+    summary: 'Replays, the latest first; `kind=all` lists discards, keeps and undos as well',
+    query: z
+      .object({
+        ...pageQuery,
+        kind: z.enum(['replay', 'all']).default('replay'),
+        unfinished: z.stringbool().optional(),
+      })
+      .strict(),
+    answer: listOf(operation),
+  }),
+  'GET /replays/:id': route({
+    summary: 'One operation, with the groups of what failed again',
+    path: id,
+    answer: z.object({ now: z.number(), operation, failedAgain: z.array(parkedGroup) }),
+  }),
+  'POST /replays': route({
+    summary: 'Publishes parked events again: a canary first, then the rest at a rate',
+    role: 'operate',
+    body: replay,
+    answer: started,
+    status: 202,
+  }),
+  'PATCH /replays/:id': route({
+    summary: 'Changes the rate of a replay while it runs',
+    role: 'operate',
+    path: id,
+    body: z.object({ rate: z.number().positive().max(100_000), why }).strict(),
+    answer: z.object({ operation }),
+  }),
+  'POST /replays/:id/stop': route({
+    summary: 'Stops an operation; what was not published stays parked',
+    role: 'operate',
+    path: id,
+    body: z.object({ why }).strict(),
+    answer: z.object({ operation }),
+  }),
+  'POST /discards': route({
+    summary: 'Gives parked events up; they can be restored while they are kept',
+    role: 'operate',
+    body: changeMany,
+    answer: started,
+    status: 202,
+  }),
+  'POST /restores': route({
+    summary: 'Takes discarded events back into the parking lot',
+    role: 'operate',
+    body: changeMany,
+    answer: started,
+    status: 202,
+  }),
+  'POST /keeps': route({
+    summary: 'Keeps parked events for longer',
+    role: 'operate',
+    body: changeMany.extend({ forMs: durationMs }).strict(),
+    answer: started,
+    status: 202,
+  }),
+};

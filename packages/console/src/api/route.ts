@@ -1,0 +1,97 @@
+import { z } from 'zod';
+
+/** Who may use a route: everybody, whoever has signed in, or only those who may change things. */
+export type Role = 'none' | 'view' | 'operate';
+
+/**
+ * One route of the API. The same schemas check what comes in, type what the page gets, and make the OpenAPI document.
+ * Routes that change something have the role `operate`.
+ */
+export interface Route<
+  Path extends z.ZodObject = z.ZodObject,
+  Query extends z.ZodObject = z.ZodObject,
+  Body extends z.ZodType = z.ZodType,
+  Answer extends z.ZodType = z.ZodType,
+> {
+  readonly summary: string;
+  readonly role: Role;
+  /** The parts of the path that begin with a colon. */
+  readonly path: Path;
+  readonly query: Query;
+  /** The body of the request, as JSON. */
+  readonly body: Body;
+  /** The body of a good answer, as JSON. */
+  readonly answer: Answer;
+  /** The status of a good answer. */
+  readonly status: 200 | 202;
+  /** What is answered instead of JSON: a stream of events, or a file. */
+  readonly kind: 'json' | 'events' | 'file';
+}
+
+const nothing = z.object({});
+
+interface Given<
+  Path extends z.ZodObject,
+  Query extends z.ZodObject,
+  Body extends z.ZodType,
+  Answer extends z.ZodType,
+> {
+  readonly summary: string;
+  readonly role?: Role;
+  readonly path?: Path;
+  readonly query?: Query;
+  readonly body?: Body;
+  readonly answer?: Answer;
+  readonly status?: 200 | 202;
+  readonly kind?: 'json' | 'events' | 'file';
+}
+
+/** A route that reads, unless it says another role. */
+export function route<
+  Path extends z.ZodObject = typeof nothing,
+  Query extends z.ZodObject = typeof nothing,
+  Body extends z.ZodType = z.ZodUndefined,
+  Answer extends z.ZodType = z.ZodUndefined,
+>(given: Given<Path, Query, Body, Answer>): Route<Path, Query, Body, Answer> {
+  return {
+    summary: given.summary,
+    role: given.role ?? 'view',
+    path: given.path ?? (nothing as unknown as Path),
+    query: given.query ?? (nothing as unknown as Query),
+    body: given.body ?? (z.undefined() as unknown as Body),
+    answer: given.answer ?? (z.undefined() as unknown as Answer),
+    status: given.status ?? 200,
+    kind: given.kind ?? 'json',
+  };
+}
+
+/** Query values that may be given once or several times. */
+export const texts = z
+  .union([z.string(), z.array(z.string())])
+  .transform((value) => (Array.isArray(value) ? value : [value]));
+
+export const pageQuery = {
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.string().max(1000).optional(),
+};
+
+/** A list: `now` is the time of the store, `asOf` when it was counted. */
+export function listOf<Item extends z.ZodType>(item: Item) {
+  return z.object({
+    now: z.number(),
+    asOf: z.number(),
+    items: z.array(item),
+    cursor: z.string().optional(),
+    /** How many items were looked at, if the search stopped before its end. */
+    looked: z.number().optional(),
+  });
+}
+
+/** Why a person does something. Who it is, the session says. */
+export const why = z.string().trim().min(1, 'a reason is needed').max(1000);
+
+export const durationMs = z
+  .number()
+  .int()
+  .positive()
+  .max(365 * 864e5);

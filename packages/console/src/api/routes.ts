@@ -1,0 +1,42 @@
+import type { z } from 'zod';
+import { operationRoutes } from './operations.ts';
+import { generalRoutes } from './overview.ts';
+import { parkedRoutes } from './parked.ts';
+import { assemblyRoutes, demoRoutes, gatewayRoutes, simulatorRoutes } from './parts.ts';
+import { policyRoutes, ruleRoutes, topicRoutes } from './steering.ts';
+
+/** All routes of the API, by method and path. The prefix is `/api/v1`. */
+export const routes = {
+  ...generalRoutes,
+  ...parkedRoutes,
+  ...operationRoutes,
+  ...ruleRoutes,
+  ...topicRoutes,
+  ...policyRoutes,
+  ...assemblyRoutes,
+  ...gatewayRoutes,
+  ...simulatorRoutes,
+  ...demoRoutes,
+};
+
+export type Routes = typeof routes;
+export type RouteName = keyof Routes;
+
+/** What the page or a program sends. */
+export type Question<Name extends RouteName> = {
+  readonly path: z.input<Routes[Name]['path']>;
+  readonly query: z.input<Routes[Name]['query']>;
+  readonly body: z.input<Routes[Name]['body']>;
+};
+
+/** What a handler gets: checked, with defaults. */
+export type CheckedQuestion<Name extends RouteName> = {
+  readonly path: z.output<Routes[Name]['path']>;
+  readonly query: z.output<Routes[Name]['query']>;
+  readonly body: z.output<Routes[Name]['body']>;
+};
+
+export type AnswerOf<Name extends RouteName> = DeepReadonly<z.output<Routes[Name]['answer']>>;
+
+/** Answers are made from values that nobody may change. Lists and tuples stay what they are. */
+export type DeepReadonly<T> = T extends object ? { readonly [Name in keyof T]: DeepReadonly<T[Name]> } : T;

@@ -1,0 +1,42 @@
+/** Answers are remembered for so many acts; the oldest are forgotten first. */
+const answersMax = 500;
+/** Larger answers are not remembered: the act itself is idempotent where that matters. */
+const bytesMax = 64 * 1024;
+
+interface Remembered {
+  readonly status: number;
+  readonly headers: [string, string][];
+  readonly body: string;
+}
+
+/**
+ * Gives the first answer again when an act is repeated with the same `Idempotency-Key`: a double click, or a request
+ * whose answer was lost. A refused act is not remembered, so that it can be repeated when the reason is gone.
+ */
+export class AnswerMemory {
+  readonly #answers = new Map<string, Promise<Remembered>>();
+
+  async once(key: string, run: () => Promise<Response>): Promise<Response> {
+    const known = this.#answers.get(key);
+    if (known) return responseOf(await known);
+    const running = run().then(remembered);
+    this.#answers.set(key, running);
+    if (this.#answers.size > answersMax) this.#answers.delete(this.#answers.keys().next().value!);
+    try {
+      const answer = await running;
+      if (answer.status >= 400 || answer.body.length > bytesMax) this.#answers.delete(key);
+      return responseOf(answer);
+    } catch (error) {
+      this.#answers.delete(key);
+      throw error;
+    }
+  }
+}
+
+async function remembered(response: Response): Promise<Remembered> {
+  return { status: response.status, headers: [...response.headers], body: await response.text() };
+}
+
+function responseOf({ status, headers, body }: Remembered): Response {
+  return new Response(body, { status, headers });
+}

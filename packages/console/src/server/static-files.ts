@@ -1,0 +1,78 @@
+import { createHash } from 'node:crypto';
+import { globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+
+interface StaticFile {
+  readonly type: string;
+  readonly bytes: Buffer;
+  /** The compressed bytes by their encoding, made when they are first asked for: to make all of them takes a second. */
+  readonly encoded: Map<'br' | 'gzip', Buffer>;
+  readonly isText: boolean;
+  readonly etag: string;
+  /** The name of the file has a hash of its content: it never changes. */
+  readonly isImmutable: boolean;
+}
+
+const types: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.woff2': 'font/woff2',
+  '.json': 'application/json',
+};
+
+const encodings = ['br', 'gzip'] as const;
+
+/** The files of the page: read once, served from this table. No path of a request is ever joined to another. */
+export class StaticFiles {
+  readonly #files = new Map<string, StaticFile>();
+
+  constructor(folder: string) {
+    for (const name of globSync('**/*', { cwd: folder })) {
+      const type = types[path.extname(name)];
+      if (type === undefined) continue;
+      const bytes = readFileSync(path.join(folder, name));
+      this.#files.set(`/${name.replaceAll(path.sep, '/')}`, {
+        ...{ type, bytes, isImmutable: /-[A-Z0-9]{8}\./.test(name) },
+        ...{ isText: !type.startsWith('font/'), encoded: new Map() },
+        etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`,
+      });
+    }
+  }
+
+  get names(): readonly string[] {
+    return [...this.#files.keys()];
+  }
+
+  /** The file of this path; `undefined`: there is none. */
+  response(pathname: string, request: Request): Response | undefined {
+    const file = this.#files.get(pathname);
+    if (!file) return undefined;
+    const { type, etag, isImmutable } = file;
+    const accepted = request.headers.get('accept-encoding') ?? '';
+    const encoding = file.isText ? encodings.find((each) => accepted.includes(each)) : undefined;
+    const body = encoding === undefined ? file.bytes : encodedAs(encoding, file);
+    const headers = {
+      'content-type': type,
+      etag,
+      'cache-control': isImmutable ? 'public, max-age=31536000, immutable' : 'no-cache',
+      vary: 'accept-encoding',
+      ...(encoding !== undefined && { 'content-encoding': encoding }),
+    };
+    if (request.headers.get('if-none-match') === etag) return new Response(null, { status: 304, headers });
+    return new Response(request.method === 'HEAD' ? null : new Uint8Array(body), { headers });
+  }
+}
+
+function encodedAs(encoding: (typeof encodings)[number], { encoded, bytes }: StaticFile): Buffer {
+  const known = encoded.get(encoding);
+  if (known) return known;
+  const made =
+    encoding === 'br'
+      ? brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })
+      : gzipSync(bytes, { level: 9 });
+  encoded.set(encoding, made);
+  return made;
+}

@@ -1,0 +1,168 @@
+import type { Audit, AuditEntry, Triage } from '@holdfast/contracts';
+import { type Clock, Timer } from 'holdfast';
+import type { Observer, Snapshot } from './observer.ts';
+import { overviewOf, type StoreInfo } from './overview.ts';
+import type { WindowName } from './ring.ts';
+
+export interface LiveEvent {
+  readonly id: number;
+  readonly type: string;
+  readonly data: unknown;
+}
+
+export interface Reader {
+  /** Gets events; false: the reader is too slow, and gets figures only until it has caught up. */
+  send(event: LiveEvent): boolean;
+  readonly window: WindowName;
+}
+
+export interface LiveSettings {
+  readonly observer: Observer;
+  readonly triage: Triage;
+  readonly audit: Audit;
+  readonly clock: Clock;
+  readonly store: StoreInfo;
+  onError(error: unknown): void;
+}
+
+/** One line of the tail. */
+export interface TailLine {
+  readonly at: number;
+  readonly state: 'ok' | 'waiting' | 'retrying' | 'parked' | 'refused';
+  readonly says: string;
+  readonly link: string;
+}
+
+/** Events of the last 30 s are kept for readers that come back. */
+const keptMs = 30_000;
+const keptMax = 500;
+const readersMax = 100;
+const linesPerLook = 25;
+
+/** Sends what changes to all readers. It is computed once, whoever reads. */
+export class Live {
+  readonly #settings: LiveSettings;
+  readonly #readers = new Set<Reader>();
+  readonly #kept: (LiveEvent & { readonly at: number })[] = [];
+  readonly #pingTimer: Timer;
+  #nextId = 1;
+  #unsubscribe: (() => void) | undefined;
+  #seenAt = 0;
+
+  constructor(settings: LiveSettings) {
+    this.#settings = settings;
+    this.#pingTimer = new Timer(settings.clock, () => this.#ping());
+  }
+
+  get isFull(): boolean {
+    return this.#readers.size >= readersMax;
+  }
+
+  get size(): number {
+    return this.#readers.size;
+  }
+
+  /** Adds a reader, and sends what it has missed since `lastId`. Returns a function that removes it. */
+  add(reader: Reader, lastId: number | undefined): () => void {
+    const { observer } = this.#settings;
+    this.#readers.add(reader);
+    const missed = lastId === undefined ? [] : this.#kept.filter(({ id }) => id > lastId);
+    const isGap = lastId !== undefined && (this.#kept[0]?.id ?? this.#nextId) > lastId + 1;
+    if (isGap) reader.send(this.#event('reset', {}));
+    else for (const event of missed) reader.send(event);
+    if (!this.#unsubscribe) {
+      this.#seenAt = observer.latest.now;
+      this.#unsubscribe = observer.subscribe((snapshot) => void this.#look(snapshot));
+      this.#pingTimer.setIn(1000);
+    }
+    reader.send({
+      id: this.#nextId - 1,
+      type: 'figures',
+      data: this.#figures(reader.window, observer.latest),
+    });
+    return () => {
+      this.#readers.delete(reader);
+      if (this.#readers.size > 0) return;
+      this.#unsubscribe?.();
+      this.#unsubscribe = undefined;
+      this.#pingTimer.clear();
+    };
+  }
+
+  async #look(snapshot: Snapshot): Promise<void> {
+    const byWindow = new Map<WindowName, LiveEvent>();
+    for (const { window } of this.#readers)
+      if (!byWindow.has(window))
+        byWindow.set(window, this.#event('figures', this.#figures(window, snapshot)));
+    for (const reader of this.#readers) reader.send(byWindow.get(reader.window)!);
+    try {
+      const lines = await this.#lines(snapshot);
+      if (lines.length > 0) this.#broadcast('notices', { lines });
+      for (const operation of snapshot.operations.filter(({ endedAt }) => endedAt === undefined))
+        this.#broadcast('replay', { id: operation.id, stage: operation.stage, counts: operation.counts });
+    } catch (error) {
+      this.#settings.onError(error);
+    }
+  }
+
+  /** A word every second, so that the page knows that it is connected. */
+  #ping(): void {
+    const { clock } = this.#settings;
+    const ping = { id: this.#nextId - 1, type: 'ping', data: { at: clock.epochMs() } };
+    for (const reader of this.#readers) reader.send(ping);
+    this.#pingTimer.setIn(1000);
+  }
+
+  #figures(window: WindowName, snapshot: Snapshot): unknown {
+    return { window, overview: overviewOf(this.#settings.observer, snapshot, window, this.#settings.store) };
+  }
+
+  /** What has happened since the last look: parked events, acts of people, breakers. */
+  async #lines(snapshot: Snapshot): Promise<TailLine[]> {
+    const { triage, audit } = this.#settings;
+    const from = this.#seenAt;
+    this.#seenAt = snapshot.now;
+    const parked = await triage.list({ from, to: snapshot.now }, { limit: linesPerLook });
+    const acts = await audit.list({ from, to: snapshot.now }, { limit: linesPerLook });
+    return [
+      ...parked.items.map(
+        ({ id, topic, parkedAt, stop, reason, message }): TailLine => ({
+          at: parkedAt,
+          state: 'parked',
+          says: `${topic} ${id.slice(-8)} parked: ${stop}, ${reason}${message === '' ? '' : `: ${message.slice(0, 120)}`}`,
+          link: `/parked/${encodeURIComponent(id)}`,
+        }),
+      ),
+      ...acts.items.map(
+        (entry: AuditEntry): TailLine => ({
+          at: entry.at,
+          state: 'waiting',
+          says: `${entry.who}: ${entry.what.replaceAll('_', ' ')}, "${entry.why.slice(0, 120)}"`,
+          link: `/audit?of=${encodeURIComponent(entry.subjects[0] ?? '')}`,
+        }),
+      ),
+      ...snapshot.changes.map(({ name, from: before, to }): TailLine => {
+        const [policy = '', where = ''] = name.split('\n');
+        return {
+          at: snapshot.now,
+          state: to === 'open' ? 'refused' : to === 'half-open' ? 'retrying' : 'ok',
+          says: `${policy} at ${where}: breaker ${before} → ${to}`,
+          link: `/policies/${encodeURIComponent(policy)}`,
+        };
+      }),
+    ].sort((a, b) => a.at - b.at);
+  }
+
+  #broadcast(type: string, data: unknown): void {
+    const event = this.#event(type, data);
+    const { clock } = this.#settings;
+    this.#kept.push({ ...event, at: clock.now() });
+    while (this.#kept.length > keptMax || (this.#kept[0] && this.#kept[0].at < clock.now() - keptMs))
+      this.#kept.shift();
+    for (const reader of this.#readers) reader.send(event);
+  }
+
+  #event(type: string, data: unknown): LiveEvent {
+    return { id: this.#nextId++, type, data };
+  }
+}

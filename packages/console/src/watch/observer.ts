@@ -1,0 +1,271 @@
+import type { Operation, PresentProcess, TopicCounts } from '@holdfast/contracts';
+import { type ConsumerState, type FleetControl, fleetState, type Need, needsOf } from '@holdfast/events';
+import { type Clock, type PolicyState, Timer } from 'holdfast';
+import type { ConsoleEngine } from '../console-options.ts';
+import { type BreakerChange, BreakerStrips } from './breaker-strips.ts';
+import { Series } from './ring.ts';
+import { countsOf, type WorkCounts, WorkMeter, workNames } from './work-counts.ts';
+
+export type ObservedControl = FleetControl;
+export type ObservedConsumer = ConsumerState & { readonly process: string };
+
+export interface ObservedTopic {
+  readonly topic: string;
+  readonly counts: TopicCounts;
+  readonly parked: number;
+  readonly controls: readonly ObservedControl[];
+  readonly consumers: readonly ObservedConsumer[];
+}
+
+export interface ObservedPolicy {
+  readonly name: string;
+  readonly states: readonly (PolicyState & { readonly process: string })[];
+  /** The past of breakers, by process and target. */
+  readonly strips: ReadonlyMap<string, [from: number, state: string][]>;
+  readonly controls: readonly ObservedControl[];
+}
+
+/** What the store said at one moment. All readers share it. */
+export interface Snapshot {
+  /** Epoch ms by the store's clock. */
+  readonly now: number;
+  /** How long the store took to answer. */
+  readonly answersInMs: number;
+  readonly processes: readonly PresentProcess[];
+  readonly controls: readonly ObservedControl[];
+  readonly consumers: readonly ObservedConsumer[];
+  readonly topics: readonly ObservedTopic[];
+  readonly parked: number;
+  readonly operations: readonly Operation[];
+  readonly needs: readonly Need[];
+  /** What was checked and found good. */
+  readonly good: readonly string[];
+  /** Breakers that have changed since the last look. */
+  readonly changes: readonly BreakerChange[];
+}
+
+const gauges = ['parkedNow', 'ready', 'delayed', 'oldestDueMs', 'breakersOpen'] as const;
+export const seriesNames = [...workNames, ...gauges] as const;
+export type SeriesName = (typeof seriesNames)[number];
+
+export interface ObserverSettings {
+  readonly engine: ConsoleEngine;
+  readonly clock: Clock;
+  onError(error: unknown): void;
+}
+
+/** Reports come every 2 s, so looking more often shows nothing new. */
+const everyMs = 2000;
+/** Without readers the store is asked this often, so that the past is known when somebody comes. */
+const idleEveryMs = 10_000;
+/** A question counts as a reader for this long. */
+const readerMs = 30_000;
+
+/** Looks at the store on behalf of all readers, and remembers figures over time. Its cost does not grow with readers. */
+export class Observer {
+  readonly #settings: ObserverSettings;
+  readonly #timer: Timer;
+  readonly #listeners = new Set<(snapshot: Snapshot) => void>();
+  readonly #series: Readonly<Record<SeriesName, Series>>;
+  readonly #meter = new WorkMeter();
+  readonly #strips = new BreakerStrips();
+  #snapshot: Snapshot | undefined;
+  #looking: Promise<Snapshot> | undefined;
+  #askedAt = -Infinity;
+  #error: unknown;
+  #isStopped = false;
+  /** Since when the past is known, epoch ms by the store's clock. */
+  since = 0;
+
+  constructor(settings: ObserverSettings) {
+    this.#settings = settings;
+    this.#timer = new Timer(settings.clock, () => void this.refresh().catch(() => {}));
+    this.#series = Object.fromEntries(
+      seriesNames.map((name) => [name, new Series(workNames.some((each) => each === name))]),
+    ) as Record<SeriesName, Series>;
+  }
+
+  /** The last snapshot. Only for code that runs after one was taken. */
+  get latest(): Snapshot {
+    return this.#snapshot!;
+  }
+
+  async start(): Promise<void> {
+    this.since = (await this.refresh()).now;
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#timer.clear();
+  }
+
+  /** Calls `listener` with each snapshot. Returns a function that ends that. */
+  subscribe(listener: (snapshot: Snapshot) => void): () => void {
+    this.#listeners.add(listener);
+    this.#plan();
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** A snapshot that is at most 2 s old. Rejects if the store does not answer. */
+  async fleet(): Promise<Snapshot> {
+    const { clock } = this.#settings;
+    const isIdle = clock.now() - this.#askedAt > everyMs;
+    this.#askedAt = clock.now();
+    if (!this.#snapshot || (isIdle && this.#listeners.size === 0)) return this.refresh();
+    if (this.#error !== undefined) throw this.#error;
+    return this.#snapshot;
+  }
+
+  async topics(): Promise<Snapshot> {
+    return this.fleet();
+  }
+
+  /** Policies of all processes, by name. */
+  async policies(): Promise<{ readonly now: number; readonly policies: readonly ObservedPolicy[] }> {
+    const { now, processes, controls } = await this.fleet();
+    const states = new Map<string, (PolicyState & { readonly process: string })[]>();
+    for (const process of processes)
+      for (const state of process.policies as readonly PolicyState[])
+        states.set(state.name, [...(states.get(state.name) ?? []), { ...state, process: nameOf(process) }]);
+    const policies = [...states].map(([name, its]) => ({
+      name,
+      states: its,
+      strips: this.#strips.of(`${name}\n`),
+      controls: controls.filter(
+        ({ control }) => 'policy' in control && (control.policy === name || control.policy === '*'),
+      ),
+    }));
+    return { now, policies: policies.sort((a, b) => (a.name < b.name ? -1 : 1)) };
+  }
+
+  /** The time of the store. */
+  async now(): Promise<number> {
+    const { now } = await this.fleet();
+    return Math.max(now, this.#storeTime());
+  }
+
+  series(name: SeriesName): Series {
+    return this.#series[name];
+  }
+
+  /** Something was changed here: the next look comes soon. */
+  changed(): void {
+    this.#timer.setIn(50);
+  }
+
+  /** Looks now. */
+  refresh(): Promise<Snapshot> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined;
+      this.#plan();
+    });
+    return this.#looking;
+  }
+
+  #plan(): void {
+    if (this.#isStopped) return;
+    const { clock } = this.#settings;
+    const isRead = this.#listeners.size > 0 || clock.now() - this.#askedAt < readerMs;
+    const ms = isRead ? everyMs : idleEveryMs;
+    if (!this.#timer.isSet || this.#timer.at > clock.now() + ms) this.#timer.setIn(ms);
+  }
+
+  /** What the store's clock shows now, from the last answer and the time since. */
+  #offset = 0;
+  #storeTime(): number {
+    return this.#settings.clock.epochMs() + this.#offset;
+  }
+
+  async #look(): Promise<Snapshot> {
+    const { clock, onError } = this.#settings;
+    try {
+      const snapshot = await this.#read();
+      this.#error = undefined;
+      this.#offset = snapshot.now - clock.epochMs();
+      this.#snapshot = snapshot;
+      this.#remember(snapshot);
+      for (const listener of this.#listeners) listener(snapshot);
+      return snapshot;
+    } catch (error) {
+      if (this.#error === undefined) onError(error);
+      this.#error = error;
+      throw error;
+    }
+  }
+
+  async #read(): Promise<Snapshot> {
+    const { engine, clock } = this.#settings;
+    const { broker, triage } = engine;
+    const sentAt = clock.now();
+    const fleet = await fleetState(engine);
+    const answersInMs = clock.now() - sentAt;
+    const { needs, good, counts, operations } = await needsOf(engine, fleet);
+    const consumers = fleet.processes.flatMap((process) =>
+      (process.consumers as readonly ConsumerState[]).map((each) => ({ ...each, process: nameOf(process) })),
+    );
+    const topics: ObservedTopic[] = [];
+    for (const topic of await broker.topics()) {
+      topics.push({
+        topic,
+        counts: counts.get(topic) ?? (await broker.counts(topic)),
+        parked: await triage.count({ topic }),
+        controls: fleet.controls.filter(({ control }) => 'topic' in control && control.topic === topic),
+        consumers: consumers.filter((each) => each.topic === topic),
+      });
+    }
+    return {
+      ...{ now: fleet.now, answersInMs, processes: fleet.processes, controls: fleet.controls, consumers },
+      ...{ topics, parked: await triage.count({}), operations, needs, good },
+      changes: this.#breakerChanges(fleet.processes, fleet.now),
+    };
+  }
+
+  #breakerChanges(processes: readonly PresentProcess[], now: number): BreakerChange[] {
+    const changes: BreakerChange[] = [];
+    for (const process of processes) {
+      for (const { name, targets } of process.policies as readonly PolicyState[])
+        for (const { target, breaker, breakerForMs } of targets) {
+          if (breaker === undefined) continue;
+          const since = now - (breakerForMs ?? 0);
+          const change = this.#strips.put(`${name}\n${nameOf(process)} ${target}`, breaker, since, now);
+          if (change) changes.push(change);
+        }
+    }
+    return changes;
+  }
+
+  #remember({ now, processes, topics, parked }: Snapshot): void {
+    const byProcess = new Map<string, WorkCounts>(
+      processes.map((process) => [
+        process.id,
+        countsOf(process.policies as readonly PolicyState[], process.consumers as readonly ConsumerState[]),
+      ]),
+    );
+    const counts = this.#meter.take(byProcess);
+    for (const name of workNames) this.#series[name].put(now, counts[name]);
+    const sum = (read: (topic: ObservedTopic) => number) =>
+      topics.reduce((total, topic) => total + read(topic), 0);
+    const values = {
+      parkedNow: parked,
+      ready: sum(({ counts: { ready } }) => ready),
+      delayed: sum(({ counts: { delayed } }) => delayed),
+      oldestDueMs: Math.max(0, ...topics.map((topic) => topic.counts.oldestReadyMs)),
+      breakersOpen: breakersOf(processes).filter(({ breaker }) => breaker === 'open').length,
+    };
+    for (const name of gauges) this.#series[name].put(now, values[name]);
+  }
+}
+
+/** A process as a person knows it: `checkout@web-1 (4711)`. */
+function nameOf({ service, host, pid }: PresentProcess): string {
+  return `${service}@${host} (${pid})`;
+}
+
+/** The breakers of all processes. */
+export function breakersOf(processes: readonly PresentProcess[]): { readonly breaker: string }[] {
+  return processes.flatMap((process) =>
+    (process.policies as readonly PolicyState[]).flatMap(({ targets }) =>
+      targets.flatMap(({ breaker }) => (breaker === undefined ? [] : { breaker })),
+    ),
+  );
+}

@@ -1,0 +1,69 @@
+export type WindowName = '15m' | '1h' | '24h';
+
+/** Every window has this many points. */
+const pointsMax = 180;
+
+const windowMs: Readonly<Record<WindowName, number>> = { '15m': 9e5, '1h': 36e5, '24h': 864e5 };
+
+/** The time between two points of a window. */
+export function stepMs(window: WindowName): number {
+  return windowMs[window] / pointsMax;
+}
+
+/** Points of one figure over one window. The oldest are overwritten; times without a value are null. */
+class Ring {
+  readonly #values = new Float64Array(pointsMax).fill(Number.NaN);
+  readonly #stepMs: number;
+  #last = -1;
+
+  constructor(everyMs: number) {
+    this.#stepMs = everyMs;
+  }
+
+  /** A gauge keeps the latest value of a step; a count adds up. */
+  put(now: number, value: number, adds: boolean): void {
+    const place = Math.floor(now / this.#stepMs);
+    if (this.#last >= 0 && place - this.#last < pointsMax)
+      for (let each = this.#last + 1; each <= place; each++) this.#values[each % pointsMax] = Number.NaN;
+    else if (place !== this.#last) this.#values.fill(Number.NaN);
+    this.#last = place;
+    const at = place % pointsMax;
+    const known = this.#values[at]!;
+    this.#values[at] = adds && !Number.isNaN(known) ? known + value : value;
+  }
+
+  points(now: number): (number | null)[] {
+    const end = Math.floor(now / this.#stepMs);
+    return Array.from({ length: pointsMax }, (_, index) => {
+      const place = end - pointsMax + 1 + index;
+      if (place > this.#last || place <= this.#last - pointsMax || place < 0) return null;
+      const value = this.#values[place % pointsMax]!;
+      return Number.isNaN(value) ? null : value;
+    });
+  }
+}
+
+/** A figure over all three windows. */
+export class Series {
+  readonly #rings: Readonly<Record<WindowName, Ring>>;
+  readonly #adds: boolean;
+
+  /** `adds`: the values of one step are counts, and add up. */
+  constructor(adds: boolean) {
+    this.#adds = adds;
+    const ring = (window: WindowName) => new Ring(stepMs(window));
+    this.#rings = { '15m': ring('15m'), '1h': ring('1h'), '24h': ring('24h') };
+  }
+
+  put(now: number, value: number): void {
+    for (const ring of Object.values(this.#rings)) ring.put(now, value, this.#adds);
+  }
+
+  points(window: WindowName, now: number): (number | null)[] {
+    return this.#rings[window].points(now);
+  }
+
+  sum(window: WindowName, now: number): number {
+    return this.points(window, now).reduce<number>((total, point) => total + (point ?? 0), 0);
+  }
+}
