@@ -1,5 +1,8 @@
 import { parseArgs } from 'node:util';
+import { nearest } from 'holdfast/fields';
+import { didYouMean } from './did-you-mean.ts';
 import type { Terminal } from './terminal.ts';
+import { widthOf, wrapped, wrapText } from './text-width.ts';
 import { version } from './version.ts';
 
 /** A flag of a command. With `value` it takes a value, which help texts show under this name. */
@@ -10,18 +13,19 @@ export interface Flag {
   readonly says: string;
 }
 
-/** A command of the command line. `run` resolves to the exit code: 0 success, 1 a check has failed. */
+/** A command of the command line. `run` resolves with the exit code: 0 for success, 1 if a check failed. */
 export interface Command {
-  /** The words that call the command: `dlq ls`. */
+  /** The words that call the command, such as `dlq ls`. */
   readonly name: string;
   readonly summary: string;
-  /** The operands for the help text: `<id>`, `[id…]`; none unless given. */
+  /** The operands for the help text: `<id>`, `[id…]`; none by default. */
   readonly operands?: string;
   readonly flags: Readonly<Record<string, Flag>>;
+  /** Command lines for the help text, without the word `holdfast`. */
+  readonly examples: readonly string[];
   run(given: Given, terminal: Terminal): Promise<number>;
 }
 
-/** The flags and operands that the user has given. */
 export interface Given {
   readonly operands: readonly string[];
   readonly flags: Readonly<Record<string, string | true | undefined>>;
@@ -29,7 +33,7 @@ export interface Given {
   readonly lists: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Thrown for a flag or a value that cannot be used. The exit code is 2. */
+/** Thrown for a wrong flag or value. The exit code is 2. */
 export class UsageError extends Error {}
 
 /** Thrown if the store or a file cannot be opened. The exit code is 3. */
@@ -41,8 +45,8 @@ const everywhere: Record<string, Flag> = {
 };
 
 /**
- * Runs the command that `args` name. Resolves to the exit code: 0 success, 1 a check has failed, 2 wrong usage, 3 any
- * other error.
+ * Runs the command that `args` name. Resolves with the exit code: 0 for success, 1 if a check failed, 2 for wrong
+ * usage, 3 for any other error.
  */
 export async function runCommand(
   commands: readonly Command[],
@@ -58,7 +62,7 @@ export async function runCommand(
     if (!command) return listCommands(commands, args, terminal);
     const given = read(command, args.slice(command.name.split(' ').length));
     if (given.flags.help) {
-      terminal.out(helpOf(command, commands));
+      terminal.out(helpOf(command, commands, terminal.columns));
       return 0;
     }
     return await command.run(given, terminal);
@@ -69,7 +73,6 @@ export async function runCommand(
   }
 }
 
-/** The exit code of an error: 2 for wrong usage and for invalid options or documents, 3 for any other error. */
 function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return 2;
   const code = String((Object(error) as { code?: unknown }).code);
@@ -81,22 +84,69 @@ function find(commands: readonly Command[], args: readonly string[]): Command | 
 }
 
 function listCommands(commands: readonly Command[], args: readonly string[], terminal: Terminal): number {
-  const [first = '--help', second] = args;
-  const near = commands.filter(({ name }) => name.split(' ')[0] === first);
-  const isAsked = isHelp(first) || (near.length > 0 && isHelp(second));
-  const list = (near.length > 0 ? near : commands).map(lineOf);
+  const [first = '--help', second = ''] = args;
+  const group = commands.filter(({ name }) => name.split(' ')[0] === first);
+  const isAsked = isHelp(first) || (group.length > 0 && isHelp(second));
+  if (!isAsked) terminal.err(`holdfast: ${unknownCommand(commands, group, args)}`);
+  // Do not print the list of all commands: it is long, and would hide the sentence about the unknown command.
+  if (!isAsked && group.length === 0) return 2;
   const print = isAsked ? terminal.out : terminal.err;
-  if (!isAsked) print(`holdfast: there is no command "${args.slice(0, 2).join(' ')}".\n`);
-  print([...list, '', `Each has --help. ${storeHelp}`].join('\n'));
+  print(
+    `${isAsked ? 'holdfast <command>' : ''}\n${listed(group.length > 0 ? group : commands, terminal.columns)}`,
+  );
+  if (isAsked) print(`\n${wrapText(`Each has --help. ${storeHelp}`, terminal.columns)}`);
   return isAsked ? 0 : 2;
+}
+
+function unknownCommand(
+  commands: readonly Command[],
+  group: readonly Command[],
+  args: readonly string[],
+): string {
+  const [first = '', second] = args;
+  if (group.length === 0) {
+    const firsts = new Set(commands.map(({ name }) => name.split(' ')[0]!));
+    return `there is no command "${first}"${didYouMean(first, firsts) || '.'} "holdfast --help" lists all.`;
+  }
+  if (second === undefined) return `"${first}" needs one of these words:`;
+  const meant = [3, 2].flatMap((count) => {
+    const names = group.map(({ name }) => name).filter((name) => name.split(' ').length === count);
+    return nearest(args.slice(0, count).join(' '), names) ?? [];
+  });
+  return `there is no command "${first} ${second}"${meant[0] === undefined ? '.' : `; did you mean "${meant[0]}"?`}`;
 }
 
 function isHelp(word: string | undefined): boolean {
   return word === '--help' || word === 'help';
 }
 
-function lineOf({ name, operands = '', summary }: Command): string {
-  return `  ${`holdfast ${name} ${operands}`.trimEnd().padEnd(41)}  ${summary}`;
+/** Lists commands in groups with the same first word. Commands without such a group are listed together. */
+function listed(commands: readonly Command[], columns: number | undefined): string {
+  const first = ({ name }: Command) => name.split(' ')[0]!;
+  const groups = Object.groupBy(commands, (command) =>
+    commands.some((other) => other !== command && first(other) === first(command)) ? first(command) : '',
+  );
+  return Object.values(groups)
+    .map((group = []) => group.map((each) => lineOf(each, columns)).join('\n'))
+    .join('\n\n');
+}
+
+function lineOf({ name, operands = '', summary }: Command, columns: number | undefined): string {
+  return described(`${name} ${operands}`.trimEnd(), summary, 31, columns);
+}
+
+/** Formats a term with its description in a second column. A long term has a line of its own. */
+function described(
+  term: string,
+  description: string,
+  termWidth: number,
+  columns: number | undefined,
+): string {
+  const indent = ' '.repeat(termWidth + 4);
+  const lines = columns === undefined ? [description] : wrapped(description, columns - indent.length, true);
+  const text = lines.join(`\n${indent}`);
+  if (widthOf(term) > termWidth && columns !== undefined) return `  ${term}\n${indent}${text}`;
+  return `  ${term.padEnd(termWidth)}  ${text}`;
 }
 
 const storeHelp =
@@ -121,7 +171,12 @@ function read(command: Command, args: readonly string[]): Given {
     const flag = Object.hasOwn(flags, token.name) ? flags[token.name] : undefined;
     const wrong = (what: string) =>
       new UsageError(`${token.rawName} ${what}; try "holdfast ${command.name} --help".`);
-    if (!flag) throw wrong('is not a flag');
+    if (!flag) {
+      const names = Object.keys(flags).map((name) => `--${name}`);
+      const meant = didYouMean(token.rawName, names, '');
+      if (meant === '') throw wrong('is not a flag');
+      throw new UsageError(`${token.rawName} is not a flag${meant} Try "holdfast ${command.name} --help".`);
+    }
     if (flag.value && (token.value ?? '') === '') throw wrong(`needs a value, ${flag.value}`);
     if (!flag.value && token.value !== undefined) throw wrong(`takes no value, got "${token.value}"`);
   }
@@ -137,11 +192,26 @@ function read(command: Command, args: readonly string[]): Given {
   return { operands: positionals, flags: values as Given['flags'], lists };
 }
 
-function helpOf({ name, summary, operands = '', flags }: Command, commands: readonly Command[]): string {
+function helpOf(
+  { name, summary, operands = '', flags, examples }: Command,
+  commands: readonly Command[],
+  columns: number | undefined,
+): string {
   const lines = Object.entries({ ...flags, ...everywhere }).map(([flag, { value, many, says }]) => {
-    return `  ${(value ? `--${flag} <${value}>` : `--${flag}`).padEnd(26)}${says}${many ? '; several times' : ''}`;
+    const term = value ? `--${flag} <${value}>` : `--${flag}`;
+    return described(term, `${says}${many ? '; several times' : ''}`, 24, columns);
   });
-  const longer = commands.filter((each) => each.name.startsWith(`${name} `)).map(lineOf);
+  const longer = commands
+    .filter((each) => each.name.startsWith(`${name} `))
+    .map((each) => lineOf(each, columns));
   const others = longer.length > 0 ? ['', ...longer] : [];
-  return [`holdfast ${name} ${operands}`.trimEnd(), summary, '', ...lines, ...others].join('\n');
+  const shown = ['', 'examples', ...examples.map((each) => exampleLine(each, columns))];
+  const usage = wrapText(`holdfast ${name} ${operands}`.trimEnd(), columns, 2);
+  return [usage, wrapText(summary, columns), '', ...lines, ...shown, ...others].join('\n');
+}
+
+/** Wraps a long example. Its lines end with a backslash, so that the user can paste them. */
+function exampleLine(example: string, columns: number | undefined): string {
+  const room = columns === undefined ? undefined : columns - ' \\'.length;
+  return wrapText(`  holdfast ${example}`, room, 4).replaceAll('\n', ' \\\n');
 }

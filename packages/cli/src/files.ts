@@ -6,7 +6,7 @@ export async function readText(file: string): Promise<string> {
   try {
     return (await readFile(file, 'utf8')).replace(/^\uFEFF/, '');
   } catch (error) {
-    throw new StoreUnavailable(`${file} cannot be read: ${(error as Error).message}.`);
+    throw unavailable(file, 'read', error);
   }
 }
 
@@ -14,6 +14,15 @@ export async function writeText(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text);
   } catch (error) {
-    throw new StoreUnavailable(`${file} cannot be written: ${(error as Error).message}.`);
+    throw unavailable(file, 'written', error);
   }
+}
+
+/** One sentence about a file that cannot be used. */
+function unavailable(file: string, verb: 'read' | 'written' | 'opened', cause: unknown): StoreUnavailable {
+  const { code, message } = cause as NodeJS.ErrnoException;
+  if (code === 'ENOENT' && verb !== 'written')
+    return new StoreUnavailable(`there is no file ${file}.`, { cause });
+  if (code === 'EISDIR') return new StoreUnavailable(`${file} is a folder, not a file.`, { cause });
+  return new StoreUnavailable(`${file} cannot be ${verb}: ${message.replace(/\.?$/, '.')}`, { cause });
 }

@@ -1,7 +1,7 @@
 import { type Duration, durationMs, OptionsError, systemClock } from 'holdfast';
 import { type Given, UsageError } from './command.ts';
 
-/** The value of a flag; undefined if the flag was not given or has no value. */
+/** The value of a flag; undefined if the flag was not given. */
 export function textOf({ flags }: Given, name: string): string | undefined {
   const value = flags[name];
   return typeof value === 'string' ? value : undefined;
@@ -16,9 +16,7 @@ export function numberOf(given: Given, name: string): number | undefined {
   return value;
 }
 
-/**
- * The value of a flag as a whole number. Throws a `UsageError` if the value is not a whole number or is below `least`.
- */
+/** The value of a flag as a whole number of at least `least`. Throws a `UsageError` otherwise. */
 export function countOf(given: Given, name: string, least: number): number | undefined {
   const value = numberOf(given, name);
   if (value === undefined || (Number.isInteger(value) && value >= least)) return value;
@@ -47,7 +45,7 @@ export function momentOf(given: Given, name: string): number | undefined {
   return moment;
 }
 
-/** The only operand of a command. Throws a `UsageError` if there is no operand or more than one. */
+/** The only operand of a command. Throws a `UsageError` if there is none or more than one. */
 export function onlyOperand({ operands }: Given, what: string): string {
   const [only] = operands;
   if (only === undefined) throw new UsageError(`${what} is needed.`);
@@ -55,15 +53,11 @@ export function onlyOperand({ operands }: Given, what: string): string {
   return only;
 }
 
-/** The user and the reason for the audit log. `flag` is the name of the flag with the reason. */
-export function actOf(
-  given: Given,
-  user: string,
-  flag = 'why',
-  otherwise?: string,
-): { who: string; why: string } {
-  const why = textOf(given, flag) ?? otherwise;
-  if (why === undefined || why.trim() === '')
-    throw new UsageError(`--${flag} is needed: it is kept in the audit log.`);
-  return { who: textOf(given, 'who') ?? user, why };
+/** A share that the user gives as `10%` or `0.1`. */
+export function shareOf(given: Given, name: string): number | undefined {
+  const text = textOf(given, name);
+  if (text === undefined) return undefined;
+  const share = text.endsWith('%') ? Number(text.slice(0, -1)) / 100 : Number(text);
+  if (text.trim() !== '' && share >= 0 && share <= 1) return share;
+  throw new UsageError(`--${name}: expected a share such as "10%", got "${text}".`);
 }

@@ -1,42 +1,196 @@
-import type { ParkedFilter, ParkedStatus } from '@holdfast/contracts';
+import { isEmptyFilter, type OneOf, type ParkedFilter, type ParkedStatus } from '@holdfast/contracts';
+import { consumersOf, fleetState } from '@holdfast/events';
+import { stopReasons } from 'holdfast';
 import { type Flag, type Given, UsageError } from './command.ts';
+import { didYouMean } from './did-you-mean.ts';
 import { momentOf, textOf } from './given-values.ts';
+import { eventIds, groupFingerprint, operationId, parkedStatuses } from './parked-ids.ts';
+import type { OpenStore } from './store.ts';
+import { unknownTopic } from './topics.ts';
 
-/** Flags that filter parked events, which are events that were set aside after their attempts had failed. */
+/** The properties that a filter may name, by their flags. */
+const properties = {
+  topic: 'topic',
+  type: 'type',
+  key: 'key',
+  tenant: 'tenant',
+  reason: 'reason',
+  stop: 'stop',
+  group: 'fingerprint',
+  consumer: 'consumer',
+} as const;
+type PropertyFlag = keyof typeof properties;
+const propertyFlags = Object.keys(properties) as PropertyFlag[];
+
+/** Flags that filter parked events. If a flag is given several times, an event must match one of its values. */
 export const filterFlags: Readonly<Record<string, Flag>> = {
-  topic: { value: 'name', says: 'of this topic' },
-  type: { value: 'type', says: 'of this type of event' },
-  key: { value: 'key', says: 'with this key' },
-  tenant: { value: 'tenant', says: 'of this tenant' },
-  reason: { value: 'type', says: 'whose error is of this type' },
-  stop: { value: 'reason', says: 'that stopped for this reason: attempts_exhausted, poison, …' },
-  group: { value: 'fingerprint', says: 'of this group (see "holdfast dlq groups")' },
+  topic: { value: 'name', many: true, says: 'of this topic' },
+  type: { value: 'type', many: true, says: 'of this type of event' },
+  key: { value: 'key', many: true, says: 'with this key' },
+  tenant: { value: 'tenant', many: true, says: 'of this tenant' },
+  reason: { value: 'type', many: true, says: 'whose error is of this type' },
+  stop: { value: 'reason', many: true, says: 'that stopped for this reason: attempts_exhausted, poison, …' },
+  group: { value: 'fingerprint', many: true, says: 'of this group (see "holdfast dlq groups")' },
+  consumer: { value: 'name', many: true, says: 'that this consumer has parked' },
+  header: { value: 'name=value', many: true, says: 'with this header' },
+  not: { value: 'name=value', many: true, says: 'without this one: tenant=acme, header.region=eu' },
   text: { value: 'text', says: 'with this in message, key or payload' },
+  'replayed-by': { value: 'replay', says: 'that this replay has published again' },
   since: { value: 'date or age', says: 'parked since: 2026-01-31, or 2h' },
   until: { value: 'date or age', says: 'parked before' },
 };
 
-const statuses: readonly ParkedStatus[] = ['parked', 'replaying', 'resolved', 'discarded'];
-
 export const statusFlag: Readonly<Record<'status', Flag>> = {
-  status: { value: 'status', says: `${statuses.join(', ')}; parked unless given` },
+  status: { value: 'status', many: true, says: `${parkedStatuses.join(', ')}; parked unless given` },
 };
 
-export function filterOf(given: Given): ParkedFilter {
-  const fingerprint = textOf(given, 'group');
-  const from = momentOf(given, 'since');
-  const to = momentOf(given, 'until');
-  const status = textOf(given, 'status') as ParkedStatus | undefined;
-  if (status !== undefined && !statuses.includes(status)) {
-    throw new UsageError(`--status: expected one of ${statuses.join(', ')}, got "${status}".`);
+/** Flags of commands that change events. The user chooses events by ids, by a filter, or chooses all of them. */
+export const chooseFlags: Readonly<Record<string, Flag>> = {
+  ...filterFlags,
+  all: { says: 'everything that is parked' },
+  'dry-run': { says: 'only say how many it would be' },
+};
+
+/**
+ * The filter that the user has given, with whole ids of groups and replays. Throws a `UsageError` for a topic, stop
+ * reason or consumer that cannot be meant. `isOfFuture`: events that are not parked yet may have other ones.
+ */
+export async function filterOf(given: Given, engine: OpenStore, isOfFuture = false): Promise<ParkedFilter> {
+  const { triage } = engine;
+  const values: Partial<Record<PropertyFlag, string[]>> = {};
+  for (const flag of propertyFlags) {
+    for (const value of given.lists[flag] ?? []) {
+      if (!isOfFuture && (flag === 'stop' || flag === 'consumer')) await assertKnown(flag, value, engine);
+      await add(values, flag, value, engine);
+    }
   }
-  const texts = ['topic', 'type', 'key', 'tenant', 'reason', 'stop', 'text'].map((name) => [
-    name,
-    textOf(given, name),
-  ]);
+  const replay = textOf(given, 'replayed-by');
+  const fields: ParkedFilter = {
+    ...named(values),
+    ...headersIn(given.lists.header ?? [], 'header'),
+    ...(await excluded(given.lists.not ?? [], engine)),
+    status: statusIn(given),
+    text: textOf(given, 'text'),
+    replayedBy: replay === undefined ? undefined : await operationId(triage, replay),
+    from: momentOf(given, 'since'),
+    to: momentOf(given, 'until'),
+  } as ParkedFilter;
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+/**
+ * Returns a filter for the events that the user wants to change. Throws a `UsageError` if the user chooses everything
+ * without `--all`.
+ */
+export async function chosenFilter(given: Given, engine: OpenStore): Promise<ParkedFilter> {
+  const { operands: ids, flags } = given;
+  const filter = await filterOf(given, engine);
+  if (ids.length > 0) {
+    if (!isEmptyFilter(filter) || flags.all)
+      throw new UsageError('say ids, or a filter, or --all: not several of them.');
+    return { ids: await eventIds(engine.triage, ids) };
+  }
+  if (!isEmptyFilter(filter)) {
+    if (flags.all) throw new UsageError('say a filter, or --all: not both.');
+    return filter;
+  }
+  if (!flags.all) throw new UsageError('which events? Say ids, a filter such as --topic, or --all.');
+  return { ...filter, from: 0 };
+}
+
+function statusIn(given: Given): OneOf<ParkedStatus> | undefined {
+  const wanted = (given.lists.status ?? []) as ParkedStatus[];
+  for (const status of wanted) {
+    if (parkedStatuses.includes(status)) continue;
+    const meant = didYouMean(status, parkedStatuses).replace('; did', '. Did') || '.';
+    throw new UsageError(`--status: expected one of ${parkedStatuses.join(', ')}, got "${status}"${meant}`);
+  }
+  return oneOf(wanted);
+}
+
+async function excluded(given: readonly string[], engine: OpenStore): Promise<ParkedFilter> {
+  if (given.length === 0) return {};
+  const values: Partial<Record<PropertyFlag, string[]>> = {};
+  const headers: string[] = [];
+  for (const each of given) {
+    const [name, value] = pair(each, 'not');
+    if (name.startsWith('header.')) headers.push(`${name.slice('header.'.length)}=${value}`);
+    else if (propertyFlags.includes(name as PropertyFlag))
+      await add(values, name as PropertyFlag, value, engine);
+    else
+      throw new UsageError(
+        `--not: expected one of ${propertyFlags.join(', ')} or header.<name>, got "${name}".`,
+      );
+  }
+  return { not: { ...named(values), ...headersIn(headers, 'not') } };
+}
+
+async function add(
+  values: Partial<Record<PropertyFlag, string[]>>,
+  flag: PropertyFlag,
+  value: string,
+  engine: OpenStore,
+): Promise<void> {
+  if (flag === 'topic') await assertTopicOfParked(value, engine);
+  const whole = flag === 'group' ? await groupFingerprint(engine.triage, value) : value;
+  values[flag] = [...(values[flag] ?? []), whole];
+}
+
+/** Throws if the topic does not exist and has no parked events. */
+async function assertTopicOfParked(topic: string, { broker, triage }: OpenStore): Promise<void> {
+  const topics = await broker.topics();
+  if (topics.includes(topic) || (await triage.count({ topic, status: parkedStatuses })) > 0) return;
+  throw unknownTopic(topic, topics);
+}
+
+/**
+ * Throws for a stop reason or a consumer that cannot be meant. Handlers may park for reasons of their own, so those of
+ * parked events are known, too.
+ */
+async function assertKnown(flag: 'stop' | 'consumer', value: string, engine: OpenStore): Promise<void> {
+  const { items } = await engine.triage.breakdown({ status: parkedStatuses }, flag, valuesMax);
+  const seen = items.flatMap((item) => item.value ?? []);
+  if (seen.includes(value)) return;
+  const others =
+    flag === 'stop'
+      ? [...stopReasons, 'skipped']
+      : consumersOf((await fleetState(engine)).processes).map(({ name }) => name);
+  if (others.includes(value) || items.length === valuesMax) return;
+  const what = flag === 'stop' ? 'stopped for' : 'was parked by';
+  const meant = didYouMean(value, [...seen, ...others]);
+  const known = seen.length === 0 ? '.' : `; there are: ${seen.join(', ')}.`;
+  throw new UsageError(`--${flag}: no event here ${what} "${value}"${meant || known}`);
+}
+
+/** With as many values as this, a store may have more, and an unknown one is not refused. */
+const valuesMax = 100;
+
+function named(values: Partial<Record<PropertyFlag, string[]>>): Record<string, OneOf> {
   return Object.fromEntries(
-    Object.entries({ ...Object.fromEntries(texts), fingerprint, from, to, status }).filter(
-      ([, value]) => value !== undefined,
-    ),
+    propertyFlags.flatMap((flag) => (values[flag] ? [[properties[flag], oneOf(values[flag])!]] : [])),
   );
+}
+
+function headersIn(given: readonly string[], flag: string): { headers?: Record<string, OneOf> } {
+  if (given.length === 0) return {};
+  const headers: Record<string, string[]> = {};
+  for (const each of given) {
+    const [name, value] = pair(each, flag);
+    headers[name] = [...(headers[name] ?? []), value];
+  }
+  return {
+    headers: Object.fromEntries(Object.entries(headers).map(([name, values]) => [name, oneOf(values)!])),
+  };
+}
+
+/** The two parts of `name=value`. */
+export function pair(text: string, flag: string): [name: string, value: string] {
+  const at = text.indexOf('=');
+  if (at < 1) throw new UsageError(`--${flag}: expected name=value, got "${text}".`);
+  return [text.slice(0, at), text.slice(at + 1)];
+}
+
+/** Returns a single value alone, not in a list. */
+function oneOf<T extends string>(values: readonly T[]): OneOf<T> | undefined {
+  return values.length > 1 ? values : values[0];
 }

@@ -11,7 +11,7 @@ import {
   underTest,
 } from '@holdfast/config';
 import { comparedIn, median, stormNames, stormPolicies, stormText } from '@holdfast/simulator';
-import { OptionsError, type PolicySpec } from 'holdfast';
+import { durationMs, OptionsError, type PolicySpec } from 'holdfast';
 import { type Flag, type Given, UsageError } from './command.ts';
 import { readText } from './files.ts';
 import { numberOf } from './given-values.ts';
@@ -31,10 +31,10 @@ export const outFlag: Record<string, Flag> = {
   out: { value: 'file.html', says: 'write a report that needs nothing else' },
 };
 
-/** Matches names with a folder or a file extension: they mean a file, and not a shipped scenario. */
+/** A name with a folder or an extension is a file, not a shipped scenario. */
 const fileLike = /[/\\]|\.[a-z]+$/i;
 
-/** The text of the scenario that the user names: a file, or a shipped scenario. */
+/** Reads the scenario that the user names: a file, or a shipped scenario. */
 export async function scenarioText(given: Given): Promise<{ text: string; file: string }> {
   const [name, ...more] = given.operands;
   if (name === undefined) {
@@ -61,7 +61,7 @@ export async function policiesOf(
   const names: string[] = [];
   for (const each of named) {
     if (/[./\\]/.test(each)) {
-      for (const [name, spec] of parsePolicies(await readText(each), each)) {
+      for (const [name, { name: _, ...spec }] of parsePolicies(await readText(each), each)) {
         policies.set(name, spec);
         names.push(name);
       }
@@ -127,7 +127,7 @@ export function assertMeasurable(scenario: Scenario, flag: string, bounds: reado
   }
 }
 
-/** Calls `read`. If it throws an `OptionsError`, throws a `UsageError` instead. */
+/** Converts an `OptionsError` of `read` to a `UsageError`. */
 export function asUsageError<R>(read: () => R): R {
   try {
     return read();
@@ -141,9 +141,17 @@ export function asUsageError<R>(read: () => R): R {
 export function broken(assertion: Assertion, policy: string, figures: readonly number[]): string | undefined {
   const figure = median(figures);
   if (holds(assertion, figure)) return undefined;
-  const measured = Number.isFinite(figure) ? `${Number(figure.toPrecision(4))}` : 'never';
+  const measured = Number.isFinite(figure) ? inUnitOf(assertion, figure) : 'never';
   const seeds = figures.length === 1 ? 'one run' : `the median of ${figures.length} runs`;
   return `${policy}: expected ${assertion.text}, got ${measured} (${seeds}).`;
+}
+
+/** A figure in the unit of the assertion: "p99 < 200ms" wants milliseconds and "success > 99%" wants percent. */
+function inUnitOf({ text, failing }: Assertion, figure: number): string {
+  const asked = failing === undefined ? text : text.replace(/\s+at\s+[^<>=≤≥]*$/, '');
+  const [, unit = ''] = /[\d.]\s*([a-z%]*)$/.exec(asked) ?? [];
+  const perUnit = unit === '%' ? 100 : unit === '' || unit === 'x' ? 1 : 1000 / durationMs(`1${unit}`);
+  return `${Number((figure * perUnit).toPrecision(4))}${unit}`;
 }
 
 /** Prints a progress line, only in an interactive terminal. */

@@ -1,16 +1,26 @@
-import type { Broker, Engine, Triage } from '@holdfast/contracts';
+import { existsSync } from 'node:fs';
+import type { Audit, Broker, Controls, Engine, Presence, Triage } from '@holdfast/contracts';
 import { type Flag, type Given, StoreUnavailable, UsageError } from './command.ts';
 import { textOf } from './given-values.ts';
 import type { Terminal } from './terminal.ts';
 
 export const storeFlag: Record<'store', Flag> = {
-  store: { value: 'file or URL', says: 'a SQLite file, or postgres://…; HOLDFAST_STORE unless given' },
+  store: {
+    value: 'file or URL',
+    says: 'a SQLite file, or postgres://…[?schema=name]; HOLDFAST_STORE unless given',
+  },
 };
 
 /** An open store with the parts that commands use. */
-export type OpenStore = Engine & { readonly broker: Broker; readonly triage: Triage };
+export interface OpenStore extends Engine {
+  readonly broker: Broker;
+  readonly triage: Triage;
+  readonly controls: Controls;
+  readonly audit: Audit;
+  readonly presence: Presence;
+}
 
-/** Opens the store, calls `use`, and closes the store in any case. */
+/** Opens the store, calls `use`, and always closes the store. */
 export async function withStore<T>(
   given: Given,
   terminal: Terminal,
@@ -24,15 +34,18 @@ export async function withStore<T>(
   }
 }
 
-/** Opens a store that exists. It does not create one: an empty store would hide a wrong path or URL. */
-async function openStore(where: string | undefined): Promise<OpenStore> {
+/** Opens an existing store. It creates none, because an empty store would hide a wrong path or URL. */
+export async function openStore(where: string | undefined): Promise<OpenStore> {
   if (where === undefined || where === '') {
     throw new UsageError('which store? Say --store <file or postgres URL>, or set HOLDFAST_STORE.');
   }
+  if (!where.includes('://') && !existsSync(where)) throw new StoreUnavailable(`there is no file ${where}.`);
   try {
     if (/^postgres(ql)?:\/\//.test(where)) {
       const { openPostgres } = await import('@holdfast/postgres');
-      return (await openPostgres({ url: where, mustExist: true, connectionsMax: 2 })) as unknown as OpenStore;
+      const { url, schema } = withoutSchema(where);
+      const options = { url, mustExist: true, connectionsMax: 2, ...(schema !== null && { schema }) };
+      return (await openPostgres(options)) as unknown as OpenStore;
     }
     const { openSqlite } = await import('@holdfast/sqlite');
     return (await openSqlite({ file: where, mustExist: true })) as unknown as OpenStore;
@@ -43,7 +56,20 @@ async function openStore(where: string | undefined): Promise<OpenStore> {
   }
 }
 
+/**
+ * Splits a URL such as `postgres://host/db?schema=shop` into its schema and the URL without it. PostgreSQL itself does
+ * not know this parameter.
+ */
+function withoutSchema(where: string): { url: string; schema: string | null } {
+  const [before = '', query = ''] = where.split('?', 2);
+  const parameters = new URLSearchParams(query);
+  const schema = parameters.get('schema');
+  if (schema === null) return { url: where, schema };
+  parameters.delete('schema');
+  return { url: parameters.size > 0 ? `${before}?${parameters}` : before, schema };
+}
+
 function withoutSecrets(where: string): string {
-  // A password may contain an @, and a URL may have the password as a query parameter.
+  // A password may contain an @. It may also be a query parameter.
   return where.replace(/\/\/[^/?#]*@/, '//…@').replace(/([?&]password=)[^&#]*/gi, '$1…');
 }

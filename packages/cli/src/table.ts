@@ -1,39 +1,148 @@
+import { bold, type StyledPiece, StyledText } from './styled-text.ts';
+import { printable } from './terminal.ts';
+import { widthOf, wrapped } from './text-width.ts';
+
+export interface Column {
+  readonly heading: string;
+  /** Numbers are aligned to the right. */
+  readonly align?: 'right';
+  /** The cells of this column are never broken into several lines, because the user copies them. */
+  readonly whole?: true;
+  /** If the table is too wide, the cells of this column are printed on lines of their own, each under its row. */
+  readonly below?: true;
+}
+
+export type Cell = string | StyledPiece;
+/** The cells of a row, or a sentence that stands under the row before it. */
+export type Row = readonly Cell[] | StyledPiece;
+
+const gap = '  ';
+/** A wide column is not made narrower than this. */
+const widthMin = 8;
+
 /**
- * Formats rows under headings. Each column is as wide as its longest cell, except the last one, which is not padded.
+ * Formats rows under headings. With `columnsMax`, cells are wrapped at words so that the table fits. Without it, as in
+ * a pipe, each row is one line. A column without any cell is left out.
  */
-export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [headings, ...rows];
-  const widths = headings.map((_, column) => Math.max(...all.map((row) => (row[column] ?? '').length)));
-  return all
-    .map((row) =>
-      row
-        .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column]!)))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+export function table(
+  headings: readonly (string | Column)[],
+  rows: readonly Row[],
+  columnsMax: number | undefined,
+): StyledText {
+  const cells = rows.map((row) => (isNote(row) ? row : row.map(readable)));
+  const named = headings.map((each): Column => (typeof each === 'string' ? { heading: each } : each));
+  const used = [...named.keys()].filter(
+    (index) => rows.length === 0 || cells.some((row) => !isNote(row) && textIn(row[index]) !== ''),
+  );
+  const all = used.map((index) => named[index]!);
+  const whole = cells.map((row) => (isNote(row) ? row : used.map((index) => row[index] ?? '')));
+  const { columns, bodies } = isTooWide(all, whole, columnsMax)
+    ? withNotes(all, whole)
+    : { columns: all, bodies: whole };
+  const widths = fit(columns, bodies, columnsMax);
+  const lines = [
+    ...rowLines(
+      columns.map(({ heading }) => bold(heading)),
+      columns,
+      widths,
+    ),
+    ...bodies.flatMap((row) => (isNote(row) ? noteLines(row, columnsMax) : rowLines(row, columns, widths))),
+  ];
+  return new StyledText(lines.flatMap((line, index) => (index === 0 ? line : ['\n', ...line])));
 }
 
-/** Puts a text on one line and cuts it after `max` characters. */
-export function oneLine(text: string, max: number): string {
-  const line = text.replace(/\s+/g, ' ').trim();
-  return line.length > max ? `${line.slice(0, max - 1)}…` : line;
+/** Moves the cells of columns with `below` to lines under their rows. */
+function withNotes(columns: readonly Column[], rows: readonly Row[]): { columns: Column[]; bodies: Row[] } {
+  const kept = [...columns.keys()].filter((index) => !columns[index]!.below);
+  const moved = [...columns.keys()].filter((index) => columns[index]!.below);
+  const bodies = rows.flatMap((row): Row[] => {
+    if (isNote(row)) return [row];
+    const notes = moved
+      .map((index) => row[index]!)
+      .filter((cell) => textIn(cell) !== '')
+      .map((cell): StyledPiece => (typeof cell === 'object' ? cell : { text: cell, style: 'dim' }));
+    return [kept.map((index) => row[index]!), ...notes];
+  });
+  return { columns: kept.map((index) => columns[index]!), bodies };
 }
 
-const steps = [
-  [864e5, 'd'],
-  [36e5, 'h'],
-  [6e4, 'm'],
-  [1e3, 's'],
-] as const;
-
-/** Formats a duration in the largest unit that fits: `3h`, `12s`. */
-export function span(ms: number): string {
-  const [unitMs, unit] = steps.find(([each]) => ms >= each) ?? [1, 'ms'];
-  return `${Math.floor(ms / unitMs)}${unit}`;
+function isTooWide(
+  columns: readonly Column[],
+  rows: readonly Row[],
+  columnsMax: number | undefined,
+): columnsMax is number {
+  return columnsMax !== undefined && totalWidth(naturalWidths(columns, rows, columnsMax)) > columnsMax;
 }
 
-/** Formats an error in one line: its type, and its message if it has one. */
-export function errorLine(reason: string, message: string): string {
-  return message ? `${reason}: ${message}` : reason;
+function isNote(row: Row): row is StyledPiece {
+  return 'style' in row;
+}
+
+function naturalWidths(
+  columns: readonly Column[],
+  rows: readonly Row[],
+  columnsMax: number | undefined,
+): number[] {
+  const bodies = rows.filter((row): row is readonly Cell[] => !isNote(row));
+  return columns.map(({ heading }, index) => {
+    // In a terminal, a heading of two words may stand on two lines.
+    const words = columnsMax === undefined ? [heading] : heading.split(' ');
+    return Math.max(...words.map(widthOf), ...bodies.map((row) => widthOf(textIn(row[index]))));
+  });
+}
+
+function totalWidth(widths: readonly number[]): number {
+  return widths.reduce((sum, width) => sum + width + gap.length, -gap.length);
+}
+
+/** Returns the width of each column. If the table is too wide, the widest columns are made narrower first. */
+function fit(columns: readonly Column[], rows: readonly Row[], columnsMax: number | undefined): number[] {
+  const widths = naturalWidths(columns, rows, columnsMax);
+  const least = columns.map(({ align, whole, heading }, index) =>
+    align === 'right' || whole
+      ? widths[index]!
+      : Math.min(widths[index]!, Math.max(widthMin, ...heading.split(' ').map(widthOf))),
+  );
+  let over = totalWidth(widths) - (columnsMax ?? Infinity);
+  for (; over > 0; over -= 1) {
+    const wider = [...widths.keys()].filter((index) => widths[index]! > least[index]!);
+    if (wider.length === 0) break;
+    const widest = wider.reduce((best, index) => (widths[index]! > widths[best]! ? index : best));
+    widths[widest] = widths[widest]! - 1;
+  }
+  return widths;
+}
+
+function rowLines(
+  row: readonly Cell[],
+  columns: readonly Column[],
+  widths: readonly number[],
+): (string | StyledPiece)[][] {
+  const cells = row.map((cell, index) => wrapped(textIn(cell), widths[index]!));
+  const height = Math.max(...cells.map(({ length }) => length));
+  return Array.from({ length: height }, (_, line) => {
+    const last = cells.findLastIndex((cell) => (cell[line] ?? '') !== '');
+    return cells.slice(0, last + 1).flatMap((cell, index) => {
+      const text = cell[line] ?? '';
+      const room = ' '.repeat(widths[index]! - widthOf(text));
+      const isRight = columns[index]!.align === 'right';
+      const piece = typeof row[index] === 'object' ? { ...row[index], text } : text;
+      return [isRight ? room : '', piece, isRight || index === last ? '' : room, index === last ? '' : gap];
+    });
+  });
+}
+
+function noteLines({ text, style }: StyledPiece, columnsMax: number | undefined): (string | StyledPiece)[][] {
+  const lines = columnsMax === undefined ? [text] : wrapped(text, columnsMax - 4);
+  return lines.map((line, index) => [index === 0 ? '  ' : '    ', { text: line, style }]);
+}
+
+/** Puts a cell on one line and escapes control characters, so that its width can be computed. */
+function readable(cell: Cell): Cell {
+  const text = printable(textIn(cell)).replace(/\s+/g, ' ').trim();
+  return typeof cell === 'object' ? { ...cell, text } : text;
+}
+
+function textIn(cell: Cell | undefined): string {
+  return typeof cell === 'object' ? cell.text : (cell ?? '');
 }

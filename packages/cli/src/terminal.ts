@@ -1,16 +1,23 @@
 import os from 'node:os';
+import { plain, type StyledText, styleCodes } from './styled-text.ts';
+import { splitAt, widthOf, wrapText } from './text-width.ts';
 
-/** The environment of a command: what it reads and where it prints. Tests replace it. */
+/** What a command reads and where it prints. Tests replace it. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Whether the output goes to a terminal, where lines may be overwritten. */
+  /** Whether the output goes to a terminal, where a line can be overwritten. */
   readonly isInteractive: boolean;
+  /** The width of the terminal. Undefined in a pipe, where lines are not wrapped. */
+  readonly columns: number | undefined;
   /** The name of the user, for the audit log. */
   readonly user: string;
-  out(line: string): void;
+  /** Prints lines. A styled text is printed with colours if the terminal has them. */
+  out(line: string | StyledText): void;
   err(line: string): void;
-  /** Prints a line in place of the line that was drawn last. */
+  /** Overwrites the last drawn line. */
   draw(line: string): void;
+  /** Empties the screen. Only called if `isInteractive`. */
+  clear(): void;
   /** Aborts on SIGINT or SIGTERM. */
   readonly signal: AbortSignal;
 }
@@ -21,26 +28,60 @@ export function processTerminal(): Terminal {
     process.once(signal, () => ending.abort(new Error(`ended by ${signal}`)));
   }
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // A program that reads the output, such as `head`, may close the pipe early. That is not an error.
+    // A reader of the output, such as `head`, may close the pipe early. That is not an error.
     if (error.code === 'EPIPE') process.exit(0);
     process.stderr.write(`holdfast: the answer cannot be printed: ${error.message}.\n`);
     process.exit(3);
   });
-  // If standard error is broken, the error cannot be reported anywhere.
+  // If standard error is broken, the error cannot be reported.
   process.stderr.on('error', () => {});
   const isInteractive = process.stdout.isTTY === true;
+  const outHasColor = hasColor(process.env, isInteractive);
+  const errHasColor = hasColor(process.env, process.stderr.isTTY === true);
   return {
     env: process.env,
     isInteractive,
+    columns: isInteractive ? widthIn(process.stdout) : undefined,
     user: userName(),
-    out: (line) => void process.stdout.write(`${isInteractive ? printable(line) : line}\n`),
-    err: (line) => void process.stderr.write(`${process.stderr.isTTY ? printable(line) : line}\n`),
+    out: (line) => void process.stdout.write(`${rendered(line, isInteractive, outHasColor)}\n`),
+    err(line) {
+      const text = process.stderr.isTTY ? wrapText(printable(line), widthIn(process.stderr), 2) : line;
+      const [begin, end] = styleCodes.bad;
+      // An indented text is a list of commands, not an error, so it has no colour.
+      process.stderr.write(errHasColor && /^\S/.test(text) ? `${begin}${text}${end}\n` : `${text}\n`);
+    },
     draw: (line) => void process.stdout.write(`\r\x1b[2K${drawable(line, process.stdout.columns)}`),
+    clear: () => void process.stdout.write('\x1b[H\x1b[2J\x1b[3J'),
     signal: ending.signal,
   };
 }
 
-/** Escapes control characters. Events may contain them, and they could move the cursor or change the terminal. */
+/** Assumes 80 columns if the terminal reports no width, or 0. */
+function widthIn({ columns }: { columns?: number }): number {
+  return columns || 80;
+}
+
+/** Whether to print colours. `FORCE_COLOR` goes before `NO_COLOR`, as in Node. */
+export function hasColor(env: Terminal['env'], isTerminal: boolean): boolean {
+  const { FORCE_COLOR: forced = '', NO_COLOR: none = '', TERM: name } = env;
+  if (forced !== '') return forced !== '0' && forced !== 'false';
+  return isTerminal && none === '' && name !== 'dumb';
+}
+
+function rendered(line: string | StyledText, isInteractive: boolean, isColored: boolean): string {
+  const shown = (text: string) => (isInteractive ? printable(text) : text);
+  if (typeof line === 'string') return shown(line);
+  return line.pieces
+    .map((piece) => {
+      const text = shown(plain(piece));
+      if (typeof piece === 'string' || !isColored || text === '') return text;
+      const [begin, end] = styleCodes[piece.style];
+      return `${begin}${text}${end}`;
+    })
+    .join('');
+}
+
+/** Escapes control characters. Events may contain them, and they could change the terminal. */
 export function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   return text.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, (each) => {
@@ -51,7 +92,7 @@ export function printable(text: string): string {
 /** Cuts a line to one row of the terminal, because only one row can be overwritten. */
 export function drawable(line: string, columns: number | undefined): string {
   const room = (columns || 80) - 1; // some terminals report no width, or 0
-  return line.length <= room ? line : `${line.slice(0, Math.max(0, room - 1))}…`;
+  return widthOf(line) <= room ? line : `${splitAt(line, Math.max(0, room - 1))[0]}…`;
 }
 
 function userName(): string {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** The version in the package.json of this package, which is beside `src` and `dist`. */
+/** Reads the version from package.json, which is beside `src` and `dist`. */
 export function version(): string {
   const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
   return (JSON.parse(text) as { version: string }).version;

@@ -18,6 +18,7 @@ async function ask(...args: string[]) {
   const terminal: Terminal = {
     env: {},
     isInteractive: true,
+    columns: undefined,
     user: 'ann',
     out: (line) => {
       printed.out += `${line}\n`;
@@ -28,6 +29,7 @@ async function ask(...args: string[]) {
     draw: (line) => {
       printed.drawn += line;
     },
+    clear: () => {},
     signal: new AbortController().signal,
   };
   const code = await runCommand(commands, args, terminal);
@@ -72,6 +74,26 @@ describe('holdfast simulate', () => {
     const { code, err } = await ask('simulate', scenario, '--policy', 'mine', '--seeds', '1', ...asserts);
     expect(code).toBe(1);
     expect(err).toMatch(/^mine: expected multiplication < 0.5, got [\d.]+ \(one run\)\.\n$/);
+  });
+
+  test('speaks of a figure in the unit that was asked for', async () => {
+    const asserts = [
+      'p99 < 1ms',
+      'p50 < 0.001s',
+      'success > 99.999%',
+      'multiplication < 0.5x',
+      'p99 < 0.001',
+    ];
+    const flags = asserts.flatMap((each) => ['--assert', each]);
+    const { err } = await ask('simulate', scenario, '--policy', 'mine', '--seeds', '1', ...flags);
+    const got = [...err.matchAll(/, got ([\d.]+)(\S*) \(/g)].map(([, figure, unit]) => [
+      Number(figure),
+      unit,
+    ]);
+    expect(got.map(([, unit]) => unit)).toEqual(['ms', 's', '%', 'x', '']);
+    const [inMs, , percent, , inSeconds] = got.map(([figure]) => figure as number);
+    expect(inMs).toBeCloseTo(1000 * inSeconds!, 0);
+    expect(percent).toBeGreaterThan(1);
   });
 
   test.each([
@@ -272,7 +294,7 @@ describe('holdfast explain and lint', () => {
     const { code, out } = await ask('explain', bad);
     expect(code).toBe(0);
     expect(out).toContain('The policy pay');
-    expect(await ask('explain', bad, '--name', 'buy')).toMatchObject({
+    expect(await ask('explain', bad, '--policy', 'buy')).toMatchObject({
       code: 2,
       err: expect.stringContaining('it has pay'),
     });
@@ -321,9 +343,9 @@ describe('holdfast explain and lint', () => {
     );
     expect(new Set(await named('name: pay\n'))).toEqual(new Set(['pay']));
     expect(await named('policies: { pay: { attempts: no }, pay.eu: { attempts: no } }\nstray: 1\n')).toEqual([
-      null,
       'pay',
       'pay.eu',
+      null,
     ]);
     expect(await named('attempts: no\n')).toEqual(['default']);
     expect(await named('attempts: [\n')).toEqual([null]);

@@ -1,8 +1,19 @@
+import { spanText } from '@holdfast/events';
 import type { Command } from '../command.ts';
-import { countOf, textOf } from '../given-values.ts';
+import { errorLine } from '../error-line.ts';
+import { countOf } from '../given-values.ts';
+import { nothingParked } from '../nothing-parked.ts';
+import { cursorOf, pasteable } from '../page-cursor.ts';
 import { filterFlags, filterOf, statusFlag } from '../parked-flags.ts';
+import { shortNames } from '../short-ids.ts';
 import { storeFlag, withStore } from '../store.ts';
-import { errorLine, oneLine, span, table } from '../table.ts';
+import { bad } from '../styled-text.ts';
+import { table } from '../table.ts';
+import { oneLine, wrapText } from '../text-width.ts';
+import { ago } from '../times.ts';
+
+/** The longest error in a list; "dlq show" has all of it. */
+const errorMax = 120;
 
 export const dlqLs: Command = {
   name: 'dlq ls',
@@ -14,32 +25,51 @@ export const dlqLs: Command = {
     limit: { value: 'count', says: 'at most so many; 20 unless given' },
     cursor: { value: 'cursor', says: 'the page after this one' },
   },
+  examples: [
+    'dlq ls --topic orders --since 2h',
+    'dlq ls --group 4f1d9ac0 --tenant acme',
+    'dlq ls --status discarded --json',
+  ],
   run: (given, terminal) =>
-    withStore(given, terminal, async ({ triage }) => {
-      const cursor = textOf(given, 'cursor');
-      const filter = filterOf(given);
+    withStore(given, terminal, async (engine) => {
+      const { triage, controls } = engine;
+      const cursor = cursorOf(given);
+      const filter = await filterOf(given, engine);
       const page = { limit: countOf(given, 'limit', 1) ?? 20, ...(cursor !== undefined && { cursor }) };
       const { items, cursor: next } = await triage.list(filter, page);
       if (given.flags.json) {
         for (const item of items) terminal.out(JSON.stringify(item));
-        // Without this hint, a reader of the JSON might take one page for all events. The hint goes to standard error,
-        // because standard output is for JSON only.
-        if (next !== undefined) terminal.err(`holdfast: there are more, with --cursor ${next}`);
+        // Without this hint, a reader might take one page for all events. It goes to standard error, because standard
+        // output is only for JSON.
+        if (next !== undefined) terminal.err(`holdfast: there are more, with --cursor ${pasteable(next)}`);
         return 0;
       }
       if (items.length === 0) {
-        terminal.out('Nothing is parked here.');
+        terminal.out(await nothingParked(engine, filter));
         return 0;
       }
-      const rows = items.map(({ id, topic, key = '', stop, finalAttempt, removedInMs, reason, message }) => [
-        ...[id, topic, key, stop, String(finalAttempt), span(removedInMs)],
-        oneLine(errorLine(reason, message), 80),
-      ]);
-      terminal.out(table(['ID', 'TOPIC', 'KEY', 'STOP', 'ATTEMPTS', 'KEPT FOR', 'ERROR'], rows));
-      const total = await triage.count(filter);
-      terminal.out(
-        `\n${items.length} of ${total}${next === undefined ? '' : `; more with --cursor ${next}`}`,
+      const { now } = await controls.active();
+      const short = shortNames(
+        items.map(({ id }) => id),
+        terminal,
       );
+      const rows = items.map((item) => [
+        ...[short(item.id), item.topic, item.key ?? '', item.stop, String(item.finalAttempt)],
+        ...[ago(item.parkedAt, now, terminal), spanText(item.removedInMs)],
+        bad(oneLine(errorLine(item.reason, item.message), errorMax)),
+      ]);
+      const headings = [
+        { heading: 'ID', whole: true },
+        ...['TOPIC', 'KEY', 'STOP'],
+        { heading: 'ATTEMPTS', align: 'right' },
+        { heading: 'PARKED', whole: true },
+        { heading: 'KEPT FOR', whole: true },
+        { heading: 'ERROR', below: true },
+      ] as const;
+      terminal.out(table(headings, rows, terminal.columns));
+      const total = await triage.count(filter);
+      const more = next === undefined ? '' : `; more with --cursor ${pasteable(next)}`;
+      terminal.out(`\n${wrapText(`${items.length} of ${total}${more}`, terminal.columns, 2)}`);
       return 0;
     }),
 };

@@ -1,37 +1,51 @@
 import type { ParkedEvent } from '@holdfast/contracts';
+import { spanText } from '@holdfast/events';
 import type { Command } from '../command.ts';
+import { errorLine } from '../error-line.ts';
 import { onlyOperand } from '../given-values.ts';
+import { eventIds } from '../parked-ids.ts';
 import { storeFlag, withStore } from '../store.ts';
-import { errorLine, span } from '../table.ts';
+import { bad, type StyledPiece, styled } from '../styled-text.ts';
 import type { Terminal } from '../terminal.ts';
+import { wrapped, wrapText } from '../text-width.ts';
+import { ago, date } from '../times.ts';
 
 export const dlqShow: Command = {
   name: 'dlq show',
   summary: 'everything about one parked event',
   operands: '<id>',
   flags: storeFlag,
+  examples: ['dlq show 019b76da-abe8-779c-b172-3b0614e22cc7', 'dlq show 14e22cc7 --json'],
   run: (given, terminal) =>
-    withStore(given, terminal, async ({ triage }) => {
-      const id = onlyOperand(given, 'the id of an event');
+    withStore(given, terminal, async ({ triage, controls }) => {
+      const [id = ''] = await eventIds(triage, [onlyOperand(given, 'the id of an event')]);
       const event = await triage.get(id);
       if (!event) {
         terminal.err(`holdfast: no event ${id} is parked here.`);
         return 1;
       }
       if (given.flags.json) terminal.out(JSON.stringify({ ...event, payload: shown(event) }));
-      else describe(event, terminal);
+      else describe(event, (await controls.active()).now, terminal);
       return 0;
     }),
 };
 
-/** The 14 characters of the longest label, `idempotencyKey`, and a gap of 2. */
+/** The longest label, `idempotencyKey`, has 14 characters; 2 more are a gap. */
 const labelWidth = 16;
 
-function describe(event: ParkedEvent, terminal: Terminal): void {
-  const { diagnosis, edits } = event;
+function describe(event: ParkedEvent, now: number, terminal: Terminal): void {
+  const { diagnosis, edits, earlier } = event;
   const { error, story } = diagnosis;
-  const line = (name: string, value: string | undefined) => {
-    if (value !== undefined && value !== '') terminal.out(`${name.padEnd(labelWidth)}${value}`);
+  const line = (
+    name: string,
+    value: string | undefined,
+    style = (text: string): string | StyledPiece => text,
+  ) => {
+    if (value === undefined || value === '') return;
+    const width = terminal.columns === undefined ? Infinity : terminal.columns - labelWidth;
+    wrapped(value, width, true).forEach((text, index) => {
+      terminal.out(styled((index === 0 ? name : '').padEnd(labelWidth), style(text)));
+    });
   };
   line('event', `${event.id} (${event.status})`);
   line(
@@ -40,20 +54,27 @@ function describe(event: ParkedEvent, terminal: Terminal): void {
   );
   for (const name of ['type', 'key', 'tenant', 'correlationId', 'idempotencyKey'] as const)
     line(name, event[name]);
-  line('first seen', new Date(event.firstSeenAt).toISOString());
-  line('parked', `${new Date(event.parkedAt).toISOString()}, ${event.parkings} times`);
-  line('kept until', new Date(event.removedAt).toISOString());
+  line('first seen', date(event.firstSeenAt));
+  const age = terminal.columns === undefined ? '' : ` (${ago(event.parkedAt, now, terminal)})`;
+  line('parked', `${date(event.parkedAt)}${age}${event.parkings > 1 ? `, ${event.parkings} times` : ''}`);
+  line('kept until', date(event.removedAt));
   line('stopped', `${diagnosis.stop}, at attempt ${diagnosis.finalAttempt}`);
-  line('replay', event.operation);
-  line('error', errorLine(diagnosis.reason, diagnosis.message));
-  for (const { type, message } of error?.causes ?? []) line('  because', errorLine(type, message));
+  line('consumer', diagnosis.consumer);
+  line('replay', event.operation ?? event.replayedBy);
+  if (event.discarded) line('discarded', `by ${event.discarded.who}: ${event.discarded.why}`);
+  line('error', errorLine(diagnosis.reason, diagnosis.message), bad);
+  for (const { type, message } of error?.causes ?? []) line('  because', errorLine(type, message), bad);
   line('group', error?.fingerprint);
+  for (const each of earlier) {
+    const by = each.replay === undefined ? '' : `, by replay ${each.replay}`;
+    const text = `parked before at ${date(each.parkedAt)}${by}: ${errorLine(each.reason, each.message)} (${each.stop}, attempt ${each.finalAttempt})`;
+    terminal.out(`\n${wrapText(text, terminal.columns, 2)}`);
+  }
   if (story.length > 0) terminal.out('\nattempts');
   for (const { attempt, at, tookMs, errorType, verdict, because, delayMs } of story) {
-    const next = delayMs === undefined ? '' : `, again after ${span(delayMs)}`;
-    terminal.out(
-      `  ${attempt}. ${new Date(at).toISOString()} took ${tookMs} ms: ${errorType}; ${verdict} (${because})${next}`,
-    );
+    const next = delayMs === undefined ? '' : `, again after ${spanText(delayMs)}`;
+    const text = `  ${attempt}. ${date(at)} took ${tookMs} ms: ${errorType}; ${verdict} (${because})${next}`;
+    terminal.out(wrapText(text, terminal.columns, 3));
   }
   for (const { who, why, changes } of edits) {
     terminal.out(`\nedited by ${who}: ${why}`);

@@ -2,40 +2,65 @@ import { parsePolicies } from '@holdfast/config';
 import { policy } from 'holdfast';
 import { explain } from 'holdfast/explain';
 import { type Command, UsageError } from '../command.ts';
+import { didYouMean } from '../did-you-mean.ts';
 import { readText } from '../files.ts';
 import { onlyOperand, textOf } from '../given-values.ts';
+import { wrapText } from '../text-width.ts';
 
 export const explainPolicy: Command = {
   name: 'explain',
   summary: 'what a policy does, in words: its order, its waits, what it costs at worst',
   operands: '<policy.yaml>',
   flags: {
-    name: { value: 'policy', says: 'only this one of the file' },
+    policy: { value: 'name', says: 'only this policy of the file' },
     within: {
       value: 'policy',
       many: true,
       says: 'a policy of the file that repeats the work around it, such as a consumer’s: what both cost together',
     },
   },
+  examples: [
+    'explain policies.yaml',
+    'explain policies.yaml --policy payment',
+    'explain policies.yaml --policy payment --within consumer',
+  ],
   async run(given, terminal) {
     const file = onlyOperand(given, 'a file of policies');
     const policies = parsePolicies(await readText(file), file);
     const named = (flag: string, name: string) => {
       const spec = policies.get(name);
       if (spec) return policy({ ...spec, name });
-      const has = [...policies.keys()].join(', ');
-      throw new UsageError(`--${flag}: ${file} has no policy "${name}"; it has ${has}.`);
+      const has = [...policies.keys()];
+      const meant = didYouMean(name, has).replace('; did', '. Did');
+      throw new UsageError(
+        `--${flag}: ${file} has no policy "${name}"; it has ${has.join(', ')}${meant || '.'}`,
+      );
     };
     const within = (given.lists.within ?? []).map((name) => named('within', name));
-    const only = textOf(given, 'name');
+    const only = textOf(given, 'policy');
     const others = [...policies.keys()].filter((name) => !given.lists.within?.includes(name));
     if (only === undefined && others.length === 0 && within.length > 0)
-      throw new UsageError(`--within: ${file} has no other policy to explain; say it with --name.`);
+      throw new UsageError(`--within: ${file} has no other policy to explain; say it with --policy.`);
     for (const [index, name] of (only === undefined ? others : [only]).entries()) {
-      const explanation = explain(named('name', name), { within });
+      const explanation = explain(named('policy', name), { within });
       if (given.flags.json) terminal.out(JSON.stringify(explanation));
-      else terminal.out(`${index > 0 ? '\n\n' : ''}${explanation}`);
+      else terminal.out(`${index > 0 ? '\n\n' : ''}${fitExplanation(`${explanation}`, terminal.columns)}`);
     }
     return 0;
   },
 };
+
+/** The column at which the sentences of the first two sections begin. Before it are the names of the layers. */
+const sentencesAt = 19;
+
+function fitExplanation(text: string, columns: number | undefined): string {
+  let isInLayers = false;
+  return text
+    .split('\n')
+    .map((line) => {
+      if (/^\S/.test(line)) isInLayers = line.startsWith('Around ');
+      const own = /^ */.exec(line)![0].length;
+      return wrapText(line, columns, isInLayers && own === 2 ? sentencesAt - own : 2);
+    })
+    .join('\n');
+}

@@ -3,6 +3,8 @@ import { type Finding, lint } from 'holdfast/lint';
 import type { Command, Given } from '../command.ts';
 import { readText } from '../files.ts';
 import { msOf, onlyOperand, textOf } from '../given-values.ts';
+import { bad, styled, warning } from '../styled-text.ts';
+import { wrapText } from '../text-width.ts';
 
 /** A finding of lint with its place in the file. */
 interface Placed extends Pick<Problem, 'line' | 'column' | 'path'> {
@@ -23,22 +25,26 @@ export const lintPolicy: Command = {
     method: { value: 'HTTP method', says: 'of the requests it is for' },
     p999: { value: 'duration', says: 'what all but one attempt in a thousand take' },
   },
+  examples: ['lint policies.yaml', 'lint policies.yaml --method POST --strict'],
   async run(given, terminal) {
     const file = onlyOperand(given, 'a file of policies');
     const found = findingsIn(await readText(file), file, given);
     for (const each of found) {
       const { line, column, severity, rule, message, fix } = each;
       if (given.flags.json) terminal.out(JSON.stringify({ file, ...each }));
-      else
+      else {
+        const text = `${severity}: ${message}${fix === null ? '' : ` ${fix}`} (${rule})`;
+        const whole = wrapText(`${file}:${line}:${column}: ${text}`, terminal.columns, 2);
         terminal.out(
-          `${file}:${line}:${column}: ${severity}: ${message}${fix === null ? '' : ` ${fix}`} (${rule})`,
+          styled(severity === 'error' ? bad(whole) : severity === 'warning' ? warning(whole) : whole),
         );
+      }
     }
-    const bad = found.filter(
+    const hurting = found.filter(
       ({ severity }) => severity === 'error' || (given.flags.strict && severity === 'warning'),
     );
     if (!given.flags.json && found.length === 0) terminal.out(`${file}: nothing to complain about.`);
-    return bad.length > 0 ? 1 : 0;
+    return hurting.length > 0 ? 1 : 0;
   },
 };
 
@@ -73,12 +79,12 @@ function findingsIn(text: string, file: string, given: Given): Placed[] {
   }
 }
 
-/** The name of the policy that contains the field `path`; null if no policy contains it. */
+/** The name of the policy that contains the field `path`, or null. */
 function policyIn(data: unknown, path: string): string | null {
   if (path === '') return null;
   const { policies, name } = Object(data) as { policies?: unknown; name?: unknown };
   if (policies === undefined) return typeof name === 'string' && name !== '' ? name : 'default';
-  // The name of a policy may contain dots and may be the start of another name, so the longest match counts.
+  // A policy name may contain dots and may be the start of another name, so take the longest match.
   const around = Object.keys(Object(policies)).filter((each) => `${path}.`.startsWith(`policies.${each}.`));
   return around.sort((a, b) => b.length - a.length)[0] ?? null;
 }

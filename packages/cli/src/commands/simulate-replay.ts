@@ -8,6 +8,7 @@ import {
 } from '@holdfast/simulator';
 import type { Command } from '../command.ts';
 import { readText, writeText } from '../files.ts';
+import { fitReport } from '../fit-report.ts';
 import { onlyOperand, textOf } from '../given-values.ts';
 import {
   assertionsOf,
@@ -30,6 +31,7 @@ export const simulateReplay: Command = {
     ...outFlag,
     assert: { value: 'bound', many: true, says: 'exit 1 unless it holds: "success > 99%"' },
   },
+  examples: ['simulate replay incident.ndjson --policy policies.yaml'],
   async run(given, terminal) {
     const file = onlyOperand(given, 'a file of notices');
     const assertions = assertionsOf(given);
@@ -57,7 +59,7 @@ export const simulateReplay: Command = {
       terminal.out(
         `recorded: ${begun} pieces of work, ${(100 * success).toFixed(2)} % done with ${multiplication.toFixed(3)} attempts each${waits}\n`,
       );
-      terminal.out(reportText(comparison));
+      terminal.out(fitReport(reportText(comparison), terminal.columns));
     }
     if (out !== undefined) await writeText(out, reportHtml(comparison));
     for (const sentence of sentences) terminal.err(sentence);

@@ -2,6 +2,7 @@ import { parseAssertion, readDocument } from '@holdfast/config';
 import { heatHtml, heatText, parseAxis, RunPool, sweep } from '@holdfast/simulator';
 import { type Command, UsageError } from '../command.ts';
 import { writeText } from '../files.ts';
+import { fitReport } from '../fit-report.ts';
 import { textOf } from '../given-values.ts';
 import {
   assertMeasurable,
@@ -27,6 +28,10 @@ export const simulateSweep: Command = {
     ...seedsFlag(3),
     ...outFlag,
   },
+  examples: [
+    'simulate sweep s03 --vary policy.attempts=1..6',
+    'simulate sweep s03 --vary policy.attempts=1..6 --vary policy.budget.ratio=0.05,0.1,0.2 --out heat.html',
+  ],
   async run(given, terminal) {
     const axes = (given.lists.vary ?? []).map((text) => asUsageError(() => parseAxis(text, '--vary')));
     if (axes.length < 1 || axes.length > 2)
@@ -38,7 +43,7 @@ export const simulateSweep: Command = {
     const scenario = readScenario(source);
     assertMeasurable(scenario, '--metric', [bound]);
     const { names, policies } = await policiesOf(given, scenario);
-    // Without a flag for the policy, `holdfast` is used if the scenario compares it, otherwise the first policy.
+    // By default `holdfast` is used if the scenario compares it, otherwise the first policy.
     const policy =
       (given.lists.policy ?? []).length > 0 || !names.includes('holdfast') ? names[0]! : 'holdfast';
     const document = readDocument(source.text, source.file).data as Record<string, unknown>;
@@ -47,7 +52,7 @@ export const simulateSweep: Command = {
     const question = { document, file: source.file, policy, policies, axes, bound, seeds };
     const found = await sweep(question, pool, progress(terminal, given, 'runs'));
     const out = textOf(given, 'out');
-    terminal.out(given.flags.json ? JSON.stringify(found) : heatText(found));
+    terminal.out(given.flags.json ? JSON.stringify(found) : fitReport(heatText(found), terminal.columns));
     if (out !== undefined) await writeText(out, heatHtml(found));
     return 0;
   },

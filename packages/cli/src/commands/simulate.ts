@@ -1,6 +1,7 @@
 import { comparePolicies, RunPool, reportCsv, reportHtml, reportText, seedsOf } from '@holdfast/simulator';
 import type { Command } from '../command.ts';
 import { writeText } from '../files.ts';
+import { fitReport } from '../fit-report.ts';
 import { textOf } from '../given-values.ts';
 import {
   assertionsOf,
@@ -27,6 +28,11 @@ export const simulate: Command = {
     csv: { says: 'print figures by the second, for a spreadsheet' },
     assert: { value: 'bound', many: true, says: 'exit 1 unless it holds: "recovery < 30s"' },
   },
+  examples: [
+    'simulate s03',
+    'simulate s03 --policy policies.yaml --out report.html',
+    "simulate my-storm.yaml --assert 'recovery < 30s' --assert 'success > 99%'",
+  ],
   async run(given, terminal) {
     const assertions = assertionsOf(given);
     const scenario = readScenario(await scenarioText(given));
@@ -43,9 +49,8 @@ export const simulate: Command = {
     const out = textOf(given, 'out');
     if (given.flags.json) terminal.out(JSON.stringify({ ...comparison, broken: sentences }));
     else if (given.flags.csv) terminal.out(reportCsv(comparison).trimEnd());
-    else terminal.out(reportText(comparison));
-    // The file is written after the figures are printed, so that the figures are not lost if the file cannot be
-    // written.
+    else terminal.out(fitReport(reportText(comparison), terminal.columns));
+    // The figures are printed first, so that they are not lost if the file cannot be written.
     if (out !== undefined) await writeText(out, reportHtml(comparison));
     if (out !== undefined && !given.flags.json && !given.flags.csv)
       terminal.out(`\nThe report is in ${out}.`);

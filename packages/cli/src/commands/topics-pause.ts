@@ -1,52 +1,48 @@
-import { type TopicControls, topicControls } from '@holdfast/events';
-import { type Command, type Flag, type Given, UsageError } from '../command.ts';
-import { actOf, msOf, onlyOperand } from '../given-values.ts';
+import { controlId, type TopicControl } from '@holdfast/contracts';
+import { actOf, byHand, harmlessActFlags } from '../acts.ts';
+import type { Command } from '../command.ts';
+import { imposeControl, lastingFlag } from '../impose-control.ts';
 import { storeFlag, withStore } from '../store.ts';
-import type { Terminal } from '../terminal.ts';
-
-const actFlags: Record<string, Flag> = {
-  why: { value: 'text', says: 'kept with it' },
-  who: { value: 'name', says: 'your user name unless given' },
-};
+import { topicOperand } from '../topics.ts';
 
 export const topicsPause: Command = {
   name: 'topics pause',
   summary: 'let no consumer take anything more of a topic',
   operands: '<topic>',
-  flags: { ...storeFlag, ...actFlags, for: { value: 'duration', says: 'goes on by itself after so long' } },
+  flags: {
+    ...storeFlag,
+    'only-retries': { says: 'only retries wait; first attempts go on' },
+    ...lastingFlag,
+    ...harmlessActFlags,
+  },
+  examples: [
+    "topics pause orders --for 10m --why 'the bank is down'",
+    "topics pause orders --only-retries --why 'it needs a rest'",
+  ],
   run: (given, terminal) =>
-    steer(given, terminal, async (controls, topic) => {
-      const forMs = msOf(given, 'for');
-      await controls.pause(actOf(given, terminal.user, 'why', 'by hand'), forMs);
-      return `${topic} is paused.`;
+    withStore(given, terminal, async (engine) => {
+      const topic = await topicOperand(given, engine.broker);
+      const control: TopicControl = given.flags['only-retries']
+        ? { kind: 'pause', topic, only: 'retries' }
+        : { kind: 'pause', topic };
+      return imposeControl(engine, control, actOf(given, terminal, byHand), given, terminal);
     }),
 };
 
 export const topicsResume: Command = {
   name: 'topics resume',
-  summary: 'let consumers go on',
+  summary: 'let consumers go on, with retries too',
   operands: '<topic>',
-  flags: { ...storeFlag, ...actFlags },
+  flags: { ...storeFlag, ...harmlessActFlags },
+  examples: ['topics resume orders'],
   run: (given, terminal) =>
-    steer(given, terminal, async (controls, topic) => {
-      const wasPaused = await controls.resume(actOf(given, terminal.user, 'why', 'by hand'));
-      return wasPaused ? `${topic} goes on.` : `${topic} was not paused.`;
+    withStore(given, terminal, async ({ broker, controls }) => {
+      const topic = await topicOperand(given, broker);
+      const act = actOf(given, terminal, byHand);
+      const wasPaused = await controls.lift(controlId({ kind: 'pause', topic }), act);
+      const hadNoRetries = await controls.lift(controlId({ kind: 'pause', topic, only: 'retries' }), act);
+      const said = wasPaused || hadNoRetries ? `${topic} goes on.` : `${topic} was not paused.`;
+      terminal.out(given.flags.json ? JSON.stringify({ topic, resumed: wasPaused || hadNoRetries }) : said);
+      return 0;
     }),
 };
-
-function steer(
-  given: Given,
-  terminal: Terminal,
-  act: (controls: TopicControls, topic: string) => Promise<string>,
-): Promise<number> {
-  return withStore(given, terminal, async ({ broker }) => {
-    const topic = onlyOperand(given, 'the name of a topic');
-    const topics = await broker.topics();
-    if (!topics.includes(topic)) {
-      throw new UsageError(`there is no topic "${topic}" here; there are: ${topics.join(', ') || 'none'}.`);
-    }
-    const said = await act(topicControls(broker, topic), topic);
-    terminal.out(given.flags.json ? JSON.stringify({ topic, said }) : said);
-    return 0;
-  });
-}

@@ -15,6 +15,7 @@ import { type Command, type Given, UsageError } from '../command.ts';
 import { readText } from '../files.ts';
 import { numberOf, textOf } from '../given-values.ts';
 import { asUsageError, progress, seedCount } from '../simulation-flags.ts';
+import { bad, good, type StyledPiece, type StyledText } from '../styled-text.ts';
 import { table } from '../table.ts';
 
 const example = 'multiplication <= 1.2, success >= 99.5% at 5% failures, p99 <= 2s';
@@ -30,6 +31,7 @@ export const tunePolicy: Command = {
     seeds: { value: 'count', says: 'how often each is tried in each storm; 1 unless given' },
     seed: { value: 'number', says: 'of the search: the same one finds the same policy' },
   },
+  examples: ["tune --goal 'multiplication <= 1.2, success >= 99.5% at 5% failures'"],
   async run(given, terminal) {
     const text = textOf(given, 'goal');
     if (text === undefined) throw new UsageError(`--goal is needed, such as "${example}".`);
@@ -82,12 +84,13 @@ export const tunePolicy: Command = {
       terminal.out(
         `\n${isReached ? 'It reaches the goal' : 'Nothing was found that reaches the goal; this is nearest'}, of ${trials} policies.\n`,
       );
-      terminal.out(`In the storms it was tuned on:\n${evidenceTable(best.evidence)}\n`);
-      // The table is left out if the goal names clients that none of these storms (scenarios with faults) has.
-      if (after!.evidence.length > 0)
-        terminal.out(
-          `In storms it was not tuned on, with what it started from:\n${comparisonTable(before!, after!)}`,
-        );
+      terminal.out('In the storms it was tuned on:');
+      terminal.out(evidenceTable(best.evidence, terminal.columns));
+      // There is no evidence if the goal names clients that do not exist in these scenarios.
+      if (after!.evidence.length > 0) {
+        terminal.out('\nIn storms it was not tuned on, with what it started from:');
+        terminal.out(comparisonTable(before!, after!, terminal.columns));
+      }
     }
     return isReached ? 0 : 1;
   },
@@ -103,24 +106,30 @@ async function startOf(given: Given): Promise<PolicySpec> {
   return spec;
 }
 
-function evidenceTable(evidence: readonly Evidence[]): string {
+function evidenceTable(evidence: readonly Evidence[], columns: number | undefined): StyledText {
   return table(
     ['STORM', 'GOT', '', 'ASKED'],
-    evidence.map(({ storm, figure, met, goal }) => [storm, say(figure), met ? '✓' : '✗', goal]),
+    evidence.map(({ storm, figure, met, goal }) => [storm, say(figure), mark(met), goal]),
+    columns,
   );
 }
 
-function comparisonTable(before: Score, after: Score): string {
+function comparisonTable(before: Score, after: Score, columns: number | undefined): StyledText {
   return table(
     ['STORM', 'BEFORE', 'TUNED', '', 'ASKED'],
     after.evidence.map(({ storm, figure, met, goal }, index) => [
       storm,
       say(before.evidence[index]!.figure),
       say(figure),
-      met ? '✓' : '✗',
+      mark(met),
       goal,
     ]),
+    columns,
   );
+}
+
+function mark(met: boolean): StyledPiece {
+  return met ? good('✓') : bad('✗');
 }
 
 function say(figure: number | null): string {

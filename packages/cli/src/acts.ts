@@ -1,0 +1,29 @@
+import type { Act } from '@holdfast/contracts';
+import { type Flag, type Given, UsageError } from './command.ts';
+import { textOf } from './given-values.ts';
+import type { Terminal } from './terminal.ts';
+
+/**
+ * The reason in the audit log if the user gives none. Only acts that take nothing away are possible without a reason.
+ */
+export const byHand = 'by hand';
+
+/** Flags of commands that change something. */
+export const actFlags: Readonly<Record<'why' | 'who', Flag>> = {
+  why: { value: 'text', says: 'the reason; kept in the audit log (needed)' },
+  who: { value: 'name', says: 'kept in the audit log; your user name unless given' },
+};
+
+/** The same flags for acts that take nothing away. */
+export const harmlessActFlags: typeof actFlags = {
+  ...actFlags,
+  why: { value: 'text', says: `the reason; kept in the audit log; "${byHand}" unless given` },
+};
+
+/** Returns who acts and why, for the audit log. Throws a `UsageError` if a reason is needed and not given. */
+export function actOf(given: Given, terminal: Terminal, otherwise?: typeof byHand): Act {
+  const why = textOf(given, 'why') ?? otherwise;
+  if (why === undefined || why.trim() === '')
+    throw new UsageError('--why is needed: it is kept in the audit log.');
+  return { who: textOf(given, 'who') ?? terminal.user, why };
+}

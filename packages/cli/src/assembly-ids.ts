@@ -1,0 +1,34 @@
+import { type Assemblies, assemblies } from '@holdfast/assembly';
+import type { Journal } from '@holdfast/contracts';
+import { type Given, UsageError } from './command.ts';
+import { onlyOperand } from './given-values.ts';
+import { allPages, idsIn } from './parked-ids.ts';
+import { wholeId } from './short-ids.ts';
+import { type OpenStore, withStore } from './store.ts';
+import type { Terminal } from './terminal.ts';
+
+/** Opens the store, and calls `use` with its assemblies. This process runs none of them. */
+export function withAssemblies<T>(
+  given: Given,
+  terminal: Terminal,
+  use: (work: Assemblies, engine: OpenStore) => Promise<T>,
+): Promise<T> {
+  return withStore(given, terminal, (engine) => use(assemblies({ engine, programs: [] }), engine));
+}
+
+/** The id of the assembly that the user has named, perhaps shortened. Throws a `UsageError` if there is none. */
+export async function assemblyId(given: Given, journal: Journal): Promise<string> {
+  return wholeAssemblyId(onlyOperand(given, 'the id of an assembly'), journal);
+}
+
+export async function wholeAssemblyId(text: string, journal: Journal): Promise<string> {
+  const [known] = await journal.get([text]);
+  if (known) return known.id;
+  const all = idsIn(
+    allPages((page) => journal.list({}, page)),
+    'id',
+  );
+  const found = await wholeId('assemblies', text, all);
+  if (found === undefined) throw new UsageError(`there is no assembly "${text}" here.`);
+  return found;
+}

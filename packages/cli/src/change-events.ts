@@ -1,0 +1,62 @@
+import type { Act, ParkedEvent } from '@holdfast/contracts';
+import type { AnyRequest, OperationRunner } from '@holdfast/events';
+import type { Given } from './command.ts';
+import { many } from './count-text.ts';
+import { doneWord, operationSummary, runWithProgress } from './operation-progress.ts';
+import type { OpenStore } from './store.ts';
+import type { Terminal } from './terminal.ts';
+
+/**
+ * Discards, restores or keeps events, or undoes such a change. The exit code is 1 if no event was changed, or fewer
+ * events than the user named.
+ */
+export async function changeEvents(
+  engine: OpenStore,
+  runner: OperationRunner,
+  request: AnyRequest,
+  act: () => Act,
+  given: Given,
+  terminal: Terminal,
+): Promise<number> {
+  const ids = request.kind === 'undo' ? undefined : request.filter.ids;
+  const count =
+    request.kind === 'undo'
+      ? (await engine.triage.operations.get(request.of))?.counts.changed
+      : await runner.dryRun(request.filter);
+  const verb = doneWord[request.kind];
+  if (given.flags['dry-run']) {
+    const text =
+      request.kind === 'undo'
+        ? `operation ${request.of} would be undone: ${many(count ?? 0, 'event')}.`
+        : `${many(count ?? 0, 'event')} would be ${verb}.`;
+    terminal.out(given.flags.json ? JSON.stringify({ count }) : text);
+    return 0;
+  }
+  const { id } = await runner.begin({ ...request, ...(count !== undefined && { expected: count }) }, act());
+  const isWatched = ids === undefined && !given.flags.json;
+  const ended = isWatched
+    ? await runWithProgress(engine, runner, id, given, terminal)
+    : await runner.run(id, { signal: terminal.signal });
+  const { changed } = ended.counts;
+  if (given.flags.json) terminal.out(JSON.stringify(operationSummary(ended)));
+  else if (ids) for (const each of ids) terminal.out(await result(engine, each, request.kind, verb));
+  if (!given.flags.json) {
+    const undone =
+      request.kind === 'undo' ? '' : ` Undo it with "holdfast dlq discard --undo ${id} --why …".`;
+    if (changed > 0)
+      terminal.out(`${changed} ${changed === 1 ? 'event is' : 'events are'} ${verb}.${undone}`);
+    else terminal.err(`holdfast: no event was ${verb}.`);
+  }
+  return changed === 0 || (ids !== undefined && changed < ids.length) ? 1 : 0;
+}
+
+async function result({ triage }: OpenStore, id: string, kind: string, verb: string): Promise<string> {
+  const event = await triage.get(id);
+  if (!event) return `${id} was not ${verb}: it is not parked here.`;
+  return isAsWanted(event, kind) ? `${id} is ${verb}.` : `${id} was not ${verb}: it is ${event.status}.`;
+}
+
+function isAsWanted({ status, operation }: ParkedEvent, kind: string): boolean {
+  if (operation !== undefined) return false;
+  return kind === 'discard' ? status === 'discarded' : status === 'parked';
+}

@@ -1,0 +1,118 @@
+import {
+  type Edit,
+  type EditChange,
+  editDiff,
+  type Headers,
+  type ParkedEvent,
+  type Payload,
+} from '@holdfast/contracts';
+import { operations, PayloadFieldError, withPayloadField } from '@holdfast/events';
+import { actFlags, actOf } from '../acts.ts';
+import { type Command, type Given, UsageError } from '../command.ts';
+import { readText } from '../files.ts';
+import { onlyOperand, textOf } from '../given-values.ts';
+import { pair } from '../parked-flags.ts';
+import { eventIds } from '../parked-ids.ts';
+import { storeFlag, withStore } from '../store.ts';
+import { bad, good, styled } from '../styled-text.ts';
+import type { Terminal } from '../terminal.ts';
+import { followReplay } from './dlq-replay.ts';
+
+export const dlqEdit: Command = {
+  name: 'dlq edit',
+  summary: 'change payload or headers of a parked event; the original is kept',
+  operands: '<id>',
+  flags: {
+    ...storeFlag,
+    set: { value: 'path=value', many: true, says: 'a field of a JSON payload: payload.lines.0.price=12' },
+    payload: { value: 'file', says: 'take the whole payload from this file' },
+    header: { value: 'name=value', many: true, says: 'set this header; without a value, remove it' },
+    'dry-run': { says: 'only show what would change' },
+    replay: { says: 'then replay it' },
+    ...actFlags,
+  },
+  examples: [
+    "dlq edit 14e22cc7 --set payload.total=12.5 --why 'the total was a text' --replay",
+    'dlq edit 14e22cc7 --payload fixed.json --dry-run',
+  ],
+  run: (given, terminal) =>
+    withStore(given, terminal, async (engine) => {
+      const [id = ''] = await eventIds(engine.triage, [onlyOperand(given, 'the id of an event')]);
+      const event = await engine.triage.get(id);
+      if (!event) {
+        terminal.err(`holdfast: no event ${id} is parked here.`);
+        return 1;
+      }
+      const edit = await editOf(given, event);
+      const changes = editDiff(event, { ...event, ...edit });
+      if (given.flags.json) terminal.out(JSON.stringify({ id, version: event.version, changes }));
+      else printChanges(changes, terminal);
+      if (changes.length === 0) {
+        terminal.err(`holdfast: nothing would change in event ${id}.`);
+        return 1;
+      }
+      if (given.flags['dry-run']) return 0;
+      const act = actOf(given, terminal);
+      // With the version, the edit fails if somebody else has edited the event in the meantime.
+      if (!(await engine.triage.edit(id, { ...edit, version: event.version }, act))) {
+        terminal.err(`holdfast: event ${id} is not parked here any more.`);
+        return 1;
+      }
+      if (!given.flags.json) terminal.out(`${id} is edited.`);
+      if (!given.flags.replay) return 0;
+      const runner = operations({ engine });
+      const request = { kind: 'replay', filter: { ids: [id] }, canary: 0, expected: 1 } as const;
+      const replay = await runner.begin(request, act);
+      return followReplay(engine, runner, replay.id, given, terminal);
+    }),
+};
+
+function printChanges(changes: readonly EditChange[], terminal: Terminal): void {
+  for (const { path, before, after } of changes) {
+    if (before !== undefined) terminal.out(styled(bad(`- ${path}: ${before}`)));
+    if (after !== undefined) terminal.out(styled(good(`+ ${path}: ${after}`)));
+  }
+}
+
+async function editOf(given: Given, event: ParkedEvent): Promise<Edit> {
+  const file = textOf(given, 'payload');
+  const fields = given.lists.set ?? [];
+  const changed = given.lists.header ?? [];
+  if (file === undefined && fields.length === 0 && changed.length === 0)
+    throw new UsageError('what is to change? Say --set, --payload or --header.');
+  let payload: Payload | undefined = file === undefined ? undefined : await readText(file);
+  for (const field of fields) payload = withField(payload ?? event.payload, field);
+  return {
+    ...(payload !== undefined && { payload }),
+    ...(changed.length > 0 && { headers: withHeaders(event.headers, changed) }),
+  };
+}
+
+function withHeaders(headers: Headers, changed: readonly string[]): Headers {
+  const result: Record<string, string> = { ...headers };
+  for (const each of changed) {
+    const [name, value] = pair(each, 'header');
+    if (value === '') delete result[name];
+    else result[name] = value;
+  }
+  return result;
+}
+
+/** Sets a field of a JSON payload: `payload.lines.0.price=12`. A value that is not JSON is a text. */
+function withField(payload: Payload, field: string): string {
+  const [path, text] = pair(field, 'set');
+  try {
+    return withPayloadField(payload, path, jsonOrText(text));
+  } catch (error) {
+    if (error instanceof PayloadFieldError) throw new UsageError(`--set: ${error.message}.`);
+    throw error;
+  }
+}
+
+function jsonOrText(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text; // a text may be given without quotes
+  }
+}

@@ -1,0 +1,105 @@
+import { type FleetFigures, type FleetNeeds, needsOf } from '@holdfast/events';
+import { sleep, systemClock } from 'holdfast';
+import type { Command, Given } from '../command.ts';
+import { many } from '../count-text.ts';
+import { msOf } from '../given-values.ts';
+import { type OpenStore, storeFlag, withStore } from '../store.ts';
+import { bad, bold, dim, good, type StyledPiece, StyledText } from '../styled-text.ts';
+import type { Terminal } from '../terminal.ts';
+import { wrapped, wrapText } from '../text-width.ts';
+import { date } from '../times.ts';
+
+export const status: Command = {
+  name: 'status',
+  summary: 'does anything need a person? (exit code 1)',
+  flags: {
+    ...storeFlag,
+    watch: { says: 'look again and again, until it is interrupted' },
+    every: { value: 'duration', says: 'with --watch: how often to look; 5s unless given' },
+  },
+  examples: ['status', 'status --watch', 'status --json'],
+  run: (given, terminal) =>
+    withStore(given, terminal, async (engine) => {
+      if (!given.flags.watch) {
+        const seen = await statusOf(engine);
+        if (given.flags.json) terminal.out(JSON.stringify(seen));
+        else terminal.out(statusText(seen, terminal));
+        return seen.needs.length > 0 ? 1 : 0;
+      }
+      const everyMs = msOf(given, 'every') ?? 5000;
+      let last = '';
+      for (;;) {
+        last = show(await statusOf(engine), last, given, terminal);
+        await sleep(systemClock, everyMs, terminal.signal);
+      }
+    }),
+};
+
+/** What is printed of a look at the store. */
+type Status = Pick<FleetNeeds, 'now' | 'needs' | 'good' | 'figures'>;
+
+async function statusOf(engine: OpenStore): Promise<Status> {
+  const { now, needs, good: well, figures } = await needsOf(engine);
+  return { now, needs, good: well, figures };
+}
+
+/**
+ * Prints a status. In a terminal it replaces the last status. In a pipe it is printed only if it differs from the last
+ * status.
+ */
+function show(seen: Status, last: string, given: Given, terminal: Terminal): string {
+  const text = statusText(seen, terminal);
+  const { now: _, ...rest } = seen;
+  const key = JSON.stringify(rest);
+  if (given.flags.json) {
+    if (key !== last) terminal.out(JSON.stringify(seen));
+  } else if (terminal.isInteractive) {
+    terminal.clear();
+    terminal.out(text);
+    terminal.out(`\n${date(seen.now)}, again every ${given.flags.every ?? '5s'}; Ctrl-C ends it.`);
+  } else if (key !== last) {
+    terminal.out(`${date(seen.now)}`);
+    terminal.out(text);
+    terminal.out('');
+  }
+  return key;
+}
+
+/** A store without topics is probably the wrong one, and parked events still wait when their groups no longer grow. */
+function quietSentence({ topics, processes, parked }: Status['figures']): string {
+  if (topics === 0 && processes === 0) return 'Nothing is in this store: is it the right one?';
+  if (parked === 0) return 'Nothing needs you.';
+  return `Nothing needs you now; ${parked === 1 ? '1 event is' : `${parked} events are`} parked.`;
+}
+
+function statusText({ needs, good: checked, figures }: Status, { columns }: Terminal): StyledText {
+  const lines: (string | StyledPiece)[][] = [];
+  if (needs.length === 0) lines.push([good(quietSentence(figures))]);
+  else lines.push([bad(needs.length === 1 ? '1 thing needs you.' : `${needs.length} things need you.`)]);
+  for (const { says, command } of needs) {
+    const sentences = columns === undefined ? [says] : wrapped(says, columns - 4, true);
+    lines.push([''], ...sentences.map((text, index) => [`${index === 0 ? '  ' : '    '}${text}`]));
+    lines.push(['    ', bold(`holdfast ${command}`)]);
+  }
+  if (checked.length > 0) {
+    const text = wrapText(`checked: ${checked.join('; ')}.`, columns, 2);
+    lines.push([''], ...text.split('\n').map((line) => [dim(line)]));
+  }
+  lines.push(
+    [''],
+    ...wrapText(figuresText(figures), columns, 2)
+      .split('\n')
+      .map((line) => [line]),
+  );
+  return new StyledText(lines.flatMap((line, index) => (index === 0 ? line : ['\n', ...line])));
+}
+
+function figuresText(figures: FleetFigures): string {
+  const { topics, ready, delayed, inHand, parked, processes, consumers, policies } = figures;
+  return (
+    `${many(topics, 'topic')}: ${ready} ready, ${delayed} delayed, ${inHand} in hand, ${parked} parked; ` +
+    `${many(processes, 'process', 'processes')}: ${many(consumers, 'consumer')}, ` +
+    `${many(policies, 'policy', 'policies')}, ${many(figures.breakersOpen, 'breaker')} open; ` +
+    `${many(figures.operationsRunning, 'operation')} running.`
+  );
+}

@@ -1,0 +1,3 @@
+export function errorLine(reason: string, message: string): string {
+  return message ? `${reason}: ${message}` : reason;
+}

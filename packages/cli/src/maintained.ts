@@ -1,0 +1,7 @@
+/** What to do about an operation that nobody moves on. */
+export function unmaintained(id: string): string {
+  return (
+    `no process that reports here runs maintenance, so nothing moves ${id} on: run it now with ` +
+    `"holdfast dlq replay --resume ${id}", or start maintenance({ engine }) of @holdfast/events in a process.`
+  );
+}

@@ -1,0 +1,100 @@
+import type { Operation, OperationKind } from '@holdfast/contracts';
+import type { OperationRunner } from '@holdfast/events';
+import type { Given } from './command.ts';
+import { QuietTopics } from './quiet-topics.ts';
+import type { OpenStore } from './store.ts';
+import type { Terminal } from './terminal.ts';
+
+/** What an operation does to events, as a participle. */
+export const doneWord: Readonly<Record<OperationKind, string>> = {
+  replay: 'replayed',
+  discard: 'discarded',
+  restore: 'restored',
+  keep: 'kept',
+  undo: 'put back',
+};
+
+/**
+ * Runs an operation to its end and prints its progress. A terminal shows one line that is overwritten; a pipe gets a
+ * few lines. If the user ends the command, the operation stays unfinished.
+ */
+export async function runWithProgress(
+  engine: OpenStore,
+  runner: OperationRunner,
+  id: string,
+  given: Given,
+  terminal: Terminal,
+): Promise<Operation> {
+  const isDrawn = terminal.isInteractive && !given.flags.json;
+  const quiet = new QuietTopics(engine, (sentence) => {
+    if (isDrawn) terminal.draw('');
+    terminal.err(`holdfast: ${sentence}`);
+  });
+  let last = '';
+  const print = (operation: Operation) => {
+    const line = given.flags.json
+      ? JSON.stringify(operationSummary(operation))
+      : progressLine(operation, isDrawn);
+    if (line === last) return;
+    last = line;
+    if (isDrawn) terminal.draw(line);
+    else terminal.out(line);
+  };
+  const printSome = throttled(print);
+  try {
+    const onProgress = (operation: Operation) => {
+      printSome(operation);
+      if (operation.request.kind === 'replay') quiet.hear(operation);
+    };
+    const ended = await runner.run(id, { onProgress, signal: terminal.signal });
+    await quiet.looking;
+    print(ended);
+    if (isDrawn) terminal.out('');
+    return ended;
+  } catch (error) {
+    // The operation has begun and has not ended, so the user must resume or cancel it.
+    if (isDrawn && last !== '') terminal.out('');
+    if (terminal.signal.aborted || last !== '')
+      terminal.err(
+        `holdfast: operation ${id} stays where it is; go on with "holdfast dlq replay --resume ${id}", or stop it with --cancel ${id}.`,
+      );
+    throw error;
+  }
+}
+
+export function operationSummary({ id, request, stage, counts, stopped }: Operation): object {
+  return { id, kind: request.kind, stage, ...counts, ...(stopped !== undefined && { stopped }) };
+}
+
+/** Returns a function that calls `print` only for a new stage, or after each further 2 % of the work. */
+function throttled(print: (operation: Operation) => void): (operation: Operation) => void {
+  let printedPart = -1;
+  let printedStage = '';
+  return (operation) => {
+    const part = Math.floor(50 * shareDone(operation));
+    if (part === printedPart && operation.stage === printedStage) return;
+    printedPart = part;
+    printedStage = operation.stage;
+    print(operation);
+  };
+}
+
+/** How much of an operation is done, 0–1. A released event is half done until it has succeeded or failed. */
+function shareDone({ request, counts }: Operation): number {
+  if (request.kind !== 'replay') return request.expected ? Math.min(1, counts.changed / request.expected) : 0;
+  const { selected, released, succeeded, failedAgain } = counts;
+  return selected === 0 ? 0 : (released + succeeded + failedAgain) / (2 * selected);
+}
+
+const barWidth = 20;
+
+function progressLine(operation: Operation, isDrawn: boolean): string {
+  const { request, stage, counts } = operation;
+  const text =
+    request.kind === 'replay'
+      ? `${stage}: ${counts.released} of ${counts.selected} released, ${counts.succeeded} succeeded, ${counts.failedAgain} failed again`
+      : `${stage}: ${counts.changed}${request.expected === undefined ? '' : ` of ${request.expected}`} ${doneWord[request.kind]}`;
+  if (!isDrawn) return text;
+  const full = Math.round(barWidth * shareDone(operation));
+  return `${'█'.repeat(full)}${'░'.repeat(barWidth - full)} ${text}`;
+}

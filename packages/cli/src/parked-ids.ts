@@ -1,0 +1,69 @@
+import type { Page, PageRequest, ParkedStatus, Triage } from '@holdfast/contracts';
+import { UsageError } from './command.ts';
+import { wholeId } from './short-ids.ts';
+
+export const parkedStatuses: readonly ParkedStatus[] = ['parked', 'replaying', 'resolved', 'discarded'];
+
+/** The ids of parked events that the user has given, perhaps shortened. An unknown id is returned as it is. */
+export async function eventIds(triage: Triage, given: readonly string[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const id of given) {
+    const isWhole = (await triage.get(id)) !== undefined;
+    found.push(isWhole ? id : ((await wholeId('events', id, allEventIds(triage))) ?? id));
+  }
+  return found;
+}
+
+/** The fingerprint of a group that the user has given, perhaps shortened. */
+export async function groupFingerprint(triage: Triage, given: string): Promise<string> {
+  const all = idsIn(
+    allPages((page) => triage.groups({ status: parkedStatuses }, page)),
+    'fingerprint',
+  );
+  const found = await wholeId('groups', given, all);
+  if (found === undefined) throw new UsageError(`--group: there is no group "${given}" here.`);
+  return found;
+}
+
+/** The id of an operation (a replay, discard, restore, keep or undo), perhaps shortened. */
+export async function operationId(triage: Triage, given: string): Promise<string> {
+  const found = await tryOperationId(triage, given);
+  if (found === undefined) throw new UsageError(`there is no replay "${given}" here.`);
+  return found;
+}
+
+/** Returns the whole id of an operation that the user may have shortened; undefined: there is no such operation. */
+export async function tryOperationId(triage: Triage, given: string): Promise<string | undefined> {
+  if (await triage.operations.get(given)) return given;
+  const all = idsIn(
+    allPages((page) => triage.operations.list({}, page)),
+    'id',
+  );
+  return wholeId('operations', given, all);
+}
+
+function allEventIds(triage: Triage): AsyncIterable<readonly string[]> {
+  return idsIn(
+    allPages((page) => triage.list({ status: parkedStatuses }, page)),
+    'id',
+  );
+}
+
+export async function* idsIn<N extends string>(
+  pages: AsyncIterable<readonly Readonly<Record<N, string>>[]>,
+  name: N,
+): AsyncIterable<readonly string[]> {
+  for await (const items of pages) yield items.map((item) => item[name]);
+}
+
+/** Reads a list to its end. */
+export async function* allPages<T>(
+  read: (page: PageRequest) => Promise<Page<T>>,
+): AsyncIterable<readonly T[]> {
+  let cursor: string | undefined;
+  do {
+    const page = await read({ limit: 1000, ...(cursor !== undefined && { cursor }) });
+    yield page.items;
+    cursor = page.cursor;
+  } while (cursor !== undefined);
+}

@@ -1,0 +1,73 @@
+import { UsageError } from './command.ts';
+import type { Terminal } from './terminal.ts';
+
+/** A shortened id has at least this many characters. */
+const lengthMin = 8;
+/** Ids with fewer characters are not shortened. */
+const worthwhile = 13;
+
+/**
+ * Shortens ids as far as they stay different. Keeps their start or their end, whichever is shorter: ids that sort by
+ * time all begin alike. `…` marks the part that is left out.
+ */
+export function shortIds(ids: readonly string[]): Map<string, string> {
+  const all = [...new Set(ids)];
+  const start = uniqueLength(all, (id, length) => id.slice(0, length));
+  const end = uniqueLength(all, (id, length) => id.slice(-length));
+  return new Map(
+    all.map((id) => {
+      if (id.length < worthwhile || id.length <= Math.min(start, end) + 1) return [id, id];
+      return [id, end < start ? `…${id.slice(-end)}` : `${id.slice(0, start)}…`];
+    }),
+  );
+}
+
+function uniqueLength(ids: readonly string[], part: (id: string, length: number) => string): number {
+  const longest = Math.max(0, ...ids.map(({ length }) => length));
+  for (let length = lengthMin; length < longest; length += 1) {
+    if (new Set(ids.map((id) => part(id, length))).size === ids.length) return length;
+  }
+  return longest;
+}
+
+/** A shorter part of an id is not accepted: a slip of the hand must not discard an event. */
+const givenMin = 6;
+
+/**
+ * Finds the whole id that a user has shortened to its start or its end. `pages` gives all ids there are. Throws a
+ * `UsageError` if several ids fit, or if one fits and too little of it was given. Returns undefined if none fits.
+ */
+export async function wholeId(
+  what: string,
+  given: string,
+  pages: AsyncIterable<readonly string[]>,
+): Promise<string | undefined> {
+  const part = given.replace(/^…|…$/g, '');
+  const found = new Set<string>();
+  for await (const ids of pages) {
+    for (const id of ids) {
+      if (id === given) return id;
+      if (part !== '' && (id.startsWith(part) || id.endsWith(part))) found.add(id);
+    }
+    if (found.size > candidatesMax) break;
+  }
+  if (found.size === 1 && part.length < givenMin)
+    throw new UsageError(
+      `"${given}" is too short: say at least ${givenMin} characters of the start or the end of ${[...found][0]}.`,
+    );
+  if (found.size < 2) return [...found][0];
+  const named = [...found].slice(0, candidatesMax).join(', ');
+  const more = found.size > candidatesMax ? ' and more' : '';
+  throw new UsageError(`several ${what} fit "${given}": ${named}${more}; say more of it.`);
+}
+
+const candidatesMax = 5;
+
+/** Shortens ids for a person. A program gets them whole. */
+export function shortNames(
+  ids: readonly string[],
+  { columns }: Pick<Terminal, 'columns'>,
+): (id: string) => string {
+  const short = columns === undefined ? new Map<string, string>() : shortIds(ids);
+  return (id) => short.get(id) ?? id;
+}
