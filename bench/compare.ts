@@ -1,4 +1,4 @@
-export type Unit = 'ns' | 'ms' | 'bytes' | 'timers' | 'events/s';
+export type Unit = 'ns' | 'ms' | 'bytes' | 'timers' | 'events/s' | 'steps/s';
 export type Better = 'lower' | 'higher';
 
 /** What we promise of a case. */

@@ -3,8 +3,11 @@ import { report } from './report.ts';
 import type { Suite } from './suite.ts';
 
 const suites: Record<string, () => Promise<{ suite: Suite }>> = {
+  assembly: () => import('./suites/assembly.ts'),
   core: () => import('./suites/core.ts'),
+  engines: () => import('./suites/engines.ts'),
   events: () => import('./suites/events.ts'),
+  gateway: () => import('./suites/gateway.ts'),
   http: () => import('./suites/http.ts'),
   server: () => import('./suites/server.ts'),
   simulator: () => import('./suites/simulator.ts'),

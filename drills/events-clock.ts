@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Broker, Engine } from '@holdfast/contracts';
+import { type Broker, type Engine, waitingStates } from '@holdfast/contracts';
 import type { DrillOptions } from '../scripts/drill.ts';
 import { eventOf } from './events/event-of.ts';
 import { type Effect, effectsIn, openPlace, type Place, prepareEffects } from './events/place.ts';
@@ -156,7 +156,8 @@ async function handled(place: Place, count: number): Promise<void> {
 /** How many are left when there was time enough. */
 async function drained({ broker }: Pick<Required<Engine>, 'broker'>): Promise<number> {
   for (const until = performance.now() + DRAIN_MAX_MS; ; await pause(20)) {
-    const { oldestReadyMs: _, nextDueInMs: __, ...states } = await broker.counts('drill');
+    const counts = await broker.counts('drill');
+    const states = Object.fromEntries(waitingStates.map((state) => [state, counts[state]]));
     const left = Object.values(states).reduce((sum, count) => sum + count);
     if (left === 0 || performance.now() > until) return left;
   }

@@ -1,75 +1,97 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Broker } from '@holdfast/contracts';
-import type { DrillOptions } from '../scripts/drill.ts';
+import { waitingStates } from '@holdfast/contracts';
+import type { DrillOptions, DrillResult } from '../scripts/drill.ts';
 import { ownService } from '../scripts/services/service.ts';
-import { eventOf } from './events/event-of.ts';
+import type { OwnServer } from '../scripts/services/start-service.ts';
+import { audit, type Findings, firstUnpublished, isAllHandled } from './events/audit.ts';
 import { CHANCE, KillPlan, NEVER, type Role } from './events/kill-plan.ts';
-import { type Effect, effectsIn, openPlace, type Place, prepareEffects } from './events/place.ts';
+import { type BrokerName, brokerNames } from './events/open-broker.ts';
+import { isBroker, openPlace, type Place, prepareEffects } from './events/place.ts';
+import { restartUnderLoad } from './events/restart-under-load.ts';
+import type { Stage } from './events/stage.ts';
+import { addToTotals } from './events/totals.ts';
 
 const WORKERS = 3;
-/** A process that does not reach its point in this time is killed where it is. */
-const POINT_MAX_MS = 4000;
-const CHANCE_MAX_MS = 400;
+/** A process that does not reach its point in this time is killed where it is. On a broker it first has to get a share. */
+const POINT_MAX_MS = { store: 4000, broker: 12_000 };
+const CHANCE_MAX_MS = { store: 400, broker: 2000 };
 /** A publisher lives longer, so that there is something to handle. */
 const PASSES_MAX = { worker: 6, publisher: 20 };
 const DRAIN_MAX_MS = 120_000;
+/** What nobody has handled this long after the broker was empty is lost. */
+const EMPTY_MAX_MS = 10_000;
+/** A broker is restarted once for this many kills. */
+const KILLS_PER_RESTART = 10;
+/** RabbitMQ 3.10 may never elect a leader for a queue if it is killed in the first second of that queue. */
+const CALM_MS = 2000;
+const names = ['sqlite', 'postgres', ...brokerNames] as const;
 
-export interface Counts {
+export interface Counts extends Findings {
   kills: number;
-  events: number;
-  lost: number;
-  repeated: number;
-  outOfOrder: number;
-  /** Effects outside of the store that were made again after a crash, under the same key. */
-  externalRepeats: number;
 }
 
 /** Workers and their publisher are killed at every step and by chance, while handlers fail and answers are lost. */
 export async function drill({
   times,
   engine = 'sqlite',
-}: Partial<DrillOptions>): Promise<Record<string, number>> {
-  if (engine !== 'sqlite' && engine !== 'postgres')
-    throw new Error(`--engine wants sqlite or postgres, got "${engine}".`);
-  const counts = await kills(engine, times ?? (engine === 'sqlite' ? 1000 : 300));
-  const promised = { lost: counts.lost, repeated: counts.repeated, outOfOrder: counts.outOfOrder };
-  for (const [what, count] of Object.entries(promised)) must(count === 0, `nothing is ${what}, ${count} are`);
-  return counts;
+  fresh = false,
+}: Partial<DrillOptions>): Promise<DrillResult> {
+  const name = names.find((each) => each === engine);
+  if (name === undefined) throw new Error(`--engine wants one of ${names.join(', ')}, got "${engine}".`);
+  if (!isBroker(name)) {
+    const counts = await kills(name, times ?? (name === 'sqlite' ? 1000 : 300));
+    assertPromised(counts);
+    return counts;
+  }
+  const counts = await killsAndRestarts(name, times ?? 200);
+  const totals = await addToTotals(`events-kill-${name}`, counts, fresh);
+  assertPromised(counts);
+  return { ...counts, totals };
+}
+
+function assertPromised({ lost, repeated, outOfOrder }: Counts): void {
+  for (const [what, count] of Object.entries({ lost, repeated, outOfOrder }))
+    must(count === 0, `nothing is ${what}, ${count} are`);
 }
 
 /** `address`: of a server that is there already. */
 export async function kills(
-  engine: Place['engine'],
+  engine: 'sqlite' | 'postgres',
   times: number,
   address?: string,
 ): Promise<Counts & Record<string, number>> {
   const server = engine === 'postgres' && address === undefined ? await ownService('postgres') : undefined;
   if (server?.missing !== undefined) throw new Error(`The drill needs ${engine}: ${server.missing}.`);
   try {
-    return await trial(engine, address ?? server?.url, async ({ place, log }) => {
-      const hits = await killAll(place, times, log);
-      return { kills: Object.values(hits).reduce((sum, count) => sum + count), ...hits };
-    });
+    return await trial(engine, address ?? server?.url, (stage) => killAll(stage, times));
   } finally {
     await server?.stop();
   }
 }
 
-/** What a trial has to do its worst with. */
-export interface Stage {
-  readonly place: Place;
-  /** The file of the record. */
-  readonly log: string;
-  readonly broker: Broker;
-  /** Has a worker run to the end. */
-  worker(): void;
-  /** Has a publisher run to the end; its refusals come in as codes. */
-  publisher(): string[];
+/** First processes are killed, then the broker itself is restarted under load, every second time by a kill. */
+export async function killsAndRestarts(
+  engine: BrokerName,
+  times: number,
+  given?: OwnServer,
+  restarts: number = Math.ceil(times / KILLS_PER_RESTART),
+): Promise<Counts & Record<string, number>> {
+  const server = given ?? (await ownService(engine === 'sqs' ? 'elasticmq' : engine));
+  if (server.missing !== undefined) throw new Error(`The drill needs ${engine}: ${server.missing}.`);
+  try {
+    return await trial(engine, server.url, async (stage) => {
+      const hits = await killAll(stage, times);
+      const refusals = await restartUnderLoad(stage, server, restarts, CALM_MS);
+      return { ...hits, restarts, refused: refusals.length };
+    });
+  } finally {
+    if (given === undefined) await server.stop();
+  }
 }
 
 /** Lets `happen` happen, then has everything handled that is left, and counts. */
@@ -82,12 +104,14 @@ export async function trial(
   const place: Place = {
     engine,
     address: address ?? path.join(folder, 'events.db'),
+    store: path.join(folder, 'store.db'),
     record: path.join(folder, 'record.sock'),
   };
   const log = path.join(folder, 'record');
   const helpers: ChildProcess[] = [];
   const help = (role: Role) => {
-    const child = start(role, [JSON.stringify(place), NEVER, '1', '0']);
+    const first = role === 'publisher' ? firstUnpublished(log) : 0;
+    const child = start(role, [JSON.stringify(place), NEVER, '1', String(first)]);
     helpers.push(child);
     return child;
   };
@@ -95,7 +119,7 @@ export async function trial(
     await once(start('recorder', [log, place.record]), 'message');
     const own = await openPlace(place);
     await own.broker.declare('drill', { ordering: 'key' });
-    await prepareEffects(place);
+    if (!isBroker(engine)) await prepareEffects(place);
     await warmUp(place);
     const counts = await happen({
       place,
@@ -111,10 +135,12 @@ export async function trial(
       },
     });
     await Promise.all(helpers.map(stopped));
-    await drain(place, own.broker);
+    await drain(place, own.broker, log);
     must((await own.triage.count({})) === 0, 'nothing is parked: no event is at fault');
     await own.close();
-    return { kills: 0, ...(await audit(place, log)), ...counts };
+    const findings = await audit(place, log);
+    if (findings.lost + findings.repeated + findings.outOfOrder > 0) await keepRecord(engine, log);
+    return { kills: 0, ...findings, ...counts };
   } finally {
     for (const child of running) child.kill('SIGKILL');
     for (const each of [folder, compiled]) await rm(each, { recursive: true, force: true, maxRetries: 5 });
@@ -129,8 +155,8 @@ async function warmUp(place: Place): Promise<void> {
 }
 
 /** Runs processes until `times` of them have died at their points; returns the number at each point. */
-async function killAll(place: Place, times: number, log: string): Promise<Record<string, number>> {
-  const plan = new KillPlan(times);
+async function killAll({ place, log }: Stage, times: number): Promise<Record<string, number>> {
+  const plan = new KillPlan(place.engine, times);
   async function live(role: Role): Promise<void> {
     while (plan.goesOn) {
       // Whose deaths are all died lives on, so that the others have something to do.
@@ -140,7 +166,7 @@ async function killAll(place: Place, times: number, log: string): Promise<Record
     }
   }
   await Promise.all([live('publisher'), ...Array.from({ length: WORKERS }, () => live('worker'))]);
-  return plan.hits;
+  return { kills: Object.values(plan.hits).reduce((sum, count) => sum + count), ...plan.hits };
 }
 
 /** One process from its start to its end; says at which point it died. `undefined`: it was stopped. */
@@ -152,13 +178,13 @@ async function lifeOf(
   goesOn: () => boolean,
 ): Promise<string | undefined> {
   const passes = 1 + Math.floor(Math.random() * PASSES_MAX[role]);
-  const first = role === 'publisher' ? await firstUnpublished(log) : 0;
+  const first = role === 'publisher' ? firstUnpublished(log) : 0;
   const child = start(role, [JSON.stringify(place), point, String(passes), String(first)]);
   const gone = once(child, 'exit');
   await Promise.race([once(child, 'message'), gone]);
   let isHelped = false;
   for (
-    const until = performance.now() + lifeMaxMs(point);
+    const until = performance.now() + lifeMaxMs(place, point);
     child.exitCode === null && child.signalCode === null;
   ) {
     await Promise.race([gone, pause(20)]);
@@ -177,92 +203,43 @@ async function lifeOf(
   return isHelped ? CHANCE : point;
 }
 
-function lifeMaxMs(point: string): number {
+function lifeMaxMs({ engine }: Place, point: string): number {
   if (point === NEVER) return Infinity;
-  return point === CHANCE ? Math.random() * CHANCE_MAX_MS : POINT_MAX_MS;
+  const kind = isBroker(engine) ? 'broker' : 'store';
+  return point === CHANCE ? Math.random() * CHANCE_MAX_MS[kind] : POINT_MAX_MS[kind];
 }
 
 /** No process is killed any more: the remaining events are handled. */
-async function drain(place: Place, broker: Awaited<ReturnType<typeof openPlace>>['broker']): Promise<void> {
+async function drain(place: Place, broker: Stage['broker'], log: string): Promise<void> {
   const worker = start('worker', [JSON.stringify(place), NEVER, '1']);
+  let emptySince = Infinity;
   for (const until = performance.now() + DRAIN_MAX_MS; ; await pause(20)) {
-    const { oldestReadyMs: _, nextDueInMs: __, ...states } = await broker.counts('drill');
-    if (Object.values(states).every((count) => count === 0)) break;
+    const counts = await broker.counts('drill');
+    const states = Object.fromEntries(waitingStates.map((state) => [state, counts[state]]));
+    const isEmpty = Object.values(states).every((count) => count === 0);
+    emptySince = isEmpty ? Math.min(emptySince, performance.now()) : Infinity;
+    // Some brokers do not count what a process has in hand.
+    const isLate = performance.now() > emptySince + EMPTY_MAX_MS;
+    if (isEmpty && (!isBroker(place.engine) || isAllHandled(log) || isLate)) break;
     must(performance.now() < until, `all is handled in the end, left are ${JSON.stringify(states)}`);
   }
   await stopped(worker);
 }
 
+/** What went wrong can be read there afterwards. */
+async function keepRecord(engine: string, log: string): Promise<void> {
+  const kept = path.join(os.tmpdir(), `holdfast-kill-${engine}-${process.pid}.record`);
+  await copyFile(log, kept);
+  console.error(`The record is kept as ${kept}.`);
+}
+
 /** Asks a process to stop; one that was killed meanwhile does not need it. */
 async function stopped(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) throw new Error(`A process of the drill ended with ${child.exitCode}.`);
+  if (child.signalCode !== null) return;
   const gone = once(child, 'exit');
   if (child.connected) child.send('stop', () => {});
   await gone;
-}
-
-/** The publisher goes on after what it has the answer for; what it had none for it publishes again. */
-async function firstUnpublished(log: string): Promise<number> {
-  return (await recordIn(log)).published;
-}
-
-interface RecordKept {
-  /** All below this number were answered. */
-  readonly published: number;
-  readonly effects: readonly (Effect & { readonly key: string })[];
-}
-
-async function recordIn(log: string): Promise<RecordKept> {
-  const lines = (await readFile(log, 'utf8')).split('\n').slice(0, -1);
-  let published = 0;
-  const effects: (Effect & { key: string })[] = [];
-  for (const line of lines) {
-    const parts = line.split(' ');
-    if (parts[0] === 'published') published = Number(parts[2]);
-    else {
-      const [, eventId = '', word, lane, number, key = ''] = parts;
-      effects.push({ eventId, lane: `${word} ${lane}`, number: Number(number), key });
-    }
-  }
-  return { published, effects };
-}
-
-/** What was promised to the publisher, against what was done. */
-async function audit(place: Place, log: string): Promise<Omit<Counts, 'kills'>> {
-  const record = await recordIn(log);
-  const effects = await effectsIn(place);
-  const done = new Set(effects.map(({ eventId }) => eventId));
-  const outside = new Map<string, string>();
-  for (const { eventId, key } of record.effects) {
-    must(
-      (outside.get(eventId) ?? key) === key,
-      `a repeat has the same idempotency key, ${eventId} had another`,
-    );
-    outside.set(eventId, key);
-  }
-  let lost = 0;
-  for (let number = 0; number < record.published; number++) if (!done.has(eventOf(number).id)) lost += 1;
-  return {
-    events: record.published,
-    lost,
-    repeated: effects.length - done.size,
-    outOfOrder: disorder(effects) + disorder(firstOfEach(record.effects)),
-    externalRepeats: record.effects.length - outside.size,
-  };
-}
-
-function firstOfEach(effects: readonly Effect[]): Effect[] {
-  return [...new Map(effects.toReversed().map((effect) => [effect.eventId, effect])).values()].reverse();
-}
-
-/** Effects that came after one of the same key which should have followed them. */
-function disorder(effects: readonly Effect[]): number {
-  const latest = new Map<string, number>();
-  let count = 0;
-  for (const { lane, number } of effects) {
-    if (number < (latest.get(lane) ?? -1)) count += 1;
-    else latest.set(lane, number);
-  }
-  return count;
 }
 
 const running = new Set<ChildProcess>();

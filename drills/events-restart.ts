@@ -1,11 +1,10 @@
 import type { DrillOptions } from '../scripts/drill.ts';
 import { ownService } from '../scripts/services/service.ts';
 import type { OwnServer } from '../scripts/services/start-service.ts';
-import { flows } from './events/flow.ts';
+import { restartUnderLoad } from './events/restart-under-load.ts';
 import { type Counts, trial } from './events-kill.ts';
 
 const UNAVAILABLE = 'HOLDFAST_POSTGRES_UNAVAILABLE';
-const WORKERS = 3;
 
 /** PostgreSQL is killed and restarted in turn while events are published and handled. */
 export async function drill({ times = 20 }: Partial<DrillOptions>): Promise<Record<string, number>> {
@@ -22,14 +21,8 @@ export async function drill({ times = 20 }: Partial<DrillOptions>): Promise<Reco
 }
 
 export async function restarts(server: OwnServer, times: number): Promise<Counts & Record<string, number>> {
-  return trial('postgres', server.url, async ({ log, worker, publisher }) => {
-    for (let count = 0; count < WORKERS; count++) worker();
-    const refusals = publisher();
-    for (let count = 0; count < times; count++) {
-      must(await flows(log), 'events flow while the server is there');
-      await server.restart(count % 2 === 0 ? 'kill' : 'stop');
-    }
-    must(await flows(log), 'events flow again when the server is back');
+  return trial('postgres', server.url, async (stage) => {
+    const refusals = await restartUnderLoad(stage, server, times);
     for (const code of refusals) must(code === UNAVAILABLE, `it is told as what it is, got ${code}`);
     return { restarts: times, refused: refusals.length };
   });

@@ -76,6 +76,7 @@ function parkedEvent(id: string, number: number): NewlyParked {
       message: error.message,
       stop: 'not_retryable',
       finalAttempt: 1,
+      consumer: 'drill',
       error,
       story: [],
     },
@@ -142,10 +143,10 @@ async function killedHalfWay(
     canaryMs: 0,
     outstandingMax: 20_000,
   };
-  const { id } = await engine.triage.replays.begin(request, { who: 'drill', why: 'they are late' });
+  const { id } = await engine.triage.operations.begin(request, { who: 'drill', why: 'they are late' });
 
   const first = await runReplayer(file, id, wanted / 2);
-  const atKill = (await engine.triage.replays.get(id))!.counts.released;
+  const atKill = (await engine.triage.operations.get(id))!.counts.released;
   must(
     first.isKilled && atKill < wanted,
     `the first replayer is killed half-way, ${atKill} of ${wanted} were released`,
@@ -160,7 +161,7 @@ async function killedHalfWay(
   });
   await orders.stop();
 
-  const operation = (await engine.triage.replays.get(id))!;
+  const operation = (await engine.triage.operations.get(id))!;
   const resolved = await engine.triage.count({ status: 'resolved', type: 'late' });
   must(operation.stage === 'done', `the replay is done, it is ${operation.stage}`);
   must(handled.size === wanted, `each is released, got ${handled.size} of ${wanted}`);

@@ -13,6 +13,7 @@ const checks: readonly { name: string; command: Command }[] = [
   },
   { name: 'build', command: script('scripts/build.ts') },
   { name: 'types of tests and scripts', command: tool('typescript/bin/tsc', '-p', 'tsconfig.test.json') },
+  { name: 'types of the page', command: tool('typescript/bin/tsc', '-p', 'packages/console/page') },
   { name: 'tidy', command: script('scripts/tidy.ts') },
   { name: 'unused exports', command: tool('knip/bin/knip.js', '--no-progress') },
   { name: 'package lint', command: script('scripts/package-lint.ts') },

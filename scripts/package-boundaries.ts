@@ -11,8 +11,11 @@ const arrows: Record<string, readonly string[]> = {
   telemetry: ['core'],
   server: ['contracts'],
   events: ['contracts'],
+  assembly: ['contracts'],
   simulator: ['core', 'config'],
-  cli: ['events', 'simulator', 'sqlite', 'postgres'],
+  gateway: ['config', 'http', 'server', 'telemetry', 'sqlite', 'postgres', 'redis'],
+  console: ['events'],
+  cli: ['assembly', 'console', 'events', 'simulator', 'sqlite', 'postgres', 'gateway'],
 };
 
 /** An engine knows contracts, never another engine nor a package above it. */

@@ -36,6 +36,15 @@ async function lint(packageFolder: string): Promise<string[]> {
   for (const file of ['README.md', 'LICENSE']) {
     if (!packed.output.includes(`"${file}"`)) found.push(`${packageFolder}: no ${file} is packed.`);
   }
+  const files = [...packed.output.matchAll(/"path":\s*"([^"]+)"/g)].map(([, file]) => file!);
+  const readme = await readFile(path.join(root, packageFolder, 'README.md'), 'utf8');
+  for (const link of deadLinks(readme, files))
+    found.push(`${packageFolder}: README.md links to ${link}, which is not packed.`);
+  const manifest = JSON.parse(await readFile(path.join(root, packageFolder, 'package.json'), 'utf8'));
+  for (const field of ['description', 'keywords', 'homepage', 'bugs', 'repository', 'publishConfig'])
+    if (!manifest[field]) found.push(`${packageFolder}: package.json has no ${field}.`);
+  if (manifest.repository?.directory !== packageFolder)
+    found.push(`${packageFolder}: repository.directory is "${manifest.repository?.directory}".`);
   for (const [linter, command] of [
     ['publint', tool('publint/src/cli.js', 'run', tarball, '--strict')],
     [
@@ -47,4 +56,15 @@ async function lint(packageFolder: string): Promise<string[]> {
     if (code !== 0) found.push(`${packageFolder}: ${linter}\n${output}`);
   }
   return found;
+}
+
+/** Links of a README that lead nowhere for somebody who has only the package. */
+function deadLinks(readme: string, files: readonly string[]): string[] {
+  return [...readme.matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, link]) => link!)
+    .filter((link) => !/^(https?:|mailto:|#)/.test(link))
+    .filter((link) => {
+      const target = link.replace(/#.*$/, '').replace(/\/$/, '');
+      return !files.some((file) => file === target || file.startsWith(`${target}/`));
+    });
 }

@@ -4,13 +4,14 @@ import { root, script, show } from './command.ts';
 
 /** What can be shown; the first unless another is named. */
 const shows: Record<string, string> = {
+  shop: 'examples/orders/src/system.ts',
   orders: 'examples/orders/src/main.ts',
   tour: 'examples/tour/src/tour.ts',
 };
 
 const [first = ''] = process.argv.slice(2);
 const isNamed = Object.hasOwn(shows, first);
-const file = shows[isNamed ? first : 'orders']!;
+const file = shows[isNamed ? first : 'shop']!;
 if (!isNamed && first !== '' && !first.startsWith('-')) {
   console.error(`There is no "${first}" to show. There are: ${Object.keys(shows).join(', ')}.`);
   process.exit(2);

@@ -2,6 +2,11 @@
 export interface VitestReport {
   readonly testResults: readonly {
     readonly status: string;
+    /** The path of the file. */
+    readonly name?: string;
+    /** Epoch ms. */
+    readonly startTime?: number;
+    readonly endTime?: number;
     readonly assertionResults: readonly { readonly status: string }[];
   }[];
 }
@@ -31,4 +36,18 @@ export function countTests(report: VitestReport | undefined, exitCode: number): 
   }
   if (failed === 0 && (exitCode !== 0 || passed === 0)) failed++;
   return { passed, failed, skipped };
+}
+
+/** How long the files of each package ran, in seconds, the longest first. Files run side by side, so the sum is no time of day. */
+export function timeByPackage(
+  report: VitestReport | undefined,
+  root: string,
+): [name: string, seconds: number][] {
+  const times = new Map<string, number>();
+  for (const { name = '', startTime = 0, endTime = startTime } of report?.testResults ?? []) {
+    const [first = '', second = ''] = name.replace(root, '').split(/[/\\]/).filter(Boolean);
+    const owner = first === 'scripts' || first === 'bench' ? first : `${first}/${second}`;
+    times.set(owner, (times.get(owner) ?? 0) + (endTime - startTime) / 1000);
+  }
+  return [...times].sort(([, a], [, b]) => b - a);
 }

@@ -2,9 +2,9 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { runChecks } from './check.ts';
-import { endOnSignal, show, tool } from './command.ts';
+import { endOnSignal, root, show, tool } from './command.ts';
 import { install, mayInstall, missingPackages } from './services/install.ts';
-import { type Counts, countTests, type VitestReport } from './test-counts.ts';
+import { type Counts, countTests, timeByPackage, type VitestReport } from './test-counts.ts';
 
 endOnSignal();
 console.log(`Node ${process.version}\n`);
@@ -32,7 +32,10 @@ async function runTests(options: string[]): Promise<Counts> {
   try {
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
     const { code } = await show(tool('vitest/vitest.mjs', 'run', ...reporters, ...options));
-    return countTests(await readReport(reportFile), code);
+    const report = await readReport(reportFile);
+    const times = timeByPackage(report, root).map(([name, seconds]) => `${name} ${seconds.toFixed(0)} s`);
+    console.log(`\nTime by package: ${times.join(', ')}`);
+    return countTests(report, code);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

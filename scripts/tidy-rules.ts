@@ -16,7 +16,7 @@ export type Rule = (file: TidyFile) => Complaint[];
 const SYSTEM_CLOCKS = new Set([
   'packages/core/src/time/system-clock.ts',
   // Time since the machine was started, which processes on one file have in common.
-  'engines/sqlite/src/system-monotonic-clock.ts',
+  'engines/sqlite/src/uptime.ts',
 ]);
 const LINES_MAX = 400;
 

@@ -18,7 +18,7 @@ const retiredWords: readonly RetiredWord[] = [
   { word: 'swift', use: 'fast path' },
   { word: 'flight', use: 'attempt', except: 'in flight', within: ['packages/core/src/run/'] },
   { word: 'shell', use: 'promise driver', within: ['packages/core/'] },
-  { word: 'shell', use: 'terminal', within: ['packages/cli/', 'packages/chaos/'] },
+  { word: 'shell', use: 'terminal', within: ['packages/cli/src/commands/dlq', 'packages/chaos/'] },
   { word: 'leaver', use: 'abort listener' },
   { word: 'crowd', use: 'abort listeners', within: ['packages/core/'] },
   { word: 'surroundings', use: 'ambient context' },

@@ -1,11 +1,25 @@
 import type { Broker, Engine } from '@holdfast/contracts';
-import type { Place } from './place.ts';
+import type { BetweenWrites } from './open-broker.ts';
+import { isBroker, type Place } from './place.ts';
 
 /** Where processes die. `commit` is inside the transaction, as near to its end as can be told from here. */
 export const publisherPoints = ['publish.commit', 'publish.after'] as const;
 export const workerPoints = [
   ...['lease.commit', 'lease.after', 'handler.begun', 'handler.effect', 'settle.before', 'settle.effect'],
   ...['settle.commit', 'settle.after', 'extend.commit', 'extend.after'],
+] as const;
+/**
+ * On a message broker, `settle.written` is after the marks or the retry are in the store, `lease.moved` after an event has
+ * moved there, and the broker is not told yet. What puts the most at risk is first, for short trials.
+ */
+export const carrierPoints = [
+  ...['settle.written', 'handler.effect', 'lease.moved', 'settle.commit', 'settle.after', 'lease.after'],
+  ...['handler.begun', 'settle.before', 'lease.commit', 'extend.after'],
+] as const;
+/** Redis writes all of a settlement in one script. */
+export const redisPoints = [
+  ...['settle.commit', 'handler.effect', 'lease.after', 'settle.after', 'settle.before', 'handler.begun'],
+  ...['lease.commit', 'extend.commit', 'extend.after'],
 ] as const;
 
 const operations = ['publish', 'lease', 'settle', 'extend'] as const;
@@ -47,6 +61,14 @@ export class UnderWay {
     }
   }
 
+  /** The writes of an engine that has two places to write to. */
+  get between(): BetweenWrites {
+    return {
+      onWritten: () => this.#counts.settle > 0 && this.#doom.at('settle.written'),
+      onMoved: () => this.#doom.at('lease.moved'),
+    };
+  }
+
   async pass<T>(operation: Operation, call: () => Promise<T>, committing: boolean): Promise<T> {
     this.#counts[operation] += 1;
     const timer =
@@ -63,8 +85,14 @@ export class UnderWay {
 /** One call in this many gets no answer; half of those have taken effect. */
 const lostAnswers = 0.01;
 
-/** The engine as it is, on a way that is doomed at some point, and that loses answers. */
-export function doomed(engine: Required<Engine>, { engine: kind }: Place, doom: Doom, underWay: UnderWay) {
+/** The engine as it is, on a way that is doomed at some point, and that loses answers. `onDone` gets ids of acknowledged events. */
+export function doomed(
+  engine: Required<Engine>,
+  { engine: kind }: Place,
+  doom: Doom,
+  underWay: UnderWay,
+  onDone: (ids: readonly string[]) => Promise<void> = async () => {},
+) {
   // A server cannot tell us when it commits.
   const isRemote = kind !== 'sqlite';
   const { broker } = engine;
@@ -81,10 +109,17 @@ export function doomed(engine: Required<Engine>, { engine: kind }: Place, doom: 
     };
   }
 
+  const settle: Broker['settle'] = async (batch) => {
+    const results = await broker.settle(batch);
+    const done = batch.filter(({ kind }, index) => kind === 'ack' && results[index]!.took);
+    await onDone(done.map(({ lease }) => lease.id));
+    return results;
+  };
+
   const wrapped: Broker = {
     ...broker,
     publish: on('publish', broker.publish),
-    settle: on('settle', broker.settle),
+    settle: on('settle', isBroker(kind) ? settle : broker.settle),
     extend: on('extend', broker.extend),
     async lease(topic, request) {
       const leased = await underWay.pass('lease', () => broker.lease(topic, request), isRemote);

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 /** Lines of the record that must be added before events are said to flow. */
 const enough = 60;
-const waitMaxMs = 60_000;
+const waitMaxMs = 120_000;
 
 /** Resolves when events flow, as the record of the drill shows; false when they do not. */
 export async function flows(log: string): Promise<boolean> {

@@ -1,4 +1,5 @@
-import { publisherPoints, workerPoints } from './doom.ts';
+import { carrierPoints, publisherPoints, redisPoints, workerPoints } from './doom.ts';
+import { isBroker, type Place } from './place.ts';
 
 export type Role = 'worker' | 'publisher';
 
@@ -7,7 +8,9 @@ export const CHANCE = 'by chance';
 /** Not killed at all. */
 export const NEVER = 'never';
 
-const places: readonly (readonly [Role, string])[] = [
+type DeathPlace = readonly [Role, string];
+
+const places: readonly DeathPlace[] = [
   ...[...publisherPoints, CHANCE].map((point) => ['publisher', point] as const),
   ...[...workerPoints, CHANCE].map((point) => ['worker', point] as const),
 ];
@@ -16,17 +19,29 @@ export const killPoints: readonly string[] = [...new Set(places.map(([, point]) 
 /** The number of deaths with one at each point, and one by chance for each role. */
 export const killPlaces: number = places.length;
 
+function placesOn(engine: Place['engine']): readonly DeathPlace[] {
+  if (!isBroker(engine)) return places;
+  const [first, second, third, ...others] = engine === 'redis' ? redisPoints : carrierPoints;
+  return [
+    ...[first!, second!, third!, CHANCE].map((point) => ['worker', point] as const),
+    ...['publish.after', CHANCE, 'publish.commit'].map((point) => ['publisher', point] as const),
+    ...others.map((point) => ['worker', point] as const),
+  ];
+}
+
 /** Which process dies where: the same number at each point. */
 export class KillPlan {
-  readonly hits: Record<string, number> = Object.fromEntries(killPoints.map((point) => [point, 0]));
+  readonly hits: Record<string, number>;
   /** Deaths that are still to be aimed at. */
   readonly #left: Record<Role, Map<string, number>> = { publisher: new Map(), worker: new Map() };
   #undied: number;
 
-  constructor(times: number) {
+  constructor(engine: Place['engine'], times: number) {
     this.#undied = times;
-    for (const [index, [role, point]] of places.entries()) {
-      this.#left[role].set(point, Math.floor((times + places.length - 1 - index) / places.length));
+    const all = placesOn(engine);
+    this.hits = Object.fromEntries(all.map(([, point]) => [point, 0]));
+    for (const [index, [role, point]] of all.entries()) {
+      this.#left[role].set(point, Math.floor((times + all.length - 1 - index) / all.length));
     }
   }
 

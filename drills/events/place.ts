@@ -4,12 +4,15 @@ import type { Engine } from '@holdfast/contracts';
 import { openPostgres, type PostgresEngine, type PostgresTransaction } from '@holdfast/postgres';
 import { openSqlite } from '@holdfast/sqlite';
 import pg from 'pg';
+import { type BetweenWrites, type BrokerName, brokerNames, openBroker } from './open-broker.ts';
 
 /** What the processes of the drill share; it goes to them as JSON. */
 export interface Place {
-  readonly engine: 'sqlite' | 'postgres';
+  readonly engine: 'sqlite' | 'postgres' | BrokerName;
   /** A file, or the URL of a server. */
   readonly address: string;
+  /** The file of the store beside a message broker. */
+  readonly store?: string;
   /** The socket of the process that keeps the record. */
   readonly record: string;
 }
@@ -21,11 +24,18 @@ export interface Effect {
   readonly number: number;
 }
 
-/** Opens the engine; `beforeCommit` is called where the engine can tell. */
+/** True: it shares no transaction with a handler, so effects are on the record only. */
+export function isBroker(engine: Place['engine']): engine is BrokerName {
+  return (brokerNames as readonly string[]).includes(engine);
+}
+
+/** Opens the engine; `beforeCommit` and `between` are called where the engine can tell. */
 export async function openPlace(
   place: Place,
   beforeCommit: () => void = () => {},
+  between: BetweenWrites = { onWritten() {}, onMoved() {} },
 ): Promise<Required<Engine>> {
+  if (isBroker(place.engine)) return openBroker(place.engine, place.address, place.store!, between);
   return place.engine === 'sqlite'
     ? ((await openSqlite({ file: place.address, beforeWrite: beforeCommit })) as Required<Engine>)
     : ((await openServer(place.address)) as Required<Engine>);

@@ -1,5 +1,5 @@
 // Runs one replay of a SQLite file, and tells how far it is: to be killed half-way.
-import { replayer } from '@holdfast/events';
+import { operations } from '@holdfast/events';
 import { openSqlite } from '@holdfast/sqlite';
 
 export interface ReplayerReport {
@@ -10,7 +10,7 @@ export interface ReplayerReport {
 
 const [file = '', id = ''] = process.argv.slice(2);
 const engine = await openSqlite({ file });
-await replayer({ engine }).run(id, {
+await operations({ engine }).run(id, {
   onProgress({ stage, counts: { released } }) {
     const heapMegabytes = process.memoryUsage().heapUsed / 1e6;
     process.send?.({ stage, released, heapMegabytes } satisfies ReplayerReport);

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { openSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import type { GuardCommand, GuardReport, GuardSpec } from './child-guard.ts';
+import type { ServerCommand } from './recipe.ts';
 
 /**
  * Stands between us and a server, in a process of its own: when we are gone, however we went, our end of its input closes,
@@ -13,6 +14,7 @@ const patienceMs = 10_000;
 
 const spec: GuardSpec = JSON.parse(process.argv[2] ?? '');
 const logFile = path.join(spec.folder, 'log');
+const companion = spec.companion && run(spec.companion);
 let server: ChildProcess | undefined;
 
 // This is a process group of its own; a signal to it must stop the server, too.
@@ -29,6 +31,7 @@ process.stdin.on('data', (text: string) => {
   for (const line of lines) execute(line as GuardCommand);
 });
 process.stdin.on('end', remove);
+companion?.on('error', (error) => report({ ended: error.message }));
 start();
 
 function execute(order: GuardCommand): void {
@@ -38,9 +41,7 @@ function execute(order: GuardCommand): void {
 }
 
 function start(): void {
-  const [program, ...options] = spec.command;
-  const log = openSync(logFile, 'a');
-  const child = spawn(program, options, { cwd: spec.folder, stdio: ['ignore', log, log], ...spec.user });
+  const child = run(spec.command);
   server = child;
   child.on('error', (error) => report({ ended: error.message }));
   child.on('spawn', () => report({ pid: child.pid! }));
@@ -48,6 +49,14 @@ function start(): void {
     server = undefined;
     report({ ended: `it ended with ${code ?? signal}: ${lastLines()}` });
   });
+}
+
+function run([program, ...options]: ServerCommand): ChildProcess {
+  const log = openSync(logFile, 'a');
+  const env = { ...process.env, ...spec.environment };
+  const child = spawn(program, options, { cwd: spec.folder, env, stdio: ['ignore', log, log], ...spec.user });
+  closeSync(log);
+  return child;
 }
 
 function remove(): void {
@@ -58,6 +67,11 @@ function remove(): void {
 }
 
 function leave(): void {
+  companion?.once('exit', leaveAlone);
+  if (!companion?.kill('SIGKILL')) leaveAlone();
+}
+
+function leaveAlone(): void {
   rmSync(spec.folder, { recursive: true, force: true, maxRetries: 5 });
   process.exit();
 }

@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import type { Place, Plan, SystemUser } from './recipe.ts';
+import type { Place, Plan, ServerCommand, SystemUser } from './recipe.ts';
 
 export interface GuardSpec {
-  readonly command: readonly [string, ...string[]];
+  readonly command: ServerCommand;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly companion: ServerCommand | undefined;
   readonly stopSignal: NodeJS.Signals;
   readonly user: SystemUser | undefined;
   /** Removed in the end. */
@@ -31,8 +33,8 @@ const lookMs = 25;
 
 /** Starts the server and waits until it answers. Rejects with the last lines of its log if it does not. */
 export async function startGuarded(plan: Plan, { folder, user }: Place): Promise<GuardedChild> {
-  const { command, stopSignal } = plan;
-  const spec: GuardSpec = { command, stopSignal, user, folder };
+  const { command, environment = {}, companion, stopSignal } = plan;
+  const spec: GuardSpec = { command, environment, companion, stopSignal, user, folder };
   const file = path.join(import.meta.dirname, 'child-guard-process.ts');
   const guard = spawn(process.execPath, [file, JSON.stringify(spec)], {
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -86,7 +88,9 @@ export async function startGuarded(plan: Plan, { folder, user }: Place): Promise
 
     async end(how) {
       order(how);
+      guard.ref();
       while (ended === undefined) await changed.promise;
+      guard.unref();
     },
 
     async start() {

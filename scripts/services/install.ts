@@ -2,6 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { catalog } from './catalog.ts';
 import { fakeTimeLibrary, fakeTimePackage } from './fake-time.ts';
+import { foreignPrograms } from './foreign-clients.ts';
+import { findPrograms } from './programs.ts';
 
 /** Where Debian's browser is; another is named by `CHROMIUM`. */
 export const browserPath: string = process.env.CHROMIUM ?? '/usr/bin/chromium';
@@ -17,7 +19,10 @@ export function missingPackages(): string[] {
     .filter((recipe) => !process.env[recipe.urlVariable] && recipe.find().missing !== undefined)
     .flatMap(({ debianPackages }) => debianPackages);
   const browser = existsSync(browserPath) ? [] : ['chromium'];
-  return [...servers, ...browser, ...(fakeTimeLibrary() === undefined ? [fakeTimePackage] : [])];
+  const clients = Object.entries(foreignPrograms)
+    .filter(([program]) => findPrograms([program]).missing !== undefined)
+    .map(([, debianPackage]) => debianPackage);
+  return [...servers, ...clients, ...browser, ...(fakeTimeLibrary() === undefined ? [fakeTimePackage] : [])];
 }
 
 /** All at once, before tests ask for them side by side. `undefined`: it is done; else why not. */

@@ -3,6 +3,9 @@ import { accessSync, constants, readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Found, SystemUser } from './recipe.ts';
 
+/** Where servers are kept that an ordinary user's PATH does not lead to. */
+export const systemFolders: readonly string[] = ['/usr/local/sbin', '/usr/sbin', '/opt/homebrew/sbin'];
+
 /** Finds all of the programs in one of the folders, or on the PATH. */
 export function findPrograms(names: readonly string[], folders: readonly string[] = []): Found {
   const places = [...folders, ...(process.env.PATH ?? '').split(path.delimiter)].filter(Boolean);

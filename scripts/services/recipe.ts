@@ -4,9 +4,13 @@ export interface Recipe {
   readonly name: string;
   /** Names a server that is there already; it is used as it is, and never stopped. */
   readonly urlVariable: string;
-  /** What Debian calls it. */
+  /** What Debian calls it, or what is needed to fetch it. */
   readonly debianPackages: readonly string[];
+  /** It takes 100 MB or more: only a few of these run at a time. */
+  readonly isHeavy?: boolean;
   find(): Found;
+  /** What Debian does not have, fetched once into the cache. Rejects where it cannot be had. */
+  fetch?(programs: Programs): Promise<Programs>;
   /** Whom to run as, for servers that refuse root; absent: as we are. */
   user?(): SystemUser | undefined;
   /** Prepares an empty folder, and says how to run the server in it. */
@@ -18,7 +22,7 @@ export type Found =
   | { readonly programs: Programs; readonly missing?: undefined }
   | { readonly missing: string };
 
-/** Programs by name, each with its path. */
+/** Programs, and what else was fetched, by name, each with its path. */
 export type Programs = Readonly<Record<string, string>>;
 
 /** Where a server may live. */
@@ -30,6 +34,8 @@ export interface Place {
   readonly user: SystemUser | undefined;
   /** Settings of the server itself, in its own words. */
   readonly settings: Readonly<Record<string, string>>;
+  /** It is for a benchmark: speed under load counts, the time to start does not. */
+  readonly isMeasured: boolean;
 }
 
 export interface SystemUser {
@@ -39,8 +45,14 @@ export interface SystemUser {
 
 export interface Plan {
   readonly url: string;
-  readonly command: readonly [program: string, ...options: string[]];
+  readonly command: ServerCommand;
+  /** Beside the variables that we have ourselves. */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Another program that the server needs: it starts before the first start of the server, and ends after its last. */
+  readonly companion?: ServerCommand;
   /** The signal for an orderly and quick end, with clients connected. */
   readonly stopSignal: NodeJS.Signals;
   isReady(): Promise<boolean>;
 }
+
+export type ServerCommand = readonly [program: string, ...options: string[]];

@@ -56,6 +56,24 @@ describe.skipIf(shared.missing)(titled('services', shared), () => {
   });
 });
 
+describe('heavy servers', () => {
+  test('of one run wait for each other, until a process closes its connection', async () => {
+    const registry = await openRegistry();
+    const admitted: string[] = [];
+    const connections = ['a', 'b', 'c', 'd'].map((user) =>
+      http.get(`${registry.url}/own/kafka?user=${user}`, { agent: false }, (response) =>
+        response.once('data', () => admitted.push(user)),
+      ),
+    );
+    for (const connection of connections) connection.on('error', () => {});
+    await expect.poll(() => admitted.toSorted()).toEqual(['a', 'b', 'c']);
+    connections[1]!.destroy();
+    await expect.poll(() => admitted.at(-1)).toBe('d');
+    for (const connection of connections) connection.destroy();
+    await registry.close();
+  });
+});
+
 describe('a missing server', () => {
   test('is told by the program that was not found', () => {
     expect(findPrograms(['node', 'no-such-server'])).toEqual({ missing: 'no-such-server not found' });
@@ -77,7 +95,7 @@ describe('a missing server', () => {
 
 /** A registry that always says the same. */
 async function answering(answer: object): Promise<string> {
-  const listener = http.createServer((_, response) => response.end(JSON.stringify(answer)));
+  const listener = http.createServer((_, response) => response.end(`${JSON.stringify(answer)}\n`));
   listener.unref().listen(0, '127.0.0.1');
   await once(listener, 'listening');
   return `http://127.0.0.1:${(listener.address() as net.AddressInfo).port}`;

@@ -1,9 +1,9 @@
 import { chown, mkdtemp, rm } from 'node:fs/promises';
-import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { catalog, type ServiceName } from './catalog.ts';
 import { type GuardedChild, startGuarded } from './child-guard.ts';
+import { freePort } from './free-port.ts';
 import { install, mayInstall } from './install.ts';
 import type { Found, Programs, Recipe } from './recipe.ts';
 
@@ -35,6 +35,8 @@ export interface Missing {
 export interface StartOptions {
   /** Settings of the server itself, in its own words. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** For benchmarks: speed under load counts, the time to start does not. */
+  readonly isMeasured?: boolean;
   /** Where its data goes; the folder for temporary files unless given. */
   readonly parent?: string;
 }
@@ -51,7 +53,7 @@ export async function findOrStart(name: ServiceName): Promise<Server | OwnServer
  */
 export async function startOwn(name: ServiceName, options: StartOptions = {}): Promise<OwnServer | Missing> {
   const recipe = catalog[name];
-  const found = programsOf(recipe);
+  const found = await programsOf(recipe);
   if (found.missing !== undefined) {
     return { missing: `${name}: ${found.missing}, and ${recipe.urlVariable} is not set` };
   }
@@ -74,13 +76,13 @@ export async function startOwn(name: ServiceName, options: StartOptions = {}): P
 async function launch(
   recipe: Recipe,
   programs: Programs,
-  { settings = {}, parent = os.tmpdir() }: StartOptions,
+  { settings = {}, isMeasured = false, parent = os.tmpdir() }: StartOptions,
 ): Promise<{ url: string; child: GuardedChild }> {
   const folder = await mkdtemp(path.join(parent, `holdfast-${recipe.name}-`));
   try {
     const user = recipe.user?.();
     if (user) await chown(folder, user.uid, user.gid);
-    const place = { folder, port: await freePort(), user, settings };
+    const place = { folder, port: await freePort(), user, settings, isMeasured };
     const plan = await recipe.plan(programs, place);
     return { url: plan.url, child: await startGuarded(plan, place) };
   } catch (error) {
@@ -89,20 +91,20 @@ async function launch(
   }
 }
 
-function programsOf(recipe: Recipe): Found {
+async function programsOf(recipe: Recipe): Promise<Found> {
+  const found = installed(recipe);
+  if (found.missing !== undefined) return found;
+  try {
+    return { programs: { ...found.programs, ...(await recipe.fetch?.(found.programs)) } };
+  } catch (error) {
+    // The first line names the cause; programs go on with advice.
+    return { missing: (error as Error).message.split('\n')[0]! };
+  }
+}
+
+function installed(recipe: Recipe): Found {
   const found = recipe.find();
   if (found.missing === undefined || !mayInstall()) return found;
   const failure = install(recipe.debianPackages);
   return failure === undefined ? recipe.find() : { missing: `${found.missing}, and ${failure}` };
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = net.createServer();
-    probe.on('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as net.AddressInfo;
-      probe.close(() => resolve(port));
-    });
-  });
 }

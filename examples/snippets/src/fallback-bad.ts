@@ -7,7 +7,7 @@ export function pay(order: string): Promise<{ paid: boolean }> {
   return hopeful.run(
     async ({ signal }) => {
       const response = await fetch('https://bank.test/payments', { method: 'POST', body: order, signal });
-      if (!response.ok) throw new Error(`status ${response.status}`);
+      if (!response.ok) throw Object.assign(new Error('refused'), { status: response.status });
       return { paid: true };
     },
     { idempotent: false },

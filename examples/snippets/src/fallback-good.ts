@@ -9,7 +9,7 @@ export const suggestions = policy({
 export function suggest(user: string): Promise<string[]> {
   return suggestions.run(async ({ signal }) => {
     const response = await fetch(`https://suggestions.test/${user}`, { signal });
-    if (!response.ok) throw new Error(`status ${response.status}`);
+    if (!response.ok) throw Object.assign(new Error('refused'), { status: response.status });
     return response.json();
   });
 }

@@ -20,13 +20,6 @@ const around: Readonly<Record<string, string>> = {
     import { createFetch } from '@holdfast/http';
     import axios from 'axios';
     import ky from 'ky';`,
-  'packages/server 1': `
-    import type { Ledger } from '@holdfast/contracts';
-    import type { FastifyInstance } from 'fastify';
-    declare const app: FastifyInstance;
-    declare const ledger: Ledger;
-    declare const placeOrder: () => Promise<string>;
-    interface WithUser { user: { tenant: string } }`,
   'packages/server 2': `
     import { contextOf } from '@holdfast/server';
     import type { IncomingMessage } from 'node:http';
@@ -39,7 +32,27 @@ const around: Readonly<Record<string, string>> = {
     import type { PoolClient } from 'pg';
     declare const client: PoolClient;
     declare const engine: Awaited<ReturnType<typeof openPostgres>>;`,
-  'engines/redis 1': `declare const tenantOf: () => string;`,
+  'engines/redis 2': `
+    import type { Ledger, RateLimits } from '@holdfast/contracts';
+    declare const ledger: Ledger;
+    declare const rateLimits: RateLimits;
+    declare const tenantOf: () => string;`,
+  'engines/nats 1': `declare const ship: () => Promise<void>;`,
+  'engines/rabbitmq 1': `declare const ship: () => Promise<void>;`,
+  'packages/assembly 1': `
+    import type { Program } from '@holdfast/assembly';
+    interface Order { id: string; orderId: string }
+    declare const input: Order;
+    declare const payments: Record<'charge' | 'refund', (...given: unknown[]) => Promise<string>>;
+    declare const stock: Record<'reserve' | 'release', (order: Order) => Promise<void>>;
+    declare const shipping: { label(order: Order): Promise<string> };
+    declare const Label: (label: string) => void;
+    declare const shipParcel: Program<{ label: string; approval: unknown }, string>;`,
+  'packages/assembly 2': `
+    import { type Assemblies, assemblyDoor, type Program } from '@holdfast/assembly';
+    declare const work: Assemblies;
+    declare const placeOrder: Program<unknown, unknown>;
+    declare const tenantOf: (request: unknown) => string;`,
   'engines/sqlite 2': `
     import { openSqlite } from '@holdfast/sqlite';
     declare const engine: Awaited<ReturnType<typeof openSqlite>>;`,

@@ -3,10 +3,14 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import { openSqlite } from '@holdfast/sqlite';
+import { openSqlite, type SqliteEngine } from '@holdfast/sqlite';
+import { createAdaptorServer } from '@hono/node-server';
 import { expect, onTestFinished, test } from 'vitest';
 import { service, titled } from '../../../scripts/services/service.ts';
-import { orders } from '../src/server-express.ts';
+import { orders as fastifyOrders } from '../src/commit-fastify.ts';
+import { orders as honoOrders, serveOrders } from '../src/commit-hono.ts';
+import { orders as nodeOrders } from '../src/commit-node.ts';
+import { orders as expressOrders } from '../src/server-express.ts';
 import { catalogue } from '../src/server-fastify.ts';
 import { payments } from '../src/server-redis.ts';
 
@@ -32,7 +36,48 @@ test('a catalogue is limited, healthy, and in time', async () => {
   expect(late.status).toBe(504);
 });
 
-test('an order is placed once', async () => {
+test.each<[framework: string, start: (engine: SqliteEngine) => Promise<string>]>([
+  ['Express', async (engine) => listen(createServer(expressOrders(engine)))],
+  ['node:http', async (engine) => listen(nodeOrders(engine))],
+  ['Hono', async (engine) => listen(createAdaptorServer(honoOrders(engine)) as Server)],
+  [
+    'Fastify',
+    async (engine) => {
+      const app = await fastifyOrders(engine);
+      onTestFinished(() => app.close());
+      return app.listen({ port: 0, host: '127.0.0.1' });
+    },
+  ],
+])('with %s, an order is placed once, and its answer is what was committed', async (_name, start) => {
+  const engine = await ordersFile();
+  const origin = await start(engine);
+  const order = () =>
+    fetch(`${origin}/orders`, {
+      method: 'POST',
+      body: '{"item":"book"}',
+      headers: { 'content-type': 'application/json', 'idempotency-key': 'a' },
+    });
+  const first = await order();
+  const again = await order();
+  for (const answer of [first, again]) {
+    expect([answer.status, answer.headers.get('location'), await answer.json()]).toEqual([
+      201,
+      '/orders/1',
+      { id: 1 },
+    ]);
+  }
+  expect(again.headers.get('idempotent-replayed')).toBe('true');
+  const rows = await engine.transaction((database) => database.prepare('SELECT * FROM orders').all());
+  expect(rows).toHaveLength(1);
+});
+
+test('what Hono serves ends gracefully', async () => {
+  const { shutdown, dispose, signal } = serveOrders(await ordersFile(), 0, { drainDelay: '1ms' });
+  dispose();
+  expect([await shutdown(), signal.aborted]).toEqual([0, true]);
+});
+
+async function ordersFile(): Promise<SqliteEngine> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'holdfast-snippet-'));
   const engine = await openSqlite({ file: path.join(folder, 'orders.db') });
   onTestFinished(async () => {
@@ -42,20 +87,8 @@ test('an order is placed once', async () => {
   await engine.transaction((database) =>
     database.exec('CREATE TABLE orders (id INTEGER PRIMARY KEY, item TEXT)'),
   );
-  const origin = await listen(createServer(orders(engine)));
-  const order = () =>
-    fetch(`${origin}/orders`, {
-      method: 'POST',
-      body: '{"item":"book"}',
-      headers: { 'content-type': 'application/json', 'idempotency-key': 'a' },
-    });
-  expect([(await order()).headers.get('location'), await (await order()).json()]).toEqual([
-    '/orders/1',
-    { id: 1 },
-  ]);
-  const rows = await engine.transaction((database) => database.prepare('SELECT * FROM orders').all());
-  expect(rows).toHaveLength(1);
-});
+  return engine;
+}
 
 test.skipIf(redis.missing)(titled('a payment is made once', redis), async () => {
   const origin = await listen(payments(redis.missing === undefined ? redis.url : ''));

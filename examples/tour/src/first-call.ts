@@ -1,24 +1,15 @@
 // A call that fails for a moment, and a policy that gets it done.
-import { policy, storyOf } from 'holdfast';
+import { policy } from 'holdfast';
 
-/** Stands for a service that refuses two calls and answers the third. */
-export function flakyService(): () => Promise<string> {
-  let calls = 0;
-  return async () => {
-    calls++;
-    if (calls < 3) throw Object.assign(new Error('connection reset'), { code: 'ECONNRESET' });
-    return `order accepted on call ${calls}`;
-  };
+const prices = policy({ name: 'prices', patience: '5s' });
+
+// Stands for a service that refuses two calls and answers the third.
+let calls = 0;
+async function priceOf(product: string): Promise<string> {
+  calls++;
+  if (calls < 3) throw Object.assign(new Error('connection reset'), { code: 'ECONNRESET' });
+  return `${product} costs 12 EUR, said call ${calls}`;
 }
 
-export async function firstCall(): Promise<string> {
-  const orders = policy({ name: 'orders', patience: '5s' });
-  const place = flakyService();
-  try {
-    return await orders.run(place);
-  } catch (error) {
-    // The real error, untouched; its story says why no further attempt was made.
-    console.error(error, storyOf(error)?.stop);
-    throw error;
-  }
-}
+export const price = await prices.run(() => priceOf('a lamp')); // any function that returns a promise
+console.log(price);

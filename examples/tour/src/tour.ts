@@ -1,7 +1,6 @@
 // What Holdfast does, in a terminal and half a minute: run it with `npm start -- tour`.
 import { policies, policy, storyOf } from 'holdfast';
 import { explain, tellStory } from 'holdfast/explain';
-import { flakyService } from './first-call.ts';
 
 const reset = () => Object.assign(new Error('connection reset'), { code: 'ECONNRESET' });
 
@@ -11,6 +10,16 @@ function heading(text: string): void {
 
 heading('1. A call that fails twice, and gets done');
 const orders = policy({ name: 'orders', patience: '5s' });
+/** Stands for a service that refuses two calls and answers the third. */
+function flakyService(): () => Promise<string> {
+  let calls = 0;
+  return async () => {
+    calls++;
+    if (calls < 3) throw Object.assign(new Error('connection reset'), { code: 'ECONNRESET' });
+    return `order accepted on call ${calls}`;
+  };
+}
+
 const ending = await orders.try(flakyService(), {
   onWait: ({ attempt, delayMs, because }) =>
     console.log(`   attempt ${attempt} was ${because}; the next one in ${Math.round(delayMs)} ms`),
