@@ -1,0 +1,70 @@
+// An orders API with Express: each order is placed once, and overload, late requests and shutdowns are handled.
+import type { DatabaseSync } from 'node:sqlite';
+import { setTimeout as wait } from 'node:timers/promises';
+import {
+  contextOf,
+  deadline,
+  gracefulShutdown,
+  health,
+  idempotency,
+  rateLimit,
+  shed,
+} from '@holdfast/server';
+import { guard, sendResponse } from '@holdfast/server/express';
+import { openSqlite } from '@holdfast/sqlite';
+import express from 'express';
+
+const { PORT = '3000', ORDERS_FILE = 'orders.db' } = process.env;
+
+const engine = await openSqlite({ file: ORDERS_FILE });
+await engine.transaction((database) =>
+  database.exec('CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, item TEXT NOT NULL)'),
+);
+const countOrders = (database: DatabaseSync) =>
+  Number(database.prepare('SELECT count(*) AS count FROM orders').get()?.count);
+
+const ready = health({ dependencies: { orders: { check: () => engine.transaction(countOrders) } } });
+const once = idempotency({ ledger: engine.ledger, scope: 'public', transactional: true });
+const app = express();
+
+// These stand before all routes: /livez, /readyz, 2 s for a request, 100 requests a minute, fewer under overload.
+app.use(guard([ready, deadline({ timeout: '2s' }), rateLimit({ limits: { rate: '100/m' } }), shed()]));
+
+app.post('/orders', guard([once]), express.json(), async (request, response) => {
+  const item = request.body?.item;
+  if (typeof item !== 'string') {
+    response.status(400).json({ error: 'item is missing' });
+    return;
+  }
+  // The order and the record of its key are one transaction: both are stored, or neither is.
+  const answer = await contextOf<DatabaseSync>(request)!.idempotent!.commit((database) => {
+    const { lastInsertRowid: id } = database.prepare('INSERT INTO orders (item) VALUES (?)').run(item);
+    const headers = { 'content-type': 'application/json', location: `/orders/${id}` };
+    return { status: 201, headers, body: JSON.stringify({ id: Number(id), item }) };
+  });
+  sendResponse(response, answer);
+});
+
+app.get('/orders', async (_request, response) => {
+  response.json({ orders: await engine.transaction(countOrders) });
+});
+
+// Slow on purpose. It stops when the client disconnects, and when the time of the request is over.
+app.get('/report', async (request, response) => {
+  await wait(500, undefined, { signal: contextOf(request)!.signal });
+  response.json({ orders: await engine.transaction(countOrders) });
+});
+
+const server = app.listen(Number(PORT), '127.0.0.1', () => {
+  const address = server.address();
+  console.log(`orders are taken on http://127.0.0.1:${typeof address === 'object' && address?.port}`);
+});
+gracefulShutdown(server, {
+  health: ready,
+  drainDelay: '2s',
+  before: () => console.log('not ready any more; running requests may finish'),
+  async after() {
+    await engine.close();
+    console.log('closed');
+  },
+});

@@ -1,0 +1,3 @@
+import { testOrdersApi } from '../../../scripts/examples/orders-api-tests.ts';
+
+testOrdersApi('fastify');
