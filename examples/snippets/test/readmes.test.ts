@@ -10,8 +10,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 /** What surrounds a block of code in the program that a reader has: by the file, and which block of it. */
 const around: Readonly<Record<string, string>> = {
-  'packages/config 1': `declare const text: string;`,
-  'packages/contracts 1': `
+  'packages/contracts 2': `
     import type { Features } from '@holdfast/contracts';
     import type { ConformanceOptions } from '@holdfast/contracts/conformance';
     declare const features: Features;
@@ -25,8 +24,7 @@ const around: Readonly<Record<string, string>> = {
     import type { IncomingMessage } from 'node:http';
     declare const request: IncomingMessage & { body: unknown };
     declare function insertOrder(tx: unknown, order: unknown): Promise<number>;`,
-  'packages/simulator 1': `declare const text: string;`,
-  'packages/telemetry 1': `import { pino } from 'pino';\nconst logger = pino();`,
+  'packages/telemetry 2': `import { pino } from 'pino';\nconst logger = pino();`,
   'engines/postgres 2': `
     import { openPostgres } from '@holdfast/postgres';
     import type { PoolClient } from 'pg';
@@ -37,9 +35,7 @@ const around: Readonly<Record<string, string>> = {
     declare const ledger: Ledger;
     declare const rateLimits: RateLimits;
     declare const tenantOf: () => string;`,
-  'engines/nats 1': `declare const ship: () => Promise<void>;`,
-  'engines/rabbitmq 1': `declare const ship: () => Promise<void>;`,
-  'packages/assembly 1': `
+  'packages/assembly 2': `
     import type { Program } from '@holdfast/assembly';
     interface Order { id: string; orderId: string }
     declare const input: Order;
@@ -48,7 +44,7 @@ const around: Readonly<Record<string, string>> = {
     declare const shipping: { label(order: Order): Promise<string> };
     declare const Label: (label: string) => void;
     declare const shipParcel: Program<{ label: string; approval: unknown }, string>;`,
-  'packages/assembly 2': `
+  'packages/assembly 3': `
     import { type Assemblies, assemblyDoor, type Program } from '@holdfast/assembly';
     declare const work: Assemblies;
     declare const placeOrder: Program<unknown, unknown>;
