@@ -16,6 +16,12 @@ test('examples/README.md leads to every example, and every link of it leads some
   expect(links.filter((link) => !existsSync(path.join(root, 'examples', link)))).toEqual([]);
 });
 
+test('every link of deploy/README.md leads somewhere', () => {
+  const links = [...read('../deploy/README.md').matchAll(/\]\(([^)#]+)/g)].map(([, link]) => link!);
+  expect(links).toContain('kubernetes.yaml');
+  expect(links.filter((link) => !existsSync(path.join(root, 'deploy', link)))).toEqual([]);
+});
+
 test.each(folders.filter((folder) => !older.has(folder)))(
   '%s says how it is run, and is tested',
   (folder) => {
