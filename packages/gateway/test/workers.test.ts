@@ -146,6 +146,20 @@ describe('workers', () => {
     expect(failed).toBeLessThanOrEqual(clients);
   });
 
+  test('that die before they take a connection leave it to the others', async () => {
+    const upstream = await serve({ body: 'x' });
+    const gateway = await run(yamlFor(upstream.url), 2);
+    const [stopped] = await gateway.workers();
+    process.kill(stopped!.pid, 'SIGSTOP');
+    // Workers get connections in turn: every second request stays unanswered while the worker is stopped.
+    const answers = Array.from({ length: 8 }, () => send(gateway.url, '/'));
+    let answered = 0;
+    for (const each of answers) void each.then(() => answered++);
+    await eventually(async () => answered === 4);
+    process.kill(stopped!.pid, 'SIGKILL');
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(Array(8).fill(200));
+  });
+
   test('are replaced one by one without a failed request, and know what was forced and drained', async () => {
     const upstream = await serve({ body: 'x' });
     const spare = await serve({ body: 'spare' });

@@ -20,6 +20,7 @@ export interface WorkerState {
   readonly accessLogDropped: number;
 }
 
+/** The counts of one route since the worker started. */
 export interface RouteState {
   readonly name: string;
   readonly upstream: string;
@@ -36,6 +37,7 @@ export interface RouteState {
   readonly durations: readonly number[];
 }
 
+/** An upstream with its instances and policies, as one worker sees it. */
 export interface UpstreamState {
   readonly name: string;
   readonly insecure: boolean;
@@ -54,6 +56,7 @@ export interface PolicyStateOfUpstream {
   readonly targets: readonly TargetState[];
 }
 
+/** One server behind the gateway, as one worker sees it. */
 export interface InstanceState {
   readonly name: string;
   readonly zone: string | null;
@@ -68,6 +71,7 @@ export interface InstanceState {
   readonly lastCheckError: string | null;
 }
 
+/** A limit, bulkhead or shedder with what it has refused; null where it has no queue. */
 export interface ProtectionState {
   /** `upstream orders bulkhead`. */
   readonly name: string;

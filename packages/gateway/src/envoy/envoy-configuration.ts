@@ -21,6 +21,7 @@ export const fileNames = {
   clusters: 'clusters.json',
 } as const;
 
+/** Where the files of Envoy are, and on which port its admin interface listens. */
 export interface EnvoyOptions {
   /** The folder of the files. Required. */
   readonly folder: string;

@@ -67,6 +67,7 @@ export interface Features {
   readonly drain: Feature;
 }
 
+/** The name of something that a data plane may lack. */
 export type FeatureName = keyof Features;
 
 /** The Node data plane has them all: it defines them. */

@@ -30,6 +30,7 @@ export function block<T extends Table>(
 
 const units: Readonly<Record<string, number>> = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 };
 
+/** A number of bytes, as a number or with a unit: `64KiB`. */
 export type Size = number | `${number}${'B' | 'KiB' | 'MiB' | 'GiB'}` | 'unlimited';
 
 /** A number of bytes, or a size with a unit, in bytes. */
@@ -149,4 +150,5 @@ export function callerField<const W extends string>(
   };
 }
 
+/** What tells callers apart: one of some words, or the value of a header. */
 export type Caller<W extends string> = W | `header:${string}`;

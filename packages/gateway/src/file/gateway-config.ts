@@ -27,6 +27,7 @@ export interface GatewayConfig {
   readonly shutdown: { readonly delayMs: number; readonly drainMs: number };
 }
 
+/** Where clients connect to, and the limits of their connections. */
 export interface ListenConfig {
   readonly host: string;
   readonly port: number;
@@ -42,6 +43,7 @@ export interface ListenConfig {
   readonly keepAliveMs: number;
 }
 
+/** Where the admin API listens. Without `token` a random one is made at the start. */
 export interface AdminConfig {
   readonly host: string;
   readonly port: number;
@@ -55,6 +57,7 @@ export interface StoresConfig {
   readonly rateLimits: string | undefined;
 }
 
+/** A service of interchangeable instances, with the protections that all its routes share. */
 export interface UpstreamConfig {
   readonly name: string;
   readonly instances: readonly InstanceConfig[];
@@ -74,6 +77,7 @@ export interface UpstreamConfig {
   readonly attempts: AttemptsConfig;
 }
 
+/** One server of an upstream. `weight` is its share of the requests beside the others. */
 export interface InstanceConfig {
   /** `http://10.0.0.1:3000`: the name of the instance everywhere. */
   readonly url: string;
@@ -81,12 +85,14 @@ export interface InstanceConfig {
   readonly zone: string | undefined;
 }
 
+/** How an instance is chosen. `on` is what `hash` is made of. */
 export interface LoadBalancingConfig {
   readonly strategy: 'p2c' | 'roundRobin' | 'hash';
   /** What is hashed with `hash`. */
   readonly on: Caller<'client' | 'path'>;
 }
 
+/** How instances are asked whether they are well. */
 export interface HealthCheckConfig {
   readonly path: string;
   readonly intervalMs: number;
@@ -95,12 +101,14 @@ export interface HealthCheckConfig {
   readonly healthyThreshold: number;
 }
 
+/** After how many failures in a row an instance is left out, and for how long. */
 export interface OutlierEjectionConfig {
   readonly consecutive: number;
   readonly ejectForMs: number;
   readonly maxEjectForMs: number;
 }
 
+/** TLS to the instances: authorities and keys as PEM text. */
 export interface UpstreamTlsConfig {
   /** Contents of PEM files. */
   readonly ca: string | undefined;
@@ -110,6 +118,7 @@ export interface UpstreamTlsConfig {
   readonly insecureSkipVerify: boolean;
 }
 
+/** A route with all its protections, those of its upstream included. */
 export interface RouteConfig {
   readonly name: string;
   readonly match: MatchConfig;
@@ -131,6 +140,7 @@ export interface RouteConfig {
   readonly attempts: AttemptsConfig;
 }
 
+/** Which requests a route is for. An empty list fits all. */
 export interface MatchConfig {
   /** Lower case; `*.example.com` for all names below. Empty: every host. */
   readonly hosts: readonly string[];
@@ -140,11 +150,13 @@ export interface MatchConfig {
   readonly methods: readonly string[];
 }
 
+/** Headers that the gateway sets, and headers that it takes away. */
 export interface HeaderChanges {
   readonly set: Readonly<Record<string, string>>;
   readonly remove: readonly string[];
 }
 
+/** What stands in for a failed response: an older one, another route, or a fixed one. */
 export interface FallbackConfig {
   readonly staleMs: number | undefined;
   readonly route: string | undefined;
@@ -161,6 +173,7 @@ export interface Protections {
   readonly idempotency: IdempotencyConfig | null;
 }
 
+/** How many requests a caller may send. With `reportOnly` they are counted and not refused. */
 export interface RateLimitingConfig {
   readonly requestsPerSecond: number;
   readonly burstSize: number;
@@ -168,12 +181,14 @@ export interface RateLimitingConfig {
   readonly reportOnly: boolean;
 }
 
+/** How many requests run at the same time, and how many wait for how long. */
 export interface BulkheadConfig {
   readonly maxConcurrentRequests: number;
   readonly maxQueuedRequests: number;
   readonly queueTimeoutMs: number;
 }
 
+/** How many requests run at the same time: a limit that learns, between `floor` and `ceiling`. */
 export interface SheddingConfig {
   readonly initial: number;
   readonly floor: number;
@@ -183,6 +198,7 @@ export interface SheddingConfig {
   readonly queueTimeoutMs: number;
 }
 
+/** How requests with an `Idempotency-Key` are executed once. */
 export interface IdempotencyConfig {
   readonly scope: Caller<'public' | 'client'>;
   readonly required: boolean;
@@ -215,6 +231,7 @@ export interface AttemptsConfig {
   readonly idleTimeoutMs: number;
 }
 
+/** When requests to a failing instance stop, and when they begin again. */
 export interface CircuitBreakerConfig {
   readonly failureThreshold: number;
   readonly timeoutMs: number;

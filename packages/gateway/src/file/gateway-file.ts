@@ -271,7 +271,9 @@ export { routeFields };
 
 /** A gateway file as people write it. */
 export type GatewayFile = SpecOf<typeof gatewayFields>;
+/** A route as a gateway file writes it. */
 export type RouteSpec = SpecOf<typeof routeFields>;
+/** An upstream as a gateway file writes it. */
 export type UpstreamSpec = SpecOf<typeof upstreamFields>;
 /** A service in the form of Kubernetes. */
 export type ServiceSpec = SpecOf<typeof serviceFields>;

@@ -16,11 +16,13 @@ import { gatewayFields, serviceFields } from './gateway-file.ts';
 import { isService, type ReadService } from './kubernetes.ts';
 import { resolveGateway } from './resolve-gateway.ts';
 
+/** The options of `readGatewayFile`. */
 export interface ReadOptions {
   /** The values of `${NAME}`. Default: the environment of the process. */
   readonly environment?: Environment | undefined;
 }
 
+/** The options of `parseGateway`. */
 export interface ParseOptions extends ReadOptions {
   /** The name of the file, for messages, and the base of relative paths. Default: "gateway.yaml". */
   readonly file?: string | undefined;

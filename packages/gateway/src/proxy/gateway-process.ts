@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type Part, type Peers, peers } from '@holdfast/server';
 import { guard, sendResponse } from '@holdfast/server/node';
@@ -114,9 +114,19 @@ export class GatewayProcess implements RequestRecorder {
 
   /** Resolves host names, then listens. */
   async listen(): Promise<void> {
-    await Promise.all([...this.#upstreams.values()].map((upstream) => upstream.resolve()));
+    await this.prepare();
     await this.#listener.listen();
+  }
+
+  /** Resolves host names. For a process that does not listen: it gets its connections by `accept`. */
+  async prepare(): Promise<void> {
+    await Promise.all([...this.#upstreams.values()].map((upstream) => upstream.resolve()));
     this.#stallTimer.setIn(this.config.listen.writeTimeoutMs);
+  }
+
+  /** Serves a connection that another process has accepted. */
+  accept(socket: Socket): void {
+    this.#listener.accept(socket);
   }
 
   /** Uses another configuration. Requests in flight end under the old one. */

@@ -19,6 +19,9 @@ export interface ListenerHandlers {
 /** The socket that clients connect to. */
 export interface Listener {
   listen(): Promise<void>;
+  /** Serves a connection that another process has accepted. */
+  accept(socket: Socket): void;
+  /** Only after `listen`. */
   readonly address: AddressInfo;
   /** Stops accepting connections. Resolves when all are closed. */
   stop(): Promise<void>;
@@ -107,6 +110,12 @@ export function createListener(config: ListenConfig, handlers: ListenerHandlers)
     server.on('sessionError', () => {});
   }
   const front: NetServer = plainHttp2 ? sniffingServer(main, plainHttp2) : (main as NetServer);
+  let looksForSlowRequests = false;
+  /** Node looks for slow requests after this event. A server that gets its connections from another one never has it. */
+  const lookForSlowRequests = () => {
+    looksForSlowRequests = true;
+    main.emit('listening');
+  };
 
   return {
     listen: () =>
@@ -114,9 +123,14 @@ export function createListener(config: ListenConfig, handlers: ListenerHandlers)
         front.once('error', reject);
         front.listen({ host: config.host, port: config.port, backlog: 1024 }, () => {
           front.off('error', reject);
+          if (front !== main) lookForSlowRequests();
           resolve();
         });
       }),
+    accept(socket) {
+      if (!looksForSlowRequests) lookForSlowRequests();
+      front.emit('connection', socket);
+    },
     get address() {
       return front.address() as AddressInfo;
     },

@@ -4,6 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { HoldfastError, sleep, systemClock, Timer } from 'holdfast';
 import type { Answers, Command } from '../admin/control.ts';
 import type { GatewayConfig } from '../file/gateway-config.ts';
+
+import { Acceptor } from './acceptor.ts';
 import type { RunningParts } from './start-gateway.ts';
 import type { FromWorker, ToWorker } from './worker-messages.ts';
 
@@ -30,8 +32,9 @@ const REFUSED = 'HOLDFAST_WORKER_REFUSED';
 export class Fleet implements RunningParts {
   isDraining = false;
   address!: AddressInfo;
+  readonly #acceptor = new Acceptor();
   readonly #members = new Set<Member>();
-  /** Workers that do not listen yet. */
+  /** Workers that are not ready yet. */
   readonly #starting = new Set<Member>();
   /** Forced breakers and draining instances: a new worker has to know them, too. */
   readonly #standing = new Map<string, Command>();
@@ -56,6 +59,7 @@ export class Fleet implements RunningParts {
     });
     try {
       await Promise.all(Array.from({ length: workers }, () => fleet.#startWorker()));
+      fleet.address = await fleet.#acceptor.listen(config.listen);
     } catch (error) {
       await fleet.close();
       throw error;
@@ -93,6 +97,7 @@ export class Fleet implements RunningParts {
     for (const member of [...this.#members]) {
       if (this.isDraining) return;
       await this.#startWorker();
+      this.#acceptor.retire(member.worker);
       await this.#stop(member);
     }
   }
@@ -100,13 +105,21 @@ export class Fleet implements RunningParts {
   async drain(): Promise<number> {
     this.isDraining = true;
     const members = [...this.#members];
-    // A worker that does not listen yet has no request, and would outlive the others.
-    await Promise.all([...members.map((member) => this.#stop(member)), ...[...this.#starting].map(kill)]);
+    // A worker that is not ready yet has no request, and would outlive the others.
+    const ended = Promise.all([
+      ...members.map((member) => this.#stop(member)),
+      ...[...this.#starting].map(kill),
+    ]);
+    // Workers serve new connections for this time, because load balancers may not know yet.
+    await Promise.race([ended, sleep(systemClock, this.#config.shutdown.delayMs)]);
+    this.#acceptor.close();
+    await ended;
     return members.reduce((sum, { cutOff }) => sum + cutOff, 0);
   }
 
   async close(): Promise<void> {
     this.isDraining = true;
+    this.#acceptor.close();
     await Promise.all([...this.#members, ...this.#starting].map(kill));
   }
 
@@ -124,12 +137,15 @@ export class Fleet implements RunningParts {
       worker.on('message', (message: FromWorker) => {
         if (message.kind === 'failed') reject(new HoldfastError(REFUSED, message.error));
         else if (message.kind === 'drained') member.cutOff = message.cutOff;
-        else if (message.kind === 'listening') {
-          this.address = message.address;
+        else if (message.kind === 'accepted') this.#acceptor.accepted(worker, message.id);
+        else if (message.kind === 'ready') {
           this.#starting.delete(member);
           this.#members.add(member);
           const told = [...this.#standing.values()].map((command) => this.#ask(member, command));
-          Promise.allSettled(told).then(() => resolve());
+          Promise.allSettled(told).then(() => {
+            if (!worker.isDead()) this.#acceptor.add(worker);
+            resolve();
+          });
         } else {
           const waiting = member.pending.get(message.id);
           member.pending.delete(message.id);
@@ -140,6 +156,7 @@ export class Fleet implements RunningParts {
       worker.once('exit', (code, signal) => {
         this.#starting.delete(member);
         this.#members.delete(member);
+        this.#acceptor.gone(worker);
         const gone = new HoldfastError(GONE, `a worker ended with ${signal ?? `code ${code}`}`);
         for (const { reject: fail } of member.pending.values()) fail(gone);
         reject(gone);

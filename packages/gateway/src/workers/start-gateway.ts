@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { type Clock, OptionsError, type Random, systemClock } from 'holdfast';
 import { callback, count, flag, readTable, word } from 'holdfast/fields';
@@ -190,12 +190,18 @@ export interface RunningParts {
   close(): Promise<void>;
 }
 
-/** Runs a gateway in this process. Workers of a fleet call it, too. */
+/** A gateway in this process. */
+export interface SingleProcess extends RunningParts {
+  /** Serves a connection that another process has accepted. */
+  accept(socket: Socket): void;
+}
+
+/** Runs a gateway in this process. Workers of a fleet call it, too, with `listens: false`. */
 export async function startSingle(
   config: GatewayConfig,
-  options: Omit<ProcessOptions, 'stores'>,
+  { listens = true, ...options }: Omit<ProcessOptions, 'stores'> & { readonly listens?: boolean },
   given: Partial<Stores> | undefined,
-): Promise<RunningParts> {
+): Promise<SingleProcess> {
   const { clock = systemClock } = options;
   const opened = await openStores(config, clock);
   const stores = {
@@ -210,13 +216,16 @@ export async function startSingle(
     await opened.close();
   };
   try {
-    await gateway.listen();
+    await (listens ? gateway.listen() : gateway.prepare());
   } catch (error) {
     await close();
     throw error;
   }
   return {
-    address: gateway.address,
+    get address() {
+      return gateway.address;
+    },
+    accept: (socket) => gateway.accept(socket),
     get isDraining() {
       return gateway.isDraining;
     },

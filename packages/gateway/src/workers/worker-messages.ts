@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net';
 import type { Answers, Command } from '../admin/control.ts';
 import type { GatewayConfig } from '../file/gateway-config.ts';
 
@@ -11,12 +10,15 @@ export type ToWorker =
       readonly prefix: string | undefined;
     }
   | { readonly kind: 'command'; readonly id: number; readonly command: Command }
+  /** A connection to serve. Its socket comes with the message. */
+  | { readonly kind: 'connection'; readonly id: number }
   /** Drain, then end. */
   | { readonly kind: 'stop' };
 
 /** What a worker says. */
 export type FromWorker =
-  | { readonly kind: 'listening'; readonly address: AddressInfo }
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'accepted'; readonly id: number }
   | { readonly kind: 'failed'; readonly error: string }
   | { readonly kind: 'answer'; readonly id: number; readonly answer: Answers[Command['kind']] }
   | { readonly kind: 'refused'; readonly id: number; readonly error: string }

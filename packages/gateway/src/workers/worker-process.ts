@@ -1,25 +1,39 @@
-import { type RunningParts, startSingle } from './start-gateway.ts';
+import type { Socket } from 'node:net';
+import { type SingleProcess, startSingle } from './start-gateway.ts';
 import type { FromWorker, ToWorker } from './worker-messages.ts';
 
 /** The program of one worker: it does what the first process says. */
 
 const say = (message: FromWorker) => process.send?.(message);
-let running: RunningParts | undefined;
+let running: SingleProcess | undefined;
+let isDrained = false;
 
 async function stop(): Promise<void> {
   const cutOff = (await running?.drain()) ?? 0;
+  isDrained = true;
   await running?.close();
   // The channel is closed when the message is on its way; then nothing keeps the process alive.
   process.send?.({ kind: 'drained', cutOff } satisfies FromWorker, () => process.disconnect());
 }
 
-process.on('message', (message: ToWorker) => {
-  if (message.kind === 'start') {
+function accept(id: number, socket: Socket | undefined): void {
+  // The first process still has the connection, and gives it to another worker when this one has ended.
+  if (isDrained) {
+    socket?.destroy();
+    return;
+  }
+  say({ kind: 'accepted', id });
+  if (socket) running!.accept(socket);
+}
+
+process.on('message', (message: ToWorker, socket: Socket | undefined) => {
+  if (message.kind === 'connection') accept(message.id, socket);
+  else if (message.kind === 'start') {
     const { config, workers, prefix } = message;
-    startSingle(config, { workers, prefix }, undefined).then(
+    startSingle(config, { workers, prefix, listens: false }, undefined).then(
       (parts) => {
         running = parts;
-        say({ kind: 'listening', address: parts.address });
+        say({ kind: 'ready' });
       },
       (error: Error) => {
         say({ kind: 'failed', error: error.message });
