@@ -5,18 +5,16 @@ import os from 'node:os';
 import path from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { defaultReplay, errorNote, type NewlyParked, timeOrderedId } from '@holdfast/contracts';
+import { defaultReplay, timeOrderedId } from '@holdfast/contracts';
 import { consumer } from '@holdfast/events';
 import { openSqlite, type SqliteEngine } from '@holdfast/sqlite';
 import { systemClock } from 'holdfast';
 import { seededRandom } from 'holdfast/testing';
 import type { DrillOptions } from '../scripts/drill.ts';
+import { GROUPS, parkedEvent, REPLAYED } from './parked/parked-event.ts';
 import type { ReplayerReport } from './parked/replayer-process.ts';
 
 const PARKED = 1_000_000;
-/** The part that is replayed. */
-const REPLAYED = 0.1;
-const GROUPS = 50;
 const PUT_AT_ONCE = 1000;
 /** What a process may hold beyond what it begins with, whatever is parked. */
 const HEAP_MAX_MEGABYTES = 120;
@@ -41,7 +39,7 @@ export async function drill({ times = PARKED }: Partial<DrillOptions>): Promise<
   }
 }
 
-async function fill(engine: SqliteEngine, count: number): Promise<void> {
+export async function fill(engine: SqliteEngine, count: number): Promise<void> {
   const newId = timeOrderedId(systemClock, seededRandom('parked'));
   await engine.broker.declare('orders');
   for (let from = 0; from < count; from += PUT_AT_ONCE) {
@@ -50,37 +48,6 @@ async function fill(engine: SqliteEngine, count: number): Promise<void> {
     );
     await engine.triage.put(batch);
   }
-}
-
-function parkedEvent(id: string, number: number): NewlyParked {
-  const error = errorNote({
-    name: `Error${number % GROUPS}`,
-    message: `no room on shelf ${number % GROUPS}`,
-  });
-  return {
-    id,
-    topic: 'orders',
-    payload: JSON.stringify({ order: number, note: 'x'.repeat(100) }),
-    type: number % Math.round(1 / REPLAYED) === 0 ? 'late' : 'placed',
-    key: `customer-${number % 10_000}`,
-    tenant: undefined,
-    headers: {},
-    correlationId: id,
-    idempotencyKey: id,
-    originTopic: 'orders',
-    firstSeenAt: systemClock.epochMs(),
-    expiresAt: undefined,
-    replay: undefined,
-    diagnosis: {
-      reason: error.type,
-      message: error.message,
-      stop: 'not_retryable',
-      finalAttempt: 1,
-      consumer: 'drill',
-      error,
-      story: [],
-    },
-  };
 }
 
 /** What a person does first. */

@@ -24,6 +24,8 @@ export interface DrillModule {
 const drills: Record<string, () => Promise<DrillModule>> = {
   'assembly-kill': () => import('../drills/assembly-kill.ts'),
   'console-axe': () => import('../drills/console-axe.ts'),
+  'console-live': () => import('../drills/console-live.ts'),
+  'console-million': () => import('../drills/console-million.ts'),
   'events-clock': () => import('../drills/events-clock.ts'),
   'events-full': () => import('../drills/events-full.ts'),
   'events-kill': () => import('../drills/events-kill.ts'),
@@ -33,6 +35,7 @@ const drills: Record<string, () => Promise<DrillModule>> = {
   'gateway-soak': () => import('../drills/gateway-soak.ts'),
   'http-soak': () => import('../drills/http-soak.ts'),
   'http-outage': () => import('../drills/http-outage.ts'),
+  'pattern-plots': () => import('../drills/pattern-plots.ts'),
   published: () => import('../drills/published.ts'),
   'published-plots': () => import('../drills/published-plots.ts'),
   'idempotency-kill': () => import('../drills/idempotency-kill.ts'),
