@@ -1,6 +1,7 @@
 import type { ConnectionOptions } from 'node:tls';
 import { OptionsError } from 'holdfast';
 
+/** A login at Kafka: a user with a password, or a token for `OAUTHBEARER`. Passwords appear in no error. */
 export interface KafkaSasl {
   /** How the password is sent. Required. */
   readonly mechanism: 'PLAIN' | 'SCRAM-SHA-256' | 'SCRAM-SHA-512' | 'OAUTHBEARER';

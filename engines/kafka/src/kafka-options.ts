@@ -6,6 +6,7 @@ import { assertKnownFields } from 'holdfast/fields';
 import { type KafkaConnection, type KafkaSasl, readBroker, readUrl } from './kafka-connection.ts';
 import { defaultTiers, readTiers, type Tier } from './tiers.ts';
 
+/** The options of `openKafka`. Only the address of the servers is required: `url` or `brokers`. */
 export interface KafkaOptions extends CarrierOptions {
   /**
    * Where the servers are: `kafka://host:9092,other:9092`, with TLS `kafkas://…`, with a password
