@@ -5,6 +5,7 @@ import { type Clock, type Duration, durationMs, OptionsError, type Random, syste
 import { assertKnownFields } from 'holdfast/fields';
 import { natsCarrier } from './nats-carrier.ts';
 
+/** The options of `openNats`. Only `url` is required. */
 export interface NatsOptions {
   /** The address of the server, such as `nats://localhost:4222`, or those of a cluster. Required. */
   readonly url: string | readonly string[];
@@ -57,6 +58,10 @@ const known: Readonly<Record<keyof NatsOptions, true>> = {
   ...{ clock: true, random: true },
 };
 
+/**
+ * The largest events that a NATS server takes with its default limit of 1 MiB a message: 900,000 bytes of payload and 16
+ * KiB of headers.
+ */
 export const natsLimits: SizeLimits = {
   payloadBytesMax: 900_000,
   headersBytesMax: 16 * 1024,
