@@ -8,6 +8,7 @@ export interface PostgresTransaction {
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[]; rowCount: number | null }>;
 }
 
+/** A pool of connections, as far as the engine uses it. A `Pool` of pg fits. */
 export interface PostgresPool {
   connect(): Promise<PostgresTransaction & PoolMember>;
   query(config: object): Promise<{ rows: unknown[]; rowCount: number | null }>;

@@ -32,6 +32,7 @@ import { sweepRows } from './sweep.ts';
 import { postgresTriage } from './triage.ts';
 import { type PostgresWarning, vacuumWatch } from './vacuum-watch.ts';
 
+/** The options of `openPostgres`. Either `url` or `pool` is required. */
 export interface PostgresOptions {
   /**
    * The address of the database, such as `postgres://user@host/database`. Give either `url` or `pool`. Default: none.
@@ -104,6 +105,7 @@ export interface PostgresEngine extends Engine<PostgresTransaction> {
   readonly journal: Journal<PostgresTransaction>;
 }
 
+/** What the engine can do: everything. */
 export const postgresFeatures: Features = {
   arrivalOrder: true,
   ordering: true,
