@@ -18,6 +18,7 @@ import {
 import { assertKnownFields } from 'holdfast/fields';
 import { rabbitmqCarrier } from './rabbitmq-carrier.ts';
 
+/** The options of `openRabbitmq`. Only `url` is required. */
 export interface RabbitmqOptions {
   /**
    * The address of the server with user, password and virtual host, such as `amqp://user:password@localhost:5672/orders`, with
