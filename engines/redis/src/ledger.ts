@@ -20,6 +20,7 @@ const purgedTogether = 200;
 
 const dayMs = 24 * 60 * 60 * 1000;
 
+/** What a ledger alone needs: the start of its keys, and how long it keeps marks, in ms. */
 export interface RedisLedgerSettings {
   readonly prefix: string;
   readonly keepMarksMs: number;

@@ -17,6 +17,7 @@ import { redisLedger } from './ledger.ts';
 import { redisRateLimits } from './rate-limits.ts';
 import type { RedisClient } from './script-runner.ts';
 
+/** The options of `openRedis`. Either `url` or `client` is required. */
 export interface RedisOptions {
   /** The address of the server, such as `redis://localhost:6379/0`. Give either `url` or `client`. Default: none. */
   readonly url?: string | undefined;
@@ -47,6 +48,10 @@ const known: Readonly<Record<keyof RedisOptions, true>> = {
   onError: true,
 };
 
+/**
+ * The engine on Redis. Parked events, the audit log and the journal are those of its `store`, and are missing without
+ * one.
+ */
 export interface RedisEngine extends Engine<never> {
   readonly broker: Broker<never>;
   readonly controls: Controls;

@@ -1,5 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 
+/** A client of ioredis, for one server or for a cluster. */
 export type RedisClient = Redis | Cluster;
 
 export type Script = (keys: readonly string[], args: readonly (string | number)[]) => Promise<unknown[]>;
