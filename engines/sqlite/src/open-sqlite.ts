@@ -37,6 +37,7 @@ import { topics } from './topics.ts';
 import { sqliteTriage } from './triage.ts';
 import { WaitingList } from './waiting-list.ts';
 
+/** The options of `openSqlite`. Only `file` is required. */
 export interface SqliteOptions {
   /** The path of the file, which is created if it does not exist. It may also contain your own tables. Required. */
   readonly file: string;
@@ -94,6 +95,7 @@ export interface SqliteEngine extends Required<Engine<DatabaseSync>> {
   transaction<T>(work: (database: DatabaseSync) => T): Promise<T>;
 }
 
+/** What the engine can do: everything. */
 export const sqliteFeatures: Features = {
   arrivalOrder: true,
   ordering: true,
