@@ -12,6 +12,7 @@ import {
 } from 'holdfast';
 import { assertKnownFields } from 'holdfast/fields';
 
+/** The options of `openSqs`. None is required: the AWS client finds region and credentials by itself. */
 export interface SqsOptions extends CarrierOptions {
   /** The region of the queues, such as `eu-central-1`. Default: as the AWS client finds it. */
   readonly region?: string | undefined;
@@ -78,6 +79,10 @@ const known: Readonly<Record<keyof SqsOptions, true>> = {
   random: true,
 };
 
+/**
+ * The largest events that SQS takes: 983,040 bytes of payload, because 64 KiB of the 1 MiB of a message are for
+ * headers.
+ */
 export const sqsLimits: SizeLimits = {
   // 64 KiB of the message are for headers.
   payloadBytesMax: 1024 * 1024 - 64 * 1024,
