@@ -48,6 +48,7 @@ import { assertNotify, type Notify, noticeStarts } from './webhook.ts';
 import { type WebhookOptions, webhooks } from './webhook-program.ts';
 import { programKey, Worker } from './worker.ts';
 
+/** The options of `assemblies`. `engine` and `programs` are required. */
 export interface AssembliesOptions<Tx = unknown> {
   /** The store. It must have a journal, as SQLite, PostgreSQL and memory have. Required. */
   readonly engine: Pick<Engine<Tx>, 'name' | 'journal' | 'controls' | 'sweep'>;
@@ -94,6 +95,7 @@ const known: Readonly<Record<keyof AssembliesOptions, true>> = {
   onFailure: true,
 };
 
+/** What one start can say beside its input. With an `id` that exists already, nothing is started twice. */
 export interface StartOptions {
   /** The tracking number. A second start with the same id gives the first assembly. Default: a new id. */
   readonly id?: string | undefined;
@@ -132,6 +134,7 @@ export interface AssemblyHandle<Result = unknown> {
   }): AsyncGenerator<Notice, void, undefined>;
 }
 
+/** Everything that the store knows about one assembly. */
 export interface Inspection {
   readonly assembly: StoredAssembly;
   readonly status: AssemblyStatus;
@@ -146,6 +149,7 @@ export interface AssemblyEdit {
   readonly results?: Readonly<Record<string, unknown>>;
 }
 
+/** Starts assemblies and looks after them. It runs their steps only between `run` and `stop`. */
 export interface Assemblies<Tx = unknown> {
   readonly journal: Journal<Tx>;
   /** The name of this worker. */
@@ -197,6 +201,7 @@ export interface Assemblies<Tx = unknown> {
   readonly state: AssembliesState;
 }
 
+/** What this process does at the moment. */
 export interface AssembliesState {
   readonly worker: string;
   readonly isRunning: boolean;

@@ -89,6 +89,7 @@ export class MismatchError extends HoldfastError {
   }
 }
 
+/** No assembly has this id: it was never started, or its record has been removed since. */
 export class UnknownAssemblyError extends HoldfastError {
   constructor(id: string) {
     super('HOLDFAST_ASSEMBLY_UNKNOWN', `there is no assembly ${id}`);

@@ -18,6 +18,7 @@ export type StatusState =
 /** With these words the reason of a wait begins for which the customer is asked to wait longer. */
 export const backOrderWords = 'back order: ';
 
+/** What a customer is told about an assembly: one sentence, and the numbers behind it. */
 export interface AssemblyStatus {
   readonly id: string;
   readonly name: string;
@@ -41,6 +42,7 @@ export interface AssemblyStatus {
   readonly endedAt: number | undefined;
 }
 
+/** How far an assembly is. `of` is known only for a program with a plan. */
 export interface Progress {
   /** The number of steps that are done. */
   readonly done: number;

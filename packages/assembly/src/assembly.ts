@@ -10,6 +10,7 @@ export interface Program<Input = unknown, Result = unknown, Tx = unknown> {
   readonly run: (step: Step<Tx>, input: Input) => Result | PromiseLike<Result>;
 }
 
+/** The options of a program, the same for all assemblies of it. */
 export interface AssemblyOptions {
   /** An assembly keeps the version with which it began. Versions can run side by side. Default: `1`. */
   readonly version?: number | undefined;

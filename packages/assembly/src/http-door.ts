@@ -18,6 +18,7 @@ import { fromStored } from './stored-value.ts';
 /** What a caller may do: nothing, everything that was asked for, or that in the name of a tenant. */
 export type Permission = boolean | { readonly tenant: string };
 
+/** The options of `assemblyDoor`. It lets nobody in without `authorize`. */
 export interface DoorOptions<Tx = unknown> {
   /** What `assemblies()` gave. Required. */
   readonly assemblies: Assemblies<Tx>;

@@ -64,6 +64,7 @@ export interface Step<Tx = unknown> {
   uuid(): string;
 }
 
+/** What an attempt of a step is given. `key` is the same in every attempt; `attempt` counts from 1. */
 export interface StepContext {
   /** The idempotency key of this step: the same in each attempt. Calls of `@holdfast/http` derive their keys from it. */
   readonly key: string;
@@ -75,6 +76,7 @@ export interface StepContext {
   readonly patienceLeftMs: number;
 }
 
+/** The options of one step. Without any it is tried up to six times. */
 export interface StepOptions<T = unknown> {
   /**
    * How it is retried: a document, or a policy of `holdfast` whose rules count. Default: six attempts, with waits from
@@ -109,12 +111,14 @@ export interface StepOptions<T = unknown> {
  */
 export type Undo<T = unknown> = (result: T | undefined, context: UndoContext) => unknown;
 
+/** What a compensation is given. With the outcome `unknown` the step may or may not have happened. */
 export interface UndoContext extends StepContext {
   readonly outcome: 'done' | 'unknown';
   /** The idempotency key of the step that is compensated. */
   readonly stepKey: string;
 }
 
+/** The options of `waitFor`. Without `patience` it waits as long as the assembly may. */
 export interface WaitOptions<T = unknown> {
   /**
    * The longest wait. Then the step fails with `HOLDFAST_SIGNAL_TIMEOUT` as its cause. Default: until patience ends.
@@ -131,6 +135,7 @@ export interface WaitOptions<T = unknown> {
   readonly check?: Check<T> | undefined;
 }
 
+/** The queue of a child, and the key by which the queue limits it. */
 export interface ChildOptions {
   /** The queue whose limits apply to the child. Default: none. */
   readonly queue?: string | undefined;
@@ -138,6 +143,7 @@ export interface ChildOptions {
   readonly key?: string | undefined;
 }
 
+/** How many items `each` handles at the same time. */
 export interface EachOptions {
   /** How many branches are under way at the same time. Default: all. */
   readonly concurrency?: number | undefined;

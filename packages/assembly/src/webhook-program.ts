@@ -7,6 +7,7 @@ import { assembly, type Program } from './assembly.ts';
 import { webhookProgram } from './webhook.ts';
 import { assertSecret, signatureOf } from './webhook-signature.ts';
 
+/** The options of the program that sends webhooks. Secrets are named in the store, and never stored there. */
 export interface WebhookOptions {
   /**
    * Secrets by name. Several secrets of one name sign together, so that one can be replaced without a gap. Default:

@@ -14,6 +14,7 @@ export interface Notify {
   readonly on?: readonly NoticeType[] | undefined;
 }
 
+/** What a webhook tells of. `done` and `stopped` are the last of an assembly. */
 export type NoticeType = 'accepted' | 'step' | 'problem' | 'done' | 'stopped';
 
 export interface NoticeSource {
