@@ -3,6 +3,7 @@ import { seededRandom } from 'holdfast/testing';
 import { type ChaosPlan, type ChaosSpec, type FaultKind, type Place, readChaos } from './spec.ts';
 import { type Fault, type Subject, strike } from './strike.ts';
 
+/** The clock and the source of chance of faults. Tests give virtual ones. */
 export interface ChaosOptions {
   /** The clock of faults and delays. Default: the system's. */
   readonly clock?: Clock | undefined;
@@ -12,6 +13,7 @@ export interface ChaosOptions {
 
 export const chaosOptions: Readonly<Record<keyof ChaosOptions, true>> = { clock: true, random: true };
 
+/** How many calls, events or connections there were, and how many of them suffered a fault. */
 export interface ChaosCounts {
   /** The number of requests, events or exchanges (a request with its answer on a connection) so far. */
   readonly subjects: number;

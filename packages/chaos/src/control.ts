@@ -8,6 +8,7 @@ import { type Address, isLoopback, readAddress, showAddress } from './address.ts
 import type { ChaosProxy } from './proxy.ts';
 import type { ChaosSpec } from './spec.ts';
 
+/** The options of `chaosControl`. */
 export interface ChaosControlOptions {
   /** The address of the control API. Default: a free port of loopback. */
   readonly listen?: Address | undefined;
@@ -17,6 +18,7 @@ export interface ChaosControlOptions {
 
 const known: Readonly<Record<keyof ChaosControlOptions, true>> = { listen: true, token: true };
 
+/** The HTTP server that changes faults while they run. */
 export interface ChaosControl {
   /** The address on which it listens, such as `127.0.0.1:6433`. */
   readonly address: string;

@@ -38,6 +38,7 @@ interface AnyFaultSpec<Kind extends string> {
   match?: MatchSpec | undefined;
 }
 
+/** A fault that comes and goes: `up` without it, then `down` with it, and so on. */
 export interface FlapSpec {
   /** How long the target works. Required. */
   up?: Duration | undefined;
@@ -45,6 +46,7 @@ export interface FlapSpec {
   down?: Duration | undefined;
 }
 
+/** Which calls a fault is for. All that is given must fit; of a list, one entry. */
 export interface MatchSpec {
   /** The method must be one of these; `*` stands for any text. Default: all. */
   method?: string | readonly string[] | undefined;
@@ -149,6 +151,7 @@ export type DelaySpec =
   | LognormalDelaySpec
   | ParetoDelaySpec;
 
+/** A random delay between `min` and `max`, each value equally likely. */
 export interface UniformDelaySpec {
   /** All times from `min` to `max` are equally likely. Required. */
   distribution: 'uniform';
@@ -158,6 +161,7 @@ export interface UniformDelaySpec {
   max: Duration;
 }
 
+/** A random delay with many short and few long values. `cap` is the longest. */
 export interface ExponentialDelaySpec {
   /** Many short times and few long times, like the gaps between independent arrivals. Required. */
   distribution: 'exponential';
@@ -167,6 +171,7 @@ export interface ExponentialDelaySpec {
   cap?: Duration | undefined;
 }
 
+/** A random delay that looks like the latency of a real service: half are below `median`, and a few are far above. */
 export interface LognormalDelaySpec {
   /** The usual shape of latencies. Required. */
   distribution: 'lognormal';
@@ -178,6 +183,7 @@ export interface LognormalDelaySpec {
   cap?: Duration | undefined;
 }
 
+/** A random delay with a heavy tail: the smaller `alpha` is, the more very long ones. */
 export interface ParetoDelaySpec {
   /** A heavy tail: most times are short, and a few are very long. Required. */
   distribution: 'pareto';

@@ -7,6 +7,7 @@ import type { ChaosSpec, FaultSettings } from './spec.ts';
 import type { Fault } from './strike.ts';
 import { untilAborted } from './until-aborted.ts';
 
+/** The options of `chaosFetch`. */
 export interface ChaosFetchOptions extends ChaosOptions {
   /** The `fetch` to call. Default: the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch | undefined;
@@ -14,6 +15,7 @@ export interface ChaosFetchOptions extends ChaosOptions {
 
 const known: Readonly<Record<keyof ChaosFetchOptions, true>> = { fetch: true, ...chaosOptions };
 
+/** A `fetch` with faults. Its property `chaos` changes and counts them. */
 export type ChaosFetch = typeof globalThis.fetch & { readonly chaos: Chaos };
 
 /** Makes a `fetch` that fails as `spec` says, with the errors of undici (Node's HTTP client). */

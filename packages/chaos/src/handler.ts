@@ -6,6 +6,7 @@ import type { ChaosSpec, FaultSettings } from './spec.ts';
 import type { Fault, Subject } from './strike.ts';
 import { untilAborted } from './until-aborted.ts';
 
+/** The options of `chaosHandler`. */
 export interface ChaosHandlerOptions<Args extends unknown[]> extends ChaosOptions {
   /** Returns the method, path and target of a call, which `match` compares. Default: a call has none of them. */
   readonly subject?: ((...args: Args) => Omit<Subject, 'number'>) | undefined;
@@ -13,6 +14,7 @@ export interface ChaosHandlerOptions<Args extends unknown[]> extends ChaosOption
 
 const known: Readonly<Record<keyof ChaosHandlerOptions<[]>, true>> = { subject: true, ...chaosOptions };
 
+/** A function with faults. Its property `chaos` changes and counts them. */
 export type ChaosHandler<Args extends unknown[], Result> = ((...args: Args) => Promise<Awaited<Result>>) & {
   readonly chaos: Chaos;
 };

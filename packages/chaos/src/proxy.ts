@@ -8,6 +8,7 @@ import { type ByteCounts, Connection, type Surround } from './connection.ts';
 import type { ChaosSpec, FaultKind, FaultSettings } from './spec.ts';
 import { isInForce, nextChange } from './strike.ts';
 
+/** The options of `chaosProxy`. Only `upstream` is required. */
 export interface ChaosProxyOptions {
   /** The address to listen on. Default: a free port of 127.0.0.1. */
   readonly listen?: Address | undefined;
@@ -46,6 +47,7 @@ export interface ChaosProxyState {
   readonly faults: Readonly<Partial<Record<FaultKind, number>>>;
 }
 
+/** A TCP proxy with faults that runs until `close`. */
 export interface ChaosProxy extends AsyncDisposable {
   readonly host: string;
   readonly port: number;

@@ -80,6 +80,7 @@ const kinds = {
   reorder: { ...when, by: count(1, 1), within: duration('1s') },
 };
 
+/** The kinds of faults. */
 export type FaultKind = keyof typeof kinds;
 /** What the tables read. It is the same as `FaultSpec`, without comments. */
 export type ReadFault = VariantSpec<'kind', typeof kinds>;
