@@ -26,6 +26,7 @@ export interface Command {
   run(given: Given, terminal: Terminal): Promise<number>;
 }
 
+/** What the user typed after the name of the command, checked against its flags. */
 export interface Given {
   readonly operands: readonly string[];
   readonly flags: Readonly<Record<string, string | true | undefined>>;
