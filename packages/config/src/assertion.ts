@@ -14,6 +14,7 @@ export interface Assertion {
   readonly failing: number | undefined;
 }
 
+/** How a measured figure is compared with its bound. */
 export type Relation = '<' | '<=' | '>' | '>=' | '=';
 
 const inSeconds: readonly Metric[] = ['recovery', 'p50', 'p99', 'p999', 'finish'];

@@ -284,6 +284,7 @@ const fault = shape({
   down: duration('5s'),
 });
 
+/** The names of all figures that the simulator measures. */
 export const metrics = [
   'goodput',
   'success',
@@ -357,12 +358,19 @@ export const scenarioFields = {
 
 /** A scenario after validation: durations are in ms, rates are per ms. */
 export type Scenario = SettingsOf<typeof scenarioFields>;
+/** A service of a scenario, checked, with durations in ms. */
 export type ServiceSettings = OutputOf<typeof service>;
+/** A group of clients of a scenario, checked, with durations in ms. */
 export type ClientsSettings = OutputOf<typeof clients>;
+/** A fault of a scenario, checked, with its times in ms from the start. */
 export type FaultSettings = OutputOf<typeof fault>;
+/** A call that a service makes to another one, checked, with durations in ms. */
 export type CallSettings = OutputOf<typeof call>;
+/** How long a service works on a call: a constant or a distribution, in ms. */
 export type TimeSettings = OutputOf<typeof time>;
+/** A figure of a scenario with the least and the most that it may be. */
 export type Bound = OutputOf<typeof bound>;
+/** The name of a figure that the simulator measures. */
 export type Metric = (typeof metrics)[number];
 
 /** Parses and validates a scenario of the simulator. Throws a `ConfigError`. */

@@ -1,6 +1,7 @@
 import type { Field, Table } from 'holdfast/fields';
 import { isNeeded } from './table.ts';
 
+/** A JSON Schema as plain data. */
 export type Schema = Readonly<Record<string, unknown>>;
 
 /** The JSON Schema of documents for `parseTable`. `special` may return another schema for a field. */

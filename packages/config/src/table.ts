@@ -32,6 +32,7 @@ export function mapOf<F extends Field>(
   };
 }
 
+/** Makes a field required: a document without it is refused. */
 export function needed<In, Out>(field: Field<In, Out>): Field<In, Out> {
   return {
     ...field,
