@@ -63,6 +63,7 @@ export interface DemoPart {
   setFault(name: string, isOn: boolean): Promise<boolean>;
 }
 
+/** The options of `openConsole`. Only `engine` is required. */
 export interface ConsoleOptions {
   /** The store of events, controls, audit log and processes. Required. */
   readonly engine: Engine;

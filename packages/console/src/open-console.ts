@@ -23,6 +23,7 @@ import { version } from './version.ts';
 import { Live } from './watch/live.ts';
 import { Observer } from './watch/observer.ts';
 
+/** Where the console listens: port 7070 of loopback by default. */
 export interface ListenOptions {
   /** The port; 0: any that is free. Default: `7070`. */
   readonly port?: number | undefined;
@@ -30,6 +31,7 @@ export interface ListenOptions {
   readonly host?: string | undefined;
 }
 
+/** A console on a store. It answers requests and does not listen until it is told to. */
 export interface Console {
   /** Whoever has this token may operate. */
   readonly token: string;

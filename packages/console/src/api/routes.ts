@@ -19,7 +19,9 @@ export const routes = {
   ...demoRoutes,
 };
 
+/** All routes of the API by name, each with its method, path, role and schemas. */
 export type Routes = typeof routes;
+/** The name of a route of the API. */
 export type RouteName = keyof Routes;
 
 /** What the page or a program sends. */
@@ -36,6 +38,7 @@ export type CheckedQuestion<Name extends RouteName> = {
   readonly body: z.output<Routes[Name]['body']>;
 };
 
+/** The body of a route's answer with status 200. */
 export type AnswerOf<Name extends RouteName> = DeepReadonly<z.output<Routes[Name]['answer']>>;
 
 /** Answers are made from values that nobody may change. Lists and tuples stay what they are. */
