@@ -13,6 +13,10 @@ import {
 import { assertReason } from './parked-filter.ts';
 import type { ParkedEvent, Triage } from './triage.ts';
 
+/**
+ * How a replay goes unless its request says otherwise: 5 events first, then 50 a second, and it stops if more than half
+ * fail again.
+ */
 export const defaultReplay: Omit<ReplayRequest, 'filter'> = {
   kind: 'replay',
   rate: 50,
@@ -22,6 +26,7 @@ export const defaultReplay: Omit<ReplayRequest, 'filter'> = {
   stopAbove: 0.5,
 };
 
+/** An operation after one step, and how long to wait before the next one, in ms; undefined if it has ended. */
 export interface OperationStep {
   readonly operation: Operation;
   /** The time to wait before the next step. 0: no wait. `undefined`: the operation has ended. */

@@ -19,6 +19,7 @@ export interface Audit {
 
 /** What an act was about, as `kind:name`, for example `event:0193…`, `topic:orders` or `policy:payment`. */
 export type Subject = `${SubjectKind}:${string}`;
+/** The kinds of things that an operator can act on. */
 export const subjectKinds = [
   'event',
   'operation',
@@ -30,6 +31,7 @@ export const subjectKinds = [
   'gateway',
   'session',
 ] as const;
+/** The kinds of things that an operator can act on. */
 export type SubjectKind = (typeof subjectKinds)[number];
 
 /** The acts that engines write themselves. `record` accepts any other word, too. */
@@ -50,6 +52,7 @@ export type AuditedAct =
   | 'unblock'
   | 'retention';
 
+/** An act to write down, before it has an id and a time. */
 export interface NewAuditEntry extends Act {
   readonly what: AuditedAct | (string & {});
   /** Only the first 100 subjects are stored. */
@@ -60,6 +63,7 @@ export interface NewAuditEntry extends Act {
   readonly before?: unknown;
 }
 
+/** One act of an operator, as it is stored. Entries are never changed, except that `undoneBy` is set once. */
 export interface AuditEntry extends Act {
   readonly id: string;
   /** Epoch ms by the store's clock. */
@@ -90,6 +94,7 @@ const whatMax = 100;
 /** The largest `before` that `record` takes, as JSON in UTF-8. */
 const beforeBytesMax = 16 * 1024;
 
+/** Names what an act was done to: `subject('topic', 'orders')` is `topic:orders`. */
 export function subject(kind: SubjectKind, name: string): Subject {
   return `${kind}:${name}`;
 }

@@ -73,8 +73,10 @@ export interface Broker<Tx = unknown> {
   history(topic: string, range: HistoryRange): Promise<Page<SettledEvent>>;
 }
 
+/** Whether events of the same key wait for each other. `none`: no event waits for another. */
 export type Ordering = 'none' | 'key';
 
+/** How a topic was declared. `keepSettledMs` is 0 if it keeps no settled events. */
 export interface TopicSettings {
   /** `key`: events with the same key are handled one after the other. The default is `none`. */
   readonly ordering: Ordering;
@@ -82,12 +84,14 @@ export interface TopicSettings {
   readonly keepSettledMs: number;
 }
 
+/** What became of one published event. A duplicate was in the store already and is not stored again. */
 export interface Published {
   readonly id: string;
   /** True: the store already has an event with this id, so this event was not stored. */
   readonly duplicate: boolean;
 }
 
+/** What a consumer asks for, and for how long it may keep it. */
 export interface LeaseRequest {
   /** The name of the consumer. It must change with every start of the process. */
   readonly owner: string;
@@ -109,6 +113,7 @@ export interface LeaseRequest {
   readonly suspects?: boolean;
 }
 
+/** What a lease brought. `nextDueInMs` is how long to wait until more is due; undefined if nothing waits. */
 export interface Leased {
   readonly deliveries: readonly Delivery[];
   /**
@@ -169,6 +174,7 @@ export type Settlement<Tx = unknown> = {
   | { readonly kind: 'reroute'; readonly to: string }
 );
 
+/** The ways to settle an event. */
 export type SettlementKind = Settlement['kind'];
 
 /**
@@ -177,6 +183,7 @@ export type SettlementKind = Settlement['kind'];
  * `blocking`: it is parked, and later events of its key wait.
  */
 export const waitingStates = ['ready', 'delayed', 'behind', 'held', 'leased', 'suspect', 'blocking'] as const;
+/** Why an event waits, or that it is leased. */
 export type WaitingState = (typeof waitingStates)[number];
 
 /** The number of events in each state. An engine that cannot distinguish some states counts them as one state. */
@@ -198,6 +205,7 @@ export interface WaitingQuestion {
   readonly order?: 'published' | 'due';
 }
 
+/** An event that is not settled, as operators see it: without its payload. */
 export interface Waiting
   extends Pick<Envelope, 'id' | 'type' | 'key' | 'tenant' | 'firstSeenAt'>,
     AttemptState {
@@ -208,6 +216,7 @@ export interface Waiting
   readonly owner: string | undefined;
 }
 
+/** Which settled events to read: those that were first published from `from` on and before `to`, both epoch ms. */
 export interface HistoryRange extends PageRequest {
   /** Only events that were first published at this time or later, epoch ms. */
   readonly from?: number;
@@ -215,6 +224,7 @@ export interface HistoryRange extends PageRequest {
   readonly to?: number;
 }
 
+/** An event that is done, in a topic that keeps such events. */
 export interface SettledEvent extends Envelope {
   readonly how: 'ack' | 'discard';
   /** Epoch ms by the store's clock. */

@@ -17,6 +17,7 @@ export interface Act {
 /** A restriction that an operator puts on a topic and its consumers, or on a policy in every process. */
 export type Control = TopicControl | PolicyControl;
 
+/** A control of one topic. Only the engine obeys `pause` and `quarantine`; consumers obey the others. */
 export type TopicControl =
   /** The engine leases no event of the topic. */
   | { readonly kind: 'pause'; readonly topic: string }
@@ -48,6 +49,10 @@ export type PolicyControl =
   /** `observe`: the policy only watches. `enforce`: the policy acts, even if its own document says `observe`. */
   | { readonly kind: 'mode'; readonly policy: string; readonly mode: 'enforce' | 'observe' };
 
+/**
+ * A control that is in force, with who put it there and when it ends. Without `until` it stays until somebody releases
+ * it.
+ */
 export interface ActiveControl {
   /** The result of `controlId(control)`. A new control with the same id replaces the old one. */
   readonly id: string;
@@ -73,6 +78,9 @@ export interface Controls {
   active(): Promise<ActiveControls>;
 }
 
+/**
+ * All controls in force. `version` grows with every change, so that a process can see that it has read them already.
+ */
 export interface ActiveControls {
   /** Increases with every change of the controls. */
   readonly version: number;

@@ -4,6 +4,7 @@ import type { ErrorNote } from './error-note.ts';
 /** The content of an event. Engines do not parse it: text stays text, and bytes stay bytes. */
 export type Payload = string | Uint8Array;
 
+/** The headers of an event. All names and values are text, and 16 KiB in all is the usual limit. */
 export type Headers = Readonly<Record<string, string>>;
 
 /** An event that a producer publishes. */

@@ -18,12 +18,14 @@ export interface ErrorNote {
   readonly fingerprint: string;
 }
 
+/** One cause of an error, as it is stored: without its stack. */
 export interface CauseNote {
   readonly type: string;
   readonly message: string;
   readonly code?: string;
 }
 
+/** The most characters of an error's message that are stored. What is longer is cut. */
 export const messageMax = 512;
 const stackMax = 8192;
 const causesMax = 4;

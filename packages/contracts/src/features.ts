@@ -1,6 +1,7 @@
 /** `true`: the engine has the feature. Otherwise, `missing` says why not. */
 export type Feature = true | Missing;
 
+/** Says that an engine lacks a feature, and why, in a sentence for people. */
 export interface Missing {
   readonly missing: string;
 }
@@ -53,6 +54,7 @@ export interface Features {
   readonly durable: Feature;
 }
 
+/** Everything that an engine may lack. */
 export const featureNames = [
   'arrivalOrder',
   'ordering',
@@ -74,8 +76,10 @@ export const featureNames = [
   'durable',
 ] as const satisfies readonly (keyof Features)[];
 
+/** The name of something that an engine may lack. */
 export type FeatureName = (typeof featureNames)[number];
 
+/** Says that an engine lacks a feature. The reason is shown to whoever asks for the feature. */
 export function missing(why: string): Missing {
   return { missing: why };
 }

@@ -57,6 +57,7 @@ export function assertWaitingQuestion(question: WaitingQuestion): void {
 /** The most bounds in one call of `due`. */
 const boundsMax = 100;
 
+/** Throws unless the bounds of `due` are at most 100 numbers of ms in ascending order. */
 export function assertBounds(bounds: readonly number[]): void {
   const isAscending =
     Array.isArray(bounds) &&

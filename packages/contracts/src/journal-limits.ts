@@ -19,6 +19,7 @@ export function assertEntries(entries: readonly JournalEntry[], limits: SizeLimi
   }
 }
 
+/** Throws for an assembly that is too large to be stored, before anything is written. */
 export function assertNewAssembly(start: NewAssembly, limits: SizeLimits): void {
   for (const name of ['id', 'name'] as const) assertText(name, start[name], limits);
   for (const name of ['queue', 'key', 'tenant'] as const) {
@@ -31,6 +32,7 @@ export function assertNewAssembly(start: NewAssembly, limits: SizeLimits): void 
   assertStored('input', start.input, limits);
 }
 
+/** Throws for a signal that is too large to be stored, before anything is written. */
 export function assertSignal(signal: NewSignal, limits: SizeLimits): void {
   for (const name of ['to', 'id', 'name'] as const) assertText(`signal.${name}`, signal[name], limits);
   assertStored('signal.payload', signal.payload, limits);
@@ -48,6 +50,7 @@ export function assertStored(path: string, payload: Payload | undefined, limits:
     throw new TooLargeError(`${path} in bytes`, bytes, limits.payloadBytesMax);
 }
 
+/** Throws for limits of a queue that are no positive numbers, or for a name that is too long. */
 export function assertQueueLimits(name: string, limits: QueueLimits, sizes: SizeLimits): void {
   assertText('queue', name, sizes);
   for (const each of ['concurrency', 'concurrencyByKey'] as const) {

@@ -118,8 +118,10 @@ export interface NewAssembly {
   readonly keepMs?: number;
 }
 
+/** One entry of a batch: an assembly that starts, or progress of one. */
 export type JournalEntry<Tx = unknown> = StartEntry | ProgressEntry<Tx>;
 
+/** An assembly to start. With `worker`, that worker has it leased at once. */
 export interface StartEntry {
   readonly kind: 'start';
   readonly start: NewAssembly;
@@ -130,6 +132,7 @@ export interface StartEntry {
   readonly worker?: WorkerLease;
 }
 
+/** A worker by its name, and how long it may be silent, in ms, before others take over. */
 export interface WorkerLease {
   /** The name of the worker, which is different for each start of the process. */
   readonly name: string;
@@ -158,6 +161,7 @@ export interface ProgressEntry<Tx = unknown> {
   readonly next?: Next;
 }
 
+/** A step whose effect is committed together with its record, or not at all. */
 export interface StepTransaction<Tx = unknown> {
   /** The record that is written with the result of `run`. */
   readonly step: StepRecord;
@@ -165,6 +169,7 @@ export interface StepTransaction<Tx = unknown> {
   run(tx: Tx): Payload | undefined | Promise<Payload | undefined>;
 }
 
+/** What becomes of an assembly after its progress was recorded. */
 export type Next =
   /**
    * Nothing is to be done for `dueInMs`, or until something comes from outside if it is not given. If something has come
@@ -204,6 +209,7 @@ export interface ParkNote {
   readonly error?: ErrorNote;
 }
 
+/** The kinds of steps that are recorded. */
 export type StepKind = 'run' | 'transaction' | 'sleep' | 'wait' | 'child' | 'change' | 'undo';
 
 /**
@@ -237,6 +243,7 @@ export interface StepRecord {
   readonly signal?: number | undefined;
 }
 
+/** A step as it is stored. */
 export interface StoredStep extends Omit<StepRecord, 'dueInMs'> {
   /** Epoch ms by the store's clock. */
   readonly dueAt?: number | undefined;
@@ -248,14 +255,17 @@ export interface AssemblyLease {
   readonly token: string;
 }
 
+/** What became of one entry of a batch. */
 export type RecordResult = StartResult | ProgressResult;
 
+/** What became of a start. `mismatch`: another assembly has this id, with another input or program. */
 export type StartResult =
   /** `lease` is given if the assembly was leased to `worker`. */
   | { readonly kind: 'accepted'; readonly lease?: AssemblyLease; readonly at: number }
   | { readonly kind: 'repeated' }
   | { readonly kind: 'mismatch' };
 
+/** What became of recorded progress. After `lease_lost` nothing of it was stored. */
 export type ProgressResult =
   | {
       readonly kind: 'took';
@@ -268,6 +278,7 @@ export type ProgressResult =
   /** `transaction` has thrown `error`. */
   | { readonly kind: 'commit_failed'; readonly error: unknown };
 
+/** What a worker asks for: only programs that it has, in versions that it has. */
 export interface ClaimRequest {
   /** The name of the worker, which is different for each start of the process. */
   readonly worker: string;
@@ -281,11 +292,13 @@ export interface ClaimRequest {
   readonly suspects?: boolean;
 }
 
+/** A program in one version. An assembly keeps the version that it was started with. */
 export interface ProgramVersion {
   readonly name: string;
   readonly version: number;
 }
 
+/** What a claim brought: assemblies that are due, and how long until the next one is. */
 export interface Claimed {
   readonly assemblies: readonly ClaimedAssembly[];
   /** How many due assemblies are suspects. An engine may stop counting at 1. */
@@ -299,12 +312,14 @@ export interface Claimed {
   readonly now: number;
 }
 
+/** An assembly with its whole record, leased to one worker. */
 export interface ClaimedAssembly extends StoredAssembly {
   readonly lease: AssemblyLease;
   readonly steps: readonly StoredStep[];
   readonly signals: readonly StoredSignal[];
 }
 
+/** The answer to a worker that says that it is alive. */
 export interface Heartbeat {
   /** False: the worker's lease had ended. It holds only what `leased` names. */
   readonly alive: boolean;
@@ -314,6 +329,7 @@ export interface Heartbeat {
   readonly changed: readonly { readonly id: string; readonly revision: number }[];
 }
 
+/** A signal to send. It is kept until the assembly waits for it. */
 export interface NewSignal {
   /** The id of the assembly. */
   readonly to: string;
@@ -323,6 +339,7 @@ export interface NewSignal {
   readonly payload: Payload | undefined;
 }
 
+/** A signal as it is stored. `number` counts the signals of one assembly in the order in which they came. */
 export interface StoredSignal {
   /** Counted from 1 in each assembly. */
   readonly number: number;
@@ -333,8 +350,10 @@ export interface StoredSignal {
   readonly at: number;
 }
 
+/** What became of a signal. `repeated`: one with its id had come before. `ended`: the assembly takes none any more. */
 export type SignalResult = 'accepted' | 'repeated' | 'ended' | 'unknown';
 
+/** Asks an assembly to stop and compensate. */
 export interface StopRequest {
   readonly id: string;
   readonly stop: StopNote;
@@ -360,6 +379,7 @@ export interface AssemblyChange {
 /** `leased`: a worker has it; try again later. `ended`: it is done or has stopped. */
 export type ChangeResult = 'changed' | 'leased' | 'ended' | 'unknown';
 
+/** A new assembly that begins with the recorded steps of another one. Steps that are not in `keep` run again. */
 export interface Fork {
   /** The id of the new assembly. */
   readonly id: string;
@@ -373,8 +393,10 @@ export interface Fork {
  * ends; `stopped` has compensated what was done.
  */
 export const assemblyStates = ['waiting', 'running', 'parked', 'done', 'stopped'] as const;
+/** The state of an assembly. `done` and `stopped` are final. */
 export type AssemblyState = (typeof assemblyStates)[number];
 
+/** An assembly as it is stored, without its steps and signals. */
 export interface StoredAssembly {
   readonly id: string;
   readonly name: string;
@@ -407,12 +429,14 @@ export interface StoredAssembly {
   readonly acts: readonly ActNote[];
 }
 
+/** An act of an operator on one assembly: who, what, why and when, in epoch ms. */
 export interface ActNote extends Act {
   readonly at: number;
   /** What was changed, in a few words. */
   readonly what: string;
 }
 
+/** Which assemblies to list. All that is given must fit; nothing given fits all. */
 export interface AssemblyFilter {
   readonly name?: string;
   readonly version?: number;
@@ -455,11 +479,13 @@ export interface QueueLimits {
   readonly rateByKey?: QueueRate;
 }
 
+/** At most `count` starts in `perMs` ms. */
 export interface QueueRate {
   readonly count: number;
   readonly perMs: number;
 }
 
+/** A queue with its limits, how many of its assemblies are leased, and how many wait. */
 export interface QueueState {
   readonly name: string;
   readonly limits: QueueLimits;

@@ -23,6 +23,7 @@ export interface Ledger<Tx = unknown> {
   isMarked(marks: readonly ProcessedMark[]): Promise<readonly boolean[]>;
 }
 
+/** A key to claim before a request is executed. Requests of one key with different fingerprints are told apart. */
 export interface Claim {
   /** The namespace of the key, for example a tenant and a route. */
   readonly scope: string;
@@ -51,6 +52,7 @@ export interface Hold {
   readonly token: string;
 }
 
+/** The answer to a claim: go on, wait, or here is the record of the first time. */
 export type Begun =
   | {
       readonly kind: 'acquired';
@@ -66,6 +68,7 @@ export type Begun =
   | { readonly kind: 'unknown' }
   | { readonly kind: 'full' };
 
+/** The record of a request that was executed, to be kept for `keepMs` ms. */
 export interface Completion<Tx = unknown> {
   readonly hold: Hold;
   readonly record: Payload | undefined;

@@ -53,9 +53,12 @@ export interface Operations {
   release(id: string, limit: number, publish: PublishReplay): Promise<number>;
 }
 
+/** Publishes replayed events to their topic. A rejection stops the step, which is repeated later with the same ids. */
 export type PublishReplay = (topic: string, events: readonly NewEvent[]) => Promise<unknown>;
 
+/** What an operation is asked to do, and to which parked events. */
 export type OperationRequest = ReplayRequest | ChangeRequest;
+/** The kinds of operations. */
 export type OperationKind = OperationRequest['kind'];
 
 /** An operation that publishes parked events again. */
@@ -108,6 +111,7 @@ export type OperationStage =
   | 'stopping'
   | 'stopped';
 
+/** An act on many parked events that is stored, so that it goes on after a crash. */
 export interface Operation {
   readonly id: string;
   readonly request: OperationRequest;
@@ -127,6 +131,7 @@ export interface Operation {
   readonly memo: ReplayState;
 }
 
+/** How many events an operation has handled. `changed` counts the events that were discarded, restored or kept. */
 export interface OperationCounts {
   readonly selected: number;
   readonly released: number;
@@ -148,6 +153,7 @@ export interface ReplayState {
   readonly judged: { readonly succeeded: number; readonly failedAgain: number };
 }
 
+/** What a step changes in an operation. What is not given stays. */
 export interface OperationChange {
   readonly stage?: OperationStage;
   readonly stopped?: string;
@@ -158,12 +164,14 @@ export interface OperationChange {
   readonly act?: Act;
 }
 
+/** Which operations to list; all if nothing is given. */
 export interface OperationQuestion {
   readonly kind?: OperationKind;
   /** True: only operations that have not ended. */
   readonly unfinished?: boolean;
 }
 
+/** The state of a replay that has released nothing. */
 export const initialReplayState: ReplayState = {
   paidUntil: 0,
   canarySince: 0,

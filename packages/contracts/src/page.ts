@@ -1,5 +1,6 @@
 import { OptionsError } from 'holdfast';
 
+/** Which part of a list to read: at most `limit` items, after `cursor`. */
 export interface PageRequest {
   readonly limit: number;
   /** The `cursor` of the previous page. Without it, the list starts at its beginning. */
@@ -11,6 +12,7 @@ export interface PageRequest {
   readonly lookMax?: number;
 }
 
+/** A part of a list. Without `cursor` it is the last. */
 export interface Page<T> {
   readonly items: readonly T[];
   /** Give it as `cursor` of the next request. It is `undefined` on the last page, and valid after a restart. */

@@ -42,6 +42,7 @@ export interface ParkedFilter extends ParkedProperties {
   readonly text?: string;
 }
 
+/** Whether a parked event fits a filter. An empty filter fits all. */
 export function matches(filter: ParkedFilter, event: ParkedEvent): boolean {
   const {
     ids,
@@ -131,6 +132,7 @@ export function isEmptyFilter(filter: ParkedFilter): boolean {
   return conditions.every((condition) => condition === undefined);
 }
 
+/** The first rule that fits a parked event. Order decides: only one rule acts on an event. */
 export function ruleFor(rules: readonly TriageRule[], event: ParkedEvent): TriageRule | undefined {
   return rules.find((rule) => matches(rule.filter, event));
 }
@@ -209,6 +211,7 @@ export function assertFilterNotEmpty(filter: ParkedFilter): void {
     throw new TriageError('EMPTY_FILTER', 'a filter that names nothing would match everything');
 }
 
+/** Throws a `TriageError` unless the act says who and why. */
 export function assertReason(act: Act): void {
   if (!isFilled(act?.who) || !isFilled(act?.why)) {
     throw new TriageError('NO_REASON', 'say who does this and why');

@@ -22,6 +22,7 @@ export const reportBytesMax = 8 * 1024;
 /** The most processes of one store. At this limit the oldest report is replaced. */
 export const processesMax = 1000;
 
+/** What a process tells of itself, its policies and its consumers. */
 export interface ProcessReport {
   /** Different for each start of a process. */
   readonly id: string;
@@ -49,6 +50,7 @@ export interface ProcessReport {
   readonly leftOut: number;
 }
 
+/** A process that has reported, and when it did last, in epoch ms by the clock of the store. */
 export interface PresentProcess extends ProcessReport {
   /** When the last report was stored, epoch ms by the store's clock. */
   readonly heardAt: number;

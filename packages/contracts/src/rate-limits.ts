@@ -12,6 +12,7 @@ export interface RateLimits {
 /** A request that must pass several limits. If one limit refuses the request, it uses nothing of the other limits. */
 export type RateRequest = readonly RateTake[];
 
+/** One limit to take from. All takes of a call succeed together, or none does. */
 export interface RateTake {
   readonly key: string;
   readonly ratePerMs: number;
@@ -21,6 +22,7 @@ export interface RateTake {
   readonly cost?: number;
 }
 
+/** Whether a take is allowed. If not, nothing was taken and `waitMs` says when to try again. */
 export interface RateAnswer {
   readonly allowed: boolean;
   /** The time until the request is allowed: 0 means now, Infinity means never. */
@@ -29,6 +31,7 @@ export interface RateAnswer {
   readonly left: readonly RateLeft[];
 }
 
+/** What is left of one limit, and the ms until it is full again. */
 export interface RateLeft {
   /** How much cost is allowed now. It may be a fraction. */
   readonly tokens: number;

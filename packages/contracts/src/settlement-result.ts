@@ -10,19 +10,23 @@ export interface SettlementResult {
   readonly error: unknown;
 }
 
+/** The result of a settlement that took effect. */
 export const TOOK: SettlementResult = { took: true, repeated: false, because: undefined, error: undefined };
+/** The result of a settlement whose mark existed already: it took effect, and `commit` was not called. */
 export const REPEATED: SettlementResult = {
   took: true,
   repeated: true,
   because: undefined,
   error: undefined,
 };
+/** The result of a settlement under a lease that has ended: it changed nothing. */
 export const LEASE_LOST: SettlementResult = {
   took: false,
   repeated: false,
   because: 'lease_lost',
   error: undefined,
 };
+/** The result of a reroute to a topic that was never declared: it changed nothing. */
 export const TOPIC_UNKNOWN: SettlementResult = {
   took: false,
   repeated: false,
@@ -30,6 +34,7 @@ export const TOPIC_UNKNOWN: SettlementResult = {
   error: undefined,
 };
 
+/** The result of a settlement whose `commit` threw: nothing of it was stored, and the lease stays. */
 export function commitFailed(error: unknown): SettlementResult {
   return { took: false, repeated: false, because: 'commit_failed', error };
 }

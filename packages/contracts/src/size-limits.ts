@@ -25,6 +25,7 @@ export interface SizeLimitOptions {
   readonly keyLengthMax?: number;
 }
 
+/** The sizes that engines accept unless told otherwise. */
 export const defaultSizeLimits: SizeLimits = {
   payloadBytesMax: 1024 * 1024,
   headersBytesMax: 16 * 1024,

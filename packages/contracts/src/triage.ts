@@ -52,6 +52,7 @@ export interface Triage {
   removeRule(name: string, act: Act): Promise<boolean>;
 }
 
+/** An event on its way to the parking lot. `keepMs` is how long it stays there. */
 export interface NewlyParked extends Envelope {
   readonly diagnosis: Diagnosis;
   /** How long the parked event is kept. Each engine has its own default. */
@@ -64,6 +65,7 @@ export interface NewlyParked extends Envelope {
  */
 export type ParkedStatus = 'parked' | 'replaying' | 'resolved' | 'discarded';
 
+/** An event in the parking lot, with why it was parked and what has been done about it. */
 export interface ParkedEvent extends Envelope {
   readonly diagnosis: Diagnosis;
   readonly status: ParkedStatus;
@@ -90,12 +92,14 @@ export interface ParkedEvent extends Envelope {
   readonly discarded: (Act & { readonly at: number }) | undefined;
 }
 
+/** Why and when an event was parked before it was replayed. */
 export interface EarlierParking extends Diagnosis {
   readonly parkedAt: number;
   /** The id of the replay whose failure parked the event; `undefined` the first time. */
   readonly replay: string | undefined;
 }
 
+/** A parked event in a list: without payload, headers and story. */
 export interface ParkedSummary
   extends Pick<
       ParkedEvent,
@@ -118,6 +122,7 @@ export interface ParkedSummary
   readonly edited: boolean;
 }
 
+/** Parked events whose errors a person would call the same. */
 export interface ParkedGroup {
   readonly fingerprint: string;
   /** The `reason` and `message` of the latest event of the group. */
@@ -130,6 +135,7 @@ export interface ParkedGroup {
   readonly topics: readonly string[];
 }
 
+/** The properties that parked events can be counted by, beside headers. */
 export const breakdownProperties = [
   'topic',
   'type',
@@ -144,6 +150,7 @@ export const breakdownProperties = [
 /** A property of parked events, or the name of a header. */
 export type BreakdownBy = (typeof breakdownProperties)[number] | { readonly header: string };
 
+/** Parked events counted by one property, the most frequent values first. `others` counts what was left out. */
 export interface Breakdown {
   /** The values and how many events have them. `undefined`: the event has no such property. */
   readonly items: readonly { readonly value: string | undefined; readonly count: number }[];
@@ -151,12 +158,14 @@ export interface Breakdown {
   readonly others: number;
 }
 
+/** How many events were parked in the time from `at`, in epoch ms, to the next bucket. */
 export interface HistogramBucket {
   /** The start of the bucket, epoch ms: a multiple of its length. */
   readonly at: number;
   readonly count: number;
 }
 
+/** Changes to a parked event. With `version`, it is refused if somebody else has changed the event since. */
 export interface Edit {
   /** The version that the editor has seen. The edit is refused if the event has changed since. */
   readonly version?: number;
@@ -165,11 +174,13 @@ export interface Edit {
   readonly headers?: Headers;
 }
 
+/** Who changed which fields of a parked event, when and why, with the values before and after. */
 export interface EditNote extends Act {
   readonly at: number;
   readonly changes: readonly EditChange[];
 }
 
+/** An event that was released, and the operation that released it. */
 export interface ReplayedEvent {
   readonly id: string;
   /** The id of the replay. A replayed delivery has it in its field `replay`. */
@@ -212,11 +223,13 @@ export function assertEditVersion(id: string, version: number, edit: Edit): void
 /** The most buckets of a histogram. */
 export const bucketsMax = 500;
 
+/** Throws an `OptionsError` unless the width of the buckets is a whole number of ms from 1. */
 export function assertBucketMs(bucketMs: number): void {
   if (!(Number.isSafeInteger(bucketMs) && bucketMs >= 1))
     throw new OptionsError('bucketMs', bucketMs, 'a whole number of ms from 1');
 }
 
+/** Throws an `OptionsError` for a property that parked events cannot be counted by, or a limit below 1. */
 export function assertBreakdown(by: BreakdownBy, limit: number): void {
   const isKnown =
     typeof by === 'object' && by !== null

@@ -2,6 +2,7 @@ import type { Engine } from '../engine.ts';
 import type { Carrier } from './carrier.ts';
 import { type CarrierBroker, type CarrierOptions, carrierBroker } from './carrier-broker.ts';
 
+/** An engine on a message broker. Without a store it has a broker and nothing else. */
 export interface CarrierEngine extends Engine {
   readonly broker: CarrierBroker;
 }

@@ -111,12 +111,14 @@ export interface Arrival<Handle> {
   readonly askedAt: number;
 }
 
+/** What the carrier calls when messages come, and when the server has taken some back. */
 export interface IntakeListener<Handle> {
   arrived(messages: readonly Arrival<Handle>[]): void;
   /** The server no longer keeps these for this process: the channel was closed, or the partition has another owner. */
   lost(handles: readonly Handle[]): void;
 }
 
+/** The stream of messages of one queue to this process. It brings nothing without credit. */
 export interface Intake {
   /**
    * Sets how many more messages may come from now on; each arrival uses one. More may come if they are on their way. The
@@ -127,6 +129,7 @@ export interface Intake {
   look(): Promise<void>;
 }
 
+/** How many messages of a topic there are. A server that only estimates gives its estimate. */
 export interface CarrierCounts {
   /** In the `hot` queue, and delivered to nobody. */
   readonly waiting: number;

@@ -58,6 +58,7 @@ export interface Runner {
 
 type TestFunction = (name: string, test: () => Promise<void>) => unknown;
 
+/** Which engine to check, for which contracts, and the test runner to do it with. */
 export interface ConformanceOptions<Tx> extends Runner {
   /** The name of the engine in the titles of the tests. Required. */
   readonly name: string;

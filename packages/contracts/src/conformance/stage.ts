@@ -25,6 +25,7 @@ export const contracts = [
   'audit',
   'presence',
 ] as const;
+/** The contracts that the suite can check. */
 export type Contract = (typeof contracts)[number];
 /** Optional methods: `publishBehind` is a method of the broker, the others are methods of the harness. */
 export type Means = 'reopen' | 'dieAfterWrites' | 'effect' | 'publishBehind';

@@ -14,6 +14,7 @@ import { defaultBounds, type MemoryBounds, removeExpired, SharedState } from './
 import { MemoryStorage, type MemoryTransaction } from './storage.ts';
 import { memoryTriage } from './triage.ts';
 
+/** The options of `memoryEngine`. All have defaults. */
 export interface MemoryOptions {
   /** The clock of the events. Default: the system's. */
   readonly clock?: Clock | undefined;
@@ -59,8 +60,10 @@ const known: Readonly<Record<keyof MemoryOptions, unknown>> = {
   ...defaultBounds,
 };
 
+/** An engine with every contract that keeps everything in this process, and loses it with the process. */
 export type MemoryEngine = Required<Engine<MemoryTransaction>>;
 
+/** What the engine can do: everything but to outlive its process. */
 export const memoryFeatures: Features = {
   arrivalOrder: true,
   ordering: true,
