@@ -42,6 +42,7 @@ export interface Explanation {
   toString(): string;
 }
 
+/** What `explain` should know beside the policy. */
 export interface ExplainOptions {
   /**
    * The policies of callers that also retry this work, outermost first. An example is an event consumer. Default: none.

@@ -27,6 +27,7 @@ export interface Field<In = unknown, Out = unknown> {
   read(value: unknown, path: string): Out | undefined;
 }
 
+/** The fields of a document by name. */
 export type Table = Readonly<Record<string, Field>>;
 
 /** The type of the document that a table of fields describes. */
@@ -35,7 +36,9 @@ export type SpecOf<T extends Table> = { -readonly [K in keyof T]?: InputOf<T[K]>
 export type SettingsOf<T extends Table> = { readonly [K in keyof T]: OutputOf<T[K]> };
 /** The table that reads documents of type `Spec`: for `satisfies`, so that the table and the type agree. */
 export type FieldsOf<Spec> = { readonly [K in keyof Spec]-?: Field<Exclude<Spec[K], undefined>> };
+/** What a document may say in a field. */
 export type InputOf<F> = F extends Field<infer In, infer _> ? In : never;
+/** What a field is after it was read. */
 export type OutputOf<F> = F extends Field<infer _, infer Out> ? Out : never;
 
 type Words = Readonly<Record<string, number>>;
@@ -111,6 +114,7 @@ export function rate(defaultValue?: Rate): Field<Rate, number> {
   };
   return amount('a rate such as "50/s"', parse, defaultValue, undefined);
 }
+/** How many in a second, a minute or an hour: `10/s`. */
 export type Rate = `${number}/${'s' | 'm' | 'h'}`;
 
 /** A field for one of several words. */

@@ -17,6 +17,7 @@ export interface ResponseFields {
   readonly retry?: Retry | undefined;
 }
 
+/** What a server says about another attempt. */
 export type Retry = 'never' | 'safe' | 'unknown';
 
 /** A `Headers` object, or an object with header names in lower case, as in `node:http`. */
@@ -70,11 +71,13 @@ export function writeRequest({ patienceMs, attempt, owner, priority }: RequestFi
   return text || undefined;
 }
 
+/** Reads the `Holdfast` header of a response. A field that is malformed is left out. */
 export function readResponse(headers: HeaderSource): ResponseFields {
   const retry = parseDictionary(fieldOf(headers, 'holdfast'))?.get('retry');
   return { retry: wordOf(retry, retries) as Retry | undefined };
 }
 
+/** The `Holdfast` header of a response; undefined if it would say nothing. */
 export function writeResponse({ retry }: ResponseFields): string | undefined {
   return retry && `retry=${retry}`;
 }

@@ -6,6 +6,7 @@
  */
 export type Delay = (attempt: number, previousMs: number, roll: number, baseMinMs: number) => number;
 
+/** How long to wait before the next attempt, checked: durations are in ms. */
 export interface BackoffSettings {
   readonly strategy: 'constant' | 'linear' | 'exponential' | 'fibonacci' | 'polynomial';
   readonly base: number;

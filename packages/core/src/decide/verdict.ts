@@ -25,6 +25,7 @@ export const stopReasons = [
   'observed',
 ] as const;
 
+/** Why there is no other attempt. docs/stop-reasons.md says what to do about each. */
 export type StopReason = (typeof stopReasons)[number];
 
 /** What to do after an attempt, and why. */

@@ -9,6 +9,7 @@ export interface Delays {
   readonly mostMs: number;
 }
 
+/** The shortest, mean and longest wait after one attempt, in ms. */
 export interface DelayRow extends Delays {
   /** The attempt that has just failed, counted from 1. */
   readonly afterAttempt: number;

@@ -7,6 +7,7 @@ import { formatMs, round } from './format-duration.ts';
 /** What ends the work first. `patience` is the time limit of the whole work. */
 export type Limit = 'patience' | 'attempts' | 'nothing';
 
+/** The longest that a run can take, in ms, and what ends it; null where nothing limits it. */
 export interface WorstTime {
   /** The duration if every attempt takes as long as it may. null: no limit. */
   readonly hangingMs: number | null;
@@ -19,6 +20,7 @@ export interface WorstTime {
   readonly says: readonly string[];
 }
 
+/** The most calls that a policy makes in a total outage; null where nothing limits them. */
 export interface WorstLoad {
   /** The calls for one piece of work if every call fails. null: no limit. */
   readonly calls: number | null;

@@ -1,3 +1,4 @@
+/** Where the limit starts, and the least and the most that it can become, in calls at the same time. */
 export interface AdaptiveLimitSettings {
   readonly initial: number;
   readonly floor: number;

@@ -1,6 +1,7 @@
 import type { Random } from '../time/clock.ts';
 import { SlidingCounts } from './sliding-counts.ts';
 
+/** Whether calls pass. `half-open` lets only probes through. */
 export type BreakerState = 'closed' | 'open' | 'half-open';
 
 /** Why a breaker changed its state. */
@@ -14,6 +15,7 @@ export type BreakerCause =
   | 'open_time_passed'
   | 'forced';
 
+/** When a breaker opens and closes, checked: durations are in ms, ratios from 0 to 1. */
 export interface BreakerSettings {
   /** The length of the window in which calls are counted, in ms. */
   readonly windowMs: number;

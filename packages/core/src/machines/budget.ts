@@ -1,6 +1,7 @@
 import { SlidingCounts } from './sliding-counts.ts';
 import { StartCredit } from './start-credit.ts';
 
+/** How many retries a window of calls pays for. `ratio` 0.2 is one retry for five calls. */
 export interface BudgetSettings {
   /** How many tokens a success adds. A retry costs one token. */
   readonly ratio: number;

@@ -1,6 +1,8 @@
 /** The results of `enter`: refused, waiting in the queue, or admitted. */
 export const FULL = 0;
+/** The call waits for a place. */
 export const QUEUED = 1;
+/** The call may go on now, and must release its place. */
 export const ADMITTED = 2;
 
 /**
@@ -23,6 +25,7 @@ export interface Waiter {
   displaced(now: number): void;
 }
 
+/** How many calls run at the same time, and how many wait. `reserved` places are for critical calls alone. */
 export interface BulkheadSettings {
   readonly concurrent: number;
   readonly queueMax: number;

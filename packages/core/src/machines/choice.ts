@@ -8,6 +8,7 @@ export interface Candidate {
   refuses(now: number): boolean;
 }
 
+/** After how many failures in a row a target is avoided, and for how long, in ms. */
 export interface ChoiceSettings {
   /** After this many failures in a row a target is ejected (not chosen for a while), unless most others fail too. */
   readonly consecutive: number;

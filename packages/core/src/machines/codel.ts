@@ -1,3 +1,4 @@
+/** A queue in which calls wait longer than `targetMs` for a whole `intervalMs` drops some of them. */
 export interface CodelSettings {
   /** A wait in the queue up to this is always acceptable. */
   readonly targetMs: number;

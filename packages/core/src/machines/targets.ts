@@ -1,3 +1,4 @@
+/** How targets are made, and how many are kept. When there are more, one that is idle goes. */
 export interface TargetsSettings<T> {
   readonly targetsMax: number;
   create(name: string): T;

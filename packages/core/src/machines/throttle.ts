@@ -1,5 +1,6 @@
 import { SlidingCounts } from './sliding-counts.ts';
 
+/** Calls are refused here once a target has refused more than its share: `k` calls for each accepted one. */
 export interface ThrottleSettings {
   /** About `k` requests are sent for each request that the target accepts. Above 1. */
   readonly k: number;

@@ -56,6 +56,7 @@ export interface RetryFields<Name extends string = PackName> {
   respectServer?: boolean | RespectServerSpec | undefined;
 }
 
+/** The part of a policy document that `timeout` reads. */
 export interface TimeoutFields {
   /**
    * How long one attempt may take. `auto`: three times the measured p99.9, and at least six times the median. With
@@ -65,41 +66,49 @@ export interface TimeoutFields {
   attemptTimeout?: Duration | 'auto' | 'split' | 'none' | undefined;
 }
 
+/** The part of a policy document that `budget` reads. */
 export interface BudgetFields {
   /** Limits the retries that a caller adds to its own traffic. Default: on. */
   budget?: boolean | BudgetSpec | undefined;
 }
 
+/** The part of a policy document that `breaker` reads. */
 export interface BreakerFields {
   /** Stops calling a target that is failing, and probes it until it succeeds again. Default: on. */
   breaker?: boolean | BreakerSpec | undefined;
 }
 
+/** The part of a policy document that `bulkhead` reads. */
 export interface BulkheadFields {
   /** Limits the attempts in flight at a target. Default: off. */
   bulkhead?: boolean | BulkheadSpec | undefined;
 }
 
+/** The part of a policy document that `limiter` reads. */
 export interface LimiterFields {
   /** Limits the rate of attempts at a target. Default: off. */
   limiter?: boolean | LimiterSpec | undefined;
 }
 
+/** The part of a policy document that `throttle` reads. */
 export interface ThrottleFields {
   /** Sends fewer requests to a target that accepts fewer. Default: off. */
   throttle?: boolean | ThrottleSpec | undefined;
 }
 
+/** The part of a policy document that `hedge` reads. */
 export interface HedgeFields {
   /** Starts a second attempt when the first is slow, and takes the first answer. Default: off. */
   hedge?: boolean | HedgeSpec | undefined;
 }
 
+/** The part of a policy document that `choice` reads. */
 export interface ChoiceFields {
   /** Chooses among the `targets` of a run, and ejects outliers for a while. Default: on. */
   choice?: boolean | ChoiceSpec | undefined;
 }
 
+/** The part of a policy document that `cache` reads. */
 export interface CacheFields {
   /**
    * Caches results by the `cacheKey` of a run. Concurrent calls with one key share one flight. Default: off.
@@ -107,11 +116,13 @@ export interface CacheFields {
   cache?: boolean | CacheSpec | undefined;
 }
 
+/** The part of a policy document that `fallback` reads. */
 export interface FallbackFields {
   /** Gives another result when the work has failed. Default: off. */
   fallback?: boolean | FallbackSpec | undefined;
 }
 
+/** The part of a policy document that `mode` reads. */
 export interface ModeFields {
   /** `enforce` acts. `observe` calls once, and only counts what it would have done. Default: `enforce`. */
   mode?: 'enforce' | 'observe' | ModeSpec | undefined;
@@ -123,6 +134,7 @@ export type PackName = 'network' | 'http' | 'sql' | 'grpc' | 'aws' | 'kafka' | '
 /** A class, such as `TypeError`. */
 export type ErrorClass = abstract new (...args: never[]) => unknown;
 
+/** How long to wait before the next attempt. */
 export interface BackoffSpec {
   /** How waits grow from one attempt to the next. Default: `exponential`. */
   strategy?: 'constant' | 'linear' | 'exponential' | 'fibonacci' | 'polynomial' | undefined;
@@ -139,16 +151,19 @@ export interface BackoffSpec {
   jitter?: 'none' | 'full' | 'equal' | 'decorrelated' | number | JitterSpec | undefined;
 }
 
+/** A random time that is added to or taken from each wait. */
 export interface JitterSpec {
   /** Each wait is moved by up to this time in either direction. Default: `100ms`. */
   plusMinus?: Duration | undefined;
 }
 
+/** The longest hint of a server that is followed. */
 export interface RespectServerSpec {
   /** If a server asks for a longer wait than this, the work ends. Default: `5m`. */
   cap?: Duration | undefined;
 }
 
+/** How many retries all calls together may make. */
 export interface BudgetSpec {
   /**
    * How many tokens a success adds. A retry that fails takes one token, so 0.1 allows one failing retry for ten
@@ -162,6 +177,7 @@ export interface BudgetSpec {
   window?: Duration | undefined;
 }
 
+/** When calls to a failing target stop, and when they begin again. */
 export interface BreakerSpec {
   /** Which calls are counted: the calls of this time, or a number of calls. Default: `30s`. */
   window?: Duration | BreakerWindowSpec | undefined;
@@ -189,11 +205,13 @@ export interface BreakerSpec {
   whenOpen?: 'stop' | 'wait' | undefined;
 }
 
+/** A window of a number of calls instead of a time. */
 export interface BreakerWindowSpec {
   /** Counts this number of calls, however old they are. Default: `100`. */
   calls?: number | undefined;
 }
 
+/** Which answers are too slow, and what share of them opens the breaker. */
 export interface BreakerSlowSpec {
   /**
    * A call that takes longer than this is slow. `auto`: 10 times the median of the target, and more than a second.
@@ -204,6 +222,7 @@ export interface BreakerSlowSpec {
   ratio?: number | undefined;
 }
 
+/** How many calls run at the same time, and how many wait for a place. */
 export interface BulkheadSpec {
   /** The most attempts in flight. Default: `100`. */
   concurrent?: number | undefined;
@@ -211,6 +230,7 @@ export interface BulkheadSpec {
   queue?: number | undefined;
 }
 
+/** How many calls start in a time, and how long one may wait for its turn. */
 export interface LimiterSpec {
   /** Attempts per second, minute or hour. Default: `50/s`. */
   rate?: Rate | undefined;
@@ -222,6 +242,7 @@ export interface LimiterSpec {
   wait?: Duration | 'unlimited' | undefined;
 }
 
+/** When calls are refused here because the target refuses most of them. */
 export interface ThrottleSpec {
   /** Sends at most `k` requests for each request that the target accepts. Default: `2`. */
   k?: number | undefined;
@@ -229,6 +250,7 @@ export interface ThrottleSpec {
   window?: Duration | undefined;
 }
 
+/** When a second attempt starts beside a slow one, and how much load that may add. */
 export interface HedgeSpec {
   /**
    * The largest share of extra calls, from 0 to 1. Without `percentile` and `after` it also sets the delay: 0.02 hedges
@@ -241,6 +263,7 @@ export interface HedgeSpec {
   after?: Duration | undefined;
 }
 
+/** When a target that fails is avoided, and for how long. */
 export interface ChoiceSpec {
   /** Failures in a row after which a target is ejected, unless most of the others are failing too. Default: `5`. */
   consecutive?: number | undefined;
@@ -248,6 +271,7 @@ export interface ChoiceSpec {
   ejectFor?: Duration | readonly Duration[] | undefined;
 }
 
+/** How long results are used again, also old ones when a call fails. */
 export interface CacheSpec {
   /** For this time, the cached result is used instead of a call. Default: `1s`. */
   fresh?: Duration | undefined;
@@ -257,6 +281,7 @@ export interface CacheSpec {
   entriesMax?: number | undefined;
 }
 
+/** What stands in for a failed call, and how much of the patience is kept for it. */
 export interface FallbackSpec {
   /**
    * A value, a function of the failure, or a list of these: the first item that does not throw gives the result.
@@ -267,6 +292,7 @@ export interface FallbackSpec {
   reserve?: Duration | undefined;
 }
 
+/** For what share of the runs the policy is in force; the others are only counted. */
 export interface ModeSpec {
   /** The share of the work, from 0 to 1, that is enforced; the rest is observed. Default: `1`. */
   enforce?: number | undefined;

@@ -16,6 +16,7 @@ export interface PolicyState {
   readonly targets: readonly TargetState[];
 }
 
+/** What a policy keeps for one target, read at this moment. `target` is null for runs that name none. */
 export interface TargetState {
   /** The name of the target. Null: the state of runs that name no target. */
   readonly target: string | null;

@@ -84,6 +84,7 @@ export type Notice =
       readonly observed?: true;
     });
 
+/** Gets every notice, synchronously. What it throws does not reach the run: it is thrown again in a microtask. */
 export type Listener = (notice: Notice) => void;
 
 /** Describes an attempt that is about to be sent. */

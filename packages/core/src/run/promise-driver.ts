@@ -18,6 +18,7 @@ const THREW = 5;
 /** How a run ended, for `try`. */
 export type Ending<T> = Success<T> | Failure<T>;
 
+/** How a run succeeded. `from` is given if no attempt of it made the value. */
 export interface Success<T> {
   readonly ok: true;
   readonly value: T;
@@ -26,6 +27,7 @@ export interface Success<T> {
   readonly from?: 'fallback' | 'cache' | undefined;
 }
 
+/** How a run failed. `thrown` is false if the last attempt returned a value that counts as a failure. */
 export interface Failure<T> {
   readonly ok: false;
   /** False: a returned value was classified as a failure. `run` returns that value. */

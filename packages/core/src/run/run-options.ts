@@ -64,8 +64,10 @@ export interface RunOptions {
   readonly onWait?: ((wait: Wait) => void) | undefined;
 }
 
+/** How important a run is. Under load, `sheddable` is refused first and `critical` last. */
 export type Priority = 'critical' | 'default' | 'sheddable';
 
+/** A wait that is about to begin, and how much patience is left, in ms. */
 export interface Wait {
   /** The attempt that has just failed. */
   readonly attempt: number;

@@ -16,6 +16,7 @@ export interface VirtualClock extends Clock {
   runAll(): Promise<void>;
 }
 
+/** Where a virtual clock starts, in ms. */
 export interface VirtualClockOptions {
   /** The first value of `now`, in ms. Default: `0`. */
   readonly now?: number;

@@ -15,6 +15,7 @@ export function later(callback: () => void): void {
   ((globalThis as { setImmediate?: typeof queueMicrotask }).setImmediate ?? setTimeout)(callback);
 }
 
+/** The chance of the host, `Math.random`. Not for secrets. */
 export const systemRandom: Random = () => Math.random();
 
 function createSystemClock(): Clock {
