@@ -24,6 +24,7 @@ import type { ConsumerPolicySpec } from './consumer-policy.ts';
 import { type ExclusiveRun, processExclusiveRun } from './exclusive-run.ts';
 import type { Handler } from './task.ts';
 
+/** The options of `consumer`. Required are `topic`, `handler`, and `engine` or `broker`. */
 export interface ConsumerOptions<T = unknown, Tx = unknown> {
   /**
    * The store of the events, such as that of `openSqlite`. Give either `engine`, or `broker` and `ledger`. Default:

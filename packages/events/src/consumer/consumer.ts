@@ -19,6 +19,7 @@ import { OVER, SETTLING, type Task } from './task.ts';
 import { type PauseState, TopicControlState } from './topic-control-state.ts';
 import { WorkerPool } from './worker-pool.ts';
 
+/** Handles the events of one topic between `start` and `stop`. */
 export interface Consumer {
   readonly name: string;
   readonly topic: string;

@@ -1,10 +1,12 @@
 import type { Duration } from 'holdfast';
 import { assertKnownFields } from 'holdfast/fields';
 
+/** What `drainOnSignals` can stop: a consumer, or anything with a `stop`. */
 export interface Stoppable {
   stop(options?: { readonly grace?: Duration }): Promise<void>;
 }
 
+/** The options of `drainOnSignals`. */
 export interface DrainOptions {
   /** The signals of the process that stop the consumers. Default: `SIGTERM`, `SIGINT`. */
   readonly signals?: readonly NodeJS.Signals[] | undefined;

@@ -49,6 +49,10 @@ export type EventNotice =
  */
 export type ConsumerStatus = 'idle' | 'running' | 'dependency_down' | 'exclusive' | 'stopping' | 'stopped';
 
+/**
+ * Gets every notice of every consumer of this process, synchronously. What it throws does not reach the consumer: it is
+ * thrown again in a microtask.
+ */
 export type EventListener = (notice: EventNotice) => void;
 
 const listeners = new Set<EventListener>();

@@ -16,6 +16,7 @@ export type HandlerResult<Tx = unknown> = { readonly [isResult]: true } & (
 /** Writes an effect within a transaction. Its return value is ignored. */
 export type Commit<Tx> = (tx: Tx) => unknown;
 
+/** The event is done. The same as to return nothing. */
 export function done(): HandlerResult {
   return { [isResult]: true, kind: 'done' };
 }
@@ -42,6 +43,7 @@ export function park(because: string, error?: unknown): HandlerResult {
   return { [isResult]: true, kind: 'park', because, error };
 }
 
+/** The event is removed, and the audit log has the reason. */
 export function discard(because: string): HandlerResult {
   return { [isResult]: true, kind: 'discard', because };
 }

@@ -9,11 +9,13 @@ export interface FleetState {
   readonly controls: readonly FleetControl[];
 }
 
+/** A control in force, and which processes obey it. */
 export interface FleetControl extends ActiveControl {
   /** What each process says about this control, by the id of the process. Empty for the control of a topic. */
   readonly heard: Readonly<Record<string, 'obeyed' | 'not_obeyed' | 'not_heard'>>;
 }
 
+/** Reads which processes there are, what they report, and which controls are in force. */
 export async function fleetState(engine: Pick<Engine, 'presence' | 'controls'>): Promise<FleetState> {
   const { presence, controls } = engine;
   if (!presence) throw new OptionsError('engine.presence', presence, 'an engine with a list of processes');

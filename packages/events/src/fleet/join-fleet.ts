@@ -16,6 +16,7 @@ import { isMaintained } from '../triage/maintained-stores.ts';
 import { fitReport } from './fit-report.ts';
 import { PolicyControlState } from './policy-control-state.ts';
 
+/** The options of `joinFleet`. `engine` and `service` are required. */
 export interface FleetOptions {
   /** The store that the processes share. Required. */
   readonly engine: Pick<Engine, 'presence' | 'controls'>;
@@ -40,6 +41,7 @@ const known: Readonly<Record<keyof FleetOptions, true>> = {
   clock: true,
 };
 
+/** This process in its fleet, until `stop`. */
 export interface FleetMember {
   /** The id of this process in the list of processes. */
   readonly id: string;

@@ -43,6 +43,7 @@ const checks = {
 } as const;
 export type NeedKind = keyof typeof checks;
 
+/** What needs a person now, what is well, and the figures behind it. */
 export interface FleetNeeds {
   /** Epoch ms by the store's clock. */
   readonly now: number;
@@ -55,6 +56,7 @@ export interface FleetNeeds {
   readonly operations: readonly Operation[];
 }
 
+/** The figures of a whole fleet at one moment. */
 export interface FleetFigures {
   readonly topics: number;
   readonly ready: number;

@@ -26,6 +26,7 @@ export interface EventDraft<T = unknown>
   readonly patience?: Duration | 'inherit' | undefined;
 }
 
+/** The options that `producer` and `outbox` share. */
 export interface DraftOptions<T, Tx> {
   /** The store of the events, such as that of `openSqlite`. Give either `engine` or `broker`. Default: none. */
   readonly engine?: Engine<Tx> | undefined;

@@ -2,6 +2,7 @@ import type { Published } from '@holdfast/contracts';
 import { assertKnownFields } from 'holdfast/fields';
 import { type DraftOptions, draftOptions, type EventDraft, eventFactory } from './draft.ts';
 
+/** Publishes within a transaction of yours: the events exist if it commits, and only then. */
 export interface Outbox<T = unknown, Tx = unknown> {
   /** Publishes within the transaction `tx`: the events exist only if `tx` commits. The topic must exist. */
   publish(tx: Tx, ...drafts: EventDraft<T>[]): readonly Published[] | Promise<readonly Published[]>;

@@ -3,6 +3,7 @@ import { type Policy, withoutAmbient } from 'holdfast';
 import { assertKnownFields } from 'holdfast/fields';
 import { type DraftOptions, draftOptions, type EventDraft, eventFactory } from './draft.ts';
 
+/** The options of `producer`. Required are `topic`, and `engine` or `broker`. */
 export interface ProducerOptions<T = unknown, Tx = unknown> extends DraftOptions<T, Tx> {
   /**
    * The ordering of the topic. `key`: events of one key are handled one after the other. Default: an existing topic
@@ -19,6 +20,7 @@ const known: Readonly<Record<keyof ProducerOptions, true>> = {
   policy: true,
 };
 
+/** Publishes events to one topic. When it resolves, the store has them. */
 export interface Producer<T = unknown> {
   /** Resolves when the event is durable. */
   publish(draft: EventDraft<T>): Promise<Published>;

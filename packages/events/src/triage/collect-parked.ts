@@ -3,6 +3,7 @@ import type { Clock, Random } from 'holdfast';
 import { type Consumer, consumer } from '../consumer/consumer.ts';
 import type { HandledEvent } from '../consumer/task.ts';
 
+/** The options of `collectParked`. */
 export interface CollectOptions {
   /** An engine without a triage. It moves parked events to a dead-letter topic. Required. */
   readonly broker: Broker;

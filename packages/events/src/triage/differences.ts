@@ -17,6 +17,7 @@ export interface Difference {
   readonly count: number;
 }
 
+/** Which headers to compare, and how many differences to return. */
 export interface DifferencesOptions {
   /** Headers that are compared, too. Default: none. */
   readonly headers?: readonly string[];

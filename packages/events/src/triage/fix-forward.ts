@@ -5,6 +5,7 @@ import { decode, type PayloadFormat } from '../publish/payload-format.ts';
 import { type StandardSchema, validated } from '../publish/standard-schema.ts';
 import type { ReplayOptions } from './replay-options.ts';
 
+/** How the corrected payload is checked, and how the replay goes. */
 export interface FixOptions {
   /** The edited payload must match it. Default: none. */
   readonly schema?: StandardSchema | undefined;

@@ -14,6 +14,7 @@ import { noteMaintenance } from './maintained-stores.ts';
 import { type OperationRunner, operations } from './operation-runner.ts';
 import type { ReplayOptions } from './replay-options.ts';
 
+/** The options of `maintenance`. Only `engine` is required. */
 export interface MaintenanceOptions {
   /** The store to look after. Required. */
   readonly engine: Engine;
@@ -46,6 +47,7 @@ const known: Readonly<Record<keyof MaintenanceOptions, true>> = {
   clock: true,
 };
 
+/** What one round has done, as numbers of events. */
 export interface MaintenanceReport {
   readonly replayed: number;
   readonly discarded: number;
@@ -54,6 +56,7 @@ export interface MaintenanceReport {
   readonly swept: number;
 }
 
+/** Does what a store needs now and then: rules for parked events, unfinished operations, removal of what is too old. */
 export interface Maintenance {
   /** Starts the first round now. The next rounds follow with `every` between them. */
   start(): void;

@@ -18,6 +18,7 @@ import {
 import { type Clock, OptionsError, sleep, systemClock } from 'holdfast';
 import { assertKnownFields } from 'holdfast/fields';
 
+/** The options of `operations`. Required is `engine`, or `triage` and `broker`. */
 export interface OperationsOptions {
   /** The store of the parked events. Give either `engine` or `triage`. Default: none. */
   readonly engine?: Pick<Engine, 'triage' | 'broker'> | undefined;
@@ -36,6 +37,7 @@ const known: Readonly<Record<keyof OperationsOptions, true>> = {
   clock: true,
 };
 
+/** Follows an operation. When `signal` aborts, the operation stays where it is and can be resumed. */
 export interface OperationRun {
   /** Called after each step. If it throws, `run` rejects; the operation can be run again. */
   readonly onProgress?: ((operation: Operation) => void) | undefined;

@@ -18,6 +18,7 @@ import { Task } from '../consumer/task.ts';
 import { assertFormat, type PayloadFormat } from '../publish/payload-format.ts';
 import { assertSchema, type StandardSchema, validated } from '../publish/standard-schema.ts';
 
+/** The options of `rebuild`. */
 export interface RebuildOptions<T = unknown, Tx = unknown> {
   /** The store of the events. Required. */
   readonly engine: Engine<Tx>;
@@ -74,6 +75,7 @@ const known: Readonly<Record<keyof RebuildOptions, true>> = {
   random: true,
 };
 
+/** How many events a rebuild has handled, and how many it has skipped. */
 export interface RebuildProgress {
   readonly run: string;
   readonly handled: number;

@@ -26,6 +26,7 @@ export interface TopicControls {
   active(): Promise<readonly ActiveControl[]>;
 }
 
+/** The controls of one topic, for operators. */
 export function topicControls({ controls }: Pick<Broker, 'controls'>, topic: string): TopicControls {
   assertText('topic', topic);
   const impose = (control: Control, act: Act, lasting?: Duration) =>

@@ -25,6 +25,7 @@ const inverses: Readonly<
   rule_removed: putRuleBack,
 };
 
+/** Whether `undo` would do something: the act has an inverse, and nobody has undone it. */
 export function canUndo({ what, undoneBy }: AuditEntry): boolean {
   return undoneBy === undefined && Object.hasOwn(inverses, what);
 }
