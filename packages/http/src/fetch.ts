@@ -136,6 +136,7 @@ export const fetchFields = {
   fetch: callback<Fetch>(),
 };
 
+/** A `fetch` with a policy. It has the type of `fetch`, and two properties more. */
 export interface HoldfastFetch {
   (input: FetchInput, init?: HoldfastRequestInit): Promise<Response>;
   readonly policy: Runner;

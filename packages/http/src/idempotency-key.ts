@@ -8,6 +8,7 @@ export function isRepeatable(method: string): boolean {
   return method === 'GET' || repeatable.has(method.toUpperCase());
 }
 
+/** The request that an idempotency key is made for. */
 export interface KeyedRequest {
   readonly method: string;
   /** The URL. With several endpoints it is the part that all endpoints share. */

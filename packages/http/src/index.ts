@@ -16,6 +16,7 @@ export type { Idempotency, KeyedRequest } from './idempotency-key.ts';
 export { type InterceptorOptions, retryInterceptor } from './interceptor.ts';
 export type { Fetch, FetchInput } from './sender.ts';
 
+/** The options of `createFetch` on Node. In browsers there are none for connections. */
 export interface FetchOptions extends PlainFetchOptions, ConnectionOptions {}
 
 /** Options with the `fetch` of undici. Its types differ from the types of the global `fetch`. */

@@ -14,6 +14,7 @@ import { InterceptedRequest, type InterceptorSettings } from './intercepted-requ
 import { withReusableHeaders } from './outgoing-request.ts';
 import { isUndici7Handler, overHttp1, wrapHandler } from './undici7-handler.ts';
 
+/** The options of `retryInterceptor`. */
 export interface InterceptorOptions extends ClassifyOptions<ResponseHead> {
   /**
    * How methods such as POST get an `Idempotency-Key`, so that they can be retried. `derive`: from the key of the

@@ -10,6 +10,7 @@ export interface RequestTraits {
   readonly isReplayable: boolean;
 }
 
+/** Whether a request may be repeated, by its method, its body and its idempotency key. */
 export function requestTraits(method: string, body: unknown, key: string | undefined): RequestTraits {
   const isKeyed = Boolean(key);
   return {

@@ -1,6 +1,8 @@
 import type { Context } from 'holdfast';
 
+/** What `fetch` takes as its first argument. */
 export type FetchInput = Parameters<typeof globalThis.fetch>[0];
+/** A function that sends a request as the global `fetch` does. */
 export type Fetch = (input: FetchInput, init?: RequestInit) => Promise<Response>;
 
 export interface Sender {
