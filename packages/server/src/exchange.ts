@@ -30,6 +30,7 @@ export type ResponseReviewer = (
 /** Returned by `readBody` if the body is longer than the given limit. */
 export const tooLarge: unique symbol = Symbol('too large');
 
+/** The body of a request as it was read; a symbol if it is larger than a part may keep. */
 export type RequestBody = string | Uint8Array | typeof tooLarge;
 
 /** One request and its response, independent of the server framework. Each framework has its own subclass. */
@@ -298,6 +299,7 @@ export function contextOf(request: object): RequestContext | undefined {
   return attachedExchange(request) ?? make?.(request) ?? (raw && attachedExchange(raw));
 }
 
+/** The reason with which the signal of a request aborts when its client has disconnected. */
 export class ClientGoneError extends Error {
   readonly code = 'HOLDFAST_CLIENT_GONE';
 

@@ -10,6 +10,7 @@ import type { PlainResponse, ResponseHeaders } from './response.ts';
 
 export { contextOf } from './exchange.ts';
 
+/** The options of the plugin. `parts` is required. */
 export interface FastifyGuardOptions {
   /** What runs before the handlers, such as `rateLimit()`. Required. */
   readonly parts: readonly Part[];

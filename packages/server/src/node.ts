@@ -10,8 +10,10 @@ import { orderParts, type Part, runParts } from './part.ts';
 export { contextOf } from './exchange.ts';
 export { sendResponse } from './node/held-response.ts';
 
+/** A handler of `node:http`, which may return a promise. */
 export type NodeHandler = (request: IncomingMessage, response: ServerResponse) => unknown;
 
+/** The options of `guard` for `node:http`. */
 export interface NodeGuardOptions {
   /** The clock of deadlines and waits. Default: the system's. */
   readonly clock?: Clock | undefined;

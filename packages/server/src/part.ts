@@ -15,6 +15,7 @@ const order = [
   'idempotency',
 ] as const;
 
+/** The names of the parts, in the order in which they run. */
 export type PartName = (typeof order)[number];
 
 /** One check that runs before a handler, such as `rateLimit()`. It may respond instead of the handler. */

@@ -26,6 +26,7 @@ const problems = {
   'store-unavailable': [503, 'safe', 'The store of Idempotency-Keys is unavailable.'],
 } as const satisfies Record<string, readonly [status: number, retry: Retry, title: string]>;
 
+/** The kinds of refusals, each with a status and a title of its own. */
 export type ProblemName = keyof typeof problems;
 
 const registeredNames: readonly string[] = ['quota-exceeded', 'temporary-reduced-capacity'];

@@ -1,6 +1,7 @@
 /** Headers by their lower-case names. They fit into `reply.headers()` of Fastify and `writeHead` of Node. */
 export type ResponseHeaders = Readonly<Record<string, string | string[]>>;
 
+/** A response as plain data, whole. */
 export interface PlainResponse {
   readonly status: number;
   readonly headers: ResponseHeaders;

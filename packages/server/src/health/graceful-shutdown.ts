@@ -11,6 +11,7 @@ import type { HealthPart } from './health.ts';
 import { QuietConnections } from './quiet-connections.ts';
 import { withTimeout } from './with-timeout.ts';
 
+/** The options of `gracefulShutdown`. */
 export interface GracefulShutdownOptions {
   /** The part that `health()` returned. Its `/readyz` fails from the start of the shutdown. Default: none. */
   health?: HealthPart | undefined;
@@ -42,6 +43,7 @@ export const gracefulShutdownFields = {
   exit: flag(true),
 } satisfies FieldsOf<GracefulShutdownOptions>;
 
+/** Ends a server in an orderly way, once, by a signal or by `shutdown`. */
 export interface GracefulShutdown {
   /** Starts the shutdown, like a process signal. Resolves with the number of requests that were cut off. */
   shutdown(): Promise<number>;

@@ -21,6 +21,7 @@ import { LocalLimits } from '../rate-limit/local-limits.ts';
 import type { PlainResponse } from '../response.ts';
 import { withTimeout } from './with-timeout.ts';
 
+/** Something that the service needs. Only a critical one makes the service not ready. */
 export interface Dependency {
   /** Throws or returns false if the dependency does not work. Needed if there is no `policy`. Default: none. */
   readonly check?: ((signal: AbortSignal) => unknown) | undefined;
@@ -33,8 +34,10 @@ export interface Dependency {
   readonly critical?: boolean | undefined;
 }
 
+/** `warn`: something that is not critical has failed. */
 export type HealthStatus = 'pass' | 'warn' | 'fail';
 
+/** What the last check of a dependency said. */
 export interface DependencyHealth {
   readonly status: HealthStatus;
   readonly critical: boolean;
@@ -66,6 +69,7 @@ const dependenciesField: Field<Readonly<Record<string, Dependency>>, Readonly<Re
   },
 };
 
+/** The options of `health`. */
 export interface HealthOptions {
   /** The path that says whether the process runs. Default: `/livez`. */
   live?: string | undefined;
@@ -108,6 +112,7 @@ export const healthFields = {
   proxies: peersField,
 } satisfies FieldsOf<HealthOptions>;
 
+/** Answers the paths for probes. It is the first part, so probes are never limited or shed. */
 export interface HealthPart extends Part {
   /** Call it when the service has started. Until then `/readyz` fails, if the option `started` is false. */
   started(): void;

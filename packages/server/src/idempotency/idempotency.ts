@@ -24,6 +24,7 @@ import 'holdfast/ambient';
 
 const mebibyte = 1024 * 1024;
 
+/** The options of `idempotency`. `ledger` and `scope` are required. */
 export interface IdempotencyOptions {
   /** The store of keys and responses, such as the store of `openPostgres`. Required. */
   ledger: Ledger<never>;
@@ -87,6 +88,7 @@ export const idempotencyFields = {
   timeout: duration('35ms'),
 } satisfies FieldsOf<IdempotencyOptions>;
 
+/** Executes requests of one key once, and replays the response to the others. */
 export interface IdempotencyPart extends Part {
   readonly counts: IdempotencyCounts;
   /**
@@ -95,6 +97,7 @@ export interface IdempotencyPart extends Part {
   purge(scope: string): Promise<number>;
 }
 
+/** What became of requests with a key, since the process started. */
 export interface IdempotencyCounts {
   executed: number;
   replayed: number;

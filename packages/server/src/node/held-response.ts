@@ -13,6 +13,7 @@ import type { MaybeHttp2 } from './response-end.ts';
 type Chunk = string | Uint8Array;
 type WriteHead = (status: number, ...rest: unknown[]) => ServerResponse;
 
+/** Sends a whole response with its `content-length`, and ends it. Nothing may have been sent before. */
 export function sendResponse(response: ServerResponse, { status, headers, body }: PlainResponse): void {
   const all: OutgoingHttpHeaders = { ...(headers as OutgoingHttpHeaders) };
   // A 204 has no content-length. The response to HEAD may have the content-length of the GET response.

@@ -5,6 +5,7 @@ import type { Part } from '../part.ts';
 import { noCapacity } from '../problem.ts';
 import { AdmissionQueue } from './admission-queue.ts';
 
+/** The options of `bulkhead`. */
 export interface BulkheadOptions {
   /** The most requests that run at a time. Default: `100`. */
   concurrent?: number | undefined;
@@ -23,6 +24,7 @@ export const bulkheadFields = {
   reserved: count(0, 0),
 } satisfies FieldsOf<BulkheadOptions>;
 
+/** Limits how many requests run at the same time. What does not fit into its queue is refused. */
 export interface BulkheadPart extends Part {
   /** The most requests that run at a time. */
   readonly limit: number;

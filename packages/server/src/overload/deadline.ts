@@ -10,6 +10,7 @@ import { problem } from '../problem.ts';
 import 'holdfast/ambient';
 import type { PartEnvironment } from '../part-environment.ts';
 
+/** The options of `deadline`. */
 export interface DeadlineOptions {
   /** The longest time for a request, and the time for a request that names no time. Default: `30s`. */
   timeout?: Duration | 'unlimited' | undefined;
@@ -31,6 +32,7 @@ export const deadlineFields = {
   priority: callback<(exchange: Exchange) => Priority | undefined>(),
 } satisfies FieldsOf<DeadlineOptions>;
 
+/** How many requests were too late: when they arrived, and in their handler. */
 export interface DeadlineCounts {
   /** Requests whose time was over when they arrived. The handler was not called. */
   onArrival: number;
@@ -38,6 +40,7 @@ export interface DeadlineCounts {
   inHandler: number;
 }
 
+/** Ends requests whose client no longer waits for them. */
 export interface DeadlinePart extends Part {
   readonly counts: DeadlineCounts;
 }

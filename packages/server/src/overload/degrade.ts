@@ -5,6 +5,7 @@ import type { Part } from '../part.ts';
 import type { PartEnvironment } from '../part-environment.ts';
 import { type HandlerResponse, headerOf, type PlainResponse } from '../response.ts';
 
+/** The options of `degrade`. */
 export interface DegradeOptions {
   /** For this time, a good response may replace a failed response. Default: `60s`. */
   staleFor?: Duration | undefined;
@@ -38,6 +39,7 @@ export const degradeFields = {
   responseMax: count(256 * 1024, 0),
 } satisfies FieldsOf<DegradeOptions>;
 
+/** Answers with an older or a simpler response where the handler fails. */
 export interface DegradePart extends Part {
   readonly counts: { stale: number; fallback: number };
   /** The approximate size of all cached responses, in bytes. */

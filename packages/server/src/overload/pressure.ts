@@ -4,6 +4,7 @@ const readEveryMs = 250;
 const utilizationMax = 0.95;
 const heapMax = 0.9;
 
+/** How busy the process is: the event loop and the heap, each from 0 to 1. */
 export interface Readings {
   /** The busy fraction of the thread since the last call, from 0 to 1. */
   utilization(): number;

@@ -20,6 +20,7 @@ import { AdmissionQueue } from './admission-queue.ts';
 import { Pressure, type Readings } from './pressure.ts';
 import { TenantLevels } from './tenant-levels.ts';
 
+/** The options of `shed`. */
 export interface ShedOptions {
   /** The limit of requests in flight at the start. Default: `20`. */
   initial?: number | undefined;
@@ -64,6 +65,7 @@ export const shedFields = {
   proxies: peersField,
 } satisfies FieldsOf<ShedOptions>;
 
+/** Limits how many requests run at the same time by a limit that learns. The least important are refused first. */
 export interface ShedPart extends Part {
   /** The current limit of requests in flight. It adapts to the load. */
   readonly limit: number;
@@ -83,6 +85,7 @@ interface Arrival {
   readonly reject: (error: unknown) => void;
 }
 
+/** The clock and the readings of the process. Tests give their own. */
 export interface ShedEnvironment extends Environment {
   /** The load of thread and heap. Default: measured in this process. */
   readonly readings?: Readings | undefined;

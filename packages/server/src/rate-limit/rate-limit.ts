@@ -40,6 +40,7 @@ const quota: Field<Rate, { readonly ratePerMs: number; readonly times: number }>
   },
 };
 
+/** The options of `rateLimit`. */
 export interface RateLimitOptions {
   /** One limit, or several limits. A request must pass all of them. Default: one limit of `100/m`. */
   limits?: LimitSpec | readonly LimitSpec[] | undefined;
@@ -129,6 +130,7 @@ export const rateLimitFields = {
   retryAfterCap: duration('1h'),
 } satisfies FieldsOf<RateLimitOptions>;
 
+/** What became of requests, since the process started. `wouldRefuse` is counted where limits are only reported. */
 export interface RateLimitCounts {
   allowed: number;
   refused: number;
@@ -136,6 +138,7 @@ export interface RateLimitCounts {
   wouldRefuse: number;
 }
 
+/** Limits how many requests a caller may send in a time. */
 export interface RateLimitPart extends Part {
   readonly counts: RateLimitCounts;
   /** Requests without a result from the shared store in time. */
