@@ -20,6 +20,7 @@ export interface Comparison {
   readonly policies: readonly ComparedPolicy[];
 }
 
+/** From when until when a fault lasts, in ms from the start. */
 export interface FaultWindow {
   /** The kind of the fault and the service, such as `stall of db`. */
   readonly what: string;
@@ -27,6 +28,7 @@ export interface FaultWindow {
   readonly until: number;
 }
 
+/** One policy of a comparison, with its figures in every run. */
 export interface ComparedPolicy {
   readonly policy: string;
   /** The options of the policy; null if they are unknown. */
@@ -50,6 +52,7 @@ export interface Group {
   readonly series: Readonly<Record<string, Band>>;
 }
 
+/** The options of `comparePolicies`. */
 export interface ComparisonOptions {
   /** Policies by name, in addition to the policies of the scenario. Default: none. */
   readonly policies?: ReadonlyMap<string, PolicySpec> | undefined;

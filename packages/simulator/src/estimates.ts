@@ -28,6 +28,7 @@ export function median(figures: readonly number[]): number {
   return (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
+/** The median, the least and the most of some figures. Null counts as infinite. */
 export function spread(figures: readonly (number | null)[]): Spread {
   const known = figures.map((each) => each ?? Infinity);
   return {
@@ -37,6 +38,7 @@ export function spread(figures: readonly (number | null)[]): Spread {
   };
 }
 
+/** The mean of several runs at each point of time, and between which values it lies. */
 export function band(runs: readonly (readonly (number | null)[])[]): Band {
   const length = Math.max(0, ...runs.map((run) => run.length));
   const points = Array.from({ length }, (_, at) => estimate(runs.map((run) => run[at] ?? null)));

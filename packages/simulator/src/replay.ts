@@ -7,6 +7,7 @@ export interface Incident {
   readonly recorded: RecordedFigures;
 }
 
+/** What really happened in a recorded incident, to compare the simulation with. */
 export interface RecordedFigures {
   readonly begun: number;
   readonly succeeded: number;
@@ -19,6 +20,7 @@ export interface RecordedFigures {
   readonly p99: number | null;
 }
 
+/** Which part of a recorded incident to look at. */
 export interface IncidentFilter {
   readonly policy?: string | undefined;
   readonly target?: string | undefined;

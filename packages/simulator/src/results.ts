@@ -54,6 +54,7 @@ export interface RunReport {
   readonly services: Readonly<Record<string, ServiceFigures>>;
 }
 
+/** What a service did. `zombies` are calls that it worked on after their caller had given up. */
 export interface ServiceFigures {
   readonly received: number;
   readonly completed: number;
@@ -74,6 +75,7 @@ const RECOVERED_MS = 5000;
 /** A system is metastable if its goodput stays below this share of normal after the faults. */
 const STUCK = 0.5;
 
+/** What one run has measured. The same scenario, policy and seed give the same `hash`. */
 export class Results {
   readonly record: RunRecord;
 

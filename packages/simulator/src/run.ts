@@ -14,6 +14,7 @@ export interface RunRequest {
   readonly report?: boolean | undefined;
 }
 
+/** What a worker sends back for one run. */
 export interface RunAnswer {
   readonly policy: string;
   readonly seed: number;

@@ -20,6 +20,7 @@ export interface AnyRunOptions {
   readonly make?: ((spec: PolicySpec, environment: Environment) => Policy) | undefined;
 }
 
+/** The options of `simulate`. `policy` is required. */
 export interface SimulationOptions extends AnyRunOptions {
   /** The name of the policy under test, which the scenario or `policies` defines. Required. */
   readonly policy: string;

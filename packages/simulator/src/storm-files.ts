@@ -20,10 +20,12 @@ export function stormNames(): string[] {
     .sort();
 }
 
+/** The YAML of a shipped scenario. Throws if there is none of this name. */
 export function stormText(name: string): string {
   return readFileSync(new URL(`${name}.yaml`, folder), 'utf8');
 }
 
+/** A shipped scenario by its name, such as `s03`. */
 export function readStorm(name: string): Scenario {
   return parseScenario(stormText(name), `${name}.yaml`);
 }

@@ -12,6 +12,7 @@ export interface SweepAxis {
   readonly values: readonly (string | number | boolean)[];
 }
 
+/** One combination of settings, and the figure that it gave over all seeds. */
 export interface SweepCell {
   /** One value for each axis. */
   readonly values: readonly (string | number | boolean)[];
@@ -28,6 +29,7 @@ export interface Sweep {
   readonly cells: readonly SweepCell[];
 }
 
+/** Which settings to vary, and which figure to measure. */
 export interface SweepQuestion {
   /** The scenario as parsed YAML or JSON, before validation. */
   readonly document: Readonly<Record<string, unknown>>;

@@ -4,6 +4,7 @@ import { median } from './estimates.ts';
 import type { RunAnswer } from './run.ts';
 import { type AnyRunOptions, simulate } from './simulate.ts';
 
+/** One bound of a scenario with the figure that was measured; null stands for infinite. */
 export interface Finding {
   readonly metric: Metric;
   /** The bounded figure in words: `goodput of web at api from 30 s`. */
@@ -15,6 +16,7 @@ export interface Finding {
   readonly met: boolean;
 }
 
+/** Whether a policy meets all bounds of a scenario, with every seed. */
 export interface Trial {
   readonly policy: string;
   readonly pass: boolean;
@@ -25,6 +27,7 @@ export interface Trial {
   readonly hashes: readonly string[];
 }
 
+/** The options of a trial. More seeds take longer and say more. */
 export interface TrialOptions extends AnyRunOptions {
   /** The seeds of the runs. Default: the seeds of the scenario. */
   readonly seeds?: readonly number[] | undefined;
@@ -71,6 +74,7 @@ export function comparedIn(scenario: Scenario): readonly string[] {
   return scenario.compare.length > 0 ? scenario.compare : Object.keys(scenario.policies);
 }
 
+/** Policy documents by name. */
 export type PolicyLibrary = ReadonlyMap<string, PolicySpec>;
 
 function concerns(policies: readonly string[] | undefined, policy: string): boolean {

@@ -11,6 +11,7 @@ export interface WeatherCase {
   readonly policies: readonly string[];
 }
 
+/** A bound of the simulator's own checks. With `likeBare` the least is the figure of one attempt and no policy. */
 export interface WeatherBound {
   readonly metric: Metric;
   /** In ms. Calls that begin before this time are not counted. */
@@ -25,6 +26,7 @@ export interface WeatherBound {
 /** `holdfast` is the default policy, `bare` makes one attempt, and `plain4` is a plain loop of up to four attempts. */
 const weatherPolicies = ['holdfast', 'bare', 'plain4'] as const;
 
+/** Whether one of the simulator's own checks holds. */
 export interface WeatherVerdict {
   readonly id: string;
   readonly title: string;
@@ -32,6 +34,7 @@ export interface WeatherVerdict {
   readonly findings: readonly WeatherFinding[];
 }
 
+/** One bound with the figure of each policy. */
 export interface WeatherFinding {
   readonly what: string;
   readonly atLeast: number | null;
@@ -41,12 +44,14 @@ export interface WeatherFinding {
   readonly figures: Readonly<Record<string, number | null>>;
 }
 
+/** The runs that a check needs: each policy with each seed. */
 export function weatherRuns({ scenario, policies }: WeatherCase, seeds: readonly number[]): RunRequest[] {
   return policies.flatMap((policy) =>
     seeds.map((seed): RunRequest => ({ scenario, policy, seed, bounds: scenario.expect })),
   );
 }
 
+/** Judges the answers of `weatherRuns`. */
 export function weatherVerdict(
   { id, title, bounds, policies }: WeatherCase,
   answers: readonly Pick<RunAnswer, 'policy' | 'figures'>[],

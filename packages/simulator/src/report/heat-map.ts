@@ -32,6 +32,7 @@ export function heatText(sweep: Sweep): string {
   ].join('\n');
 }
 
+/** A sweep over one or two settings as an HTML page that needs nothing from elsewhere. */
 export function heatHtml(sweep: Sweep): string {
   const { columns, rows, cellAt, shareOf } = layout(sweep);
   const [across, down] = sweep.axes;

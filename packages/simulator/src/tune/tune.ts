@@ -41,6 +41,7 @@ export interface Evidence {
   readonly met: boolean;
 }
 
+/** The options of `tune`. */
 export interface TuneOptions {
   /** What the policy should reach, as `parseGoal` reads it. Required. */
   readonly goal: Goal;
