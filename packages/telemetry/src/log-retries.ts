@@ -16,6 +16,7 @@ export type Logger<Level extends string = string> = {
   readonly [level in Level]: (line: RetryLine, message: string) => void;
 };
 
+/** The options of `logRetries`. */
 export interface LogOptions<Level extends string = string> {
   /** The policies to log: some, or all. Default: all. */
   readonly policies?: Policies | undefined;
@@ -42,6 +43,7 @@ const known: Readonly<Record<keyof LogOptions, true>> = {
   clock: true,
 };
 
+/** One line of the log, without messages of errors unless they are asked for. */
 export interface RetryLine {
   readonly event: 'retry' | 'gave_up' | 'breaker' | 'left_out';
   readonly policy?: string | undefined;

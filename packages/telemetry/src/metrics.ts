@@ -29,10 +29,12 @@ export type Label =
   | 'when'
   | 'how';
 
+/** The labels of a sample. What has no name has no label. */
 export type Labels = { readonly [label in Label]?: string | undefined };
 
 export type MetricKey = keyof typeof metrics;
 
+/** Every metric of policies, with its name, type, labels, unit and help text. */
 export const metrics = {
   operations: {
     name: 'holdfast_operations_total',

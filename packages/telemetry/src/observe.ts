@@ -6,6 +6,7 @@ import { defaultBucketsSeconds, type Labels, type Metric, metricKeys, metrics } 
 import { readings } from './readings.ts';
 import { type Policies, selectionOf } from './selection.ts';
 
+/** The options of `observe`. */
 export interface ObserveOptions {
   /** The upper bounds of all histogram buckets in seconds, in rising order. Default: from 0.005 to 60. */
   readonly bucketsSeconds?: readonly number[] | undefined;
@@ -33,6 +34,7 @@ export interface Family extends Metric {
   readonly samples: readonly Sample[];
 }
 
+/** One value of a metric. Histograms have `count` and `buckets`, and `value` is their sum. */
 export interface Sample {
   readonly labels: Labels;
   /** The value. For a histogram, it is the sum of all measurements. */

@@ -6,11 +6,13 @@ import type { Family, Observation, Sample } from './observe.ts';
 /** `text` is version 0.0.4 of the Prometheus format, which every scraper reads. `openmetrics` is OpenMetrics 1.0.0. */
 export type ExpositionFormat = 'text' | 'openmetrics';
 
+/** The `Content-Type` of each format. */
 export const contentTypes: Record<ExpositionFormat, string> = {
   text: 'text/plain; version=0.0.4; charset=utf-8',
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 };
 
+/** The options of `prometheus`. */
 export interface PrometheusOptions {
   /** The version of the format. Default: `text`. */
   readonly format?: ExpositionFormat | undefined;

@@ -82,6 +82,7 @@ export const serverMetrics = {
 
 type Key = keyof typeof serverMetrics;
 
+/** The options of `observeServer`. */
 export interface ServerObservationOptions {
   /** The value of the label `server`, to tell several servers of a process apart. Default: `server`. */
   readonly name?: string | undefined;

@@ -6,6 +6,7 @@ import { type Policies, selectionOf } from '../selection.ts';
 import { instruments } from './instruments.ts';
 import { spans } from './spans.ts';
 
+/** The options of `observeWithOpenTelemetry`. */
 export interface OpenTelemetryOptions {
   /** The policies to report: some, or all. Default: all. */
   readonly policies?: Policies | undefined;
