@@ -16,6 +16,7 @@ import { Fleet } from './fleet.ts';
 import { openStores } from './open-stores.ts';
 import { startTracing } from './tracing.ts';
 
+/** The options of `startGateway`. The file says the rest. */
 export interface GatewayOptions {
   /** The values of `${NAME}` in the file. Default: the environment of the process. */
   readonly environment?: Environment | undefined;
