@@ -56,5 +56,3 @@ async function writeFigures(file: string, run: PatternRun): Promise<void> {
   for (const [mark, said] of Object.entries(rendered(run))) text = withText(text, mark, said);
   await writeFile(page, text);
 }
-
-if (import.meta.main) console.log(await drill());

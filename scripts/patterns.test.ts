@@ -20,7 +20,7 @@ const docs = path.join(root, 'docs');
 const snippets = path.join(root, 'examples/snippets/src/patterns');
 const names = Object.keys(patternRuns);
 const pageOf = (name: string) => readFileSync(path.join(docs, `patterns/${name}.md`), 'utf8');
-const HOW = 'run "node --conditions=holdfast-source drills/pattern-plots.ts" and read the page again';
+const HOW = 'run "npm run -s drill -- pattern-plots" and read the page again';
 
 const runs = new Map<string, PatternRun>();
 

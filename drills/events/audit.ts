@@ -6,12 +6,12 @@ export interface Findings {
   /** How many events were published, and answered. */
   events: number;
   lost: number;
-  /** On a store: effects in it that were made twice. On a broker: effects that were made after their event was done. */
+  /** On a store: effects in it that were made twice. On a broker: effects of handlers that began after their event was done. */
   repeated: number;
   outOfOrder: number;
   /** The same since the server was first restarted, if a restart of this server itself changes the order of its messages. */
   outOfOrderByServer: number;
-  /** Effects that were made again before their event was done, under the same idempotency key. */
+  /** Effects that were made again, under the same idempotency key, by handlers that began before their event was done. */
   externalRepeats: number;
 }
 
@@ -57,7 +57,7 @@ export function isAllHandled(log: string): boolean {
 
 interface RecordedEffect extends Effect {
   readonly key: string;
-  /** Its event was done already. */
+  /** Its event was done before the handler began. */
   readonly isLate: boolean;
   /** The server was restarted before. */
   readonly isRestarted: boolean;
@@ -73,14 +73,18 @@ function recordIn(log: string): RecordKept {
   let published = 0;
   const effects: RecordedEffect[] = [];
   const done = new Set<string>();
+  /** Handlers that began before their event was done: `<event> <process>`. */
+  const early = new Set<string>();
   let isRestarted = false;
   for (const line of readFileSync(log, 'utf8').split('\n').slice(0, -1)) {
-    const [what, eventId = '', word = '', lane, number, key = ''] = line.split(' ');
+    const [what, eventId = '', word = '', lane, number, key = '', pid = ''] = line.split(' ');
     if (what === 'published') published = Number(word);
     else if (what === 'done') done.add(eventId);
+    else if (what === 'begun' && done.has(eventId)) early.delete(`${eventId} ${word}`);
+    else if (what === 'begun') early.add(`${eventId} ${word}`);
     else if (what === restartBegins) isRestarted = true;
     else if (what === 'effect') {
-      const isLate = done.has(eventId);
+      const isLate = done.has(eventId) && !early.has(`${eventId} ${pid}`);
       effects.push({ eventId, lane: `${word} ${lane}`, number: Number(number), key, isLate, isRestarted });
     }
   }

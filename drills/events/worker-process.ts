@@ -32,6 +32,7 @@ const worker = consumer<{ number: number }>({
   deathsMax: 1_000_000,
   policy: { attempts: 1000, backoff: { base: '2ms', cap: '20ms' } },
   async handler({ id, key = '', payload: { number }, idempotencyKey, signal }) {
+    if (!hasTransaction) await record(`begun ${id} ${process.pid}`);
     doom.at('handler.begun');
     const roll = Math.random();
     if (roll < 0.05) throw transient(new Error('not now'));
