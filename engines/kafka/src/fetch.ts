@@ -136,7 +136,7 @@ function readPartition(topic: string, answer: PartitionAnswer): Fetched {
     while (aborted.length > 0 && Number(aborted[0]!.firstOffset) <= last)
       abortedNow.add(aborted.shift()!.producerId);
     if (batch.attributes & isControl) {
-      // The type of a marker is in its key: 0 ends an aborted transaction.
+      // A control record marks the end of a transaction. Type 0 in its key: the transaction was aborted.
       if (batch.records[0]?.key?.readInt16BE(2) === 0) abortedNow.delete(batch.producerId);
       continue;
     }

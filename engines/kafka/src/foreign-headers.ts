@@ -25,7 +25,7 @@ const messageMax = 512;
 
 /**
  * Reads the headers of a Spring consumer as ours: where an event comes from, how often it was tried, and why it was
- * parked. A header of ours that is there, too, is kept. Spring's own stay, their numbers as text.
+ * parked. A header of ours that exists is not overwritten. Spring's headers stay, their binary numbers as text.
  */
 export function readForeignHeaders(
   texts: Readonly<{ [name: string]: string }>,

@@ -80,6 +80,7 @@ export async function recordSingle(
   const [row] = next
     ? await database.rows(endText, [...values, ...payloadPair(next.result)])
     : await database.rows(stepText, values);
-  // Without a row the lease is lost, or the end needs more: the batch finds out.
+  // No row: the lease is lost, or this statement cannot end the assembly because it has a queue or is being stopped. Written as
+  // a batch, the entry tells which.
   return row && { result: { kind: 'took', revision: row[0] as number } };
 }

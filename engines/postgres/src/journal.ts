@@ -82,7 +82,7 @@ const workersBell = '\u0001assemblies';
 /** A call that got no answer may have an effect for this long. */
 const unansweredMs = 60_000;
 const tokensMax = 2 ** 52;
-/** A step's transaction holds up whoever takes over from its worker, so it must not be left open after the step's own part. */
+/** While the transaction of a step is open, no other worker can take over. PostgreSQL ends one that is idle for 10 s. */
 const idleText = `SELECT set_config('idle_in_transaction_session_timeout', '10000', true)`;
 const heldText = 'SELECT 1 FROM {schema}.assembly_lease WHERE seq = $1 AND token = $2 AND worker = $3';
 const storedStepText = `SELECT s.path, s.kind, s.state, s.step_order, s.attempts, s.at, s.due_at, s.result, s.result_bytes, s.rest

@@ -37,7 +37,7 @@ export interface WorkerSettings {
 
 /** A lease is extended after a third of its time, so that two calls may fail before it ends. */
 const beatsPerLease = 3;
-/** An idle worker asks again after these times, in case that a doorbell was not heard: from one to sixty seconds. */
+/** An idle worker asks the store for work again after 1 s, then after growing waits of up to 60 s: a notification may be lost. */
 const idleMinMs = 1000;
 const idleMaxMs = 60_000;
 /** After a doorbell, a running assembly is asked for at most this often. */

@@ -1,4 +1,4 @@
-/** What to do about an operation that nobody moves on. */
+/** Says that no process continues this operation, and how to continue it. */
 export function unmaintained(id: string): string {
   return (
     `no process that reports here runs maintenance, so nothing moves ${id} on: run it now with ` +

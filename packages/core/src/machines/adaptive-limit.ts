@@ -6,8 +6,8 @@ export interface AdaptiveLimitSettings {
 }
 
 /**
- * A window of answers lasts at least WINDOW_MS. It ends after ANSWERS_MIN answers, or after PATIENT_WINDOWS times its
- * minimum length.
+ * A window of answers lasts at least WINDOW_MS, or the mean latency if that is longer. After that it ends with ANSWERS_MIN
+ * answers, at the latest after PATIENT_WINDOWS times that length.
  */
 const WINDOW_MS = 100;
 const ANSWERS_MIN = 50;

@@ -65,7 +65,8 @@ export const fieldNotes: Readonly<Record<string, string>> = {
   'choice.consecutive':
     'Failures in a row after which a target is ejected, unless most of the others are failing too.',
   'choice.ejectFor': 'The duration of the first ejection, and of the longest ejection.',
-  cache: 'Caches results by the `cacheKey` of a run. Concurrent calls with one key share one flight.',
+  cache:
+    'Caches results by the `cacheKey` of a run. Concurrent calls with one key wait for one execution and get its result.',
   'cache.fresh': 'For this time, the cached result is used instead of a call.',
   'cache.staleIfError': 'For this time after `fresh`, a result is served instead of a failure.',
   'cache.entriesMax': 'The most results that are kept; the least recently used is dropped first.',

@@ -111,7 +111,7 @@ export interface ChoiceFields {
 /** The part of a policy document that `cache` reads. */
 export interface CacheFields {
   /**
-   * Caches results by the `cacheKey` of a run. Concurrent calls with one key share one flight. Default: off.
+   * Caches results by the `cacheKey` of a run. Concurrent calls with one key wait for one execution and get its result. Default: off.
    */
   cache?: boolean | CacheSpec | undefined;
 }

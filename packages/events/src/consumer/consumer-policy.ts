@@ -103,7 +103,7 @@ export interface ConsumerPolicySpec {
    * classify an outcome. Default: none.
    */
   retryOn?: RetryOn<PackNames> | readonly RetryOn<PackNames>[] | undefined;
-  /** The same, instead of the packs: only these failures and errors with a mark are tried again. Default: not set. */
+  /** Like `retryOn`, but replaces the packs: only these failures and errors with a mark are tried again. Default: not set. */
   retryOnly?: RetryOn<PackNames> | readonly RetryOn<PackNames>[] | undefined;
   /** Classes of errors that are never retried, whatever the packs say. Default: none. */
   neverOn?: ErrorClass | readonly ErrorClass[] | undefined;

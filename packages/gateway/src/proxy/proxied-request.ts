@@ -162,7 +162,7 @@ export class ProxiedRequest extends Alarm implements Driver {
     }
   }
 
-  /** Begins with the body of another request: the fallback of another route. */
+  /** Starts because another route failed and names this one as its fallback. `body`: the client's body, already read. */
   beginWith(body: Buffer | null): void {
     this.patienceEndsAt = this.startedAt + Math.min(this.plan.patienceMs, this.head.patienceMs);
     this.body = body;

@@ -38,7 +38,7 @@ export class Instance {
     this.pool = new Pool(config.url, {
       connections: upstream.connectionsMax,
       pipelining: 1,
-      // Shorter than what servers usually keep: a request on a connection that the server is closing would fail.
+      // Shorter than the keep-alive time of most servers: a request fails if the server is just closing the connection.
       keepAliveTimeout: 4_000,
       keepAliveMaxTimeout: 600_000,
       headersTimeout: 0,

@@ -69,7 +69,7 @@ const dependenciesField: Field<Readonly<Record<string, Dependency>>, Readonly<Re
   },
 };
 
-/** The options of `health`. */
+/** The options of `health`: the paths of the probes, and what the service depends on. */
 export interface HealthOptions {
   /** The path that says whether the process runs. Default: `/livez`. */
   live?: string | undefined;
@@ -87,7 +87,7 @@ export interface HealthOptions {
   started?: boolean | undefined;
   /** Whether a request may see the dependencies. Default: requests with the `token`. */
   details?: ((exchange: Exchange) => boolean) | undefined;
-  /** The bearer token of requests that see the dependencies. Default: none, and no request sees them. */
+  /** The bearer token of requests that see the dependencies. Without `details`, no other request sees them. Default: none. */
   token?: string | undefined;
   /** The most requests from one address to these paths. Default: `20/s`. */
   rate?: Rate | undefined;
