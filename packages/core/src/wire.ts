@@ -8,6 +8,7 @@ export interface RequestFields {
   readonly attempt?: number | undefined;
   /** True: a caller upstream retries this request, so the server must not retry its own calls. */
   readonly owner?: boolean | undefined;
+  /** How important the request is. Under load, `sheddable` is refused first. */
   readonly priority?: Priority | undefined;
 }
 

@@ -39,6 +39,7 @@ export type Notice =
       readonly outcome: unknown;
       readonly last: boolean;
     })
+  /** Another attempt follows after `delayMs`. */
   | (OfWork & {
       readonly type: 'retry';
       readonly attempt: number;
@@ -46,7 +47,9 @@ export type Notice =
       readonly delayMs: number;
       readonly outcome: unknown;
     })
+  /** A run succeeded. */
   | (OfWork & { readonly type: 'done'; readonly attempts: number; readonly tookMs: number })
+  /** A run failed, and there is no other attempt. */
   | (OfWork & {
       readonly type: 'gave_up';
       readonly attempts: number;
@@ -75,6 +78,7 @@ export type Notice =
   | (Heading & { readonly type: 'zombie'; readonly attempt: number; readonly observed?: true })
   /** A server sent a hint that could not be parsed, or a classifier threw. */
   | (OfWork & { readonly type: 'unreadable_hint'; readonly attempt: number; readonly hint: string })
+  /** A breaker changed its state. */
   | (Heading & {
       readonly type: 'breaker';
       readonly from: BreakerState;
