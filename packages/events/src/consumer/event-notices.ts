@@ -17,13 +17,16 @@ interface EventHeader extends NoticeHeader {
 
 /** A notification of what a consumer does. */
 export type EventNotice =
+  /** The store gave events to the consumer. */
   | (NoticeHeader & { readonly type: 'leased'; readonly count: number; readonly suspects: number })
+  /** The handler is called. */
   | (EventHeader & { readonly type: 'begun'; readonly mode: 'live' | 'retry' | 'replay' })
   /**
-   * The types from `succeeded` to `returned` are sent before the result is stored. `settled` is sent when the store has
-   * answered.
+   * The handler succeeded. The types from `succeeded` to `returned` are sent before the result is stored. `settled` is
+   * sent when the store has answered.
    */
   | (EventHeader & { readonly type: 'succeeded'; readonly tookMs: number })
+  /** The handler failed, and the event is due again after `delayMs`. */
   | (EventHeader & {
       readonly type: 'retry';
       readonly because: OutcomeClass;
@@ -31,16 +34,21 @@ export type EventNotice =
       readonly tookMs: number;
       readonly error: ErrorNote;
     })
+  /** The event is put off for `delayMs`, and no attempt is counted. */
   | (EventHeader & { readonly type: 'snoozed'; readonly delayMs: number })
+  /** The event was given up, and waits for a person or a rule. */
   | (EventHeader & { readonly type: 'parked'; readonly stop: string; readonly error: ErrorNote | undefined })
   /** `because` is the reason of a discard, or the target topic of a reroute. */
   | (EventHeader & { readonly type: 'discarded' | 'rerouted'; readonly because: string })
   /** The event went back to the store without counting an attempt. `error` is given if a dependency was down. */
   | (EventHeader & { readonly type: 'returned'; readonly error?: ErrorNote })
+  /** The lease ended before the event was settled: another consumer has it. */
   | (EventHeader & { readonly type: 'lease_lost' })
   /** `settling`: results are sent to the store. `settled`: the store has answered. */
   | (NoticeHeader & { readonly type: 'settling' | 'settled'; readonly count: number })
+  /** The store did not do `what`. The consumer asks again after `delayMs`. */
   | (NoticeHeader & { readonly type: 'store_failed'; readonly what: string; readonly delayMs: number })
+  /** The consumer changed its status. */
   | (NoticeHeader & { readonly type: 'status'; readonly from: ConsumerStatus; readonly to: ConsumerStatus });
 
 /**

@@ -18,7 +18,7 @@ import { Task } from '../consumer/task.ts';
 import { assertFormat, type PayloadFormat } from '../publish/payload-format.ts';
 import { assertSchema, type StandardSchema, validated } from '../publish/standard-schema.ts';
 
-/** The options of `rebuild`. */
+/** The options of `rebuild`. Required are `engine`, `topic`, `name` and `handler`. */
 export interface RebuildOptions<T = unknown, Tx = unknown> {
   /** The store of the events. Required. */
   readonly engine: Engine<Tx>;
