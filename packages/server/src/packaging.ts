@@ -6,7 +6,7 @@ import { storeKey } from './idempotency/request-fingerprint.ts';
 import type { Part } from './part.ts';
 import { problem } from './problem.ts';
 
-/** The options of `packaging`. */
+/** The options of `packaging`. Without `scope`, no key of a request is passed on. */
 export interface PackagingOptions {
   /**
    * Returns the owner of an Idempotency-Key, for example the authenticated user. Calls of the handler then derive their

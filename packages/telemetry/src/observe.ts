@@ -6,7 +6,7 @@ import { defaultBucketsSeconds, type Labels, type Metric, metricKeys, metrics } 
 import { readings } from './readings.ts';
 import { type Policies, selectionOf } from './selection.ts';
 
-/** The options of `observe`. */
+/** The options of `observe`: the bounds of histograms, and how many label sets are kept. */
 export interface ObserveOptions {
   /** The upper bounds of all histogram buckets in seconds, in rising order. Default: from 0.005 to 60. */
   readonly bucketsSeconds?: readonly number[] | undefined;

@@ -12,7 +12,7 @@ export const contentTypes: Record<ExpositionFormat, string> = {
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 };
 
-/** The options of `prometheus`. */
+/** The options of `prometheus`: only the format of the text. */
 export interface PrometheusOptions {
   /** The version of the format. Default: `text`. */
   readonly format?: ExpositionFormat | undefined;

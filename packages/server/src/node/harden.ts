@@ -15,7 +15,7 @@ export const hardenedServer: ServerOptions = {
   maxHeaderSize: 16_384,
 };
 
-/** The options of `harden`. */
+/** The options of `harden`: limits for each connection and each address. */
 export interface HardenOptions {
   /** The most open connections of one address (IPv6: of a /64). Further connections are closed. Default: `256`. */
   connectionsPerAddressMax?: number | undefined;

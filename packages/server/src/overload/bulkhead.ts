@@ -5,7 +5,7 @@ import type { Part } from '../part.ts';
 import { noCapacity } from '../problem.ts';
 import { AdmissionQueue } from './admission-queue.ts';
 
-/** The options of `bulkhead`. */
+/** The options of `bulkhead`: how many requests run at the same time, and how many wait for how long. */
 export interface BulkheadOptions {
   /** The most requests that run at a time. Default: `100`. */
   concurrent?: number | undefined;

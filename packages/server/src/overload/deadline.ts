@@ -10,7 +10,7 @@ import { problem } from '../problem.ts';
 import 'holdfast/ambient';
 import type { PartEnvironment } from '../part-environment.ts';
 
-/** The options of `deadline`. */
+/** The options of `deadline`. Without any, a request ends after 30 s, or earlier if its client sends less patience. */
 export interface DeadlineOptions {
   /** The longest time for a request, and the time for a request that names no time. Default: `30s`. */
   timeout?: Duration | 'unlimited' | undefined;

@@ -5,7 +5,7 @@ import type { Part } from '../part.ts';
 import type { PartEnvironment } from '../part-environment.ts';
 import { type HandlerResponse, headerOf, type PlainResponse } from '../response.ts';
 
-/** The options of `degrade`. */
+/** The options of `degrade`. Without `fallback`, only an older good response stands in for a failed one. */
 export interface DegradeOptions {
   /** For this time, a good response may replace a failed response. Default: `60s`. */
   staleFor?: Duration | undefined;

@@ -20,7 +20,7 @@ import { AdmissionQueue } from './admission-queue.ts';
 import { Pressure, type Readings } from './pressure.ts';
 import { TenantLevels } from './tenant-levels.ts';
 
-/** The options of `shed`. */
+/** The options of `shed`. All have defaults; the limit learns what the server can do. */
 export interface ShedOptions {
   /** The limit of requests in flight at the start. Default: `20`. */
   initial?: number | undefined;

@@ -41,7 +41,7 @@ export interface Evidence {
   readonly met: boolean;
 }
 
-/** The options of `tune`. */
+/** The options of `tune`. More `trials` and `seeds` take longer and find more. */
 export interface TuneOptions {
   /** What the policy should reach, as `parseGoal` reads it. Required. */
   readonly goal: Goal;
