@@ -101,7 +101,7 @@ function wholeText({ text, messageChain = [] }: Diagnostic): string {
 }
 
 /** Opens files in a strict project that has our packages installed. */
-function asUser<R>(files: readonly string[], ask: (project: Project, names: readonly string[]) => R): R {
+export function asUser<R>(files: readonly string[], ask: (project: Project, names: readonly string[]) => R): R {
   const { folder, config, names } = userProject(files);
   const api = new API({ cwd: folder });
   try {
@@ -135,7 +135,7 @@ const compilerOptions = {
 };
 
 /** Every entry with types of every package: `holdfast`, `holdfast/testing`, `@holdfast/server/fastify`, … */
-function publishedEntries(): string[] {
+export function publishedEntries(): string[] {
   return globSync('{packages,engines}/*/package.json', { cwd: root })
     .toSorted()
     .flatMap((file) => {
