@@ -5,6 +5,8 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { ownService, titled } from '../../../scripts/services/service.ts';
 
 const server = await ownService('postgres');
+/** A test that is tried once more begins with tables of its own. */
+let tries = 0;
 
 /** Connections from before a restart fail once. */
 async function untilBack<T>(call: () => Promise<T>): Promise<T> {
@@ -24,10 +26,11 @@ describe.skipIf(server.missing)(titled('a server that is restarted', server), ()
 
   test('loses nothing under load, and nothing is done twice', { timeout: 60_000 }, async () => {
     if (server.missing !== undefined) return;
-    const engine = await openPostgres({ url: server.url, connectionsMax: 6 });
+    const schema = `busy_${++tries}`;
+    const engine = await openPostgres({ url: server.url, schema, connectionsMax: 6 });
     const admin = new pg.Pool({ connectionString: server.url, max: 1 });
     admin.on('error', () => {});
-    await admin.query('CREATE TABLE public.effect (id text NOT NULL)');
+    await admin.query(`CREATE TABLE ${schema}.effect (id text NOT NULL)`);
     await engine.broker.declare('busy');
     const codes = new Set<unknown>();
     const published: string[] = [];
@@ -54,7 +57,7 @@ describe.skipIf(server.missing)(titled('a server that is restarted', server), ()
       }
     })();
     const commit = (id: string) => async (tx: PostgresTransaction) => {
-      await tx.query('INSERT INTO public.effect VALUES ($1)', [id]);
+      await tx.query(`INSERT INTO ${schema}.effect VALUES ($1)`, [id]);
     };
     const worker = async (owner: string, suspects: boolean) => {
       for (;;) {
@@ -85,7 +88,7 @@ describe.skipIf(server.missing)(titled('a server that is restarted', server), ()
     isRestarting = false;
     await Promise.all([publisher, ...workers]);
 
-    const { rows } = await admin.query('SELECT id FROM public.effect ORDER BY id');
+    const { rows } = await admin.query(`SELECT id FROM ${schema}.effect ORDER BY id`);
     expect(rows.map(({ id }) => id)).toEqual(published.toSorted());
     expect([...codes]).toEqual(['HOLDFAST_POSTGRES_UNAVAILABLE']);
     await admin.end();
