@@ -101,7 +101,10 @@ function wholeText({ text, messageChain = [] }: Diagnostic): string {
 }
 
 /** Opens files in a strict project that has our packages installed. */
-export function asUser<R>(files: readonly string[], ask: (project: Project, names: readonly string[]) => R): R {
+export function asUser<R>(
+  files: readonly string[],
+  ask: (project: Project, names: readonly string[]) => R,
+): R {
   const { folder, config, names } = userProject(files);
   const api = new API({ cwd: folder });
   try {
