@@ -58,7 +58,14 @@ export async function packAll(packages: readonly PublishedPackage[]): Promise<Ma
 export async function installed(what: readonly string[], { scripts = false } = {}): Promise<UserFolder> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'holdfast-user-'));
   writeFileSync(path.join(folder, 'package.json'), '{ "name": "user", "private": true, "type": "module" }');
-  const flags = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error', '--fetch-retries=1'];
+  const flags = [
+    '--prefer-offline',
+    '--no-audit',
+    '--no-fund',
+    '--loglevel=error',
+    '--fetch-retries=0',
+    '--fetch-timeout=30000',
+  ];
   const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   try {
     await exec('npm', ['install', ...flags, ...(scripts ? [] : ['--ignore-scripts']), ...what], {
