@@ -63,7 +63,8 @@ export async function installed(what: readonly string[], { scripts = false } = {
     '--no-audit',
     '--no-fund',
     '--loglevel=error',
-    '--fetch-retries=0',
+    // With CI=true a missing registry is a failure, so it gets a second chance.
+    `--fetch-retries=${process.env.CI === 'true' ? 2 : 0}`,
     '--fetch-timeout=30000',
   ];
   const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
