@@ -83,6 +83,7 @@ export async function openConsole(options: ConsoleOptions): Promise<Console> {
   const app = consoleApp({
     ...{ sessions, hosts, version, onError, isSecure: secure },
     files: new StaticFiles(path.join(import.meta.dirname, '..', 'dist', 'page')),
+    help: new StaticFiles(path.join(import.meta.dirname, '..', 'dist', 'help')),
     handlers: {
       ...generalHandlers({
         engine,

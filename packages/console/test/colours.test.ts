@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 
 const states = ['ok', 'waiting', 'retrying', 'parked', 'refused'] as const;
-const css = readFileSync(path.join(import.meta.dirname, '../page/styles.css'), 'utf8');
+const css = readFileSync(path.join(import.meta.dirname, '../page/tokens.css'), 'utf8');
 
 type Colour = readonly [red: number, green: number, blue: number];
 type Theme = 'light' | 'dark';
@@ -13,7 +13,7 @@ function token(name: string, theme: Theme): Colour {
   const found = new RegExp(
     `--${name}:\\s*light-dark\\(\\s*(#[0-9a-f]{3,6})\\s*,\\s*(#[0-9a-f]{3,6})\\s*\\)`,
   ).exec(css);
-  if (!found) throw new Error(`There is no token --${name} with two hex colours in styles.css.`);
+  if (!found) throw new Error(`There is no token --${name} with two hex colours in tokens.css.`);
   const hex = found[theme === 'light' ? 1 : 2]!.slice(1);
   const whole = hex.length === 3 ? [...hex].map((each) => each + each).join('') : hex;
   const [red, green, blue] = [0, 2, 4].map((at) =>

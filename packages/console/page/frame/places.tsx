@@ -8,6 +8,8 @@ export interface Place {
   readonly icon: ComponentChildren;
   /** What is there, for the list of a phone. */
   readonly says: string;
+  /** It is not a screen of this page, and opens in a tab of its own: what was typed here stays. */
+  readonly isOutside?: boolean;
 }
 
 export const places: readonly Place[] = [
@@ -84,6 +86,18 @@ export const places: readonly Place[] = [
       <>
         <path d="M3.5 1.5h6l3 3v10h-9z" />
         <path d="M6 7.5h4M6 10.5h4" />
+      </>
+    ),
+  },
+  {
+    path: '/help/',
+    name: 'Help',
+    says: 'guides and reference, in a new tab',
+    isOutside: true,
+    icon: (
+      <>
+        <circle cx="8" cy="8" r="6" />
+        <path d="M6.2 6.3a1.9 1.9 0 1 1 2.7 1.8c-.6.3-.9.6-.9 1.3M8 11.6h.01" />
       </>
     ),
   },

@@ -9,7 +9,11 @@ export function Rail() {
   const store = overview.value?.store;
   const link = (place: Place) => (
     <li key={place.path}>
-      <a href={place.path} aria-current={isAt(place, path) ? 'page' : undefined}>
+      <a
+        href={place.path}
+        target={place.isOutside ? '_blank' : undefined}
+        aria-current={isAt(place, path) ? 'page' : undefined}
+      >
         <Icon place={place} />
         {place.name}
         <Badge path={place.path} />

@@ -19,7 +19,7 @@ export function More() {
             .filter(({ path }) => !onPhones.includes(path))
             .map((place) => (
               <li key={place.path}>
-                <a href={place.path}>
+                <a href={place.path} target={place.isOutside ? '_blank' : undefined}>
                   <Icon place={place} />
                   <span>
                     {place.name}

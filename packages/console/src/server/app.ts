@@ -14,6 +14,8 @@ export interface AppSettings {
   readonly sessions: Sessions;
   readonly handlers: Handlers;
   readonly files: StaticFiles;
+  /** The documentation, below `/help/`. */
+  readonly help: StaticFiles;
   /** Host names that are served. */
   readonly hosts: ReadonlySet<string>;
   readonly isSecure: boolean;
@@ -38,7 +40,7 @@ export function cookieName(isSecure: boolean): string {
 
 /** Serves the API and the page. */
 export function consoleApp(settings: AppSettings): Hono<{ Bindings: Bindings }> {
-  const { sessions, handlers, files, hosts, version, isSecure } = settings;
+  const { sessions, handlers, files, help, hosts, version, isSecure } = settings;
   const app = new Hono<{ Bindings: Bindings }>();
   const memory = new AnswerMemory();
   const document = JSON.stringify(openApi(version));
@@ -80,6 +82,17 @@ export function consoleApp(settings: AppSettings): Hono<{ Bindings: Bindings }> 
     return refused;
   });
 
+  app.on(['GET', 'HEAD'], '/help/*', (context) => {
+    const { pathname } = new URL(context.req.url);
+    const place = pathname.slice('/help'.length);
+    // Links of a page are relative, so a folder ends with a slash.
+    if (place === '' || help.has(`${place}/index.html`)) return context.redirect(`${pathname}/`, 301);
+    const file = place.endsWith('/') ? `${place}index.html` : place;
+    const says = help.isEmpty
+      ? 'The help is not built: npm run build makes it.'
+      : `The help has no page ${place.slice(0, 200)}.`;
+    return help.response(file, context.req.raw) ?? new Problem('unknown', says).toResponse();
+  });
   app.on(['GET', 'HEAD'], '/*', (context) => {
     const { pathname } = new URL(context.req.url);
     const request = context.req.raw;

@@ -19,13 +19,14 @@ const types: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
+  '.png': 'image/png',
   '.woff2': 'font/woff2',
   '.json': 'application/json',
 };
 
 const encodings = ['br', 'gzip'] as const;
 
-/** The files of the page: read once, served from this table. No path of a request is ever joined to another. */
+/** The files of a folder: read once, served from this table. No path of a request is ever joined to another. */
 export class StaticFiles {
   readonly #files = new Map<string, StaticFile>();
 
@@ -36,14 +37,18 @@ export class StaticFiles {
       const bytes = readFileSync(path.join(folder, name));
       this.#files.set(`/${name.replaceAll(path.sep, '/')}`, {
         ...{ type, bytes, isImmutable: /-[A-Z0-9]{8}\./.test(name) },
-        ...{ isText: !type.startsWith('font/'), encoded: new Map() },
+        ...{ isText: !/^(font\/|image\/png)/.test(type), encoded: new Map() },
         etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`,
       });
     }
   }
 
-  get names(): readonly string[] {
-    return [...this.#files.keys()];
+  get isEmpty(): boolean {
+    return this.#files.size === 0;
+  }
+
+  has(pathname: string): boolean {
+    return this.#files.has(pathname);
   }
 
   /** The file of this path; `undefined`: there is none. */
